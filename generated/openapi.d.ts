@@ -721,10 +721,15 @@ export interface components {
             /** @description The reply in the respondent's words. */
             text: string;
             /**
-             * @description What the respondent chose, or what was inferred from the reply.
+             * @description What the respondent said, unless `sentimentFrom` says otherwise.
              * @enum {string}
              */
             sentiment: "positive" | "neutral" | "negative";
+            /**
+             * @description Absent if the respondent said which opinion they have. `model`: they did not, and a model read it from the reply. `unknown`: it is not known, and the reply counts as neutral.
+             * @enum {string}
+             */
+            sentimentFrom?: "model" | "unknown";
         } & {
             [key: string]: unknown;
         };
@@ -742,11 +747,13 @@ export interface components {
             aggregate?: {
                 /** @description Number of positive replies. */
                 positive: number;
-                /** @description Number of neutral replies. */
+                /** @description Number of neutral replies, including those whose opinion is not known. */
                 neutral: number;
                 /** @description Number of negative replies. */
                 negative: number;
-                /** @description The counts in a sentence. */
+                /** @description Number of replies whose opinion is known. The others are in `neutral`. */
+                opinionsKnown?: number;
+                /** @description The counts in sentences, in the language of the replies or in English, with replies as examples. */
                 summary: string;
             } & {
                 [key: string]: unknown;
@@ -1531,6 +1538,7 @@ export interface operations {
                      *         "positive": 1,
                      *         "neutral": 1,
                      *         "negative": 0,
+                     *         "opinionsKnown": 2,
                      *         "summary": "One of two people liked it and one had no preference."
                      *       }
                      *     }

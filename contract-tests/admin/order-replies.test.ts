@@ -48,15 +48,14 @@ describe('the operator page, of the replies to a question', () => {
 
   it('shows them with their opinion, and who wrote and labelled them', async () => {
     const hostile = '<img src=x onerror=alert(1)>\u202e';
-    await world.replies.add(id, aReply({ text: hostile, sentiment: 'negative', inferred: true }));
-    await world.replies.add(id, aReply({ isSample: true }));
+    await world.replies.add(id, aReply({ text: hostile, sentiment: 'negative' }));
+    await world.replies.add(id, aReply({ isSample: true, sentiment: 'unknown' }));
     await signIn();
     const { page } = await ask(`/payments/${id}`);
     expect(page).to.contain('Replies <span class="soft">(2 of 5)</span>');
     expect(page).to.contain('&lt;img').and.not.contain('<img');
-    expect(page).to.match(
-      /<span class="mark negative">Negative<\/span> <span class="soft">\(inferred from the text\)/,
-    );
+    expect(page).to.contain('<span class="mark negative">Negative</span>');
+    expect(page).to.contain('<span class="mark neutral">Opinion not stated</span>');
     expect(page).to.contain('(sample respondent, not a person)');
     expect(page.match(/>Reject…<\/a>/g)).to.have.length(2);
     expect(page).to.contain('<bdi>Acme</bdi>').and.contain('>Any good?</div>');
@@ -82,6 +81,35 @@ describe('the operator page, of the replies to a question', () => {
     expect((await author.reply(id, 'Once more.', 'neutral', json)).text).to.contain('"duplicate"');
     expect((await other.reply(id, 'Something kind.', 'neutral', json)).text).to.contain('"added"');
     expect(await texts()).to.deep.equal(['Something kind.']);
+  });
+
+  it('shows those that look like gibberish apart, and lets one count after asking', async () => {
+    const author = await new Visitor(panel.url).signIn();
+    await author.reply(id, 'asdf asdf');
+    expect(await texts(), 'it does not count').to.deep.equal([]);
+    const [held] = await world.replies.held(id);
+    await signIn();
+    const { page } = await ask(`/payments/${id}`);
+    expect(page).to.contain('Replies <span class="soft">(0 of 5)</span>').and.contain('Held for you');
+    expect(page).to.contain('>Let it count…</a>').and.contain('aria-label="Reject held reply 1…"');
+    const admission = `/payments/${id}/admit/${held?.id}`;
+    const asked = await ask(admission);
+    expect(asked.page).to.contain('Let this reply count?').and.contain('asdf asdf');
+    const form = keyIn(asked.page);
+    expect((await ask(admission, { form })).status).to.equal(303);
+    expect(await texts()).to.deep.equal(['asdf asdf']);
+    expect(await world.replies.held(id)).to.deep.equal([]);
+    expect(world.logged).to.deep.equal(['the operator admitted a reply that was held']);
+    expect((await ask(admission, { form })).status, 'only once').to.equal(404);
+  });
+
+  it('rejects one that is held: it never counts', async () => {
+    await world.replies.add(id, aReply({ text: 'hhhh', isHeld: true }));
+    const [held] = await world.replies.held(id);
+    await signIn();
+    const form = keyIn((await ask(rejectionOf(held?.id ?? ''))).page);
+    expect((await ask(rejectionOf(held?.id ?? ''), { form })).status).to.equal(303);
+    expect([await texts(), await world.replies.held(id)]).to.deep.equal([[], []]);
   });
 
   it('does not promise a reply in its place while no attempt is in progress', async () => {

@@ -33,7 +33,7 @@ const INSTALL = [
 ];
 /** What a shop that sells other people's APIs for real does without: a virtual machine, voices, word lists, clients, compilers. */
 const ABSENT = [
-  ...['litesvm', '@echogarden', 'wink-sentiment', 'unicode-emoji-json', 'eld', 'entities'],
+  ...['litesvm', '@echogarden', 'unicode-emoji-json', 'eld', 'entities'],
   ...['@solana', '@solana-program', '@x402', '@modelcontextprotocol/client', 'coinslot-sandbox'],
   ...['typescript', 'openapi-typescript', 'mocha', 'prettier', 'eslint'],
 ];

@@ -243,11 +243,13 @@ describe('The contract sells what the specification says', () => {
     expect(fieldsOf(reply, true)).to.deep.equal({
       text: needed,
       sentiment: { ...needed, enum: ['positive', 'neutral', 'negative'] },
+      sentimentFrom: { ...text, enum: ['model', 'unknown'] },
     });
     expect(Object.keys(aggregate!.properties as Json)).to.deep.equal([
       'positive',
       'neutral',
       'negative',
+      'opinionsKnown',
       'summary',
     ]);
   });

@@ -196,7 +196,6 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
       text: 'Fine.',
       sentiment: 'positive',
       respondent: 'three',
-      inferred: false,
       isSample: false,
     } as const;
     expect(await (await openReplies(ledger)).add(OWED, reply)).to.equal('added');
@@ -247,7 +246,6 @@ function movesReplies(make: () => Promise<LedgerPlace>): void {
         id: 'again',
         text: 'Once more.',
         sentiment: 'neutral',
-        inferred: false,
         isSample: false,
       } as const;
       const respondent = String(rejected?.['respondent']);

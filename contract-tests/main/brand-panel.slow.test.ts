@@ -58,7 +58,7 @@ describe('brandFeedback, paid first and answered later', function () {
       await person(0).answer(payment.id, 'I love the new cup.', 'positive');
       expect(await person(0).reply(payment.id, 'Once more.')).to.equal('duplicate');
       expect(await stranger.page()).not.to.include(body.question);
-      await person(1).answer(payment.id, 'It is a terrible, awful cup.');
+      await person(1).answer(payment.id, 'It is a terrible, awful cup.', 'negative');
       const answer = await held;
       expect(answer.status, answer.body.toString()).to.equal(200);
       const feedback = feedbackOf(answer);

@@ -34,6 +34,7 @@ export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore
     replyStore.reads++;
     if (replyStore.broken) throw new Error('the ledger is gone');
   };
+  const counts = ({ isHeld }: Reply): boolean => isHeld !== true;
   const isOpen = ({ closed, question }: Page) => !closed && question.deadline > now();
   const replyStore: MemoryReplyStore = {
     broken: false,
@@ -52,11 +53,21 @@ export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore
       read();
       return [...pages.values()]
         .filter(isOpen)
-        .map(({ question, replies }) => ({ ...question, replies: replies.length }));
+        .map(({ question, replies }) => ({ ...question, replies: replies.filter(counts).length }));
     },
     async replies(id) {
       read();
-      return [...page(id).replies];
+      return page(id).replies.filter(counts);
+    },
+    async held(id) {
+      return page(id).replies.filter(reply => !counts(reply));
+    },
+    async admit(id, replyId) {
+      const { replies, question } = page(id);
+      const reply = replies.find(each => each.id === replyId && !counts(each));
+      if (!reply || replies.filter(counts).length >= question.wanted) return false;
+      delete reply.isHeld;
+      return true;
     },
     async add(id, reply) {
       const { replies, barred, question } = page(id);
@@ -64,9 +75,9 @@ export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore
       if (barred.has(reply.respondent)) return 'duplicate';
       if (replies.some(known => known.id === reply.id || known.respondent === reply.respondent))
         return 'duplicate';
-      if (replies.length >= question.wanted) return 'full';
-      replies.push(reply);
-      return 'added';
+      if (replies.filter(counts).length >= question.wanted) return 'full';
+      replies.push({ ...reply });
+      return reply.isHeld ? 'held' : 'added';
     },
     async reject(id, replyId) {
       const { replies, barred } = page(id);
@@ -148,7 +159,6 @@ export function aReply(change: Partial<Reply> = {}): Reply {
     text: 'I like it.',
     sentiment: 'positive',
     respondent: `person-${counter}`,
-    inferred: false,
     isSample: false,
     ...change,
   };

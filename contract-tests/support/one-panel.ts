@@ -6,7 +6,6 @@ import Koa from 'koa';
 import { ICON_SVG } from '../../src/http/icon.js';
 import { createPanel, type PanelOptions } from '../../handlers/brand-feedback/panel.js';
 import { servePages } from '../../src/http/handler-pages.js';
-import { inferSentiment } from '../../handlers/brand-feedback/classify.js';
 import { Respondents } from '../../handlers/brand-feedback/respondents.js';
 import {
   createMemoryBook,
@@ -41,7 +40,6 @@ export async function startPanel(
     presence,
     notes,
     token: TOKEN,
-    sentimentOf: async text => inferSentiment(text),
     now: () => time.now,
     secure: false,
     signal: end.signal,

@@ -39,7 +39,7 @@ export class Respondent {
   }
 
   /** Sends the form as the page's script does. @returns what became of it */
-  async reply(question: string, text: string, sentiment = ''): Promise<string> {
+  async reply(question: string, text: string, sentiment = 'neutral'): Promise<string> {
     const form = /name="form" value="([^"]+)"/.exec(await this.page())?.[1] ?? '';
     const fields = { form, question, text, sentiment };
     const { outcome } = (await (await this.#post('/panel/reply', fields)).json()) as { outcome: string };
@@ -47,7 +47,7 @@ export class Respondent {
   }
 
   /** Waits until the question is open, and answers it. */
-  async answer(question: string, text: string, sentiment = ''): Promise<void> {
+  async answer(question: string, text: string, sentiment = 'neutral'): Promise<void> {
     for (const end = Date.now() + OPEN_WITHIN_MS; Date.now() < end; await pause(100)) {
       const said = await this.reply(question, text, sentiment);
       if (said === 'added') return;

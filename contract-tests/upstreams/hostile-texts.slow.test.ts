@@ -4,7 +4,8 @@ import { BodyFault, requireJsonType } from '../../src/http/json-body.js';
 import { readRetryAfter } from '../../src/net/failure.js';
 import { cleanName } from '../../handlers/mints/clean-text.js';
 import { createBrandFeedback } from '../../handlers/brand-feedback/aggregate.js';
-import { classify } from '../../handlers/brand-feedback/classify.js';
+import { looksLikeGibberish } from '../../handlers/brand-feedback/gibberish.js';
+import { readMark } from '../../handlers/brand-feedback/opinion-mark.js';
 import { MAX_REPLY_CHARACTERS } from '../../handlers/brand-feedback/replies.js';
 import { tidyReply } from '../../handlers/brand-feedback/reply-text.js';
 import { createEmbeddedSummarizer } from '../../handlers/summarize/embedded.js';
@@ -95,20 +96,15 @@ describe('Hostile texts', function () {
     };
     /** What the server does with them, and how many characters of them it is given at most. */
     const readers: Record<string, { characters: number; read: (text: string) => unknown }> = {
-      'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: classify },
+      'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: readMark },
+      'a reply’s letters': { characters: MAX_REPLY_CHARACTERS, read: looksLikeGibberish },
       'a reply': { characters: 200_000, read: text => tidyReply(text) },
       'the name of a token': { characters: 1_000_000, read: text => cleanName(text) },
       'an answer of people': {
         characters: MAX_REPLY_CHARACTERS,
         read: text => {
-          const reply = {
-            text,
-            sentiment: 'neutral' as const,
-            respondent: '1',
-            inferred: true,
-            isSample: false,
-          };
-          const replies = Array.from({ length: 20 }, (_, id) => ({ ...reply, id: String(id) }));
+          const reply = { text, sentiment: 'neutral', from: 'respondent', isSample: false } as const;
+          const replies = Array.from({ length: 20 }, () => reply);
           return createBrandFeedback({ brand: text, question: text, wanted: 20 }, replies);
         },
       },

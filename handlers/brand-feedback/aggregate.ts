@@ -1,4 +1,7 @@
-import type { Question, Reply, Sentiment } from './replies.js';
+import { languageOf } from './language.js';
+import type { SoldReply } from './with-opinions.js';
+import type { Question, Sentiment } from './replies.js';
+import { summaryIn } from './summary-words.js';
 
 /** The replies to a question with their aggregate: the body that `brandFeedback` answers. */
 export type BrandFeedback = {
@@ -6,21 +9,22 @@ export type BrandFeedback = {
   question: string;
   /** Number of respondents requested. */
   n: number;
-  responses: { text: string; sentiment: Sentiment }[];
-  aggregate: Counts & { summary: string };
+  /** `sentimentFrom` if it is not the respondent. */
+  responses: { text: string; sentiment: Sentiment; sentimentFrom?: 'model' | 'unknown' }[];
+  /** `opinionsKnown`: how many replies have an opinion that is known. */
+  aggregate: Counts & { opinionsKnown: number; summary: string };
   mock: boolean;
 };
 
 const MAX_QUOTE_CHARACTERS = 160;
 
 /**
- * Builds the answer from a question and its replies. `mock` is true only if a sample respondent wrote one of the replies.
- * @param unread how many replies count as neutral because their language is not known to the classifier
+ * Builds the answer from a question and its replies. `mock` is true only if a sample respondent wrote one of the replies. The summary is
+ * in the language of the replies, if its sentences are known in that language, otherwise in English.
  */
 export function createBrandFeedback(
   { brand, question, wanted }: Pick<Question, 'brand' | 'question' | 'wanted'>,
-  replies: Reply[],
-  unread = 0,
+  replies: readonly SoldReply[],
 ): BrandFeedback {
   const of = (sentiment: Sentiment) => replies.filter(reply => reply.sentiment === sentiment);
   const counts = {
@@ -28,39 +32,57 @@ export function createBrandFeedback(
     neutral: of('neutral').length,
     negative: of('negative').length,
   };
+  const unknown = replies.filter(({ from }) => from === 'unknown').length;
   return {
     brand,
     question,
     n: wanted,
-    responses: replies.map(({ text, sentiment }) => ({ text, sentiment })),
-    aggregate: { ...counts, summary: `${summarise(counts, replies, wanted)}${unreadNote(unread)}` },
+    responses: replies.map(({ text, sentiment, from }) =>
+      from === 'respondent' ? { text, sentiment } : { text, sentiment, sentimentFrom: from },
+    ),
+    aggregate: {
+      ...counts,
+      opinionsKnown: replies.length - unknown,
+      summary: summarise(counts, replies, wanted, unknown),
+    },
     mock: replies.some(({ isSample }) => isSample),
   };
 }
 
-function unreadNote(unread: number): string {
-  if (unread === 0) return '';
-  const [replies, count] = unread === 1 ? ['reply is', 'it counts'] : ['replies are', 'they count'];
-  return ` ${unread} ${replies} in a language whose sentiment could not be inferred; ${count} as neutral.`;
-}
-
-/** How many replies came without a sentiment, in a language that the classifier does not know. */
-export async function countUnread(replies: Reply[]): Promise<number> {
-  const inferred = replies.filter(reply => reply.inferred);
-  if (inferred.length === 0) return 0;
-  const { inferSentiment } = await import('./classify.js');
-  return inferred.filter(({ text }) => inferSentiment(text) === undefined).length;
+function unknownNote(unknown: number): string {
+  if (unknown === 0) return '';
+  const [replies, count] =
+    unknown === 1 ? ['1 respondent', 'the reply counts'] : [`${unknown} respondents`, 'their replies count'];
+  return ` ${replies} did not say which opinion they have; ${count} as neutral.`;
 }
 
 type Counts = Record<Sentiment, number>;
 
-function summarise(counts: Counts, replies: Reply[], wanted: number): string {
+function summarise(counts: Counts, replies: readonly SoldReply[], wanted: number, unknown: number): string {
   const given = replies.length;
   if (given === 0) return `None of ${people(wanted)} answered before the deadline.`;
+  const quotes = quotesOf(counts, replies);
+  const foreign = summaryIn(languageOfAll(replies), { given, wanted, counts, unknown, quotes });
+  if (foreign !== undefined) return foreign;
   const short = given < wanted ? `Only ${given} of ${people(wanted)} answered before the deadline` : '';
   const tally = tallyOf(counts, given);
   const first = short ? `${short}: ${tally}.` : `${capital(tally)}.`;
-  return `${first} ${quotes(counts, replies)}`;
+  return `${first}${examples(quotes)}${unknownNote(unknown)}`;
+}
+
+/** The language that most of the replies are written in, as far as it can be told. */
+function languageOfAll(replies: readonly SoldReply[]): string | undefined {
+  const found = replies.map(({ text }) => languageOf(text));
+  const count = (language: string | undefined) => found.filter(each => each === language).length;
+  const [most] = [...new Set(found)].filter(each => each !== undefined).sort((a, b) => count(b) - count(a));
+  return count(most) * 2 > replies.length - count(undefined) ? most : undefined;
+}
+
+function examples([said, against]: readonly string[]): string {
+  if (said === undefined) return '';
+  return against === undefined
+    ? ` Example reply: “${said}”.`
+    : ` Example replies: “${said}” and “${against}”.`;
 }
 
 function people(n: number): string {
@@ -85,19 +107,18 @@ function tallyOf(counts: Counts, given: number): string {
   return `${counts[first]} of ${given} replies ${counts[first] === 1 ? 'was' : 'were'} ${first}${head}${tail}`;
 }
 
-/** One sentence that quotes a typical reply of the largest group and, if there is one, of a group with another opinion. */
-function quotes(counts: Counts, replies: Reply[]): string {
+/** A typical reply of the largest group and, if there is one, one of a group with another opinion. */
+function quotesOf(counts: Counts, replies: readonly SoldReply[]): string[] {
   const order = VERDICTS.filter(verdict => counts[verdict] > 0).sort((a, b) => counts[b] - counts[a]);
   const [main] = order;
   const other = order.find(verdict => verdict !== main && verdict !== 'neutral');
   const said = main ? telling(replies, main) : undefined;
   const against = other ? telling(replies, other) : undefined;
-  if (!said) return '';
-  return against ? `Example replies: “${said}” and “${against}”.` : `Example reply: “${said}”.`;
+  return [said, against].filter(text => text !== undefined);
 }
 
 /** The reply that shares the most words with others of its sentiment; among equals, the one nearest to 80 characters. */
-function telling(replies: Reply[], sentiment: Sentiment): string | undefined {
+function telling(replies: readonly SoldReply[], sentiment: Sentiment): string | undefined {
   const texts = replies.filter(reply => reply.sentiment === sentiment).map(({ text }) => text);
   const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? []));
   const frequency = new Map<string, number>();

@@ -9,7 +9,7 @@ import {
   pageFrame,
 } from 'coinslot';
 import type { ReplyFault } from './reply-faults.js';
-import { SENTIMENT_NAMES } from './sentiment-names.js';
+import { OPINION_NAMES } from './sentiment-names.js';
 import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from './replies.js';
 
 /** One open question as one respondent sees it. It holds no reply of anybody else. */
@@ -150,7 +150,7 @@ function bodyOf(card: Card, { formKey, said, fault }: Board): string {
   const message = said?.question === question.id ? said.message : '';
   const told = message ? `<p class="said" role="status">${escapeHtml(message)}</p>\n` : '';
   if (own)
-    return `<div class="done">${told || '<p><strong>You have answered this question. Thank you.</strong></p>\n'}<p class="soft">Your reply (${SENTIMENT_NAMES[own.sentiment].toLowerCase()}):</p>
+    return `<div class="done">${told || '<p><strong>You have answered this question. Thank you.</strong></p>\n'}<p class="soft">Your reply (${OPINION_NAMES[own.sentiment].toLowerCase()}):</p>
 ${foreignBlock(own.text, 'own')}</div>`;
   if (state === 'full' && !mine) return `${told}<p>Enough people have answered this question.</p>`;
   return told + replyForm(question.id, formKey, mine);
@@ -163,7 +163,7 @@ function replyForm(question: string, formKey: string, fault: Fault | undefined):
     (value, index) =>
       `<label class="choice"><input type="radio" name="sentiment" value="${value}" required${
         fault?.sentiment === value ? ' checked' : ''
-      }${noChoice && index === 0 ? ' autofocus' : ''}><span>${SENTIMENT_NAMES[value]}</span></label>`,
+      }${noChoice && index === 0 ? ' autofocus' : ''}><span>${OPINION_NAMES[value]}</span></label>`,
   ).join('\n');
   return `<form method="post" action="/panel/reply" data-live>
 ${hidden('form', formKey)}${hidden('question', question)}

@@ -6,12 +6,14 @@ import {
   type Body,
   type Handler,
   type HandlerContext,
+  type Log,
   type OrderRef,
   type Ready,
   type Served,
   type ValuesOf,
 } from 'coinslot';
-import { countUnread, createBrandFeedback } from './aggregate.js';
+import { createBrandFeedback } from './aggregate.js';
+import { withOpinions } from './with-opinions.js';
 import { openPanel } from './open-panel.js';
 import { orderReplies } from './order-replies.js';
 import { createPanelPeople, type PanelPeopleOptions } from './panel-people.js';
@@ -19,6 +21,7 @@ import type { PartialRule, People } from './people.js';
 import { REPLY_TABLES, replyStoreOn } from './reply-store.js';
 import { Respondents } from './respondents.js';
 import { createSandboxPeople } from './sandbox-people.js';
+import type { SentimentModel } from './sentiment-model.js';
 import type { Reply, ReplyStore } from './replies.js';
 
 const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
@@ -51,6 +54,9 @@ const SETTINGS = {
   ),
   clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
   clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'its secret', { secret: true }),
+  modelUrl: setting.url('SUMMARIZER_URL', 'its model also reads the opinions that respondents did not state'),
+  model: setting.text('SUMMARIZER_MODEL', 'the model of that API'),
+  modelKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
   budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost there, in dollars', {
     default: '0.40',
     pattern: /^\d{1,6}(\.\d{1,6})?$/,
@@ -77,8 +83,9 @@ async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedba
   const replyStore = replyStoreOn(await context.openStore(REPLY_TABLES), context);
   const presence = new Respondents({ notes, presentMs: settings.respondentMinutes * 60_000 });
   const people = await createPeople(context, { replyStore, presence });
+  const model = await createModel(settings);
   return {
-    call: brandFeedbackBy(people, replyStore, settings.partial),
+    call: brandFeedbackBy(people, replyStore, settings.partial, { model, log: context.log }),
     ready: brandFeedbackReady(people),
     wanted: ({ body }) => respondentsWanted(body),
     backend: 'people',
@@ -90,13 +97,17 @@ async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedba
       ...{ replyStore, presence, notes, publicUrl },
       shop: shopName,
       panelToken: settings.panelToken,
-      sentimentOf: async text => (await import('./classify.js')).inferSentiment(text),
       signal: context.closing,
     }),
     admin: orderReplies(replyStore),
-    close: () => people.close(),
+    close: async () => {
+      await Promise.all([people.close(), model?.close()]);
+    },
   };
 }
+
+/** Who says which opinion a reply expresses if its author did not, and where it is logged that it could not be asked. */
+type Opinions = { model?: SentimentModel | undefined; log?: Log };
 
 /**
  * Asks until enough people have replied or the deadline has passed. If less than half of them have
@@ -107,6 +118,7 @@ export function brandFeedbackBy(
   people: People,
   replyStore: ReplyStore,
   partial: PartialRule,
+  { model, log }: Opinions = {},
 ): Handler<BrandFeedback> {
   return async ({ body, signal, order }) => {
     if (!order) throw new Error('brandFeedback must run as an order');
@@ -126,7 +138,7 @@ export function brandFeedbackBy(
         'failed',
         `Only ${replies.length} of ${asked.wanted} people answered before the deadline.`,
       );
-    const { mock, ...feedback } = createBrandFeedback(asked, replies, await countUnread(replies));
+    const { mock, ...feedback } = createBrandFeedback(asked, await withOpinions(replies, model, signal, log));
     return { status: 200, body: mock ? { ...feedback, mock } : feedback };
   };
 }
@@ -147,6 +159,16 @@ export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
     }
     await people.ready(respondentsWanted(body), { brand, question });
   };
+}
+
+async function createModel({
+  modelUrl: url,
+  model,
+  modelKey: apiKey,
+}: Values): Promise<SentimentModel | undefined> {
+  if (url === undefined || model === undefined) return undefined;
+  const { createSentimentModel } = await import('./sentiment-model.js');
+  return createSentimentModel({ url, model, apiKey });
 }
 
 /** Chooses who is asked. What is not used is not loaded. */

@@ -1,15 +1,19 @@
 import { type AdminSection, escapeHtml, foreignBlock, type OrderView } from 'coinslot';
-import { SENTIMENT_NAMES } from './sentiment-names.js';
+import { OPINION_NAMES } from './sentiment-names.js';
 import type { Reply, ReplyStore } from './replies.js';
 
 const REJECT = 'reject';
+const ADMIT = 'admit';
 
 /** What the operator page shows of the orders: the replies of people, each of which can be rejected while the order is open. */
 export function orderReplies(replyStore: ReplyStore): AdminSection {
-  const find = async ({ id }: OrderView, reply: string): Promise<Reply | undefined> =>
-    (await replyStore.replies(id)).find(each => each.id === reply);
+  const held = async ({ id }: OrderView, reply: string): Promise<Reply | undefined> =>
+    (await replyStore.held(id)).find(each => each.id === reply);
+  const find = async (order: OrderView, reply: string): Promise<Reply | undefined> =>
+    (await replyStore.replies(order.id)).find(each => each.id === reply) ?? (await held(order, reply));
   return {
-    section: async order => repliesHtml(order, await replyStore.replies(order.id)),
+    section: async order =>
+      repliesHtml(order, await replyStore.replies(order.id), await replyStore.held(order.id)),
     tasks: {
       [REJECT]: {
         title: 'Reject this reply?',
@@ -22,16 +26,42 @@ export function orderReplies(replyStore: ReplyStore): AdminSection {
         done: order => `The reply has been rejected.${order.isOpen ? ` ${inItsPlace(order)}` : ''}`,
         logged: 'the operator rejected a reply',
       },
+      [ADMIT]: {
+        title: 'Let this reply count?',
+        button: 'Let the reply count',
+        ask: async (order, id) => {
+          const reply = await held(order, id);
+          return reply && admitHtml(reply);
+        },
+        run: (order, id) => replyStore.admit(order.id, id),
+        done: () => 'The reply counts.',
+        logged: 'the operator admitted a reply that was held',
+      },
     },
   };
 }
 
-function repliesHtml(order: OrderView, replies: readonly Reply[]): string {
+function repliesHtml(order: OrderView, replies: readonly Reply[], held: readonly Reply[]): string {
   const items = replies.map((reply, index) => item(order, reply, index + 1)).join('\n');
   const none = '<p class="soft">Nobody has replied yet.</p>';
   return `<section class="card" id="replies" aria-labelledby="h-replies"><h2 id="h-replies">Replies <span class="soft">(${replies.length} of ${order.wanted})</span></h2>
 ${asked(order)}${items ? `<ol class="items">\n${items}\n</ol>` : none}
-</section>
+${heldHtml(order, held)}</section>
+`;
+}
+
+/** Replies that look like gibberish. They count only once the operator lets them. */
+function heldHtml(order: OrderView, held: readonly Reply[]): string {
+  if (held.length === 0) return '';
+  const items = held.map((reply, index) => item(order, reply, index + 1)).join('\n');
+  const what = order.isOpen
+    ? 'These look as if somebody only hit keys. They do not count, and the buyer does not get them, unless you let them count.'
+    : 'These looked as if somebody only hit keys. They did not count.';
+  return `<h3>Held for you <span class="soft">(${held.length})</span></h3>
+<p class="soft">${what}</p>
+<ol class="items">
+${items}
+</ol>
 `;
 }
 
@@ -47,20 +77,20 @@ ${foreignBlock(question, 'quoted')}
 function item(order: OrderView, reply: Reply, number: number): string {
   const path = escapeHtml(order.pathOf(REJECT, reply.id));
   const reject = order.isOpen
-    ? `<a class="button quiet" href="${path}" aria-label="Reject reply ${number}…">Reject…</a>`
+    ? `<a class="button quiet" href="${path}" aria-label="Reject ${reply.isHeld ? 'held ' : ''}reply ${number}…">Reject…</a>`
     : '';
+  const admit =
+    order.isOpen && reply.isHeld
+      ? `<a class="button quiet" href="${escapeHtml(order.pathOf(ADMIT, reply.id))}" aria-label="Let held reply ${number} count…">Let it count…</a>`
+      : '';
   return `<li>${foreignBlock(reply.text)}
-<div class="given"><p>${opinion(reply)}</p>${reject}</div></li>`;
+<div class="given"><p>${opinion(reply)}</p>${admit}${reject}</div></li>`;
 }
 
-function opinion({ sentiment, inferred, isSample }: Reply): string {
-  const remark = [
-    inferred ? 'inferred from the text' : '',
-    isSample ? 'sample respondent, not a person' : '',
-  ];
-  const remarks = remark.filter(Boolean).join(', ');
-  const note = remarks ? ` <span class="soft">(${remarks})</span>` : '';
-  return `<span class="mark ${sentiment}">${SENTIMENT_NAMES[sentiment]}</span>${note}`;
+function opinion({ sentiment, isSample }: Reply): string {
+  const note = isSample ? ' <span class="soft">(sample respondent, not a person)</span>' : '';
+  const look = sentiment === 'unknown' ? 'neutral' : sentiment;
+  return `<span class="mark ${look}">${OPINION_NAMES[sentiment]}</span>${note}`;
 }
 
 /** Who can answer instead of a rejected reply, and when. */
@@ -68,6 +98,13 @@ function inItsPlace({ isInProgress }: OrderView): string {
   return isInProgress
     ? 'Somebody else can answer in its place, as long as the question is open.'
     : 'The question is closed: somebody else can answer in its place once you have started another attempt.';
+}
+
+/** Asked before a held reply counts. */
+function admitHtml(reply: Reply): string {
+  return `${foreignBlock(reply.text, 'quoted')}
+<p>${opinion(reply)}</p>
+<p>The buyer will get it as one of the replies.</p>`;
 }
 
 /** Asked before a reply is rejected. */

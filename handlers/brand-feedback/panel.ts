@@ -21,7 +21,8 @@ import {
   SignIn,
 } from 'coinslot';
 import { type Board, boardFragment, boardPage, type Card, type Fault, panelEntrance } from './board.js';
-import { type Control, faultIn, NO_CHOICE, repeats, type ReplyFault } from './reply-faults.js';
+import { looksLikeGibberish } from './gibberish.js';
+import { type Control, faultIn, repeats, type ReplyFault } from './reply-faults.js';
 import { tidyReply } from './reply-text.js';
 import type { Respondents } from './respondents.js';
 import { STYLE } from './style.js';
@@ -41,8 +42,6 @@ export type PanelOptions = {
   notes: SharedNotes;
   /** The token of the respondents, at least 16 characters. */
   token: string;
-  /** What a reply without a choice says; undefined if that can't be told. */
-  sentimentOf: (text: string) => Promise<Sentiment | undefined>;
   /** ms since 1970. Default: the system clock. */
   now?: () => number;
   /** True if the page is reached over https. The cookie is then never sent over plain HTTP. */
@@ -58,6 +57,7 @@ const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
 const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
+  held: 'Thank you. Your reply counts once the operator has read it, because it does not look like words.',
   duplicate:
     'You have answered this question already. Each person can answer once, even if the reply was rejected.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',
@@ -100,7 +100,6 @@ class Panel {
   readonly #shop: string;
   readonly #entrance: EntrancePages;
   readonly #replyStore: ReplyStore;
-  readonly #sentimentOf: PanelOptions['sentimentOf'];
   readonly #presence: Respondents;
   readonly #sessions: Sessions;
   readonly #live: LiveStreams;
@@ -109,8 +108,7 @@ class Panel {
   readonly #replies: LeakyBuckets;
 
   constructor(options: PanelOptions) {
-    const { shop, replyStore, presence, notes, token, sentimentOf, now = Date.now, secure, signal } = options;
-    this.#sentimentOf = sentimentOf;
+    const { shop, replyStore, presence, notes, token, now = Date.now, secure, signal } = options;
     this.#shop = shop;
     this.#entrance = panelEntrance(shop);
     this.#replyStore = replyStore;
@@ -188,10 +186,9 @@ class Panel {
         message: 'Someone has given the same reply word for word. Please use your own words.',
         control: 'text',
       });
-    const sentiment = chosen === '' ? await this.#sentimentOf(text) : (chosen as Sentiment);
-    if (sentiment === undefined) return correct(NO_CHOICE);
     const id = randomBytes(12).toString('hex');
-    const reply: Reply = { id, text, sentiment, respondent, inferred: chosen === '', isSample: false };
+    const isHeld = looksLikeGibberish(text);
+    const reply: Reply = { id, text, sentiment: chosen as Sentiment, respondent, isSample: false, isHeld };
     const added = await this.#replyStore.add(question, reply);
     if (added === 'full' || added === 'closed') return this.#tooLate(ctx, session, added, raw);
     if (wantsJson(ctx)) return json(ctx, 200, SAID[added], added);
@@ -261,7 +258,8 @@ class Panel {
     for (const question of this.#inOrder(open, kept)) {
       if (cards.length >= MAX_CARDS) break;
       const replies = await this.#replyStore.replies(question.id);
-      const own = replies.find(reply => reply.respondent === session.visitor);
+      const isOwn = (reply: Reply): boolean => reply.respondent === session.visitor;
+      const own = replies.find(isOwn) ?? (await this.#replyStore.held(question.id)).find(isOwn);
       const done = own !== undefined || replies.length >= question.wanted;
       (done && question.id !== kept ? later : cards).push({ question, replies: replies.length, own });
     }

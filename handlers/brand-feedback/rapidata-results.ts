@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { inferSentiment } from './classify.js';
+import { looksLikeGibberish } from './gibberish.js';
+import { readMark } from './opinion-mark.js';
 import { tidyReply } from './reply-text.js';
 import { isJson, type Json } from './rapidata-api.js';
 import type { Reply } from './replies.js';
@@ -11,7 +12,7 @@ const WORKER_FIELDS = ['userId', 'workerId', 'labelerId', 'id'];
 
 /**
  * The replies of a result file (`results[].detailedResults[]`, each with the text and `userDetails`). Empty texts are left out,
- * and so are people whose age group begins below 18. Sentiments are inferred from English texts; others are neutral. The published
+ * and so are people whose age group begins below 18. The opinion is the mark that people were asked to begin with. The published
  * schemas do not type this file and its documentation shows only multiple-choice results, so the text is looked up under several field
  * names. Some files do not identify the worker; then two replies are the same if their text and details are.
  */
@@ -26,14 +27,12 @@ export function readResults(questionId: string, file: Json): Reply[] {
 
 function readEntry(questionId: string, entry: Json): Reply[] {
   const details = isJson(entry['userDetails']) ? entry['userDetails'] : {};
-  const text = tidyReply(textOf(entry));
+  const { text, sentiment } = readMark(tidyReply(textOf(entry)));
   if (text === '' || isMinor(details['age'])) return [];
   const worker = idOf(details) ?? idOf(entry) ?? digest(JSON.stringify([text, details]));
   const respondent = `rapidata-${worker}`;
   const id = digest(`${questionId} ${respondent}`);
-  return [
-    { id, text, sentiment: inferSentiment(text) ?? 'neutral', respondent, inferred: true, isSample: false },
-  ];
+  return [{ id, text, sentiment, respondent, isSample: false, isHeld: looksLikeGibberish(text) }];
 }
 
 function textOf(entry: Json): string {

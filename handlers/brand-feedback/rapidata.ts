@@ -1,4 +1,5 @@
 import { DeadlineExceeded, pause, UpstreamFailure, withDeadline, withEither } from 'coinslot';
+import { MARK_REQUEST } from './opinion-mark.js';
 import type { People } from './people.js';
 import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel-people.js';
 import { failureOf, type Json, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
@@ -210,7 +211,7 @@ class RapidataPeople {
       round.definitionId = await this.#jobs.define(
         round.name,
         brand,
-        `${clip(brand, 100)}: ${asked}`,
+        `${clip(brand, 100)}: ${asked} ${MARK_REQUEST}`,
         round.asked,
         signal,
       );

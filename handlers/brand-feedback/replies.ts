@@ -3,6 +3,9 @@ export type Sentiment = 'positive' | 'neutral' | 'negative';
 
 export const SENTIMENTS: readonly Sentiment[] = ['positive', 'neutral', 'negative'];
 
+/** What a respondent said of it; `unknown` if they did not say. Nothing guesses it from the words. */
+export type Opinion = Sentiment | 'unknown';
+
 /** The longest reply, in characters (code points). */
 export const MAX_REPLY_CHARACTERS = 2_000;
 
@@ -10,13 +13,13 @@ export type Reply = {
   /** Unique within its question. */
   id: string;
   text: string;
-  sentiment: Sentiment;
+  sentiment: Opinion;
   /** Opaque id of the author. Each respondent can answer a question once. */
   respondent: string;
-  /** True if the sentiment was inferred from the text instead of chosen by the respondent. */
-  inferred: boolean;
   /** True if a sample respondent of the sandbox wrote it, not a person. */
   isSample: boolean;
+  /** True if it counts only once the operator has admitted it. */
+  isHeld?: boolean;
 };
 
 export type Question = {
@@ -32,7 +35,7 @@ export type Question = {
   attempt: number;
 };
 
-export type Added = 'added' | 'duplicate' | 'full' | 'closed';
+export type Added = 'added' | 'held' | 'duplicate' | 'full' | 'closed';
 
 /** Stores the replies to paid questions. Stored data survives a crash. */
 export type ReplyStore = {
@@ -40,11 +43,16 @@ export type ReplyStore = {
   open(): Promise<(Question & { replies: number })[]>;
   /** Replies that count, oldest first. */
   replies(id: string): Promise<Reply[]>;
+  /** Replies that wait for the operator, oldest first. */
+  held(id: string): Promise<Reply[]>;
   /**
-   * Adds one reply atomically: one per respondent and question, never more than wanted, only while the question is open.
+   * Adds one reply atomically: one per respondent and question, never more than wanted, only while the question is open. A reply that is
+   * to be held is kept, and does not count.
    * `duplicate` is also returned for a known reply id, and for a respondent whose reply was rejected.
    */
   add(id: string, reply: Reply): Promise<Added>;
+  /** Lets a held reply count. @returns false if there is none, its order was answered, or has all its replies */
+  admit(id: string, reply: string): Promise<boolean>;
   /** Rejects a reply: its place is free again, but its respondent can't reply again. @returns false if there is none, or its order was answered */
   reject(id: string, reply: string): Promise<boolean>;
   /** What was, or is about to be, requested from an external provider; opaque to the store. */

@@ -6,7 +6,7 @@ export type Control = 'text' | 'sentiment';
 
 export type ReplyFault = { message: string; control: Control };
 
-export const NO_CHOICE: ReplyFault = {
+const NO_CHOICE: ReplyFault = {
   message: 'Please choose positive, neutral or negative.',
   control: 'sentiment',
 };
@@ -20,7 +20,7 @@ export function faultIn(raw: string, sentiment: string): ReplyFault | undefined 
       message: `Your reply has ${length} characters; please shorten it to ${MAX_REPLY_CHARACTERS}.`,
       control: 'text',
     };
-  if (sentiment !== '' && !(SENTIMENTS as string[]).includes(sentiment)) return NO_CHOICE;
+  if (!(SENTIMENTS as string[]).includes(sentiment)) return NO_CHOICE;
   return undefined;
 }
 

@@ -10,7 +10,7 @@ import {
   type StoreDefinition,
   type TransactionBody,
 } from 'coinslot';
-import type { Added, Question, Reply, ReplyStore, Sentiment } from './replies.js';
+import type { Added, Opinion, Question, Reply, ReplyStore } from './replies.js';
 
 /** The ledgers of earlier versions held the replies; their rows are copied when these tables are made. */
 export const REPLY_TABLES: StoreDefinition = {
@@ -43,12 +43,18 @@ type Row = {
   /** Grows within an order, so that replies within one millisecond can be sorted. */
   number: number;
   text: string;
-  sentiment: Sentiment;
+  sentiment: Exclude<Opinion, 'unknown'>;
   respondent: string;
+  /** 1 if the sentiment is not known. Earlier versions guessed it then, so what the column says does not count. */
   inferred: number;
   sample: number;
+  /** `HELD` if the operator has not decided yet: programs of earlier versions take such a reply as rejected, and do not sell it. */
   rejected_at: number | null;
 };
+
+const HELD = 0;
+/** Held replies of one order. Further ones are refused. */
+const MAX_HELD = 100;
 
 type Orders = { ordersInProgress: () => Promise<OrderInProgress[]> };
 
@@ -61,7 +67,12 @@ export function replyStoreOn(store: OperationStore, { ordersInProgress }: Orders
       const rows = await store.read(() => everyReply(id));
       return rows.filter(counts).map(replyOf);
     },
+    held: async id => {
+      const rows = await store.read(() => everyReply(id));
+      return rows.filter(isHeld).map(replyOf);
+    },
     add: (id, reply) => store.write(() => add(store, id, reply)),
+    admit: (id, reply) => store.write(() => admit(id, reply)),
     reject: (id, reply) => store.write(() => reject(store, id, reply)),
     intent: async id => {
       const [row] = await store.read(() =>
@@ -100,43 +111,75 @@ function everyReply(id: string): TransactionBody<Row[]> {
 }
 
 const counts = ({ rejected_at: rejected }: Row): boolean => rejected === null;
+const isHeld = ({ rejected_at: rejected }: Row): boolean => rejected === HELD;
 
-function* add({ now }: OperationStore, id: string, reply: Reply): TransactionBody<Added> {
+function* add(store: OperationStore, id: string, reply: Reply): TransactionBody<Added> {
   const order = yield* lockOpenOrder(id);
   if (!order) return 'closed';
   const all = yield* everyReply(id);
   if (all.some(other => other.respondent === reply.respondent || other.reply === reply.id))
     return 'duplicate';
   const counting = all.filter(counts);
-  let done = counting.length + 1;
-  if (counting.length >= order.wanted) {
-    const sample = reply.isSample ? undefined : counting.findLast(other => other.sample === 1);
-    if (!sample) return 'full';
-    yield* execute(
-      sql`delete from brand_feedback_replies where payment = ${paymentKey(id)} and reply = ${sample.reply}`,
-    );
-    done = counting.length;
-  }
-  // PostgreSQL can't store the character U+0000 in text.
-  const text = reply.text.replaceAll('\0', '');
+  const isFull = counting.length >= order.wanted;
   const number = (all.at(-1)?.number ?? 0) + 1;
+  if (reply.isHeld) {
+    if (isFull || all.filter(isHeld).length >= MAX_HELD) return 'full';
+    yield* insert(store, id, reply, number);
+    return 'held';
+  }
+  if (isFull && (reply.isSample || !(yield* removeSample(id, counting)))) return 'full';
+  yield* insert(store, id, reply, number);
+  yield* reportDone(id, isFull ? counting.length : counting.length + 1);
+  return 'added';
+}
+
+function* insert(
+  { now }: OperationStore,
+  id: string,
+  { id: replyId, text, sentiment, respondent, isSample, isHeld: held }: Reply,
+  number: number,
+): TransactionBody<void> {
+  const isKnown = sentiment !== 'unknown';
+  // PostgreSQL can't store the character U+0000 in text.
   yield* execute(sql`
     insert into brand_feedback_replies
       (payment, reply, number, text, sentiment, respondent, inferred, sample, created_at, rejected_at)
-    values (${paymentKey(id)}, ${reply.id}, ${number}, ${text}, ${reply.sentiment}, ${reply.respondent},
-      ${reply.inferred ? 1 : 0}, ${reply.isSample ? 1 : 0}, ${now()}, null)`);
-  yield* reportDone(id, done);
-  return 'added';
+    values (${paymentKey(id)}, ${replyId}, ${number}, ${text.replaceAll('\0', '')}, ${isKnown ? sentiment : 'neutral'},
+      ${respondent}, ${isKnown ? 0 : 1}, ${isSample ? 1 : 0}, ${now()}, ${held ? HELD : null})`);
+}
+
+/** Makes place for a person where a sample respondent has one. @returns false if none has */
+function* removeSample(id: string, counting: Row[]): TransactionBody<boolean> {
+  const sample = counting.findLast(other => other.sample === 1);
+  if (!sample) return false;
+  yield* execute(
+    sql`delete from brand_feedback_replies where payment = ${paymentKey(id)} and reply = ${sample.reply}`,
+  );
+  return true;
+}
+
+function* admit(id: string, reply: string): TransactionBody<boolean> {
+  const order = yield* lockUnanswered(id);
+  if (!order) return false;
+  const all = yield* everyReply(id);
+  if (!all.filter(isHeld).some(each => each.reply === reply)) return false;
+  const counting = all.filter(counts);
+  const isFull = counting.length >= order.wanted;
+  if (isFull && !(yield* removeSample(id, counting))) return false;
+  yield* execute(sql`
+    update brand_feedback_replies set rejected_at = null where payment = ${paymentKey(id)} and reply = ${reply}`);
+  yield* reportDone(id, isFull ? counting.length : counting.length + 1);
+  return true;
 }
 
 /** Not of a reply that is in the answer, even if that is not delivered yet. */
 function* reject({ now }: OperationStore, id: string, reply: string): TransactionBody<boolean> {
   if (!(yield* lockUnanswered(id))) return false;
-  const counting = (yield* everyReply(id)).filter(counts);
-  if (!counting.some(each => each.reply === reply)) return false;
+  const all = yield* everyReply(id);
+  if (!all.some(each => each.reply === reply && (counts(each) || isHeld(each)))) return false;
   yield* execute(sql`
     update brand_feedback_replies set rejected_at = ${now()} where payment = ${paymentKey(id)} and reply = ${reply}`);
-  yield* reportDone(id, counting.length - 1);
+  yield* reportDone(id, all.filter(each => counts(each) && each.reply !== reply).length);
   return true;
 }
 
@@ -144,9 +187,9 @@ function replyOf(row: Row): Reply {
   return {
     id: row.reply,
     text: row.text,
-    sentiment: row.sentiment,
+    sentiment: row.inferred === 1 ? 'unknown' : row.sentiment,
     respondent: row.respondent,
-    inferred: row.inferred === 1,
     isSample: row.sample === 1,
+    ...(isHeld(row) ? { isHeld: true } : {}),
   };
 }

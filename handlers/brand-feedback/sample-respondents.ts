@@ -81,7 +81,6 @@ export function sampleReply(asked: AskedQuestion, index: number, language = 'en'
     text: capital(text),
     sentiment,
     respondent: `sample-${index + 1}`,
-    inferred: false,
     isSample: true,
   };
 }

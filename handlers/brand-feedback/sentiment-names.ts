@@ -1,8 +1,9 @@
-import type { Sentiment } from './replies.js';
+import type { Opinion } from './replies.js';
 
-/** How pages call the sentiments. */
-export const SENTIMENT_NAMES: Record<Sentiment, string> = {
+/** How pages call the opinions. */
+export const OPINION_NAMES: Record<Opinion, string> = {
   positive: 'Positive',
   neutral: 'Neutral',
   negative: 'Negative',
+  unknown: 'Opinion not stated',
 };

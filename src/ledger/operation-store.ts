@@ -144,13 +144,14 @@ export function* lockOpenOrder(payment: string): TransactionBody<{ wanted: numbe
 
 /**
  * Locks a payment and its order until the commit. All transactions lock payments before orders, so that they can't deadlock.
- * @returns whether the work may still be changed: it is owed, and no answer is saved
+ * @returns the order if its work may still be changed: it is owed, and no answer is saved
  */
-export function* lockUnanswered(payment: string): TransactionBody<boolean> {
+export function* lockUnanswered(payment: string): TransactionBody<{ wanted: number } | undefined> {
   const [row] = yield* execute(findToChange({ id: payment }));
-  if (row?.state !== 'owed') return false;
-  yield* execute(findOrderToChange({ payment }));
-  return (yield* execute(answerFacts({ id: payment }))).length === 0;
+  if (row?.state !== 'owed') return undefined;
+  const [order] = yield* execute(findOrderToChange({ payment }));
+  const answered = (yield* execute(answerFacts({ id: payment }))).length > 0;
+  return order && !answered ? { wanted: order.wanted } : undefined;
 }
 
 /** Stores how many parts of an order are done. The order must be locked. */

@@ -95,7 +95,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     const body = Buffer.concat([Buffer.from([0, 255, 10]), randomBytes(600_000)]);
     await ledger.saveAnswer(heavy, claim, { status: 200, headers: { 'content-type': 'audio/wav' }, body });
     await ledger.openOrder({ payment: heavy, request: '{}', wanted: 3, deadline: 9 });
-    const reply = { id: 'r', text: 'Good.', sentiment: 'neutral', inferred: true, isSample: true } as const;
+    const reply = { id: 'r', text: 'Good.', sentiment: 'neutral', isSample: true } as const;
     await (await openReplies(ledger)).add(heavy, { ...reply, respondent: 'p' });
     await ledger.setMeta('supported', '{"kinds":1}');
     await ledger.close();
@@ -149,7 +149,6 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
         text: 'x',
         sentiment: 'neutral',
         respondent: 'p',
-        inferred: false,
         isSample: false,
       }),
     ).to.equal('duplicate');

@@ -161,7 +161,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
   it('shows an order with its replies, which steer no terminal', async () => {
     const payment = await paymentIn(ledger, 'owed');
     await ledger.openOrder({ payment, request: '{"q":1}', wanted: 2, deadline: clock + 1 });
-    const reply = { sentiment: 'negative', respondent: 'p1', inferred: true, isSample: false } as const;
+    const reply = { sentiment: 'negative', respondent: 'p1', isSample: false } as const;
     const replies = await openReplies(ledger);
     await replies.add(payment, { ...reply, id: 'r1', text: 'bad\u001b[2J\u202e' });
     await replies.add(payment, { ...reply, id: 'r2', text: 'spam', respondent: 'p2' });
@@ -175,7 +175,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
       text: 'bad\u001b[2J\u202e',
       sentiment: 'negative',
       respondent: 'p1',
-      inferred: 1,
+      inferred: 0,
     };
     expect(first)
       .to.include({ ...bad, sample: 0, rejected_at: null })

@@ -106,20 +106,22 @@ describe('an order of which the deadline has passed', () => {
   });
 });
 
-describe('replies without a sentiment', () => {
-  const inferred = { inferred: true, sentiment: 'neutral' as const };
-
-  it('in a language that the classifier does not know count as neutral, and the summary says so', async () => {
+describe('replies whose authors did not say which opinion they have', () => {
+  it('count as neutral, whatever their words are, and the summary says so', async () => {
     const { call } = await ordered([
       [
-        { ...inferred, text: 'Das finde ich wirklich furchtbar und viel zu teuer.' },
-        { ...inferred, text: 'It is a nice cup, I suppose.' },
+        { sentiment: 'unknown', text: 'I hate it, it is a terrible cup.' },
+        { sentiment: 'unknown', text: 'I love it.' },
         ...some(3),
       ],
     ]);
-    expect((await call).body)
+    const { body } = await call;
+    expect(body)
+      .to.have.property('aggregate')
+      .that.includes({ positive: 3, neutral: 2, negative: 0, opinionsKnown: 3 });
+    expect(body)
       .to.have.nested.property('aggregate.summary')
-      .that.contains('1 reply is in a language whose sentiment could not be inferred; it counts as neutral.');
+      .that.contains('2 respondents did not say which opinion they have; their replies count as neutral.');
   });
 });
 

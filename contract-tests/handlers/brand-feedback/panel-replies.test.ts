@@ -25,7 +25,6 @@ describe('the panel page', () => {
       expect(reply).to.include({
         text: 'I like\nthe handle.',
         sentiment: 'negative',
-        inferred: false,
         isSample: false,
       });
       const page = await visitor.get(`/panel/?said=added&question=${id}`);
@@ -59,18 +58,29 @@ describe('the panel page', () => {
       ]);
     });
 
-    it('without a choice by reading it from the text, and marks that', async () => {
+    it('and asks for a choice if there is none: the words are not read for it', async () => {
       const { id } = panel.replyStore.put(aQuestion());
-      await visitor.reply(id, 'I hate it, terrible.', '');
-      expect((await panel.replyStore.replies(id))[0]).to.include({ sentiment: 'negative', inferred: true });
-    });
-
-    it('and asks for a choice if it cannot read the language', async () => {
-      const { id } = panel.replyStore.put(aQuestion());
-      const answer = await visitor.reply(id, 'Das ist furchtbar, ich mag es überhaupt nicht.', '');
+      const answer = await visitor.reply(id, 'I hate it, terrible.', '');
       expect(answer.status).to.equal(400);
       expect(answer.text).to.contain('Please choose positive, neutral or negative.');
       expect(await panel.replyStore.replies(id)).to.deep.equal([]);
+    });
+
+    it('of somebody who only hits keys, holds it for the operator, and says so', async () => {
+      const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
+      const accept = { accept: 'application/json' };
+      const { text } = await visitor.reply(id, 'asdf asdf', 'positive', accept);
+      expect(JSON.parse(text)).to.deep.equal({
+        message:
+          'Thank you. Your reply counts once the operator has read it, because it does not look like words.',
+        outcome: 'held',
+      });
+      expect(await panel.replyStore.replies(id)).to.deep.equal([]);
+      expect((await panel.replyStore.held(id)).map(reply => reply.text)).to.deep.equal(['asdf asdf']);
+      expect((await visitor.get('/panel/')).text).to.contain('You have answered this question. Thank you.');
+      const other = await new Visitor(panel.url).signIn();
+      await other.reply(id, 'A real opinion.');
+      expect(await panel.replyStore.replies(id)).to.have.length(1);
     });
 
     it('but not the words of somebody else again, and gives them back to be changed', async () => {

@@ -3,7 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createBrandFeedback } from '../../../handlers/brand-feedback/aggregate.js';
-import { classify } from '../../../handlers/brand-feedback/classify.js';
+import { looksLikeGibberish } from '../../../handlers/brand-feedback/gibberish.js';
+import { withOpinions, type SoldReply } from '../../../handlers/brand-feedback/with-opinions.js';
+import { readMark } from '../../../handlers/brand-feedback/opinion-mark.js';
 import { sampleReply } from '../../../handlers/brand-feedback/sample-respondents.js';
 import { createPanelPeople } from '../../../handlers/brand-feedback/panel-people.js';
 import { Respondents } from '../../../handlers/brand-feedback/respondents.js';
@@ -198,7 +200,7 @@ describe('people in the sandbox', () => {
     await asked;
     const replies = await replyStore.replies(question.id);
     expect(replies.map(({ isSample }) => isSample)).to.deep.equal([false, true, true, true]);
-    expect(createBrandFeedback(question, replies).mock).to.equal(true);
+    expect(replies.some(({ isSample }) => isSample)).to.equal(true);
   });
 
   it('write nothing when real people were enough', async () => {
@@ -212,7 +214,7 @@ describe('people in the sandbox', () => {
     await asked;
     await pause(200);
     const replies = await replyStore.replies(question.id);
-    expect(createBrandFeedback(question, replies).mock).to.equal(false);
+    expect(replies.some(({ isSample }) => isSample)).to.equal(false);
   });
 
   it('do not answer twice after a crash or in two processes', async () => {
@@ -370,35 +372,105 @@ describe('sample respondents', () => {
   });
 });
 
-describe('sentiment of a text without a label', () => {
-  const known: [string, string][] = [
-    ['I love it, great taste!', 'positive'],
-    ['Not good at all.', 'negative'],
-    ['I hate the packaging, it is terrible.', 'negative'],
-    ['It is a cup.', 'neutral'],
-    ['👍', 'positive'],
-    ['', 'neutral'],
-    ['   ', 'neutral'],
-    ['Das ist ein Becher.', 'neutral'],
+describe('the opinion of a reply from a marketplace', () => {
+  const marked: [string, string, string][] = [
+    ['+ Great taste!', 'positive', 'Great taste!'],
+    ['- terrible', 'negative', 'terrible'],
+    ['− zu teuer', 'negative', 'zu teuer'],
+    ['0, it is a cup', 'neutral', 'it is a cup'],
+    ['(+) j’adore', 'positive', 'j’adore'],
+    ['[-]: 高すぎる', 'negative', '高すぎる'],
+    ['+', 'positive', '+'],
+    ['➖ no', 'negative', 'no'],
   ];
-  for (const [text, sentiment] of known) {
-    it(`'${text}' is ${sentiment}`, () => expect(classify(text)).to.equal(sentiment));
-  }
+  for (const [reply, sentiment, text] of marked)
+    it(`is what they begin it with: '${reply}' is ${sentiment}`, () =>
+      expect(readMark(reply)).to.deep.equal({ sentiment, text }));
 
-  it('is not misled by words that every JavaScript object has', () => {
-    for (const word of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf']) {
-      expect(classify(`${word} ${word}`)).to.equal('neutral');
-      expect(classify(`I love the ${word}`)).to.equal('positive');
-    }
+  it('is unknown, never guessed from words, if they begin with none', () => {
+    const unmarked = [
+      'I love it, great taste!',
+      'Not good at all.',
+      'Das ist furchtbar.',
+      '- handle\n- colour\n- price',
+      '0 stars, awful',
+      '-5 points from me',
+      '0/10',
+      '+49 is their number',
+      '100 % good',
+      '',
+    ];
+    for (const text of unmarked) expect(readMark(text), text).to.deep.equal({ sentiment: 'unknown', text });
   });
 
-  it('is one of three for any text', () => {
-    fc.assert(
-      fc.property(fc.string({ maxLength: 5_000, unit: 'grapheme' }), text => {
-        expect(SENTIMENTS).to.include(classify(text));
-      }),
-      { numRuns: 100 },
-    );
+  it('is what the operator’s model says then, and unknown if that does not say it or fails', async () => {
+    const replies = [
+      aReply({ text: 'a', sentiment: 'unknown' }),
+      aReply({ text: 'b', sentiment: 'negative' }),
+      aReply({ text: 'c', sentiment: 'unknown' }),
+    ];
+    const asked: string[] = [];
+    const model = {
+      sentimentOf: async (text: string) => {
+        asked.push(text);
+        if (text === 'c') throw new Error('it is down');
+        return 'positive' as const;
+      },
+      close: async () => {},
+    };
+    const found = await withOpinions(replies, model, NEVER);
+    expect(asked).to.have.members(['a', 'c']);
+    expect(found.map(({ sentiment, from }) => [sentiment, from])).to.deep.equal([
+      ['positive', 'model'],
+      ['negative', 'respondent'],
+      ['neutral', 'unknown'],
+    ]);
+    const alone = await withOpinions(replies, undefined, NEVER);
+    expect(alone.map(({ from }) => from)).to.deep.equal(['unknown', 'respondent', 'unknown']);
+  });
+});
+
+describe('a reply of somebody who only hits keys', () => {
+  it('is recognised', () => {
+    for (const text of [
+      'asdf asdf',
+      'qwerty',
+      'ASDFGHJK',
+      'hhhhhhhh',
+      'sdfgh jkl',
+      'fdsa',
+      '...',
+      '???',
+      'asdasdasd',
+    ])
+      expect(looksLikeGibberish(text), text).to.equal(true);
+  });
+
+  it('is not confused with words of any language, short ones and marks', () => {
+    const words = [
+      ...[
+        'Good.',
+        'ok',
+        'no',
+        'meh',
+        '👍',
+        '10/10',
+        '+',
+        '-',
+        'It is a property of liberty',
+        'Were there more?',
+      ],
+      ...[
+        'Guter Wert für das Geld',
+        'Čtvrt litru je málo',
+        '美味しい',
+        'ممتاز',
+        'Отлично',
+        'très bien',
+        'Too small, and it leaks.',
+      ],
+    ];
+    for (const text of words) expect(looksLikeGibberish(text), text).to.equal(false);
   });
 });
 
@@ -422,14 +494,18 @@ describe('a reply as it is kept', () => {
 
 describe('the answer to /brand-feedback', () => {
   const question = { brand: 'Harbour Coffee', question: 'The new cup?', wanted: 5 };
+  const sold = (change: Partial<SoldReply> = {}): SoldReply => ({
+    ...{ text: 'I like it.', sentiment: 'positive', from: 'respondent', isSample: false },
+    ...change,
+  });
   const said = (positive: number, neutral: number, negative: number) =>
     [
       ...Array.from({ length: positive }, () =>
-        aReply({ text: 'The new cup keeps coffee hot.', sentiment: 'positive' }),
+        sold({ text: 'The new cup keeps coffee hot.', sentiment: 'positive' }),
       ),
-      ...Array.from({ length: neutral }, () => aReply({ text: 'It is a cup.', sentiment: 'neutral' })),
+      ...Array.from({ length: neutral }, () => sold({ text: 'It is a cup.', sentiment: 'neutral' })),
       ...Array.from({ length: negative }, () =>
-        aReply({ text: 'Too small, and it leaks.', sentiment: 'negative' }),
+        sold({ text: 'Too small, and it leaks.', sentiment: 'negative' }),
       ),
     ] as const;
 
@@ -455,23 +531,58 @@ describe('the answer to /brand-feedback', () => {
     );
   });
 
+  it('sums replies up in the language that they are written in, if its sentences are known', () => {
+    const german = [
+      sold({ text: 'Die neue Tasse hält den Kaffee lange warm.' }),
+      sold({ text: 'Mir ist sie viel zu klein, und sie tropft.', sentiment: 'negative' }),
+      sold({ text: 'Das ist eben eine Tasse wie jede andere.', sentiment: 'neutral', from: 'unknown' }),
+    ];
+    expect(createBrandFeedback(question, german).aggregate.summary).to.equal(
+      'Bis zum Ende der Frist kamen nicht alle Antworten (3 von 5). Antworten nach Meinung: 1 positiv, 1 neutral, 1 negativ. ' +
+        'Beispiele: „Die neue Tasse hält den Kaffee lange warm“ und „Mir ist sie viel zu klein, und sie tropft“. ' +
+        'Antworten ohne bekannte Meinung, als neutral gezählt: 1.',
+    );
+    const mixed = [...german.slice(0, 1), sold({ text: 'I like this cup very much indeed.' })];
+    expect(createBrandFeedback(question, mixed).aggregate.summary).to.match(/^Only 2 of 5 people/);
+  });
+
+  it('says how many opinions are known, and that the others count as neutral', () => {
+    const { aggregate, responses } = createBrandFeedback(question, [
+      ...said(2, 1, 0),
+      sold({ sentiment: 'neutral', from: 'unknown', text: 'Hm, I wonder.' }),
+      sold({ sentiment: 'negative', from: 'model', text: 'I would not buy it.' }),
+    ]);
+    expect(aggregate).to.include({ positive: 2, neutral: 2, negative: 1, opinionsKnown: 4 });
+    expect(aggregate.summary).to.match(
+      / 1 respondent did not say which opinion they have; the reply counts as neutral\.$/,
+    );
+    expect(responses.map(({ sentimentFrom }) => sentimentFrom)).to.deep.equal([
+      ...[undefined, undefined, undefined],
+      ...['unknown', 'model'],
+    ]);
+  });
+
   it('says when fewer people answered than were asked for', () => {
     const few = createBrandFeedback(question, [...said(0, 0, 1)]).aggregate?.summary;
     expect(few).to.match(/^Only 1 of 5 people answered before the deadline: the one reply was negative\./);
     expect(createBrandFeedback(question, []).aggregate?.summary).to.match(/^None of 5 people/);
   });
 
-  it('gives texts as they were written, and nothing about who wrote them', () => {
+  it('gives texts as they were written, and nothing about who wrote them', async () => {
     const text = '<b>“hot”</b>\n\u202eolleh';
     const { responses } = createBrandFeedback(question, [
-      aReply({ text, sentiment: 'neutral', respondent: 'secret' }),
+      ...(await withOpinions(
+        [aReply({ text, sentiment: 'neutral', respondent: 'secret' })],
+        undefined,
+        NEVER,
+      )),
     ]);
     expect(responses).to.deep.equal([{ text, sentiment: 'neutral' }]);
   });
 
   it('is marked mock only if a sample respondent wrote a part of it', () => {
-    const person = aReply({ inferred: true });
+    const person = sold({ from: 'unknown' });
     expect(createBrandFeedback(question, [person]).mock).to.equal(false);
-    expect(createBrandFeedback(question, [person, aReply({ isSample: true })]).mock).to.equal(true);
+    expect(createBrandFeedback(question, [person, sold({ isSample: true })]).mock).to.equal(true);
   });
 });

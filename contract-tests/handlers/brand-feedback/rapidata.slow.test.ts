@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { MARK_REQUEST } from '../../../handlers/brand-feedback/opinion-mark.js';
 import type { People } from '../../../handlers/brand-feedback/people.js';
 import { createRapidataPeople, type RapidataOptions } from '../../../handlers/brand-feedback/rapidata.js';
 import { type FakeRapidata, type Labeler, startFakeRapidata } from '../../support/rapidata.js';
@@ -64,10 +65,10 @@ describe('people of the marketplace', () => {
     await fake.close();
   });
 
-  it('are asked once, in their own words, and their replies are classified', async () => {
+  it('are asked once, in their own words, and their replies have the opinion that they begin with', async () => {
     finishWith([
-      { answer: 'I love it!', id: 'a' },
-      { answer: 'Terrible, I hate it.', id: 'b' },
+      { answer: '+ I love it!', id: 'a' },
+      { answer: '- Terrible, I hate it.', id: 'b' },
       { answer: 'It is a cup.', id: 'c' },
     ]);
     const question = replyStore.put(aQuestion({ wanted: 3 }));
@@ -76,12 +77,12 @@ describe('people of the marketplace', () => {
     expect(replies.map(({ text, sentiment }) => [text, sentiment])).to.deep.equal([
       ['I love it!', 'positive'],
       ['Terrible, I hate it.', 'negative'],
-      ['It is a cup.', 'neutral'],
+      ['It is a cup.', 'unknown'],
     ]);
-    expect(replies.every(({ inferred, isSample }) => inferred && !isSample)).to.equal(true);
+    expect(replies.every(({ isSample }) => !isSample)).to.equal(true);
     const [definition] = fake.definitions.values();
     expect(definition).to.include({
-      question: 'Harbour Coffee: What do you think of the new cup?',
+      question: `Harbour Coffee: What do you think of the new cup? ${MARK_REQUEST}`,
       votes: 3,
     });
     expect(definition?.name).to.equal(`coinslot-${question.id}-1-1`);
@@ -372,11 +373,11 @@ describe('people of the marketplace', () => {
       const question = replyStore.put(aQuestion({ wanted: 2, deadline: Date.now() + 1_000 }));
       finishWith([
         { answer: '<script>\u0000\ud800', id: 'a' },
-        { answer: 'x'.repeat(9_000), id: 'b' },
+        { answer: 'long '.repeat(2_000), id: 'b' },
       ]);
       await people.ask(question, NEVER);
       const replies = await replyStore.replies(question.id);
-      expect(replies.map(({ text }) => text.length)).to.deep.equal([10, 2_000]);
+      expect(replies.map(({ text }) => text.length)).to.deep.equal([10, 1_999]);
     });
   });
 

@@ -15,7 +15,6 @@ function reply(overrides: Partial<Reply> = {}): Reply {
     text: 'Nice.',
     sentiment: 'positive',
     respondent: `person-${serial}`,
-    inferred: false,
     isSample: false,
     ...overrides,
   };
@@ -78,7 +77,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   it('keeps replies as they were given, in their order, across attempts and openings', async () => {
     const payment = await asked(5);
     const given = [
-      reply({ text: 'Größe "9" \u{1F600}\n', sentiment: 'neutral', inferred: true }),
+      reply({ text: 'Größe "9" \u{1F600}\n', sentiment: 'unknown' }),
       reply({ sentiment: 'negative' }),
       reply({ isSample: true }),
     ];
@@ -175,6 +174,37 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await ledger.finishOrder(payment);
     expect(await replies.add(payment, reply())).to.equal('closed');
     expect(await texts(payment)).to.deep.equal(['Nice.', 'house']);
+  });
+
+  it('keeps a held reply without counting it, also not by earlier programs, until it is admitted', async () => {
+    const payment = await asked(2);
+    expect(await replies.add(payment, reply({ id: 'h', text: 'asdf', isHeld: true }))).to.equal('held');
+    expect(await replies.replies(payment)).to.deep.equal([]);
+    expect((await ledger.order(payment))?.done).to.equal(0);
+    const stored = (await ledger.storedRows(payment))['brand_feedback_replies'] ?? [];
+    expect(
+      stored.map(row => row['rejected_at']),
+      'taken as rejected',
+    ).to.deep.equal([0]);
+    expect(await replies.admit(payment, 'h')).to.equal(true);
+    expect(await replies.admit(payment, 'h')).to.equal(false);
+    expect((await ledger.order(payment))?.done).to.equal(1);
+    expect(await texts(payment)).to.deep.equal(['asdf']);
+  });
+
+  it('admits no held reply beyond the wanted ones, but in place of a sample reply', async () => {
+    const payment = await asked(2);
+    await replies.add(payment, reply({ id: 'h1', text: 'h1', isHeld: true }));
+    await replies.add(payment, reply({ id: 'h2', text: 'h2', isHeld: true }));
+    await replies.add(payment, reply({ text: 'person' }));
+    await replies.add(payment, reply({ text: 'sample', isSample: true }));
+    expect(await replies.admit(payment, 'h1')).to.equal(true);
+    expect(await texts(payment)).to.have.members(['h1', 'person']);
+    expect(await replies.admit(payment, 'h2')).to.equal(false);
+    expect(await replies.add(payment, reply({ isHeld: true }))).to.equal('full');
+    expect(await replies.reject(payment, 'h2')).to.equal(true);
+    expect(await replies.held(payment)).to.deep.equal([]);
+    expect((await ledger.order(payment))?.done).to.equal(2);
   });
 
   it('keeps an intent, and refuses one that belongs to no order', async () => {

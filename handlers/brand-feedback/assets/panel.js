@@ -346,7 +346,7 @@
       }
       if (answer.status === 403) throw new Error('the form has no key of this session');
       const { message, outcome, control } = await answer.json();
-      if (outcome === 'added') {
+      if (outcome === 'added' || outcome === 'held') {
         card.dataset.state = 'answered';
         showDone(card, 'answered', message, text);
       } else if (outcome === 'fault') {
