@@ -1,3 +1,4 @@
+import { GivenFault, GivenValues } from './given-values.js';
 import { shownUrl } from '../net/endpoint.js';
 import { readAddress } from '../rails/solana/address.js';
 
@@ -7,15 +8,15 @@ export class ConfigFault extends Error {}
 /** Reads variables and collects their errors, so that all are reported together. */
 export class SettingReader {
   readonly #faults: string[] = [];
-  readonly #env: NodeJS.ProcessEnv;
+  readonly #given: GivenValues;
 
   constructor(env: NodeJS.ProcessEnv) {
-    this.#env = env;
+    this.#given = new GivenValues(env);
   }
 
   /** The names of all variables, also of those that are empty. */
   names(): string[] {
-    return Object.keys(this.#env);
+    return this.#given.names();
   }
 
   fault(message: string): void {
@@ -29,11 +30,18 @@ export class SettingReader {
   }
 
   demand(value: unknown, name: string, what: string): void {
-    if (value === undefined && !this.#env[name]?.trim()) this.fault(`${name}: must be set: ${what}`);
+    if (value === undefined && this.text(name) === undefined) this.fault(`${name}: must be set: ${what}`);
   }
 
+  /** From the variable, from the file that `NAME_FILE` names, or from systemd's credentials. */
   text(name: string): string | undefined {
-    return this.#env[name]?.trim() || undefined;
+    try {
+      return this.#given.of(name);
+    } catch (error) {
+      if (!(error instanceof GivenFault)) throw error;
+      if (!this.#faults.includes(error.message)) this.fault(error.message);
+      return undefined;
+    }
   }
 
   integer(name: string, fallback: number, min: number, max: number): number {

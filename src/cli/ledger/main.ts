@@ -9,6 +9,7 @@ import { openLedgerReader } from '../../ledger/store.js';
 import { csvLines } from './csv.js';
 import { height } from './chain-height.js';
 import { commandLine } from '../../config/command-line.js';
+import { GivenFault, GivenValues } from '../../config/given-values.js';
 import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
@@ -53,8 +54,9 @@ const DEFAULT_AUDITED = 10_000;
 
 /** npm changes to the package's folder, but relative paths refer to the caller's folder. */
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
-const stateDir = resolvePath(process.env.STATE_DIR?.trim() || '.coinslot');
-const databaseUrl = process.env.DATABASE_URL?.trim() || `file:${stateDir}/ledger.db`;
+const given = new GivenValues(process.env);
+const stateDir = (): string => resolvePath(given.of('STATE_DIR') ?? '.coinslot');
+const databaseUrl = (): string => given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
 
 const TEXT = { type: 'string' } as const;
 const SWITCH = { type: 'boolean' } as const;
@@ -117,7 +119,7 @@ function parse() {
 }
 
 async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise<T> {
-  const reader = await openLedgerReader({ url: databaseUrl });
+  const reader = await openLedgerReader({ url: databaseUrl() });
   try {
     const { retired } = await reader.identity();
     if (retired !== undefined)
@@ -162,7 +164,7 @@ async function refund(
 
 async function receiver(address: string | undefined): Promise<Report> {
   const { setReceiver, showReceiver } = await import('./receiver.js');
-  return address === undefined ? withBooks(showReceiver) : setReceiver(databaseUrl, address, withBooks);
+  return address === undefined ? withBooks(showReceiver) : setReceiver(databaseUrl(), address, withBooks);
 }
 
 async function renamed(): Promise<never> {
@@ -176,7 +178,7 @@ async function move({ from, to }: Values): Promise<Report> {
     throw new OperatorFault('Say where to move the ledger: --to with a postgres:// URL or a file.');
   const { moveLedger } = await import('../../ledger/move-ledger.js');
   const moved = await moveLedger({
-    from: from === undefined ? databaseUrl : ledgerUrl(from),
+    from: from === undefined ? databaseUrl() : ledgerUrl(from),
     to: ledgerUrl(to),
   });
   const { successor, tables, resumed } = moved;
@@ -211,7 +213,7 @@ async function verify(reader: ReportSource, limit: string | undefined): Promise<
 }
 
 function rpcUrls(): string[] {
-  const urls = (process.env.SOLANA_RPC_URL?.trim() || sandboxRpc() || '').split(',').map(url => url.trim());
+  const urls = (given.of('SOLANA_RPC_URL') ?? sandboxRpc() ?? '').split(',').map(url => url.trim());
   if (urls.every(url => /^https?:\/\/./.test(url) && URL.canParse(url))) return urls;
   throw new OperatorFault(
     'Set SOLANA_RPC_URL to the http(s) URL of a Solana RPC server of the network of this ledger.',
@@ -220,7 +222,7 @@ function rpcUrls(): string[] {
 
 function sandboxRpc(): string | undefined {
   try {
-    const info = JSON.parse(readFileSync(join(stateDir, 'sandbox.json'), 'utf8')) as { rpcUrl?: unknown };
+    const info = JSON.parse(readFileSync(join(stateDir(), 'sandbox.json'), 'utf8')) as { rpcUrl?: unknown };
     return typeof info.rpcUrl === 'string' ? info.rpcUrl : undefined;
   } catch {
     return undefined;
@@ -249,7 +251,7 @@ try {
   await main();
 } catch (error) {
   // Only messages are printed, because stacks may contain URLs with credentials.
-  const known = error instanceof OperatorFault || error instanceof LedgerFault;
+  const known = [OperatorFault, LedgerFault, GivenFault].some(fault => error instanceof fault);
   const lines = messageOf(error).split('\n').map(plain).join('\n');
   writeErr(`${known ? '' : 'The command failed: '}${lines}\n`);
   process.exitCode = 1;

@@ -1,0 +1,70 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A longer file is no setting. */
+const MAX_BYTES = 64 * 1024;
+const SUFFIX = '_FILE';
+
+/** A setting that is given twice, or in a file that can't be read. `message` begins with the name. */
+export class GivenFault extends Error {}
+
+/**
+ * The values of settings, in the three places where an operator may put one: the variable `NAME`; a file that `NAME_FILE` names, as
+ * containers mount secrets; the file `NAME` in `$CREDENTIALS_DIRECTORY`, as systemd passes credentials (systemd.exec(5), "Credentials").
+ * A secret in a file is neither in the process's environment, which its children inherit, nor in `/proc`. Each file is read once.
+ */
+export class GivenValues {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #read = new Map<string, string | undefined>();
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.#env = env;
+  }
+
+  /** The names for which there is a variable `NAME` or `NAME_FILE`, also those of empty variables. */
+  names(): string[] {
+    return Object.keys(this.#env).map(name => (name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : name));
+  }
+
+  /** Without white space around it; undefined if it is empty or not given. @throws GivenFault */
+  of(name: string): string | undefined {
+    if (!this.#read.has(name)) this.#read.set(name, this.#find(name));
+    return this.#read.get(name);
+  }
+
+  #find(name: string): string | undefined {
+    const variable = this.#variable(name);
+    const file = this.#variable(name + SUFFIX);
+    const folder = this.#variable('CREDENTIALS_DIRECTORY');
+    const credential = folder && isFile(join(folder, name)) ? join(folder, name) : undefined;
+    const places = [
+      variable !== undefined && name,
+      file !== undefined && name + SUFFIX,
+      credential !== undefined && `the credential ${name}`,
+    ].filter(place => place !== false);
+    if (places.length > 1)
+      throw new GivenFault(`${name}: given by ${places.join(' and by ')}; keep one of them`);
+    return variable ?? (file && readText(name, file)) ?? (credential && readText(name, credential));
+  }
+
+  #variable(name: string): string | undefined {
+    return this.#env[name]?.trim() || undefined;
+  }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+/** The error never holds what is in the file. */
+function readText(name: string, path: string): string | undefined {
+  let text: string;
+  try {
+    if (statSync(path).size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024} KB`);
+    text = readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw new GivenFault(`${name}: the file ${path} can't be read: ${(error as Error).message}`);
+  }
+  if (text === '') throw new GivenFault(`${name}: the file ${path} is empty`);
+  return text;
+}
