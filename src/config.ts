@@ -1,7 +1,9 @@
 import { resolve } from 'node:path';
 import {
+  readCatalogue,
   readFacilitators,
   readFeePayer,
+  type CatalogueConfig,
   type FacilitatorConfig,
   type FeePayerConfig,
 } from './config/facilitator-settings.js';
@@ -54,6 +56,8 @@ export type Config = Readonly<{
   rpcUrls: readonly string[];
   /** In order of preference. If empty, that of the embedded sandbox. */
   facilitators: readonly FacilitatorConfig[];
+  /** Beside those. */
+  catalogue: CatalogueConfig;
   feePayer: FeePayerConfig;
   payTo: string | undefined;
   /** Whether the directories of facilitators are told what is sold. */
@@ -101,6 +105,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     databaseUrl: read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`,
     rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),
     facilitators: readFacilitators(read, DEFAULT_FACILITATOR[name]),
+    catalogue: readCatalogue(read),
     feePayer: readFeePayer(read),
     payTo: read.address('PAY_TO'),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
@@ -134,6 +139,8 @@ function checkTogether(read: SettingReader, config: Config): void {
       'the file with the key pair that pays the fees',
     );
   if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
+  if (!config.listed && config.catalogue.facilitators.length > 0)
+    read.fault('CATALOGUE_FACILITATORS: with LISTED=false nothing is listed: set one of the two only');
   if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');
   const needsChain = config.facilitators.some(({ kind }) => kind === 'http');
   if (sandbox && (read.text('SOLANA_RPC_URL') ? !read.text('FACILITATOR_URL') : needsChain)) {

@@ -120,4 +120,59 @@ const funds = of('facilitators/funds-in-flight', 'facilitators/funds-in-flight',
   },
 ]);
 
-export const embeddedMutants: readonly Mutant[] = [...facilitator, ...limits, ...guard, ...funds];
+const directory = of('facilitators/facilitators', 'sale/charge-directory', [
+  {
+    name: 'the work for a directory’s payment begins before it is verified',
+    find: '!member.forDirectory && member.health.healthy',
+    replace: 'member.health.healthy',
+    grep: 'is verified before its work begins',
+  },
+  {
+    name: 'one with a directory settles for all',
+    find: 'filter(({ forDirectory }) => !forDirectory)',
+    replace: 'filter(() => true)',
+    grep: 'down with the usual one',
+  },
+  {
+    name: 'a directory’s facilitator that is down keeps its buyer waiting',
+    find: "verdict.kind === 'refused' || this.choice === undefined",
+    replace: 'true',
+    grep: 'down: one buyer is told so',
+  },
+]);
+
+const catalogue = of('facilitators/directory-offers', 'sale/charge-directory', [
+  {
+    name: 'a directory is offered to every caller',
+    find: 'if (count >= MAX_OFFERS)',
+    replace: 'if (false)',
+    grep: 'names the usual one after three calls',
+  },
+  {
+    name: 'a directory is offered while a payment for it is under way',
+    find: 'directory.rests.set(',
+    replace: 'new Map().set(',
+    grep: 'slow: while it has a payment',
+  },
+  {
+    name: 'a directory that failed is offered for other operations',
+    find: 'now < restsUntil || ',
+    replace: '',
+    grep: 'down: one buyer is told so',
+  },
+  {
+    name: 'a fee payer is offered that is not in the ledger',
+    find: 'feePayer === undefined || feePayer !== recorded?.feePayer',
+    replace: 'false',
+    grep: 'that the ledger does not have is not offered',
+  },
+]);
+
+export const embeddedMutants: readonly Mutant[] = [
+  ...facilitator,
+  ...limits,
+  ...guard,
+  ...funds,
+  ...directory,
+  ...catalogue,
+];

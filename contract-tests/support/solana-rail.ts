@@ -2,6 +2,7 @@ import type { Ledger } from '../../src/ledger/store.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
 import { FacilitatorRequests } from '../../src/facilitators/facilitator-requests.js';
 import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
+import type { Listings } from '../../src/facilitators/listings.js';
 import type { Rail } from '../../src/rails/rail.js';
 import type { ChainHistory, SearchResult } from '../../src/rails/solana/find-transfer.js';
 import type { SolanaHints } from '../../src/rails/solana/solana-hints.js';
@@ -16,6 +17,8 @@ type Trust = NonNullable<Parts['trust']>;
 export type RailOptions = Partial<Pick<Parts, 'blocksLeft' | 'timing'>> & {
   trust?: Pick<Trust, 'lied'> & Partial<Trust>;
   chain?: ChainHistory;
+  /** What directories are told. */
+  listings?: Listings;
   /** Whether a reported transfer is seen. */
   confirm?: (id: string) => Promise<boolean>;
   /** What is found of a payment that was refused because it would fail. */
@@ -30,12 +33,12 @@ export function solanaRail(
     ledger: Pick<Ledger, 'receivers'>;
     terms: Terms;
   },
-  { trust, chain, confirm, findDenied, ...options }: RailOptions = {},
+  { trust, chain, confirm, findDenied, listings, ...options }: RailOptions = {},
 ): Rail<CheckedTransaction> {
   const { hints, facilitator, ledger, terms } = from;
   const rail = new SolanaRail({
     ...{ hints, facilitator, terms, ...options },
-    requests: new FacilitatorRequests(terms, ledger.receivers),
+    requests: new FacilitatorRequests(terms, ledger.receivers, listings),
     chain: chain ?? NO_CHAIN,
     trust: trust && { refresh: async () => {}, distrust: async () => {}, ...trust },
   });

@@ -39,7 +39,7 @@ export type World = {
  * @param chain how long its slots are; of 100 ms, a transaction is final after three seconds and a blockhash good for fifteen
  */
 export async function openWorld(
-  env: Record<string, string> = {},
+  env: Record<string, string> | ((facilitatorUrl: string) => Record<string, string>) = {},
   chain: { slotMs?: number } = {},
 ): Promise<World> {
   const disposers: (() => Promise<unknown>)[] = [];
@@ -47,7 +47,8 @@ export async function openWorld(
     for (const dispose of disposers.splice(0)) await dispose();
   };
   try {
-    return { ...(await buildWorld({ ...upstreamSettings(), ...env }, chain, disposers)), close };
+    const settings = typeof env === 'function' ? env : () => env;
+    return { ...(await buildWorld(settings, chain, disposers)), close };
   } catch (error) {
     await close();
     throw error;
@@ -56,7 +57,7 @@ export async function openWorld(
 
 /** `disposers` close what was opened, also of a world that could not be built, in their order. */
 async function buildWorld(
-  env: Record<string, string>,
+  settings: (facilitatorUrl: string) => Record<string, string>,
   chain: { slotMs?: number },
   disposers: (() => Promise<unknown>)[],
 ): Promise<Omit<World, 'close'>> {
@@ -76,7 +77,8 @@ async function buildWorld(
     FACILITATOR_URL: facilitator.url,
     PAY_TO: sandbox.info.payTo,
     LOG_LEVEL: 'silent',
-    ...env,
+    ...upstreamSettings(),
+    ...settings(facilitator.url),
   };
   const server = await compose(readConfig(environment));
   disposers.unshift(() => server.stop());

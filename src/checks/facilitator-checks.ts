@@ -10,7 +10,7 @@ import type { Terms } from '../methods/x402/requirements.js';
 const NEARLY_EMPTY_LAMPORTS = 40_000_000n;
 const subject = 'FACILITATOR_URL';
 
-type Asked = Pick<Facilitators, 'names' | 'nameOf' | 'feePayers' | 'refresh'>;
+type Asked = Pick<Facilitators, 'names' | 'nameOf' | 'feePayers' | 'refresh' | 'isForDirectory'>;
 
 /**
  * Whether each facilitator supports the offers (x402 v2, scheme `exact`, our network) and names a fee payer, which must have something
@@ -28,9 +28,11 @@ export function facilitatorCheck(
     async look(signal) {
       const failures = await facilitators.refresh(network);
       const answering = facilitators.names.filter(name => !failures.has(name));
-      const failed = [...failures.values()].map((error): Finding => {
+      const selling = answering.filter(name => !facilitators.isForDirectory(name));
+      const failed = [...failures].map(([name, error]): Finding => {
+        if (facilitators.isForDirectory(name)) return unlisted(error as Error);
         const isOutage = error instanceof FacilitatorUnreachable;
-        const level = isOutage && (hadAnswer || answering.length > 0) ? 'warning' : 'error';
+        const level = isOutage && (hadAnswer || selling.length > 0) ? 'warning' : 'error';
         return { level, subject, ...adviceOn(error as Error), fatal: level === 'error' };
       });
       const feePayers = facilitators.feePayers.filter(each =>
@@ -42,6 +44,12 @@ export function facilitatorCheck(
       return [...failed, ...funds];
     },
   };
+}
+
+/** Sales go on without one that has a directory only. */
+function unlisted({ message }: Error): Finding {
+  const todo = 'wait until it answers, or take it out of CATALOGUE_FACILITATORS: nothing is listed there';
+  return { level: 'warning', subject: 'CATALOGUE_FACILITATORS', found: message, todo };
 }
 
 /** The message of a facilitator that can't be used says what to do. */

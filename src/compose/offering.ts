@@ -1,7 +1,8 @@
 import { durabilityOf } from '../ledger/durability.js';
 import { openLedger, type Ledger } from '../ledger/store.js';
 import { Offers } from '../offers/offers.js';
-import { createFacilitators } from '../facilitators/create-facilitators.js';
+import { DirectoryOffers } from '../facilitators/directory-offers.js';
+import { createFacilitators, nameOf } from '../facilitators/create-facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import { loadFacilitatorTrust, type FacilitatorTrust } from '../facilitators/facilitator-trust.js';
@@ -18,6 +19,7 @@ import { startupChecks } from '../checks/startup-checks.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { HintRefresher } from '../rails/solana/refresh-hints.js';
 import type { ListingVerdict } from '../facilitators/facilitator.js';
+import { REFUSED_FOR_MS } from '../facilitators/listing-answers.js';
 import { ListingVerdicts } from '../facilitators/listing-verdicts.js';
 import { Listings } from '../facilitators/listings.js';
 import { toolShapeOf } from '../mcp/tool-arguments.js';
@@ -56,7 +58,7 @@ export async function openOffering(base: Base): Promise<Offering> {
   const verdicts = new ListingVerdicts(ledger, log);
   const onListing = (name: string, verdict: ListingVerdict): void => void verdicts.hear(name, verdict);
   const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard, onListing };
-  const facilitator = await createFacilitators(endpoints.facilitators, own);
+  const facilitator = await createFacilitators(endpoints.facilitators, own, config.catalogue.facilitators);
   disposers.unshift(() => facilitator.close());
   facilitator.recorded = () => rememberedFeePayers(ledger);
   const remembered = facilitator.learn(await facilitator.recorded());
@@ -74,13 +76,14 @@ export async function openOffering(base: Base): Promise<Offering> {
   const hints = new SolanaHints(facilitator.firstFeePayer(remembered));
   const heights = new ChainHeights(ledger);
   const feePayers = new OfferedFeePayers({ ledger, hints, facilitators: facilitator, network, log });
-  const watch = new HintRefresher({ hints, chain, heights, feePayers, ledger, log });
+  const trust = await loadFacilitatorTrust(ledger, facilitator, log);
+  const catalogue = catalogueOf(base, { ledger, facilitator, hints, trust, verdicts });
+  const watch = new HintRefresher({ hints, chain, heights, feePayers, catalogue, ledger, log });
   disposers.unshift(async () => {
     watch.stop();
     hints.close();
   });
   await watch.start();
-  const trust = await loadFacilitatorTrust(ledger, facilitator, log);
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
   const rail = new SolanaRail({
@@ -91,4 +94,21 @@ export async function openOffering(base: Base): Promise<Offering> {
   });
   const offers = new Offers(base.methods, hints);
   return { chain, ledger, facilitator, hints, rail, offers, trust, guard, verdicts };
+}
+
+/** Undefined if no sale is offered for a directory's sake. */
+function catalogueOf(
+  { config, log }: Base,
+  parts: Pick<Offering, 'ledger' | 'facilitator' | 'hints' | 'trust' | 'verdicts'>,
+): DirectoryOffers | undefined {
+  const { ledger, facilitator, hints, trust, verdicts } = parts;
+  const { facilitators, everyMs } = config.catalogue;
+  if (facilitators.length === 0) return undefined;
+  const offerable = (name: string): string | undefined =>
+    trust.isLiar(name) ? undefined : facilitator.offerable(name);
+  const catalogue = new DirectoryOffers({ ledger, names: facilitators.map(nameOf), offerable, everyMs, log });
+  facilitator.onDirectory = (name, listing, went) => catalogue.heard(name, listing, went);
+  verdicts.onRefused = name => catalogue.rest(name, REFUSED_FOR_MS);
+  hints.elsewhere = called => catalogue.feePayerFor(called);
+  return catalogue;
 }

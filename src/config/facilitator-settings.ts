@@ -31,6 +31,20 @@ export function readFacilitators(read: SettingReader, fallback: string | undefin
   return entries.flatMap((entry, n) => facilitatorOf(read, entry, `FACILITATOR_${n + 1}`));
 }
 
+/** Facilitators that are offered some sales for their directories' sake, and how long after one the next is. */
+export type CatalogueConfig = { facilitators: readonly FacilitatorConfig[]; everyMs: number };
+
+/** `CATALOGUE_FACILITATORS`, which has no `embedded`, and `CATALOGUE_HOURS`. */
+export function readCatalogue(read: SettingReader): CatalogueConfig {
+  const name = 'CATALOGUE_FACILITATORS';
+  const everyMs = read.integer('CATALOGUE_HOURS', 6, 1, 168) * 60 * 60 * 1_000;
+  const facilitators = (read.urls(name) ?? []).map((url): FacilitatorConfig => {
+    const cdp = new URL(url).hostname === CDP_HOST ? cdpKeyOf(read) : undefined;
+    return { kind: 'http', url, ...(cdp && { cdp }) };
+  });
+  return { facilitators, everyMs };
+}
+
 /** The key pair and the limits of the embedded facilitator. */
 export function readFeePayer(read: SettingReader): FeePayerConfig {
   const lamports = (name: string, fallback: number, least: number): bigint =>

@@ -112,6 +112,16 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: '`false` tells the directories of facilitators nothing of what is sold; `x-listed: false` in the contract does so for one operation',
     see: 'how-to/operating.md#being-listed',
   },
+  CATALOGUE_FACILITATORS: {
+    what: 'x402 facilitators over which the first sale of each operation is offered, and then one every few hours, so that their directories list it: for shops with `FACILITATOR_URL=embedded`. User, password and query are sent with each request and never shown',
+    values: 'URLs, comma-separated',
+    fallback: 'none',
+    see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
+  },
+  CATALOGUE_HOURS: {
+    what: 'how many hours after a sale over one of them the next one is offered',
+    see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
+  },
   ALLOW_PRIVATE_UPSTREAMS: {
     what: '`true` lets the APIs that the contract sells have private addresses',
     see: 'how-to/sell-an-existing-api.md#addresses',

@@ -9,7 +9,7 @@ import { EMBEDDED, embeddedFacilitator } from './embedded-facilitator.js';
 import type { ListingVerdict } from './facilitator.js';
 import { Facilitators, type FacilitatorEntry } from './facilitators.js';
 import { FeePayerGuard, type FeePayerLimits } from './fee-payer-guard.js';
-import { facilitatorName, httpFacilitator } from './http-facilitator.js';
+import { DEADLINES, facilitatorName, httpFacilitator, type Deadlines } from './http-facilitator.js';
 import { loadReferenceVerdict } from './reference-verdict.js';
 
 /** What the embedded facilitator needs. */
@@ -28,23 +28,38 @@ export type OwnParts = {
 
 /**
  * Builds the configured facilitators.
+ * @param forDirectories those that are asked for their directories' sake only
  * @throws ConfigFault
  */
 export async function createFacilitators(
   configured: readonly FacilitatorConfig[],
   own: OwnParts,
+  forDirectories: readonly FacilitatorConfig[] = [],
 ): Promise<Facilitators> {
-  const names = configured.map(config =>
-    config.kind === 'embedded' ? EMBEDDED : facilitatorName(config.url),
-  );
+  const names = [...configured, ...forDirectories].map(nameOf);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw new ConfigFault(`FACILITATOR_URL: names ${twice} twice`);
+  if (twice !== undefined)
+    throw new ConfigFault(`FACILITATOR_URL and CATALOGUE_FACILITATORS: name ${twice} twice`);
   const [first, ...others] = await Promise.all(configured.map(config => createEntry(config, own)));
   if (!first) throw new ConfigFault('FACILITATOR_URL: must name at least one facilitator');
-  return new Facilitators([first, ...others], Date.now, own.observer);
+  const listing = await Promise.all(forDirectories.map(config => createEntry(config, own, BRISK)));
+  const beside = listing.map(entry => ({ ...entry, forDirectory: true }));
+  return new Facilitators([first, ...others, ...beside], Date.now, own.observer);
 }
 
-async function createEntry(config: FacilitatorConfig, own: OwnParts): Promise<FacilitatorEntry> {
+/** The name of a facilitator in the ledger, in logs and on /health. */
+export function nameOf(config: FacilitatorConfig): string {
+  return config.kind === 'embedded' ? EMBEDDED : facilitatorName(config.url);
+}
+
+/** Of those that nobody need wait for: one that is slow is not offered. */
+const BRISK: Deadlines = { ...DEADLINES, supportedMs: 2_000, verifyMs: 4_000 };
+
+async function createEntry(
+  config: FacilitatorConfig,
+  own: OwnParts,
+  deadlines?: Deadlines,
+): Promise<FacilitatorEntry> {
   if (config.kind === 'embedded') return createEmbedded(own);
   const { url, header, rate, cdp } = config;
   const name = facilitatorName(url);
@@ -52,7 +67,7 @@ async function createEntry(config: FacilitatorConfig, own: OwnParts): Promise<Fa
   const authorize = cdp && (await cdpTokens(cdp));
   return {
     name,
-    facilitator: httpFacilitator(url, undefined, { headers, authorize }, verdict => {
+    facilitator: httpFacilitator(url, deadlines, { headers, authorize }, verdict => {
       own.observer?.tell({ kind: 'listing', facilitator: name, ...verdict });
       own.onListing?.(name, verdict);
     }),

@@ -9,7 +9,10 @@ import {
   type FacilitatorRequest,
 } from './facilitator.js';
 import type { Outage, SettleResult, SignResult, Trouble, VerifyResult } from '../rails/rail.js';
+import type { Went } from './directory-offers.js';
+import { SIGN_AGAIN } from '../rails/solana/solana-rail.js';
 import { FacilitatorHealth } from './facilitator-health.js';
+import type { Listing } from './listings.js';
 
 /**
  * A configured facilitator. `name` has no credentials and is its key in the ledger. `rate`: how many requests per second it allows, if
@@ -21,9 +24,11 @@ export type FacilitatorEntry = {
   rate?: number | undefined;
   /** The only fee payer that it has, if it can't have another one: its former ones are not offered any more. */
   onlyFeePayer?: string | undefined;
+  /** It is asked for its directory's sake only, about the payments that were offered for that. */
+  forDirectory?: boolean | undefined;
 };
 
-type Member = Readonly<Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer'>> & {
+type Member = Readonly<Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer' | 'forDirectory'>> & {
   readonly health: FacilitatorHealth;
   /** The one that it named last. */
   feePayer?: string;
@@ -55,6 +60,8 @@ export class Facilitators {
   readonly #observer: Observer;
   /** Reads the fee payers that any server on the ledger has offered. */
   recorded: () => Promise<readonly OfferedHint[]> = async () => [];
+  /** Told how payments go at those that are asked for their directory's sake. */
+  onDirectory: (name: string, listing: Listing, went: Went) => void = () => {};
 
   constructor(
     entries: readonly [FacilitatorEntry, ...FacilitatorEntry[]],
@@ -62,10 +69,11 @@ export class Facilitators {
     observer: Observer = UNOBSERVED,
   ) {
     this.#observer = observer;
-    this.#members = entries.map(({ name, facilitator, rate, onlyFeePayer }) => ({
+    this.#members = entries.map(({ name, facilitator, rate, onlyFeePayer, forDirectory }) => ({
       name,
       facilitator,
       onlyFeePayer,
+      forDirectory,
       health: new FacilitatorHealth(rate, now),
     }));
   }
@@ -96,9 +104,21 @@ export class Facilitators {
    * that answers usefully, else of the first that answers. Undefined if none does.
    */
   get choice(): string | undefined {
-    const able = this.#members.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
+    const able = this.#sellers.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
     const useful = able.filter(({ health }) => !health.doubtful);
     return (useful.find(({ health }) => !health.nearLimit) ?? useful[0] ?? able[0])?.feePayer;
+  }
+
+  /** Whether the facilitator of this name is asked for its directory's sake only. */
+  isForDirectory(name: string): boolean {
+    return this.#members.some(each => each.forDirectory && each.name === name);
+  }
+
+  /** The fee payer of one that is asked for its directory's sake, if it answers well. */
+  offerable(name: string): string | undefined {
+    const member = this.#members.find(each => each.forDirectory && each.name === name);
+    const { available, doubtful, nearLimit } = member?.health ?? { available: false };
+    return available && !doubtful && !nearLimit ? member?.feePayer : undefined;
   }
 
   /** Whether the facilitator of this fee payer is known to be down, and when to try again. */
@@ -108,9 +128,13 @@ export class Facilitators {
     return { name: member.name, retryAfterSeconds: member.health.retryAfterSeconds };
   }
 
-  /** Whether the facilitator of this fee payer gave a usable answer the last time it was asked about a payment. */
+  /**
+   * Whether the facilitator of this fee payer gave a usable answer the last time it was asked about a payment. Of one that is seldom
+   * asked, that says nothing: its payments are verified before anything else is done.
+   */
   isHealthy(feePayer: string): boolean {
-    return this.#owners.get(feePayer)?.health.healthy ?? false;
+    const member = this.#owners.get(feePayer);
+    return member !== undefined && !member.forDirectory && member.health.healthy;
   }
 
   /** The facilitators that may pay with this fee payer. */
@@ -123,7 +147,8 @@ export class Facilitators {
    * The fee payer for the first challenges: of the first facilitator that has just answered. If none did, the last one in the ledger.
    * @throws FacilitatorFault
    */
-  firstFeePayer([last]: readonly OfferedHint[]): string {
+  firstFeePayer(remembered: readonly OfferedHint[]): string {
+    const last = remembered.find(({ hint }) => !this.#owners.get(hint)?.forDirectory);
     const feePayer = this.choice ?? last?.hint;
     if (feePayer !== undefined) return feePayer;
     throw new FacilitatorFault(
@@ -172,7 +197,13 @@ export class Facilitators {
   async verify(request: FacilitatorRequest): Promise<VerifyResult> {
     const member = await this.#memberFor(request);
     if (!member) return unavailable(nobodyHas(request));
-    return this.#send(member, 'verify', () => member.facilitator.verify(request), unavailable);
+    if (member.forDirectory) this.#tell(member, request, 'asked');
+    const verdict = await this.#send(member, 'verify', () => member.facilitator.verify(request), unavailable);
+    if (!member.forDirectory || verdict.kind === 'valid') return verdict;
+    this.#tell(member, request, verdict.kind === 'refused' ? 'refused' : 'failed');
+    if (verdict.kind === 'refused' || this.choice === undefined) return verdict;
+    const { name, health } = member;
+    return { ...verdict, outage: { name, retryAfterSeconds: health.retryAfterSeconds, instead: SIGN_AGAIN } };
   }
 
   async sign(request: FacilitatorRequest): Promise<SignResult> {
@@ -185,7 +216,9 @@ export class Facilitators {
   async settle(request: FacilitatorRequest): Promise<SettleResult> {
     const member = await this.#memberFor(request);
     if (!member) return unknown(nobodyHas(request));
-    return this.#send(member, 'settle', () => member.facilitator.settle(request), unknown);
+    const result = await this.#send(member, 'settle', () => member.facilitator.settle(request), unknown);
+    if (member.forDirectory) this.#tell(member, request, WENT[result.kind]);
+    return result;
   }
 
   async close(): Promise<void> {
@@ -194,26 +227,34 @@ export class Facilitators {
 
   /** Each of them, in order of preference. */
   states(): FacilitatorState[] {
-    return this.#members.map(({ name, health, latencyMs }) => ({
+    return this.#members.map(({ name, health, latencyMs, forDirectory }) => ({
       name,
       status: health.healthy ? 'ok' : health.available ? 'degraded' : 'down',
       latencyMs,
       restSeconds: health.available ? undefined : health.retryAfterSeconds,
-      detail: health.line,
+      detail: forDirectory ? `for its directory only: ${health.line}` : health.line,
     }));
   }
 
-  /** Of all together, for `/health`. `detail` names each facilitator and its state. */
+  /** Of all together that sales depend on, for `/health`. `detail` names each facilitator and its state. */
   report(): { status: Status; latencyMs?: number; detail?: string } {
-    const able = this.#members.filter(({ health }) => health.available);
-    const well = this.#members.every(({ health }) => health.healthy);
-    const detail = this.#members.map(({ name, health }) => `${name}: ${health.line}`).join('; ');
+    const able = this.#sellers.filter(({ health }) => health.available);
+    const well = this.#sellers.every(({ health }) => health.healthy);
+    const detail = this.#sellers.map(({ name, health }) => `${name}: ${health.line}`).join('; ');
     const latencyMs = able[0]?.latencyMs;
     return {
       status: well ? 'ok' : able.length === 0 ? 'down' : 'degraded',
       ...(latencyMs === undefined ? {} : { latencyMs }),
-      ...(well && this.#members.length === 1 ? {} : { detail }),
+      ...(well && this.#sellers.length === 1 ? {} : { detail }),
     };
+  }
+
+  get #sellers(): readonly Member[] {
+    return this.#members.filter(({ forDirectory }) => !forDirectory);
+  }
+
+  #tell({ name }: Member, { listing }: FacilitatorRequest, went: Went): void {
+    if (listing) this.onDirectory(name, listing, went);
   }
 
   async #send<T extends Answer>(
@@ -260,6 +301,8 @@ export class Facilitators {
 }
 
 type Answer = VerifyResult | SignResult | SettleResult;
+
+const WENT: Record<SettleResult['kind'], Went> = { settled: 'sold', refused: 'refused', unknown: 'failed' };
 
 /** A failure of the facilitator, except for a settlement that it answered and that is still unknown. */
 function troubleOf(result: Answer): Trouble | undefined {

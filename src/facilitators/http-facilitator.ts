@@ -19,7 +19,7 @@ import { EXTENSION_RESPONSES, readListingVerdict, TakesListings } from './listin
 import type { SettleResult, Trouble, VerifyResult } from '../rails/rail.js';
 
 /** The reference facilitator waits up to 30 s for the confirmation of a settlement. */
-const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 45_000 };
+export const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, settleMs: 45_000 };
 const MAX_ANSWER_BYTES = 256 * 1024;
 const MAX_SIGNERS = 64;
 

@@ -6,7 +6,7 @@ import type { Listing } from './listings.js';
 export const EXTENSION_RESPONSES = 'extension-responses';
 const MAX_CHARACTERS = 4 * 1024;
 /** For so long it is sent no listing, in ms. */
-const REFUSED_FOR_MS = 24 * 60 * 60 * 1_000;
+export const REFUSED_FOR_MS = 24 * 60 * 60 * 1_000;
 /** With these, a request is refused for what it holds, not for its payment. */
 const REFUSAL = /\bstatus 4(00|13|15|22)\b|extension|bazaar|unrecognized|additional propert/i;
 

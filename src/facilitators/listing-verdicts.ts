@@ -21,6 +21,8 @@ export class ListingVerdicts {
   /** By facilitator, and then by transport and operation. */
   readonly #heard = new Map<string, Map<string, HeardVerdict>>();
   #writing = Promise.resolve();
+  /** Called when a facilitator refuses requests that ask to be listed. */
+  onRefused: (facilitator: string) => void = () => {};
 
   constructor(ledger: Pick<Ledger, 'getMeta' | 'setMeta'>, log: Log, now: () => number = Date.now) {
     this.#ledger = ledger;
@@ -30,6 +32,7 @@ export class ListingVerdicts {
 
   /** Never rejects, and nobody need wait for it. */
   hear(facilitator: string, verdict: ListingVerdict): Promise<void> {
+    if (verdict.status === 'refused') this.onRefused(facilitator);
     const of = this.#heard.get(facilitator) ?? new Map<string, HeardVerdict>();
     this.#heard.set(facilitator, of);
     const key = keyOf(verdict);

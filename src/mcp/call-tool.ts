@@ -101,7 +101,7 @@ async function callPaid(
   if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
   const { operation: priced } = result;
   if (result.kind === 'unpaid')
-    return challengeResult(priced, offers.challenge(priced, offers.methods.first));
+    return challengeResult(priced, offers.challenge(priced, offers.methods.first, 'mcp'));
   if (result.kind === 'rejected')
     return challengeResult(priced, offers.refusal(priced, offers.methods.first, result.error, true));
   const { outcome, payment, owner } = result;

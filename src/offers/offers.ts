@@ -1,6 +1,7 @@
 import type { PricedOperation } from '../contract/contract.js';
 import type { Method } from '../methods/method.js';
 import type { Challenges, Methods } from '../methods/methods.js';
+import type { Transport } from '../observe/observer.js';
 import type { Checked, Hinting, Hints } from '../rails/rail.js';
 
 /** What was built for an operation and the method that was asked for. */
@@ -25,8 +26,8 @@ export class Offers {
   }
 
   /** The challenge for a call without payment. */
-  challenge(operation: PricedOperation, asked: Method): Challenges {
-    const hints = this.#hinting.hints();
+  challenge(operation: PricedOperation, asked: Method, transport: Transport = 'http'): Challenges {
+    const hints = this.#hinting.hints({ operation, transport });
     if (operation.pricing.needsBody) return this.methods.challenges(asked, operation, hints);
     if (hints !== this.#hints) this.#turnTo(hints);
     let built = this.#built.get(operation);

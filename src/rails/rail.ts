@@ -41,8 +41,8 @@ export type Trouble = {
 export type VerifyResult =
   | { kind: 'valid' }
   | { kind: 'refused'; reason: string }
-  /** Whoever verifies could not be reached or gave no usable answer. */
-  | { kind: 'unavailable'; detail: string; trouble?: Trouble };
+  /** Whoever verifies could not be reached or gave no usable answer. `outage`: the buyer need not wait for it. */
+  | { kind: 'unavailable'; detail: string; trouble?: Trouble; outage?: Required<Outage> };
 
 /** The answer of somebody who sends a payment on its way, before that is done. */
 export type SignResult =
@@ -82,7 +82,7 @@ export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen'
 /** What gives buyers the hints of a rail. */
 export interface Hinting<C extends Checked = Checked> {
   /** For the challenge of a call without payment: another object whenever anything in it changes. */
-  hints(): Hints;
+  hints(called?: Called): Hints;
   /** For the challenge after a refusal. `fresh`: whether the buyer may sign with what the refused payment was signed with. */
   hintsAfter(fresh: boolean, payment?: C): Hints;
 }

@@ -1,7 +1,7 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { SignResult, VerifyResult } from '../rails/rail.js';
 import type { Deps } from './deps.js';
-import { refused, unavailable } from './outcome.js';
+import { facilitatorDown, refused, unavailable } from './outcome.js';
 import { deleteClaim, distrust, endRun, type EndOfRun, type Run } from './run.js';
 
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
@@ -71,6 +71,7 @@ async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<E
     return { ended: deleted === false ? 'reread' : refused(rail.explain(no.reason)) };
   }
   log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
+  if ('outage' in no && no.outage) return endRun(deps, run, facilitatorDown(no.outage), working);
   const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
   return endRun(deps, run, unavailable(error, 5), working);
 }

@@ -126,8 +126,8 @@ async function lookAtLedger(
 }
 
 /** The facilitators that have a directory, if they are not ours. */
-function namesOf(endpoints: Endpoints | undefined): string[] {
-  return (endpoints?.facilitators ?? []).flatMap(each =>
+function namesOf({ catalogue }: Config, endpoints: Endpoints | undefined): string[] {
+  return [...(endpoints?.facilitators ?? []), ...catalogue.facilitators].flatMap(each =>
     each.kind === 'http' ? [facilitatorName(each.url)] : [],
   );
 }
@@ -156,7 +156,8 @@ async function check(config: Config): Promise<Finding[]> {
   const endpoints = await endpointsOf(config);
   // A sandbox that does not run has not said whom it pays.
   const payTo = endpoints?.payTo ?? config.payTo;
-  const ledger = payTo === undefined ? undefined : await lookAtLedger(config, payTo, namesOf(endpoints));
+  const ledger =
+    payTo === undefined ? undefined : await lookAtLedger(config, payTo, namesOf(config, endpoints));
   const looked = [...findings, ...(ledger?.findings ?? [])];
   if (!contract) return looked;
   const { variable, allowPrivateUpstreams: allowPrivate } = config;
@@ -179,7 +180,7 @@ async function check(config: Config): Promise<Finding[]> {
   const chain = createChain({ urls: endpoints.rpcUrls, network: terms.network, timeoutMs: CHAIN_TRY_MS });
   const feePayer = await feePayerOf({ ...config, facilitators: endpoints.facilitators }, endpoints.rpcUrls);
   const own = { chain, feePayer, limits: config.feePayer.limits, log: SILENT };
-  const facilitators = await createFacilitators(endpoints.facilitators, own);
+  const facilitators = await createFacilitators(endpoints.facilitators, own, config.catalogue.facilitators);
   try {
     const hadFeePayer = ledger?.hasHints ?? false;
     const parts = { contract, terms, methods, network, chain, facilitators, hadFeePayer, durability, reach };

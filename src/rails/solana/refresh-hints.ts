@@ -42,6 +42,8 @@ type Parts = {
   chain: SolanaChain;
   heights: ChainHeights;
   feePayers: FeePayers;
+  /** Which sales are offered with other fee payers. Does not reject. */
+  catalogue?: { refresh(): Promise<void> } | undefined;
   ledger: Ledger;
   log: Log;
 };
@@ -62,15 +64,16 @@ export class HintRefresher {
 
   /** Refreshes everything once and schedules the next refreshes. Resolves after the first one, even if it failed. */
   async start(): Promise<void> {
-    const { hints, feePayers } = this.#parts;
+    const { hints, feePayers, catalogue } = this.#parts;
     hints.onUsedUp = this.#every(TICK_MS, () => this.#readChainWhenDue());
     this.#every(FACILITATORS_INTERVAL_MS, () => feePayers.ask());
     this.#every(PROBE_INTERVAL_MS, () => feePayers.probe());
     this.#every(FOLLOW_INTERVAL_MS, () => feePayers.follow());
     this.#every(SHARE_INTERVAL_MS, () => feePayers.share());
+    if (catalogue) this.#every(SHARE_INTERVAL_MS, () => catalogue.refresh());
     this.#every(UPKEEP_INTERVAL_MS, () => this.#runMaintenance());
     this.#every(MEASURE_INTERVAL_MS, () => this.#measureChain());
-    await Promise.all([this.#readChain(), feePayers.share(), this.#runMaintenance()]);
+    await Promise.all([this.#readChain(), feePayers.share(), catalogue?.refresh(), this.#runMaintenance()]);
   }
 
   stop(): void {

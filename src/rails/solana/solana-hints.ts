@@ -1,5 +1,5 @@
 import { SharedBucket } from '../../admission/admission.js';
-import type { Hinting, Hints } from '../rail.js';
+import type { Called, Hinting, Hints } from '../rail.js';
 import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blocks.js';
 import type { Key } from './message.js';
 import { bytesOf, type CheckedTransaction } from './transaction.js';
@@ -43,6 +43,10 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   #usedUp = false;
   /** Called when the offered blockhash was used up, so that the chain is read again. */
   onUsedUp: () => void = () => {};
+  /** The fee payer for this call, if it is another one than that of all others; its payments must be taken already. */
+  elsewhere: (called: Called) => string | undefined = () => undefined;
+  /** The hints with such fee payers, by those with the usual one. */
+  readonly #others = new WeakMap<Hints, Map<string, Hints>>();
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
 
@@ -55,9 +59,10 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   }
 
   /** For the challenge of a call without payment. */
-  hints(): Hints {
+  hints(called?: Called): Hints {
     this.#asked = true;
-    return this.#live;
+    const elsewhere = called && this.elsewhere(called);
+    return elsewhere === undefined ? this.#live : this.#with(elsewhere);
   }
 
   /**
@@ -139,6 +144,14 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
 
   close(): void {
     clearTimeout(this.#blockhashTimer);
+  }
+
+  #with(feePayer: string): Hints {
+    const known = this.#others.get(this.#live) ?? new Map<string, Hints>();
+    this.#others.set(this.#live, known);
+    const hints = known.get(feePayer) ?? { ...this.#live, feePayer };
+    known.set(feePayer, hints);
+    return hints;
   }
 
   #see({ blockhash, height }: ChainView): void {

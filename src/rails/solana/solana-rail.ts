@@ -69,6 +69,8 @@ export type SolanaTiming = {
 
 /** The number of blocks that the longest work takes. A transaction with fewer left may expire before it is settled. */
 const WORK_BLOCKS = 50;
+/** What a buyer does whose facilitator is down, and another is not. */
+export const SIGN_AGAIN = 'sign a new payment with the fee payer in this challenge';
 const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARGED}; sign again with the blockhash in this challenge`;
 
 /** USDC on Solana: half-signed transactions that name a fee payer, which the facilitators have. */
@@ -121,7 +123,7 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     const { facilitator, hints } = this.#parts;
     const outage = facilitator.outage(feePayer);
     if (!outage || facilitator.outage(hints.feePayer) !== undefined) return outage;
-    return { ...outage, instead: 'sign a new payment with the fee payer in this challenge' };
+    return { ...outage, instead: SIGN_AGAIN };
   }
 
   isHealthy({ feePayer }: CheckedTransaction): boolean {
