@@ -1,6 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { Ajv } from 'ajv';
+
+/** Every scope that the SDK asks for. */
+const SCOPE = 'openid email api';
+/** The answer of somebody who skips the task. */
+export const SKIPPED = '(skipped)';
 
 export type Labeler = { answer: string; id?: string; age?: string };
 type FakeJob = {
@@ -9,6 +16,8 @@ type FakeJob = {
   definitionId: string;
   state: string;
   votes: number;
+  /** Why it waits for approval, if it does. */
+  reviewReason?: string;
   labelers: Labeler[];
   listed: boolean;
   createdAt: string;
@@ -22,6 +31,8 @@ export type FakeRapidata = {
   definitions: Map<string, { name: string; votes: number; question: string; datasetId: string }>;
   tokens: number;
   pricePerResponse: number;
+  /** What the account has less than a job costs. */
+  shortfall: number;
   /** Answers of 409 before a definition has a price. */
   unpriced: number;
   /** Looked at before every call: an answer here is sent instead; `hang up` closes the connection. */
@@ -63,30 +74,33 @@ function field(body: unknown, path: string): unknown {
     .reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], body);
 }
 
-/** Refuses what the published schemas would not allow. */
-function wrong(body: unknown, shape: Record<string, string>): string | undefined {
-  return Object.entries(shape).find(([path, wanted]) => {
-    const value = field(body, path);
-    return wanted.startsWith('=') ? value !== wanted.slice(1) : typeof value !== wanted;
-  })?.[0];
+type Shape = { request?: object; status: number; response?: object; query?: string[] };
+
+/** The calls of the SDK's published schema that Coinslot makes. */
+const { calls: SHAPES } = JSON.parse(
+  readFileSync(new URL('../../../contract-tests/fixtures/rapidata-api.json', import.meta.url), 'utf8'),
+) as { calls: Record<string, Shape> };
+const ajv = new Ajv({ strict: false, allErrors: true });
+
+/** The path of the schema that a request is for, with what stands in its place of an id. */
+function shapeOf(method: string, path: string): { key: string; id: string } | undefined {
+  for (const key of Object.keys(SHAPES)) {
+    const [ownMethod, pattern = ''] = key.split(' ');
+    const match = new RegExp(`^${pattern.replace(/\{\w+\}/g, '([^/]+)')}$`).exec(path);
+    if (ownMethod === method && match) return { key, id: decodeURIComponent(match[1] ?? '') };
+  }
+  return undefined;
 }
 
-const SHAPES: Record<string, Record<string, string>> = {
-  'POST /dataset': { name: 'string' },
-  'POST /dataset/:/datapoint': { 'asset._t': '=TextAssetInput', 'asset.text': 'string' },
-  'POST /job/definition': {
-    definitionName: 'string',
-    datasetId: 'string',
-    'workflow._t': '=SimpleWorkflow',
-    'workflow.blueprint._t': '=FreeTextBlueprint',
-    'workflow.blueprint.question': 'string',
-    'referee._t': '=NaiveReferee',
-    'referee.totalVotes': 'number',
-  },
-  'POST /job': { jobDefinitionId: 'string', audienceId: 'string', name: 'string' },
-};
+/** What of a value the schema does not allow. */
+function faultOf(schema: object | undefined, value: unknown): string | undefined {
+  return schema && !ajv.validate(schema, value) ? ajv.errorsText() : undefined;
+}
 
-/** Rapidata's API as far as `openapi/schemas/` of RapidataAI/rapidata-python-sdk describes what we use of it. */
+/**
+ * Rapidata's API as the SDK's published schema describes it (fixtures/rapidata-api.json): a path or a request that is not in it is
+ * refused, and so is an answer of this double that is not in it, which fails the test.
+ */
 export async function startFakeRapidata(): Promise<FakeRapidata> {
   let serial = 0;
   let valid = '';
@@ -97,6 +111,7 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
     definitions: new Map(),
     tokens: 0,
     pricePerResponse: 0.02,
+    shortfall: 0,
     unpriced: 0,
     before: undefined,
     loseAnswer: undefined,
@@ -109,23 +124,28 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
   };
   const next = (prefix: string) => `${prefix}_${++serial}`;
 
-  function results(job: FakeJob): unknown {
-    const detailedResults = job.labelers.map(({ answer, id, age = 'Unknown' }, index) => ({
-      answer,
-      userDetails: {
-        ...(id ? { id } : {}),
-        country: 'CH',
-        language: 'en',
-        age,
-        userScores: { global: 0.4 + index / 1_000 },
-      },
+  const jobParts = ({ jobId, name, state, definitionId, createdAt }: FakeJob) => ({
+    ...{ jobId, name, state, audienceId: 'global', revisionNumber: 1, pipelineId: `pip-${jobId}`, createdAt },
+    ...{ jobDefinitionId: definitionId, ownerMail: 'a@example.com', organizationId: 'org' },
+  });
+
+  function responses({ labelers }: FakeJob): unknown {
+    const all = labelers.map(({ answer, id, age = 'Unknown' }, index) => ({
+      id: `res_${index}`,
+      userId: id ?? `anonymous-${index}`,
+      ...{ country: 'CH', language: 'en', age, gender: null, occupation: null },
+      result:
+        answer === SKIPPED
+          ? { _t: 'SkipResult', rapidId: 'rap' }
+          : { _t: 'FreeTextResult', rapidId: 'rap', answer },
+      ...{ userScore: 0.4, userScores: { global: 0.4 }, demographicInformation: {} },
     }));
-    return { info: { version: '3.0.0' }, results: [{ detailedResults }] };
+    return { responses: all };
   }
 
   function create(key: string, body: unknown): unknown {
     if (key === 'POST /dataset') return { datasetId: next('dat') };
-    if (key === 'POST /dataset/:/datapoint') return { datapointId: next('dp') };
+    if (key === 'POST /dataset/{datasetId}/datapoint') return { datapointId: next('dp') };
     if (key === 'POST /job/definition') {
       const definitionId = next('def');
       const text = (path: string) => field(body, path) as string;
@@ -150,7 +170,13 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
     };
     fake.jobs.push(job);
     fake.onJob?.(job);
-    return { jobId: job.jobId, recruitingStarted: false };
+    const warning = {
+      estimatedCost: 0.06,
+      availableBalance: 0.06 - fake.shortfall,
+      shortfall: fake.shortfall,
+    };
+    const costWarning = fake.shortfall > 0 ? { costWarning: warning } : {};
+    return { jobId: job.jobId, recruitingStarted: false, ...costWarning };
   }
 
   function read(
@@ -159,7 +185,7 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
     query: URLSearchParams,
     job: FakeJob | undefined,
   ): [number, unknown?] {
-    if (key === 'GET /job/definition/:/cost-estimate') {
+    if (key === 'GET /job/definition/{definitionId}/cost-estimate') {
       const definition = fake.definitions.get(id);
       if (!definition) return [404];
       if (fake.unpriced-- > 0) return [409];
@@ -184,43 +210,38 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
           total: items.length,
           page: 1,
           pageSize: 20,
-          items: items.map(({ jobId, name, state, createdAt }) => ({ jobId, name, state, createdAt })),
+          items: items.map(jobParts),
         },
       ];
     }
-    if (key === 'POST /pipeline/:/preliminary-download')
-      return [200, { downloadId: id.replace('pip', 'dl') }];
-    const owner = job ?? fake.jobs.find(({ jobId }) => jobId === id.replace(/^(dl|pip)-/, ''));
-    if (!owner) return [404];
-    if (key === 'GET /pipeline/preliminary-download/:') return [200, results(owner)];
-    if (key === 'GET /job/:')
-      return [
-        200,
-        { jobId: owner.jobId, name: owner.name, state: owner.state, pipelineId: `pip-${owner.jobId}` },
-      ];
-    if (key === 'GET /job/:/progress')
-      return [
-        200,
-        {
-          completionPercentage: (100 * owner.labelers.length) / owner.votes,
-          total: 1,
-          completed: 0,
-          state: 'Labeling',
-        },
-      ];
-    if (key === 'GET /job/:/download-results')
-      return owner.state === 'Completed' ? [200, results(owner)] : [404];
-    if (key === 'POST /job/:/pause') {
-      if (owner.state !== 'Running') return [400, { title: 'not running' }];
-      owner.state = 'Paused';
-      return [204];
+    if (!job) return [404];
+    if (key === 'GET /job/{jobId}') {
+      const review = job.reviewReason ? { reviewReason: job.reviewReason } : {};
+      const who = {
+        ownerId: '0b0c',
+        isPublic: false,
+        audienceDeleted: false,
+        definitionId: job.definitionId,
+      };
+      return [200, { ...jobParts(job), ...who, ...review }];
     }
-    return [404];
+    if (key === 'GET /job/{jobId}/progress') {
+      const completionPercentage = (100 * job.labelers.length) / job.votes;
+      return [200, { completionPercentage, total: 1, completed: 0, state: 'Labeling' }];
+    }
+    if (key === 'GET /job/{jobId}/responses') return [200, responses(job)];
+    if (job.state !== 'Running') return [400, { title: 'not running' }];
+    job.state = 'Paused';
+    return [204];
   }
 
   function issueToken(text: string, response: ServerResponse): void {
     const form = new URLSearchParams(text);
-    if (form.get('grant_type') !== 'client_credentials' || form.get('client_secret') !== 'secret')
+    if (
+      form.get('grant_type') !== 'client_credentials' ||
+      form.get('client_secret') !== 'secret' ||
+      form.get('scope') !== SCOPE
+    )
       return send(response, 400, { error: 'invalid_client' });
     fake.tokens++;
     valid = next('token');
@@ -229,23 +250,35 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
 
   function write(key: string, text: string): [number, unknown] {
     const body: unknown = JSON.parse(text);
-    const bad = wrong(body, SHAPES[key] ?? {});
-    return bad ? [400, { title: `${bad} is wrong` }] : [200, create(key, body)];
+    const bad = faultOf(SHAPES[key]?.request, body);
+    return bad ? [400, { title: bad }] : [200, create(key, body)];
+  }
+
+  function carryOut(key: string, id: string, url: URL, text: string): [number, unknown?] {
+    const shape = SHAPES[key];
+    const strange = [...url.searchParams.keys()].find(
+      name => !shape?.query?.includes(name.split('[')[0] ?? ''),
+    );
+    if (!shape || strange !== undefined) return [404, { title: `no such call: ${key} ${strange}` }];
+    const job = fake.jobs.find(({ jobId }) => jobId === id);
+    const [status, value] = shape.request ? write(key, text) : read(key, id, url.searchParams, job);
+    const own = status === shape.status ? faultOf(shape.response, value) : undefined;
+    if (own) throw new Error(`this double answers ${key} as the schema does not allow: ${own}`);
+    return [status, value];
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://x');
     const text = await readBody(request);
     if (url.pathname === '/connect/token') return issueToken(text, response);
-    const id = /\/((?:job|def|dat|dp|pip|dl)[_-][\w-]+)/.exec(url.pathname)?.[1] ?? '';
-    const key = `${request.method} ${id ? url.pathname.replace(id, ':') : url.pathname}`;
+    const { key, id } = shapeOf(request.method ?? '', url.pathname) ?? { key: 'unknown', id: '' };
     fake.calls.push(`${request.method} ${url.pathname}`);
     const job = fake.jobs.find(({ jobId }) => jobId === id);
     const instead = fake.before?.(key, job);
     if (instead === 'hang up') return void request.socket.destroy();
     if (instead) return send(response, instead.status, { title: 'no' }, instead.headers);
     if (request.headers.authorization !== `Bearer ${valid}`) return send(response, 401);
-    const [status, value] = SHAPES[key] ? write(key, text) : read(key, id, url.searchParams, job);
+    const [status, value] = carryOut(key, id, url, text);
     if (fake.loseAnswer?.(key)) return void request.socket.destroy();
     send(response, status, value);
   }

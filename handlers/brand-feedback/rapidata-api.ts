@@ -168,7 +168,7 @@ export class RapidataApi {
       grant_type: 'client_credentials',
       client_id: this.#credentials.clientId,
       client_secret: this.#credentials.clientSecret,
-      scope: 'openid',
+      scope: 'openid email api',
     });
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const call = { method: 'POST', path: '/connect/token' } as const;
@@ -206,8 +206,6 @@ export function readJson(body: Buffer): Json {
   let value: unknown;
   try {
     value = JSON.parse(body.toString('utf8'));
-    // One of the two URLs for results sends them as a JSON string that contains JSON.
-    if (typeof value === 'string') value = JSON.parse(value);
   } catch (cause) {
     throw new RapidataFault(502, 'the answer is not JSON', { cause });
   }

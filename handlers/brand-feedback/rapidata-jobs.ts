@@ -1,13 +1,19 @@
 import { pause, UpstreamFailure } from 'coinslot';
 import { isJson, type Json, type RapidataApi, RapidataFault, readJson, textField } from './rapidata-api.js';
 
-export type Job = { id: string; state: string; pipelineId: string };
+/** `reviewReason`: why people at the marketplace look at it before it runs. */
+export type Job = { id: string; state: string; reviewReason?: string };
+
+/** What a new job costs, and that the account has less, in dollars. It is created nevertheless. */
+export type CostWarning = { estimatedCost: number; availableBalance: number; shortfall: number };
 
 /** In millionths of a dollar. */
 export type Quote = { total: bigint; perResponse: bigint };
 
 const MICRO = 1e6;
 const MAX_LISTED = 20;
+/** More than an order asks for, because some do not count. */
+const MAX_RESPONSES = 500;
 
 /**
  * The operations that a question needs: a data set with one text, a free-text job definition for it, its price, and the job
@@ -89,16 +95,23 @@ export class RapidataJobs {
   }
 
   /** Publishes the job, which costs money. Repeated only after a 429, when the marketplace did nothing. */
-  async create(name: string, definitionId: string, signal: AbortSignal): Promise<string> {
+  async create(
+    name: string,
+    definitionId: string,
+    signal: AbortSignal,
+  ): Promise<{ jobId: string; warning: CostWarning | undefined }> {
     const body = { jobDefinitionId: definitionId, audienceId: this.#audienceId, name };
     const answer = await this.#api.unrepeatable({ method: 'POST', path: '/job', body }, signal);
-    return textField(readJson(answer.body), 'jobId');
+    const json = readJson(answer.body);
+    return { jobId: textField(json, 'jobId'), warning: warningIn(json['costWarning']) };
   }
 
   async get(jobId: string, signal: AbortSignal): Promise<Job> {
     const path = `/job/${encodeURIComponent(jobId)}`;
     const json = readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
-    return { id: jobId, state: textField(json, 'state'), pipelineId: textField(json, 'pipelineId') };
+    const { reviewReason: reason } = json;
+    const reviewed = typeof reason === 'string' ? { reviewReason: reason } : {};
+    return { id: jobId, state: textField(json, 'state'), ...reviewed };
   }
 
   /** In percent, 0–100. */
@@ -119,27 +132,17 @@ export class RapidataJobs {
     });
   }
 
-  /** The results of a completed job. */
-  async results(jobId: string, signal: AbortSignal): Promise<Json> {
-    const path = `/job/${encodeURIComponent(jobId)}/download-results`;
-    return readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
-  }
-
-  /** The results so far; undefined if the file is not ready within `withinMs`. */
-  async resultsSoFar(pipelineId: string, withinMs: number, signal: AbortSignal): Promise<Json | undefined> {
-    const until = Date.now() + withinMs;
-    const asked = await this.#post(
-      `/pipeline/${encodeURIComponent(pipelineId)}/preliminary-download`,
-      { sendEmail: false },
-      signal,
-    );
-    const path = `/pipeline/preliminary-download/${encodeURIComponent(textField(asked, 'downloadId'))}`;
-    do {
-      const { status, body } = await this.#api.repeatable({ method: 'GET', path }, signal);
-      if (status !== 202) return readJson(body);
-      await pause(Math.min(this.#pollMs, 1_000), signal);
-    } while (Date.now() < until);
-    return undefined;
+  /** The replies so far, oldest first. A job that has not begun to ask has none, and the marketplace answers 404. */
+  async responses(jobId: string, signal: AbortSignal): Promise<Json[]> {
+    const path = `/job/${encodeURIComponent(jobId)}/responses?limit=${MAX_RESPONSES}&sort=Asc`;
+    try {
+      const { responses } = readJson((await this.#api.repeatable({ method: 'GET', path }, signal)).body);
+      if (!Array.isArray(responses)) throw new RapidataFault(502, 'the list of responses is missing');
+      return responses.filter(isJson);
+    } catch (error) {
+      if (error instanceof RapidataFault && error.status === 404) return [];
+      throw error;
+    }
   }
 
   /** Checks that the marketplace answers and accepts the credentials. */
@@ -150,6 +153,16 @@ export class RapidataJobs {
   async #post(path: string, body: Json, signal: AbortSignal): Promise<Json> {
     return readJson((await this.#api.repeatable({ method: 'POST', path, body }, signal)).body);
   }
+}
+
+function warningIn(value: unknown): CostWarning | undefined {
+  if (!isJson(value)) return undefined;
+  const dollars = (name: string): number => Number(value[name]) || 0;
+  return {
+    estimatedCost: dollars('estimatedCost'),
+    availableBalance: dollars('availableBalance'),
+    shortfall: dollars('shortfall'),
+  };
 }
 
 /** Reads a JSON number of dollars. Rounds up, because quotes are compared with a budget. */

@@ -2,11 +2,12 @@ import { DeadlineExceeded, pause, UpstreamFailure, withDeadline, withEither } fr
 import { MARK_REQUEST } from './opinion-mark.js';
 import type { People } from './people.js';
 import { checkAsked, checkCapacity, createClosing, shuttingDown, REPLY_POLL_MS } from './panel-people.js';
-import { failureOf, type Json, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
+import { failureOf, RapidataApi, type RapidataApiOptions, RapidataFault } from './rapidata-api.js';
 import { type Intent, readIntent, type Round, spentOn } from './rapidata-intent.js';
-import { type Job, parseDollars, RapidataJobs, tooExpensive } from './rapidata-jobs.js';
+import { parseDollars, RapidataJobs, tooExpensive } from './rapidata-jobs.js';
 import { ReplyPrice } from './rapidata-price.js';
-import { readResults } from './rapidata-results.js';
+import { readResponses } from './rapidata-results.js';
+import { Hindrances } from './rapidata-states.js';
 import { ReplyWaiter } from './reply-waiter.js';
 import type { Question, ReplyStore } from './replies.js';
 
@@ -35,7 +36,6 @@ const MAX_ROUNDS = 3;
 const ALIVE_TTL_MS = 30_000;
 /** Results are fetched at every sixth poll even if the job reports no progress. */
 const POLLS_PER_FETCH = 6;
-const FETCH_MS = 10_000;
 /** Readiness is checked before the payment, so a caller should not wait long for it. */
 const READY_MS = 10_000;
 
@@ -76,6 +76,7 @@ class RapidataPeople {
   readonly #quoteMs: number;
   #aliveAt = 0;
   #trouble = '';
+  readonly #hindrances = new Hindrances();
   readonly #unpaused = new Set<string>();
 
   constructor(options: RapidataOptions, jobs: RapidataJobs) {
@@ -96,6 +97,7 @@ class RapidataPeople {
     closing: AbortSignal,
   ): Promise<void> {
     checkAsked(about, MAX_ASKED);
+    this.#hindrances.checkFunds();
     await checkCapacity(this.#replyStore, this.#options.maxOpen ?? 50);
     try {
       await withDeadline(READY_MS, closing, async inTime => {
@@ -114,7 +116,7 @@ class RapidataPeople {
     const unpaused = [...this.#unpaused].slice(0, 5).join(', ');
     const detail = unpaused
       ? `could not pause these jobs, pause them in Rapidata: ${unpaused}`
-      : this.#trouble;
+      : this.#hindrances.words || this.#trouble;
     return detail ? { status: 'degraded', detail } : { status: 'ok' };
   }
 
@@ -224,7 +226,9 @@ class RapidataPeople {
     round.quote = quote.total.toString();
     round.publishedAt = Date.now();
     await this.#save(question, intent);
-    return this.#jobs.create(round.name, round.definitionId, signal);
+    const { jobId, warning } = await this.#jobs.create(round.name, round.definitionId, signal);
+    this.#hindrances.warn(warning);
+    return jobId;
   }
 
   /** Finds the job by its name. A job that may just have been created gets time to appear in the list. Duplicates are paused. */
@@ -253,14 +257,15 @@ class RapidataPeople {
       try {
         const job = await this.#jobs.get(jobId, signal);
         this.#well();
+        this.#hindrances.see(job);
         if (job.state === 'Completed') {
-          await this.#take(question, await this.#jobs.results(jobId, signal));
+          await this.#take(question, jobId, signal);
           return (await this.#missing(question)) > 0 ? 'done' : 'enough';
         }
         if (job.state === 'Failed')
           throw new UpstreamFailure('failed', 'The marketplace could not ask the question.');
         const progress = await this.#progress(jobId, signal);
-        if (progress !== seen || poll % POLLS_PER_FETCH === 0) await this.#takeSoFar(question, job, signal);
+        if (progress !== seen || poll % POLLS_PER_FETCH === 0) await this.#take(question, jobId, signal);
         seen = progress;
       } catch (error) {
         if (!(error instanceof RapidataFault)) throw error;
@@ -285,19 +290,8 @@ class RapidataPeople {
     }
   }
 
-  /** Stores the replies so far. A failure is only recorded: the job continues, and its results can be read at its end. */
-  async #takeSoFar(question: Question, job: Job, signal: AbortSignal): Promise<void> {
-    try {
-      const file = await this.#jobs.resultsSoFar(job.pipelineId, FETCH_MS, signal);
-      if (file) await this.#take(question, file);
-    } catch (error) {
-      if (!(error instanceof RapidataFault)) throw error;
-      this.#trouble = error.message;
-    }
-  }
-
-  async #take(question: Question, file: Json): Promise<void> {
-    for (const reply of readResults(question.id, file)) {
+  async #take(question: Question, jobId: string, signal: AbortSignal): Promise<void> {
+    for (const reply of readResponses(question.id, await this.#jobs.responses(jobId, signal))) {
       const added = await this.#replyStore.add(question.id, reply);
       if (added === 'full' || added === 'closed') return;
     }
@@ -309,9 +303,8 @@ class RapidataPeople {
       const jobId = round.jobId ?? (await this.#find(round, signal));
       if (!jobId) return;
       await this.#pause(jobId, signal);
-      const job = await this.#jobs.get(jobId, signal);
-      if (job.state === 'Completed') await this.#take(question, await this.#jobs.results(jobId, signal));
-      else await this.#takeSoFar(question, job, signal);
+      await this.#take(question, jobId, signal);
+      this.#hindrances.forget(jobId);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof RapidataFault)) throw error;

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { MARK_REQUEST } from '../../../handlers/brand-feedback/opinion-mark.js';
 import type { People } from '../../../handlers/brand-feedback/people.js';
 import { createRapidataPeople, type RapidataOptions } from '../../../handlers/brand-feedback/rapidata.js';
-import { type FakeRapidata, type Labeler, startFakeRapidata } from '../../support/rapidata.js';
+import { type FakeRapidata, type Labeler, SKIPPED, startFakeRapidata } from '../../support/rapidata.js';
 import {
   aQuestion,
   aReply,
@@ -112,7 +112,7 @@ describe('people of the marketplace', () => {
     const question = replyStore.put(aQuestion({ wanted: 5, deadline: Date.now() + 900 }));
     // Only the pause shows them, as if they came in between two looks.
     fake.before = (call, job) => {
-      if (call === 'POST /job/:/pause' && job) job.labelers = say(4);
+      if (call === 'POST /job/{jobId}/pause' && job) job.labelers = say(4);
       return undefined;
     };
     await people.ask(question, NEVER);
@@ -128,25 +128,31 @@ describe('people of the marketplace', () => {
               { answer: 'Grown up.', id: 'a', age: '18-29' },
               { answer: 'Child.', id: 'b', age: '0-17' },
               { answer: ' ', id: 'c' },
+              { answer: SKIPPED, id: 'd' },
               { answer: 'Grown up twice.', id: 'a' },
             ]
           : say(job.votes);
       job.state = 'Completed';
     };
-    const question = replyStore.put(aQuestion({ wanted: 4 }));
+    const question = replyStore.put(aQuestion({ wanted: 5 }));
     await people.ask(question, NEVER);
     const texts = (await replyStore.replies(question.id)).map(({ text }) => text);
-    expect(texts).to.have.length(4);
+    expect(texts).to.have.length(5);
     expect(texts[0]).to.equal('Grown up.');
     expect(texts).to.not.include('Child.');
-    expect([...fake.definitions.values()].map(({ votes }) => votes)).to.deep.equal([4, 3]);
+    expect([...fake.definitions.values()].map(({ votes }) => votes)).to.deep.equal([5, 4]);
   });
 
-  it('without a worker id are told apart by what they said and who they are', async () => {
-    finishWith([{ answer: 'Good.' }, { answer: 'Good.' }, { answer: 'Bad.' }]);
-    const question = replyStore.put(aQuestion({ wanted: 3 }));
+  it('who hit keys are held for the operator, and others are asked instead', async () => {
+    let round = 0;
+    fake.onJob = job => {
+      job.labelers = round++ === 0 ? [{ answer: '+ asdf asdf', id: 'a' }] : say(job.votes);
+      job.state = 'Completed';
+    };
+    const question = replyStore.put(aQuestion({ wanted: 1 }));
     await people.ask(question, NEVER);
-    expect(await replyStore.replies(question.id)).to.have.length(3);
+    expect((await replyStore.held(question.id)).map(({ text }) => text)).to.deep.equal(['asdf asdf']);
+    expect(await replyStore.replies(question.id)).to.have.length(1);
   });
 
   it('are asked in at most three rounds and never beyond the budget', async () => {
@@ -358,8 +364,8 @@ describe('people of the marketplace', () => {
       expect(fake.jobs).to.have.length(1);
     });
 
-    it('partial results and progress can not be had', async () => {
-      fake.before = call => (/preliminary|progress/.test(call) ? { status: 404 } : undefined);
+    it('progress can not be had', async () => {
+      fake.before = call => (/progress/.test(call) ? { status: 404 } : undefined);
       fake.onJob = job => {
         job.labelers = say(2);
         setTimeout(() => (job.state = 'Completed'), 100);
@@ -402,11 +408,63 @@ describe('people of the marketplace', () => {
   });
 
   it('whose job can not be stopped are reported to the operator', async () => {
-    fake.before = call => (call === 'POST /job/:/pause' ? { status: 500 } : undefined);
+    fake.before = call => (call === 'POST /job/{jobId}/pause' ? { status: 500 } : undefined);
     await people.ask(replyStore.put(aQuestion({ deadline: Date.now() + 600 })), NEVER);
     const { status, detail } = await people.health();
     expect(status).to.equal('degraded');
     expect(detail).to.contain(`pause them in Rapidata: ${fake.jobs[0]!.jobId}`);
+  });
+
+  describe('tell the operator in words, and the buyer nothing,', () => {
+    const until = async (words: RegExp): Promise<string> => {
+      for (;;) {
+        const { detail = '' } = await people.health();
+        if (words.test(detail)) return detail;
+        await pause(10);
+      }
+    };
+
+    it('that a person of the marketplace reviews the job, and why, as long as that lasts', async () => {
+      fake.onJob = job => {
+        job.state = 'ManualApproval';
+        job.reviewReason = 'ContentFlagged';
+      };
+      const question = replyStore.put(aQuestion({ wanted: 1 }));
+      const asked = people.ask(question, NEVER);
+      expect(await until(/reviews the job/)).to.match(
+        /^Rapidata reviews the job job_\d+ before people see it, because its content was flagged; this can take hours/,
+      );
+      await people.ready(1);
+      Object.assign(fake.jobs[0]!, { state: 'Completed', labelers: say(1) });
+      await asked;
+      expect(await people.health()).to.deep.equal({ status: 'ok' });
+      expect(posts()).to.equal(1);
+    });
+
+    it('that the account has no funds left; what came counts, and nothing more is sold', async () => {
+      fake.onJob = job => {
+        job.labelers = say(1);
+        job.state = 'SpendLimited';
+      };
+      const question = replyStore.put(aQuestion({ wanted: 3, deadline: Date.now() + 1_500 }));
+      const asked = people.ask(question, NEVER);
+      expect(await until(/no funds left/)).to.match(/top it up; no orders are accepted for the moment$/);
+      const refused = await failureOf(people.ready(1));
+      expect([refused.kind, (refused.retryAfterSeconds ?? 0) > 0]).to.deep.equal(['unavailable', true]);
+      expect(refused.message).not.to.match(/funds|Rapidata/);
+      await asked;
+      expect(await replyStore.replies(question.id)).to.have.length(1);
+    });
+
+    it('that a job costs more than the account has, before it stops', async () => {
+      fake.shortfall = 0.02;
+      finishWith(say(1));
+      await people.ask(replyStore.put(aQuestion({ wanted: 1 })), NEVER);
+      expect((await people.health()).detail).to.match(
+        /costs about \$0\.06 .* has \$0\.04: top it up by at least \$0\.02/,
+      );
+      expect((await failureOf(people.ready(1))).kind).to.equal('unavailable');
+    });
   });
 
   it('are left alone when the server closes, with nothing undone', async () => {

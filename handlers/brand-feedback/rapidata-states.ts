@@ -1,0 +1,75 @@
+import { UpstreamFailure } from 'coinslot';
+import type { CostWarning, Job } from './rapidata-jobs.js';
+
+/** After such a finding no order is sold for this long: the operator may have acted by then. */
+const NO_SALES_MS = 10 * 60_000;
+const MAX_JOBS = 50;
+
+const REVIEWS: Readonly<Record<string, string>> = {
+  ContentFlagged: 'its content was flagged',
+  UnsupportedContentType: 'its content can’t be checked',
+  CheckErrored: 'the check of its content failed',
+  ClassificationTimedOut: 'the check of its content took too long',
+};
+
+/** What keeps jobs from going on that only people can mend, in words for the operator. */
+export class Hindrances {
+  readonly #jobs = new Map<string, string>();
+  #fundsLowAt = -Infinity;
+  #funds = '';
+
+  /** Looks at the state of a job: `ManualApproval` and `SpendLimited` do not end by themselves. */
+  see({ id, state, reviewReason }: Job): void {
+    this.#jobs.delete(id);
+    if (state === 'ManualApproval') {
+      const why = REVIEWS[reviewReason ?? ''];
+      this.#jobs.set(
+        id,
+        `Rapidata reviews the job ${id} before people see it${why ? `, because ${why}` : ''}; this can take hours. Approve it in Rapidata if you can`,
+      );
+    }
+    if (state === 'SpendLimited') {
+      this.#jobs.set(id, `the job ${id} stopped because the Rapidata account has no funds left: top it up`);
+      this.#fundsLowAt = Date.now();
+    }
+    for (const oldest of [...this.#jobs.keys()].slice(0, -MAX_JOBS)) this.#jobs.delete(oldest);
+  }
+
+  /** Looks at what the creation of a job said about the account's balance. */
+  warn(warning: CostWarning | undefined): void {
+    this.#fundsLowAt = warning ? Date.now() : -Infinity;
+    this.#funds = '';
+    if (!warning) return;
+    const { estimatedCost, availableBalance, shortfall } = warning;
+    this.#funds = `the last job costs about ${dollars(estimatedCost)} and the Rapidata account has ${dollars(availableBalance)}: top it up by at least ${dollars(shortfall)}, or the job stops before all have answered`;
+  }
+
+  /** The question is over. */
+  forget(id: string): void {
+    this.#jobs.delete(id);
+  }
+
+  /** @throws UpstreamFailure `unavailable` while the account is short of funds: an order sold now could not be worked on */
+  checkFunds(): void {
+    const left = this.#fundsLowAt + NO_SALES_MS - Date.now();
+    if (left > 0)
+      throw new UpstreamFailure(
+        'unavailable',
+        'The marketplace can’t be asked at present; try again later.',
+        {
+          retryAfterSeconds: Math.ceil(left / 1_000),
+        },
+      );
+  }
+
+  /** For the health of the adapter; empty if there is nothing. */
+  get words(): string {
+    const funds = this.#fundsLowAt + NO_SALES_MS > Date.now() ? 'no orders are accepted for the moment' : '';
+    return [...[...this.#jobs.values()].slice(-3), this.#funds, funds].filter(Boolean).join('; ');
+  }
+}
+
+/** Rounded up to cents. */
+function dollars(amount: number): string {
+  return `$${(Math.ceil(Number((amount * 100).toFixed(6))) / 100).toFixed(2)}`;
+}
