@@ -2,6 +2,7 @@ import { _, str, type KeywordDefinition, type Options, type ValidateFunction } f
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { Json } from './json.js';
+import { boundedRegExp } from './pattern.js';
 import { isObject } from './references.js';
 import { uniqueItems } from './unique-items.js';
 
@@ -22,6 +23,7 @@ export function createAjv(
   // The schemas are checked against the dialect before a release; checking them here would take a quarter of the start-up time.
   const ajv = new Ajv2020({
     ...options,
+    code: { ...options.code, regExp: boundedRegExp },
     strict: false,
     strictNumbers: true,
     allErrors: false,

@@ -3,6 +3,8 @@ import type { CalledOperation, Contract } from './contract.js';
 import { valueFault } from './fault-words.js';
 import { FORM_TYPE, formText } from './form-body.js';
 import type { Json } from './json.js';
+import { PatternFault } from './pattern.js';
+import { reportPatterns } from './pattern-faults.js';
 import { queryPairs } from './query-styles.js';
 import type { Fault } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
@@ -30,6 +32,7 @@ export async function reportSchemas(contract: Contract, fault: Fault): Promise<v
     if (validate instanceof Error) throw validate;
     return value === undefined || validate(value) ? undefined : valueFault(validate.errors, name);
   };
+  reportPatterns(contract, report);
   const called = [...contract.paid, ...contract.given];
   for (const operation of called) for (const pair of pairsOf(operation)) reportPair(pair, check, report);
   reportOwnAnswers(contract, check, report);
@@ -74,6 +77,8 @@ function reportPair({ what, at, schema, value, name }: Pair, check: Check, fault
     const wrong = check(schema, value, name);
     if (wrong !== undefined) fault([...at, 'example'], `the example of ${what} is wrong: ${wrong}`);
   } catch (error) {
+    // Reported where it is written.
+    if (error instanceof PatternFault) return;
     fault([...at, 'schema'], `the schema of ${what} can't be used: ${(error as Error).message}`);
   }
 }
@@ -134,6 +139,7 @@ function reportOwnAnswer(
         `the server itself answers ${status}, with a body that this schema refuses: ${wrong}. Leave ${status} out, and the build adds it`,
       );
   } catch (error) {
+    if (error instanceof PatternFault) return;
     fault(at, `its answer ${status} can't be used: ${(error as Error).message}`);
   }
 }

@@ -1,11 +1,13 @@
 import { compilerOf } from '../ajv.js';
 import { requestTypeOf } from '../form-body.js';
 import type { Json } from '../json.js';
+import { PatternFault } from '../pattern.js';
 import { kindOf } from '../read-answers.js';
 import { exampleOf, isOfEveryOperation } from '../read-parameters.js';
 import { isObject, keysOf, MAX_HOPS, objectOf, ReferenceFault, resolved, targetOf } from '../references.js';
 import { givenOf, pricedOf, type Draft, type DraftOperation } from './draft.js';
 import { soldOf } from './payment-parts.js';
+import { repaired } from './repair-sample.js';
 import { samplesOf, type Side } from './samples.js';
 
 const GENERATED = 'generated from its schema';
@@ -15,7 +17,8 @@ const MARK = 'x-generated-example';
 /** Something that an example belongs to: a parameter or a media type, its place, and which values it can have whatever its schema. */
 type Holder = { holder: Json; at: string[]; side: Side; fits: (value: unknown) => boolean };
 
-type Check = (schema: Json, value: unknown) => boolean;
+/** A sample that the schema allows, made from one that it may not; or undefined. */
+type Repair = (schema: Json, sample: unknown) => unknown;
 
 /** Generates the examples that paid operations lack: of required parameters, of the body, and of the answer. */
 export function addExamples(draft: Draft): void {
@@ -23,16 +26,17 @@ export function addExamples(draft: Draft): void {
     holdersOf(draft, priced).filter(each => lacks(draft, each)),
   );
   if (lacking.length === 0) return;
-  const check = checkOf(draft);
-  for (const each of lacking) addExample(draft, each, check);
+  const repair = repairOf(draft);
+  for (const each of lacking) addExample(draft, each, repair);
 }
 
-function addExample({ document, added }: Draft, { holder, at, side, fits }: Holder, check: Check): void {
+function addExample({ document, added }: Draft, { holder, at, side, fits }: Holder, repair: Repair): void {
   // One component may be the parameter of many operations.
   if ('example' in holder) return;
   const schema = holder.schema as Json;
-  for (const sample of samplesOf(document, schema, side)) {
-    if (!fits(sample) || !check(schema, sample)) continue;
+  for (const made of samplesOf(document, schema, side)) {
+    const sample = repair(schema, made);
+    if (sample === undefined || !fits(sample)) continue;
     holder.example = sample;
     holder[MARK] = true;
     added.push({ path: [...at, 'example'], why: GENERATED });
@@ -41,11 +45,13 @@ function addExample({ document, added }: Draft, { holder, at, side, fits }: Hold
 }
 
 /** Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere. */
-function checkOf({ document }: Draft): Check {
+function repairOf({ document }: Draft): Repair {
   const compiled = compilerOf(document);
-  return (schema, value) => {
+  return (schema, sample) => {
     const validate = compiled(schema);
-    return !(validate instanceof Error) && validate(value);
+    // The pattern is the fault, not that there is no example.
+    if (validate instanceof PatternFault) return sample;
+    return validate instanceof Error ? undefined : repaired(sample, validate);
   };
 }
 

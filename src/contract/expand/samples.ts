@@ -14,20 +14,26 @@ const MAX_LENGTH = { request: 1_000, answer: 4_000 };
  * Values made from a schema, the better ones first: of a request, what it must have, and of an answer, all that it can have. The schema
  * may still refuse them. No value, if there is none of a size that anybody would read.
  */
-export function samplesOf(document: Json, schema: Json, side: Side): unknown[] {
-  const fewest = sampleOf(document, schema, side, true);
-  const all = sampleOf(document, schema, side, false);
-  const found = side === 'request' && requiresFields(document, schema) ? [fewest, all] : [all, fewest];
-  return found.filter(each => each !== undefined && JSON.stringify(each).length <= MAX_LENGTH[side]);
+export function* samplesOf(document: Json, schema: Json, side: Side): Generator<unknown> {
+  const fewestFirst = side === 'request' && requiresFields(document, schema);
+  // Some schemas require what they call read-only.
+  for (const skipsOneSided of [true, false])
+    for (const skipNonRequired of [fewestFirst, !fewestFirst]) {
+      const made = sampleOf(document, schema, { skipNonRequired, ...(skipsOneSided ? SKIPPED[side] : {}) });
+      if (made !== undefined && JSON.stringify(made).length <= MAX_LENGTH[side]) yield made;
+    }
 }
 
-function sampleOf(document: Json, schema: Json, side: Side, skipNonRequired: boolean): unknown {
+const SKIPPED = { request: { skipReadOnly: true }, answer: { skipWriteOnly: true } };
+
+type Chosen = { skipNonRequired: boolean; skipReadOnly?: boolean; skipWriteOnly?: boolean };
+
+function sampleOf(document: Json, schema: Json, chosen: Chosen): unknown {
   const options = {
-    skipNonRequired,
-    skipReadOnly: side === 'request',
-    skipWriteOnly: side === 'answer',
+    ...chosen,
     maxSampleDepth: MAX_DEPTH,
-    enablePatterns: true,
+    // Made by repair-sample.ts: this package's own way may take as long as a pattern likes.
+    enablePatterns: false,
     quiet: true,
   };
   try {

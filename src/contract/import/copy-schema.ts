@@ -1,4 +1,5 @@
 import type { Json } from '../json.js';
+import { patternFault } from '../pattern.js';
 import { sharedParts } from '../expand/shared-parts.js';
 import { isObject, objectOf } from '../references.js';
 import { LeftOut, type Source } from './source-document.js';
@@ -21,7 +22,6 @@ const PLAIN: Record<string, (value: unknown) => boolean> = {
   ...{ minProperties: isCount, maxProperties: isCount, minContains: isCount, maxContains: isCount },
   ...{ minimum: isNumber, maximum: isNumber, exclusiveMinimum: isNumber, exclusiveMaximum: isNumber },
   multipleOf: value => isNumber(value) && Number(value) > 0,
-  pattern: isPattern,
 };
 const SCHEMAS = [
   ...['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains', 'propertyNames'],
@@ -42,6 +42,7 @@ export class SchemaCopies {
   readonly #source: Source;
   readonly #names = new Map<string, string>();
   readonly #taken = new Set(Object.keys(sharedParts().components.schemas ?? {}));
+  readonly #patterns = new Map<string, string | undefined>();
   #open: [name: string, schema: unknown][] = [];
 
   constructor(source: Source) {
@@ -105,6 +106,9 @@ export class SchemaCopies {
   #keyword(made: Json, key: string, value: unknown): void {
     if (Object.hasOwn(PLAIN, key)) {
       if (PLAIN[key]?.(value)) made[key] = value;
+    } else if (key === 'pattern' && typeof value === 'string') {
+      const pattern = withoutNeedlessEscapes(value);
+      if (this.#isMatched(pattern)) made.pattern = pattern;
     } else if (SCHEMAS.includes(key)) {
       if (key === 'items' && Array.isArray(value)) made.prefixItems = value.map(each => this.#schema(each));
       else if (isSchema(value)) made[key] = this.#schema(value);
@@ -112,7 +116,9 @@ export class SchemaCopies {
       const list = Array.isArray(value) ? value.filter(isSchema) : [];
       if (list.length > 0) made[key] = list.map(each => this.#schema(each));
     } else if (MAPS.includes(key)) {
-      const all = Object.entries(objectOf(value)).filter(([, each]) => isSchema(each));
+      const all = Object.entries(objectOf(value)).filter(
+        ([name, each]) => isSchema(each) && (key !== 'patternProperties' || this.#isMatched(name)),
+      );
       made[key] = Object.fromEntries(all.map(([name, each]) => [name, this.#schema(each)]));
     } else this.#special(made, key, value);
   }
@@ -126,6 +132,15 @@ export class SchemaCopies {
     } else if (key === 'enum' && Array.isArray(value) && value.length > 0) made.enum = distinct(value);
     else if (key === 'dependentRequired' && isObject(value)) made.dependentRequired = value;
     else if (key === 'discriminator') this.#discriminator(made, value);
+  }
+
+  /** Whether texts can be matched against a pattern, whatever they are; one that can't be is left out, with a note. */
+  #isMatched(pattern: string): boolean {
+    if (!this.#patterns.has(pattern)) this.#patterns.set(pattern, patternFault(pattern));
+    const wrong = this.#patterns.get(pattern);
+    // What to write instead is for whoever wrote it.
+    if (wrong !== undefined) this.notes.add(`${wrong.split(': a text', 1)[0]}, so any text is right there`);
+    return wrong === undefined;
   }
 
   #discriminator(made: Json, value: unknown): void {
@@ -151,14 +166,11 @@ function isSchema(value: unknown): boolean {
   return isObject(value) || typeof value === 'boolean';
 }
 
-function isPattern(value: unknown): boolean {
-  if (typeof value !== 'string') return false;
-  try {
-    new RegExp(value, 'u');
-    return true;
-  } catch {
-    return false;
-  }
+/** Without escapes that the flag u does not allow, of characters that stand for themselves. */
+function withoutNeedlessEscapes(pattern: string): string {
+  return pattern.replace(/\\([^])/g, (escape, character: string) =>
+    /[\s!"#%&',:;<=>@_`~]/.test(character) ? character : escape,
+  );
 }
 
 /** Texts are for readers, who read no book. */

@@ -1,0 +1,74 @@
+import type { AST } from '@eslint-community/regexpp';
+import { matcherOf, parsedPattern, PatternFault } from '../pattern.js';
+
+/** How long a text may be, in characters. */
+export type Lengths = { minLength?: unknown; maxLength?: unknown };
+
+/** What is repeated is there that often more than it must be, the first that fits. */
+const MORE = [...Array(40).keys(), 64, 128, 256, 512];
+const MOST = 1_000;
+/** The first of these that a class has stands for it. */
+const CHARACTERS = [...'a1A-_.,:;/+*=@#$%&!?~\'"`^|<>()[]{}\\ \t\n0éЖ中😀'];
+
+/** A text that matches a pattern, if one is easily made. */
+export function textMatching(pattern: string, { minLength, maxLength }: Lengths): string | undefined {
+  try {
+    const parsed = parsedPattern(pattern);
+    const matcher = matcherOf(pattern);
+    const least = typeof minLength === 'number' ? minLength : 0;
+    const most = Math.min(MOST, typeof maxLength === 'number' ? maxLength : MOST);
+    // Of alternatives, the first that does.
+    for (const alternative of parsed.alternatives)
+      for (const more of MORE) {
+        const text = ofElements(alternative.elements, more, MOST);
+        if (text === undefined || text === '') continue;
+        const length = [...text].length;
+        if (length >= least && length <= most && matcher.test(text)) return text;
+      }
+    return undefined;
+  } catch (error) {
+    if (error instanceof PatternFault) return undefined;
+    throw error;
+  }
+}
+
+/** @param left how long it may become; undefined if that is not enough, or for what has no text */
+function ofElements(elements: readonly AST.Element[], more: number, left: number): string | undefined {
+  let made = '';
+  for (const element of elements) {
+    const part = ofElement(element, more, left - made.length);
+    if (part === undefined || made.length + part.length > left) return undefined;
+    made += part;
+  }
+  return made;
+}
+
+function ofElement(element: AST.Element, more: number, left: number): string | undefined {
+  switch (element.type) {
+    case 'Character':
+      return String.fromCodePoint(element.value);
+    case 'CharacterSet':
+    case 'CharacterClass':
+    case 'ExpressionCharacterClass': {
+      const one = new RegExp(`^${element.raw}$`, 'u');
+      return CHARACTERS.find(each => one.test(each));
+    }
+    case 'Group':
+    case 'CapturingGroup': {
+      const all = element.alternatives.map(each => ofElements(each.elements, more, left));
+      return all.find(each => each !== undefined && each !== '') ?? all.find(each => each !== undefined);
+    }
+    case 'Quantifier':
+      return repeated(element, more, left);
+    // What is asserted is found out when the text is matched.
+    default:
+      return '';
+  }
+}
+
+function repeated({ element, min, max }: AST.Quantifier, more: number, left: number): string | undefined {
+  const times = Math.min(min + more, max);
+  if (times === 0) return '';
+  const part = ofElement(element, more, left);
+  return part === undefined || part.length * times > left ? undefined : part.repeat(times);
+}
