@@ -59,6 +59,7 @@ const ENVIRONMENT_READERS = [
   'src/cli/conformance/main.ts',
   'src/cli/dev/main.ts',
   'src/cli/ledger/main.ts',
+  'src/cli/list/main.ts',
 ];
 
 /** From a payment to its answer: these know neither the front nor the backends. */
@@ -80,6 +81,7 @@ const SANDBOX_PACKAGE = [
   'testing',
   'cli/buy',
   'cli/conformance',
+  'cli/list',
   'cli/mcp',
   'cli/testing',
 ].map(folder => `src/${folder}/`);
@@ -125,7 +127,7 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
   },
   {
     part: 'src/',
-    imports: /^src\/(sandbox|wallet|testing|cli\/(buy|conformance|mcp|testing))\//,
+    imports: /^src\/(sandbox|wallet|testing|cli\/(buy|conformance|list|mcp|testing))\//,
     why: 'the sandbox is a package of its own, which the engine loads by src/endpoints/sandbox-package.ts',
     except: SANDBOX_PACKAGE,
     typesToo: false,

@@ -21,7 +21,7 @@ export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: 
   return {
     subject,
     async look(signal) {
-      const fault = network === 'sandbox' ? undefined : faultOf(new URL(publicUrl));
+      const fault = network === 'sandbox' ? undefined : publicUrlFault(new URL(publicUrl));
       if (fault) {
         const level = network === 'mainnet' ? 'error' : 'warning';
         const todo = 'set it to the https URL at which agents reach this server';
@@ -33,7 +33,8 @@ export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: 
   };
 }
 
-function faultOf({ protocol, hostname }: URL): string | undefined {
+/** Why agents on the Internet can't be meant to use this URL, as the end of a sentence that begins with it. */
+export function publicUrlFault({ protocol, hostname }: URL): string | undefined {
   if (protocol !== 'https:')
     return 'is not https: anybody on the way could read and change payments and answers';
   const host = bareHost(hostname).replace(/\.$/, '');

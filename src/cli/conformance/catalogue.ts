@@ -20,6 +20,8 @@ export type Sold = {
   schema?: Json;
   /** Whether the description offers challenges of x402 v1 with the query parameter `x402Version`. */
   v1: boolean;
+  /** The operation as the description has it. */
+  described?: Json;
 };
 
 /** A free GET that the description declares and that needs no parameters. */
@@ -174,6 +176,7 @@ function soldIn(document: Json, base: string): Sold[] {
       return {
         method,
         path,
+        described: operation,
         url: base + filled(document, path, parameters),
         headers: neededHeaders(document, parameters),
         v1: parameters.some(({ name, in: place }) => name === 'x402Version' && place === 'query'),

@@ -2,7 +2,7 @@ import type { Json } from '../../contract/json.js';
 import { Broken, must } from './findings.js';
 
 /** One answer, read whole. */
-export type Reply = { status: number; headers: Headers; body: Buffer };
+export type Reply = { status: number; statusText: string; headers: Headers; body: Buffer };
 
 const TIMEOUT_MS = 20_000;
 /** A paid call: the shop may hold it while it works. */
@@ -23,17 +23,29 @@ export function withoutSlash(url: string): string {
 }
 
 /** One HTTP call, limited in size and time. Redirects are not followed: x402 clients lose their payment in one. */
-export async function call(url: string, init: RequestInit = {}, timeoutMs = TIMEOUT_MS): Promise<Reply> {
+export async function call(
+  url: string,
+  init: RequestInit = {},
+  timeoutMs = TIMEOUT_MS,
+  maxBytes = MAX_BODY_BYTES,
+): Promise<Reply> {
   const signal = AbortSignal.timeout(timeoutMs);
   const response = await fetch(url, { redirect: 'manual', ...init, signal });
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     size += chunk.length;
-    must(size <= MAX_BODY_BYTES, `the answer of ${url} is longer than ${MAX_BODY_BYTES} bytes`);
+    must(size <= maxBytes, `the answer of ${url} is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
+  const { status, statusText, headers } = response;
+  return { status, statusText, headers, body: Buffer.concat(chunks) };
+}
+
+/** What a proxy has to hold of an answer before its body: from the status line to the empty line after the last header. */
+export function headBytes({ status, statusText, headers }: Reply): number {
+  const lines = [...headers].map(([name, value]) => Buffer.byteLength(`${name}: ${value}\r\n`));
+  return lines.reduce((sum, line) => sum + line, `HTTP/1.1 ${status} ${statusText}\r\n\r\n`.length);
 }
 
 /** The JSON object in the body. @throws Broken */
