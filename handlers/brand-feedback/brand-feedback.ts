@@ -1,5 +1,6 @@
 import type { operations } from '../../generated/openapi.js';
 import {
+  openPayer,
   setting,
   UpstreamFailure,
   withSettings,
@@ -34,12 +35,15 @@ function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
   return n;
 }
 
+const DOLLARS = { pattern: /^\d{1,6}(\.\d{1,6})?$/, form: 'an amount in dollars such as 0.40' };
+const KEY_PAIR = /^\s*\[\s*(?:\d{1,3}\s*,\s*){63}\d{1,3}\s*\]\s*$/;
+
 const SETTINGS = {
   people: setting.oneOf(
     'PEOPLE',
     'who answers: the panel, its sample respondents (sandbox), or a marketplace',
     {
-      values: ['panel', 'sandbox', 'rapidata'],
+      values: ['panel', 'sandbox', 'rapidata', 'wurk'],
     },
   ),
   partial: setting.oneOf('PARTIAL', 'what becomes of an order that less than half of the people answered', {
@@ -59,20 +63,46 @@ const SETTINGS = {
   modelKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
   budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost there, in dollars', {
     default: '0.40',
-    pattern: /^\d{1,6}(\.\d{1,6})?$/,
-    form: 'an amount in dollars such as 0.40',
+    ...DOLLARS,
   }),
+  wurkKey: setting.text('WURK_SECRET_KEY', 'the wallet that pays WURK: the 64 numbers of a key pair file', {
+    secret: true,
+    pattern: KEY_PAIR,
+    form: 'a JSON array of 64 numbers, as solana-keygen writes it',
+  }),
+  wurkUrl: setting.url('WURK_URL', 'where WURK is (default https://wurkapi.fun)'),
+  wurkReward: setting.text('WURK_REWARD', 'what a person gets there for a reply, in dollars', {
+    default: '0.025',
+    ...DOLLARS,
+  }),
+  wurkMaxPrice: setting.text('WURK_MAX_PRICE', 'the most that a reply may cost there with fees, in dollars', {
+    default: '0.05',
+    ...DOLLARS,
+  }),
+  wurkBudget: setting.text('WURK_BUDGET', 'the most that an order may cost there, in dollars', {
+    default: '0.40',
+    ...DOLLARS,
+  }),
+  wurkFeePayer: setting.text(
+    'WURK_FEE_PAYER',
+    'the fee payer of payments to WURK if its challenge names none',
+  ),
+  rpcUrl: setting.text('SOLANA_RPC_URL', 'asked what became of payments to WURK'),
 };
 type Values = ValuesOf<typeof SETTINGS>;
 
 /** Sells the opinions of people. */
 export const brandFeedback = withSettings(SETTINGS, open, faultsOf);
 
-function faultsOf({ people, clientId, clientSecret }: Values, network: string): string[] {
+function faultsOf({ people, clientId, clientSecret, wurkKey }: Values, network: string): string[] {
+  if (people === 'wurk' && wurkKey === undefined)
+    return ['WURK_SECRET_KEY: must be set: PEOPLE=wurk needs a wallet that pays'];
   if ((clientId === undefined) !== (clientSecret === undefined))
     return ['RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET: set both or neither'];
   if (people === 'sandbox' && network !== 'sandbox')
-    return ['PEOPLE: sample respondents are only available in the sandbox; set it to panel or rapidata'];
+    return [
+      'PEOPLE: sample respondents are only available in the sandbox; set it to panel, rapidata or wurk',
+    ];
   return people === 'rapidata' && clientId === undefined
     ? ['RAPIDATA_CLIENT_ID: must be set: PEOPLE=rapidata needs RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET']
     : [];
@@ -186,5 +216,19 @@ async function createPeople(
     const { createRapidataPeople } = await import('./rapidata.js');
     return createRapidataPeople({ clientId, clientSecret, budget, replyStore: panel.replyStore });
   }
+  if (people === 'wurk' && settings.wurkKey !== undefined) return createWurk(settings, network, panel);
   return people === 'sandbox' ? createSandboxPeople(panel) : createPanelPeople(panel);
+}
+
+async function createWurk(
+  { wurkKey = '', wurkUrl, wurkReward, wurkMaxPrice, wurkBudget, wurkFeePayer, rpcUrl }: Values,
+  { caip2 }: HandlerContext['network'],
+  { replyStore }: PanelPeopleOptions,
+): Promise<People> {
+  const { createWurkPeople } = await import('./wurk.js');
+  const secretKey = Uint8Array.from(JSON.parse(wurkKey) as number[]);
+  const options = { secretKey, network: caip2, rpcUrl: rpcUrl?.split(',')[0], feePayer: wurkFeePayer };
+  const payer = await openPayer(options, 'PEOPLE=wurk');
+  const limits = { reward: wurkReward, maxPrice: wurkMaxPrice, budget: wurkBudget };
+  return createWurkPeople({ replyStore, payer, url: wurkUrl ?? 'https://wurkapi.fun', ...limits });
 }

@@ -64,6 +64,9 @@ export type { Account } from '../rails/solana/rpc-results.js';
 export { readAddress, toAddress } from '../rails/solana/address.js';
 export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
+// Buying from another shop: the wallet of `coinslot buy`, whose payments the handler keeps.
+export { openPayer, type Fate, type KeptPayment, type Payer, type Priced } from './payer.js';
+
 // Pages for people, below a path of the operation's own, and its section on the operator page.
 export type { AdminSection, OrderView } from './admin-section.js';
 export type { PageContext, PageRoute, Pages } from './pages.js';

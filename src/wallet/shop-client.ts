@@ -224,7 +224,11 @@ function retryAfter(headers: Headers): { afterMs?: number } {
 }
 
 /** What an unpaid or refused call asks for: in a header, or in the body (x402 v1); undefined if the answer is no 402, or not one of x402. */
-export function challengeOf({ status, headers, body }: ServerAnswer): Challenge | undefined {
+export function challengeOf({
+  status,
+  headers,
+  body,
+}: Pick<ServerAnswer, 'status' | 'body'> & { headers: Pick<Headers, 'get'> }): Challenge | undefined {
   const header = headers.get('payment-required');
   const value = parseJson(header === null ? body : Buffer.from(header, 'base64'));
   const required = status === 402 ? requiredOf(value) : undefined;

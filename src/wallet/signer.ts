@@ -84,8 +84,8 @@ function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired
 }
 
 /** Checks the balance first, because the client would also sign a payment that cannot be settled. */
-async function checkFunds(
-  { network, amount }: Offer,
+export async function checkFunds(
+  { network, amount }: Pick<Offer, 'network' | 'amount'>,
   payer: string,
   rpcUrl: string | undefined,
 ): Promise<void> {

@@ -145,6 +145,7 @@ describe('a question that nobody could read', () => {
 
 describe('The settings of brandFeedback', () => {
   const client = { RAPIDATA_CLIENT_ID: 'a', RAPIDATA_CLIENT_SECRET: 'b' };
+  const wallet = { WURK_SECRET_KEY: JSON.stringify(Array.from({ length: 64 }, (_, at) => at)) };
   const refused: [Record<string, string>, string][] = [
     [{ PEOPLE: 'nobody' }, 'PEOPLE'],
     [{ PEOPLE: 'sandbox' }, 'PEOPLE'],
@@ -152,6 +153,9 @@ describe('The settings of brandFeedback', () => {
     [{ RAPIDATA_CLIENT_ID: 'a' }, 'RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET'],
     [{ ...client, RAPIDATA_BUDGET: '1e3' }, 'RAPIDATA_BUDGET'],
     [{ PARTIAL: 'maybe' }, 'PARTIAL'],
+    [{ PEOPLE: 'wurk' }, 'WURK_SECRET_KEY'],
+    [{ PEOPLE: 'wurk', WURK_SECRET_KEY: '[1,2]' }, 'WURK_SECRET_KEY'],
+    [{ ...wallet, PEOPLE: 'wurk', WURK_BUDGET: 'much' }, 'WURK_BUDGET'],
   ];
   for (const [env, name] of refused)
     it(`are refused where money is real: ${JSON.stringify(env)}`, () => {
@@ -163,5 +167,6 @@ describe('The settings of brandFeedback', () => {
   it('need nothing', () => {
     expect(settingFaults(brandFeedback, {})).to.deep.equal([]);
     expect(settingFaults(brandFeedback, { ...client, PEOPLE: 'rapidata' }, 'mainnet')).to.deep.equal([]);
+    expect(settingFaults(brandFeedback, { ...wallet, PEOPLE: 'wurk' }, 'mainnet')).to.deep.equal([]);
   });
 });

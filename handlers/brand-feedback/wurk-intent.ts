@@ -1,0 +1,34 @@
+import type { KeptPayment } from 'coinslot';
+import type { WurkJob } from './wurk-api.js';
+
+/** One task that was, or is about to be, bought for a question. */
+export type Task = {
+  /** Number of replies requested. */
+  asked: number;
+  path: string;
+  /** Written before it is sent. */
+  payment?: KeptPayment;
+  /** What pays for it was not settled and never will be. */
+  dead?: true;
+  /** Bought: its answers are read with this. */
+  job?: WurkJob;
+};
+
+/** What is kept of a question, over all attempts: a task that was paid for once still brings replies. */
+export type WurkIntent = { provider: 'wurk'; tasks: Task[] };
+
+/** Undefined if there is no stored intent, or if another provider wrote it. */
+export function readWurkIntent(text: string | null): WurkIntent | undefined {
+  if (text === null) return undefined;
+  try {
+    const value = JSON.parse(text) as Partial<WurkIntent> | null;
+    return value?.provider === 'wurk' && Array.isArray(value.tasks) ? (value as WurkIntent) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What was paid, or may have been, in atomic units of USDC. */
+export function paidFor(tasks: readonly Task[]): bigint {
+  return tasks.reduce((sum, { payment, dead }) => sum + (payment && !dead ? BigInt(payment.amount) : 0n), 0n);
+}

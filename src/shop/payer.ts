@@ -1,0 +1,60 @@
+import { importFromSandbox } from '../endpoints/sandbox-package.js';
+
+/** A signed payment as it is kept: JSON. Whoever has it can send it, and can see on chain what became of it. */
+export type KeptPayment = {
+  /** Hex sha256 of the transaction's message. */
+  id: string;
+  /** Atomic units of USDC. */
+  amount: string;
+  payTo: string;
+  network: string;
+  blockhash: string;
+  transaction: string;
+  signedAt: number;
+  signedOnChain?: { slot: number; time: number };
+  /** What is sent: x402's PaymentPayload. */
+  payment: Record<string, unknown>;
+};
+
+/** What the chain shows of a payment. `dead`: it was not settled, and never will be. */
+export type Fate = { kind: 'open'; why: string } | { kind: 'dead' } | { kind: 'landed'; signature: string };
+
+/** A challenge that can be paid. `sign` makes a payment that is to be kept before it is sent; it rejects with a sentence. */
+export type Priced = { amount: bigint; payTo: string; sign(): Promise<KeptPayment> };
+
+/** Pays other shops in USDC. It keeps nothing: the caller writes a payment down before it sends it, and signs no other while it lives. */
+export type Payer = {
+  address: string;
+  /** What a 402 asks for, or a sentence that says why it can't be paid. */
+  read(answer: { status: number; body: Buffer; header(name: string): string | undefined }): Priced | string;
+  /** The header that carries a payment. */
+  headers(payment: KeptPayment): Record<string, string>;
+  /** Never rejects. */
+  fate(payment: KeptPayment): Promise<Fate>;
+  /** @throws Error, a sentence, if the chain shows that the wallet has less */
+  checkFunds(amount: bigint): Promise<void>;
+};
+
+export type PayerOptions = {
+  /** 64 bytes, as solana-keygen writes them. */
+  secretKey: Uint8Array;
+  /** CAIP-2. No payment on another network is signed. */
+  network: string;
+  /** Default: the public server of the network. */
+  rpcUrl: string | undefined;
+  /** For challenges that name none. */
+  feePayer?: string | undefined;
+};
+
+/**
+ * Opens the wallet that `coinslot buy` uses, for a handler that buys from another shop.
+ * @param purpose what needs it, such as a setting: the beginning of the message
+ * @throws ConfigFault if the package coinslot-sandbox, which holds it, is not installed
+ */
+export async function openPayer(options: PayerOptions, purpose: string): Promise<Payer> {
+  const { createPayer } = await importFromSandbox<{ createPayer: (options: PayerOptions) => Promise<Payer> }>(
+    'wallet/single-payer.js',
+    purpose,
+  );
+  return createPayer(options);
+}
