@@ -62,6 +62,11 @@ export const CLIENTS: Client[] = [
     version: () => npm('catalogue')('@x402/extensions'),
   },
   {
+    tool: 'a registry of @x402/extensions',
+    checks: 'its verifier takes the signature of coinslot list, which registers at a stand-in of x402scan',
+    version: () => npm('catalogue')('@x402/extensions'),
+  },
+  {
     tool: '@x402/core',
     checks: 'its parsePaymentRequired reads every challenge, header and body',
     version: npm('crawlers'),

@@ -15,7 +15,7 @@ const MAX_RECEIVERS = 4;
 const MAX_COMPLAINTS = 3;
 /** How a shop gets into its directory. */
 export const COINBASE_STEPS = [
-  'sell each operation once through Coinbase: add https://api.cdp.coinbase.com/platform/v2/x402 to FACILITATOR_URL, with CDP_API_KEY_ID and CDP_API_KEY_SECRET',
+  'sell each operation once through Coinbase: add https://api.cdp.coinbase.com/platform/v2/x402 to FACILITATOR_URL or CATALOGUE_FACILITATORS, with CDP_API_KEY_ID and CDP_API_KEY_SECRET',
   'keep PAY_TO as it is: an entry belongs to it. New entries are seen within about six hours',
 ];
 

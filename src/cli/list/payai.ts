@@ -11,7 +11,7 @@ const MAX_PAGES = 60;
 const ALL_MS = 90_000;
 /** How a shop gets into its directory. */
 export const PAYAI_STEPS = [
-  'sell each operation once through PayAI, which lists it within minutes: add https://facilitator.payai.network to FACILITATOR_URL',
+  'sell each operation once through PayAI, which lists it within minutes: add https://facilitator.payai.network to FACILITATOR_URL or, with a facilitator of your own, to CATALOGUE_FACILITATORS',
   'coinslot check then says whether PayAI took the entry, and if not, why',
 ];
 
