@@ -42,7 +42,11 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   const shop = await loadShop(config.shopDir);
   const settings = settingsOf(shop, config);
   const terminal = process.stdout.isTTY === true;
-  const observation = await openObservation(shop.contract.paid, { level: config.logLevel, terminal });
+  const observation = await openObservation(shop.contract.paid, {
+    level: config.logLevel,
+    terminal,
+    own: config.ownWallets,
+  });
   const { log, observer } = observation;
   const { variable, allowPrivateUpstreams: allowPrivate } = config;
   const apis = createHttpOperations(shop.contract, { variable, allowPrivate });

@@ -60,6 +60,8 @@ export type Config = Readonly<{
   catalogue: CatalogueConfig;
   feePayer: FeePayerConfig;
   payTo: string | undefined;
+  /** Addresses from which the operator buys. */
+  ownWallets: ReadonlySet<string>;
   /** Whether the directories of facilitators are told what is sold. */
   listed: boolean;
   sandboxRpcPort: number;
@@ -108,6 +110,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     catalogue: readCatalogue(read),
     feePayer: readFeePayer(read),
     payTo: read.address('PAY_TO'),
+    ownWallets: new Set(read.addresses('OWN_WALLETS')),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
     holdMs: read.integer('HOLD_SECONDS', 55, 1, MAX_HOLD_SECONDS) * 1000,

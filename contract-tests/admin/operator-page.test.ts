@@ -114,6 +114,40 @@ describe('the operator page', () => {
     expect(part('facilitators')).to.include('open, next try in 4 s');
   });
 
+  it('shows the way from the price to the sale, and says what a restart forgets', async () => {
+    await sell(world, { sales: 3, operation: 'summarize' });
+    await sell(world, { daysAgo: 2, operation: 'summarize' });
+    await signIn();
+    const { text } = await get('/');
+    const part = /<section [^>]*id="operations"[^]*?<\/section>/.exec(text)?.[0] ?? '';
+    const cells = [...part.matchAll(/<td[^>]*>(.*?)<\/td>/g)].map(([, cell = '']) => cell);
+    expect(cells.slice(0, 5)).to.deep.equal([
+      '<code>summarize</code>',
+      '200',
+      '10 + 2 own',
+      '5.0 %',
+      'funds: 3',
+    ]);
+    expect(cells.slice(5, 10)).to.deep.equal(['<code>textToSpeech</code>', '0', '0', '–', '0']);
+    expect(cells.slice(10)).to.deep.equal(['<code>summarize</code>', '4', '0', '1', '1']);
+    expect(part).to.include('Since the start of this server').and.include('a restart begins at 0');
+  });
+
+  it('marks what the operator bought', async () => {
+    const [id = ''] = await sell(world, { sales: 2 });
+    const { payer } = (await world.ledger.find(id)) ?? { payer: '' };
+    await world.close();
+    world = await openOperatorWorld({ ownWallets: new Set([payer]) });
+    await sell(world, { sales: 2 });
+    await signIn();
+    const { text } = await get('/');
+    const part = (name: string): string =>
+      new RegExp(`<section [^>]*id="${name}"[^]*?</section>`).exec(text)?.[0] ?? '';
+    expect(part('today')).to.include('today, UTC; 2 of it your own').and.include('0.02 of it your own');
+    expect(part('sales').split('your own')).to.have.length(3);
+    expect(part('operations')).to.match(/summarize<\/code><\/td><td[^>]*>0<\/td><td[^>]*>2<\/td><td[^>]*>0</);
+  });
+
   const attention = async (): Promise<string> =>
     /<section [^>]*id="attention"[^]*?<\/section>/.exec((await get('/')).text)?.[0] ?? '';
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { Buyers } from '../../src/admin/buyers.js';
 import { SalesHistory } from '../../src/admin/sales-history.js';
 import type { Sale } from '../../src/ledger/store.js';
 
@@ -37,7 +38,57 @@ function ledgerOf(all: Sale[]) {
 const totalOf = async (history: SalesHistory): Promise<number> =>
   (await history.read()).sales.reduce((sum, { sales }) => sum + sales, 0);
 
+/** That of one operation. */
+const buyersOf = async (history: SalesHistory, operation = 'summarize'): Promise<object | undefined> =>
+  (await history.read()).buyers.of.find(each => each.operation === operation);
+
 describe('the sales of the last 30 days', () => {
+  it('tell the operator’s own wallets apart, which are no buyers', async () => {
+    const own = { ...sale(NOW - 20_000, 1), payer: 'Mine1' };
+    const all = [own, sale(NOW - 19_000, 2), { ...own, settledAt: NOW, id: sale(NOW, 3).id }];
+    const history = new SalesHistory(ledgerOf(all), () => NOW, new Set(['Mine1']));
+    const { sales } = await history.read();
+    expect(sales.map(({ own: isOwn, sales: count }) => [isOwn, count])).to.deep.equal([
+      [true, 2],
+      [false, 1],
+    ]);
+    expect(await buyersOf(history)).to.include({ buyers: 1, returning: 0 });
+  });
+
+  it('say how many wallets bought an operation, and how many came back on another day', async () => {
+    let now = NOW;
+    const of = (payer: string, daysAgo: number, n: number, operation = 'summarize'): Sale => ({
+      ...sale(NOW - daysAgo * DAY_MS - n, n, operation),
+      payer,
+    });
+    const all = [
+      of('A', 28, 1),
+      of('A', 28, 2),
+      of('A', 3, 3),
+      of('B', 2, 4),
+      of('B', 2, 5),
+      of('A', 1, 6, 'x'),
+    ];
+    const history = new SalesHistory(ledgerOf(all), () => now);
+    expect(await buyersOf(history)).to.include({ buyers: 2, returning: 1 });
+    expect(await buyersOf(history, 'x')).to.include({ buyers: 1, returning: 0 });
+    now += 2 * DAY_MS;
+    await later(history);
+    expect(await buyersOf(history), 'the first day of A is too long ago').to.include({
+      buyers: 2,
+      returning: 0,
+    });
+  });
+
+  it('count no more buyers than they may keep, and say so', () => {
+    const buyers = new Buyers(2);
+    for (const payer of ['A', 'B', 'A', 'C']) buyers.add({ ...sale(NOW), payer }, 100);
+    expect(buyers.since(1)).to.deep.equal([{ operation: 'summarize', buyers: 2, returning: 0 }]);
+    expect(buyers.isWhole).to.equal(false);
+    buyers.forget(101);
+    expect([buyers.isWhole, buyers.since(1)[0]?.buyers]).to.deep.equal([true, 0]);
+  });
+
   const later = (history: SalesHistory): Promise<void> =>
     // Readers within a second share the counts.
     new Promise(resolve => setTimeout(resolve, 1_050)).then(() => void history);

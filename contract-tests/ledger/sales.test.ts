@@ -51,6 +51,23 @@ onEachEngine('sales and what is undecided', make => {
     expect(newest[0]?.amount).to.be.a('bigint');
   });
 
+  it('are summed by day, operation and state, those of the operator’s own wallets apart', async () => {
+    for (const payer of ['Mine', 'Theirs', 'Mine', 'Others'])
+      await paymentIn(ledger, 'delivered', { operation: 'summarize', amount: 10_000n, payer });
+    const sums = async (own?: string[]): Promise<unknown[]> =>
+      (await ledger.turnover(own)).map(each => [
+        each.operation,
+        each.own,
+        Number(each.payments),
+        each.amount,
+      ]);
+    expect(await sums()).to.deep.equal([['summarize', false, 4, 40_000n]]);
+    expect(await sums(['Mine', 'Nobody'])).to.deep.equal([
+      ['summarize', false, 2, 20_000n],
+      ['summarize', true, 2, 20_000n],
+    ]);
+  });
+
   it('are counted by state with the age of the oldest, aliases and finished ones left out', async function () {
     this.timeout(SLOW_MS);
     expect(await ledger.undecided()).to.deep.equal({

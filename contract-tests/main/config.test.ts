@@ -142,6 +142,8 @@ describe('The configuration', () => {
     ['SITE_URL', 'ftp://site.example'],
     ['DATABASE_URL', 'mysql://h/db'],
     ['DATABASE_URL', 'file:'],
+    ['OWN_WALLETS', `${PAY_TO}, me`],
+    ['CATALOGUE_FACILITATORS', 'embedded'],
     ['PAY_TO', '0x8ba1f109551bD432803012645Ac136ddd64DBA72'],
     ['PAY_TO', '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PP'],
     ['NETWORK', 'Mainnet'],

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createAdminServer } from '../../src/admin/admin-server.js';
-import { createOperatorPage, type OperatorParts } from '../../src/admin/operator-page.js';
+import { createOperatorPage } from '../../src/admin/operator-page.js';
+import type { OperatorParts } from '../../src/admin/operator-sources.js';
 import { orderReplies } from '../../handlers/brand-feedback/order-replies.js';
 import type { ReplyStore } from '../../handlers/brand-feedback/replies.js';
 import { openReplies } from './brand-replies.js';
@@ -89,6 +90,14 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
         at: clock.now - 120_000,
       },
     ],
+    counted: () => ({
+      since: clock.now - 3_600_000,
+      operations: [
+        { operation: 'summarize', unpaid: 200, sold: 12, own: 2, refusals: [['funds', 3]] },
+        { operation: 'textToSpeech', unpaid: 0, sold: 0, own: 0, refusals: [] },
+      ],
+    }),
+    ownWallets: new Set<string>(),
     breakers: () => [{ name: 'summarizer', open: true }],
     refund: async (id, tx) => void asked.refunds.push([id, tx]),
     retry: async ({ id }) => asked.retries.push(id) > 0 && world.startsAttempts,

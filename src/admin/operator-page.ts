@@ -1,68 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { HealthReport } from '../http/health.js';
 import { LedgerFault } from '../ledger/fault.js';
-import type { Ledger, Payment } from '../ledger/store.js';
 import { UpstreamFailure } from '../net/failure.js';
-import type { Log } from '../net/log.js';
 import { PageFault, readForm } from '../pages/form.js';
 import { LiveStreams } from '../pages/live.js';
 import type { EntrancePages } from '../pages/page-frame.js';
 import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
 import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
-import type { FacilitatorState } from '../facilitators/facilitators.js';
-import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import { isSignature } from '../rails/solana/address.js';
 import { endedSessions } from './ended-sessions.js';
 import { framed, operatorEntrance, SCRIPT } from './operator-layout.js';
 import { STYLE } from './operator-style.js';
-import {
-  askHtml,
-  doneMessage,
-  noSuchItem,
-  openTask,
-  sectionHtml,
-  type OpenTask,
-  type Sections,
-} from './order-tasks.js';
-import { overviewHtml, type Overview } from './overview.js';
-import { oldestOwed, paymentsInProgress } from './owed-payments.js';
+import { askHtml, doneMessage, noSuchItem, openTask, sectionHtml, type OpenTask } from './order-tasks.js';
+import type { OperatorParts } from './operator-sources.js';
+import { overviewHtml } from './overview.js';
 import { mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
 import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
-import { NOT_READ, orWhy } from './read-or-why.js';
-import { SalesHistory } from './sales-history.js';
+import { NOT_READ } from './read-or-why.js';
+import { OverviewReader } from './read-overview.js';
 import { OperatorFault } from '../operator/operator-fault.js';
 import { findPayment } from '../operator/find-payment.js';
-
-export type OperatorParts = {
-  ledger: Ledger;
-  /** The name of the shop. */
-  shop: string;
-  network: string;
-  payTo: string;
-  publicUrl: string;
-  health: () => HealthReport;
-  facilitators: () => FacilitatorState[];
-  /** What their directories make of the operations. Rejects if the ledger fails. */
-  listings: () => Promise<HeardVerdict[]>;
-  /** Of the backends that have one. */
-  breakers: () => { name: string; open: boolean }[];
-  /**
-   * Records a refund as `npm run ledger -- refund` does.
-   * @throws OperatorFault, UpstreamFailure, LedgerFault: nothing was changed
-   */
-  refund: (id: string, tx: string) => Promise<unknown>;
-  /** What operations show of their orders. */
-  sections: Sections;
-  /** Starts another attempt at an owed order. @returns false if one is in progress */
-  retry: (payment: Payment) => Promise<boolean>;
-  log: Log;
-  /** Ends the live streams, so that the server can close. */
-  signal: AbortSignal;
-  now?: () => number;
-};
 
 const NOT_RETRYABLE =
   'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.';
@@ -73,8 +32,6 @@ type OperatorOptions = OperatorParts & {
   url: string;
 };
 
-const MAX_LISTED = 50;
-const MAX_NEWEST = 20;
 /** Each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
 const SAID = {
@@ -110,14 +67,14 @@ class OperatorPage {
   readonly #options: OperatorOptions;
   readonly #sessions: Sessions;
   readonly #signIn: SignIn;
-  readonly #history: SalesHistory;
+  readonly #overview: OverviewReader;
   readonly #live: LiveStreams;
   readonly #now: () => number;
   readonly #entrance: EntrancePages;
   #refunds = 0;
 
   constructor(options: OperatorOptions) {
-    const { token, url, ledger, signal, now = Date.now } = options;
+    const { token, url, signal, now = Date.now } = options;
     this.#options = options;
     this.#now = now;
     this.#entrance = operatorEntrance(options.shop);
@@ -134,8 +91,8 @@ class OperatorPage {
       incorrect: 'Incorrect token.',
       entrance: this.#entrance,
     });
-    this.#history = new SalesHistory(ledger, now);
-    this.#live = new LiveStreams(() => this.#state(), signal);
+    this.#overview = new OverviewReader(options, now);
+    this.#live = new LiveStreams(() => this.#overview.state(), signal);
   }
 
   readonly guard: Middleware = async (ctx, next) => {
@@ -155,12 +112,12 @@ class OperatorPage {
   readonly show = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.session(ctx);
     if (!session) return html(ctx, 200, this.#signIn.page(ctx.query['said'] === 'out'));
-    this.#send(ctx, session, 'Overview', overviewHtml(await this.#overview()));
+    this.#send(ctx, session, 'Overview', overviewHtml(await this.#overview.read()));
   };
 
   readonly parts = async (ctx: Context): Promise<void> => {
     await this.#signIn.demand(ctx);
-    html(ctx, 200, overviewHtml(await this.#overview()));
+    html(ctx, 200, overviewHtml(await this.#overview.read()));
   };
 
   readonly live = async (ctx: Context): Promise<void> => {
@@ -317,48 +274,6 @@ class OperatorPage {
     const facts = await paymentFacts(this.#options.ledger, paramsOf(ctx)['id'] ?? '', this.#now());
     if (!facts) throw new PageFault(404, 'There is no such payment in this ledger.');
     return facts;
-  }
-
-  async #overview(): Promise<Overview> {
-    const { ledger, network, payTo, publicUrl, health, facilitators, listings, breakers } = this.#options;
-    const now = this.#now();
-    const orders = await orWhy(ledger.openOrders());
-    const inProgress = paymentsInProgress(orders, now);
-    const [history, newest, undecided, unresolved, owed, directories] = await Promise.all([
-      orWhy(this.#history.read()),
-      orWhy(ledger.newestSales(MAX_NEWEST)),
-      orWhy(ledger.undecided()),
-      orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
-      orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
-      orWhy(listings()),
-    ]);
-    const shown = {
-      network,
-      payTo,
-      publicUrl,
-      health: health(),
-      facilitators: facilitators(),
-      breakers: breakers(),
-    };
-    const listed = { history, newest, undecided, unresolved, owed, orders, directories };
-    return { now, ...shown, ...listed, inProgress: inProgress.size };
-  }
-
-  /** Changes with every sale, with what is undecided, with what is done of an order, when the time of an order is up, and with the state of a backend. */
-  async #state(): Promise<string> {
-    const { ledger, health, facilitators } = this.#options;
-    const now = this.#now();
-    const [newest, { settling, owed }, orders] = await Promise.all([
-      ledger.newestSales(1),
-      ledger.undecided(),
-      ledger.openOrders(),
-    ]);
-    const states = Object.values(health().upstreams).map(({ status }) => status);
-    return JSON.stringify([
-      [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments],
-      orders.map(({ payment, done, attempts, deadline }) => [payment, done, attempts, deadline > now]),
-      [...states, ...facilitators().map(({ status }) => status)],
-    ]);
   }
 
   #fail(ctx: Context, error: unknown): void {

@@ -5,6 +5,7 @@ import { productName } from '../contract/product-name.js';
 import type { Health } from '../http/health.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
+import type { Metrics } from '../observe/metrics.js';
 import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import type { FacilitatorState, Facilitators } from '../facilitators/facilitators.js';
 import type { ListingVerdicts } from '../facilitators/listing-verdicts.js';
@@ -15,7 +16,8 @@ import type { Sections } from './order-tasks.js';
 import { createOperatorPage } from './operator-page.js';
 
 type Parts = {
-  config: Pick<Config, 'network'>;
+  config: Pick<Config, 'network' | 'ownWallets'>;
+  observation: { metrics: Pick<Metrics, 'counted'> };
   contract: Pick<Contract, 'document'>;
   endpoints: { rpcUrls: readonly string[] };
   terms: { payTo: string; publicUrl: string };
@@ -49,6 +51,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     log,
     sections,
   } = parts;
+  const since = Date.now();
   return createOperatorPage({
     token,
     url,
@@ -62,6 +65,8 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     facilitators: () =>
       facilitator.states().map(state => (trust.isLiar(state.name) ? distrusted(state) : state)),
     listings: () => verdicts.read(facilitator.names),
+    counted: () => ({ since, operations: parts.observation.metrics.counted() }),
+    ownWallets: config.ownWallets,
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {
       // Loads the libraries of the chain, which few servers need for this.

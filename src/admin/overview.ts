@@ -5,6 +5,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import { barChart } from './charts.js';
+import { operationsHtml, type CountedHere } from './operations-part.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
 import { toDecimal } from '../price/amount.js';
@@ -20,6 +21,9 @@ export type Overview = {
   /** What the directories of facilitators make of the operations. */
   directories: HeardVerdict[] | string;
   breakers: readonly { name: string; open: boolean }[];
+  counted: CountedHere;
+  /** The operator's own addresses. */
+  ownWallets: ReadonlySet<string>;
   history: History | string;
   newest: Sale[] | string;
   undecided: Undecided | string;
@@ -41,6 +45,7 @@ export function overviewHtml(view: Overview): string {
     section('today', 'Today', today(view)),
     section('orders', 'Orders in progress', orders(view)),
     section('month', 'Last 30 days', charts(view)),
+    section('operations', 'From the price to the sale', operations(view)),
     section('attention', 'Needs attention', attention(view)),
     section('sales', 'Newest sales', sales(view)),
     section('facilitators', 'Facilitators', facilitators(view)),
@@ -74,8 +79,8 @@ function today({ history, undecided }: Overview): string {
   return read(history, ({ sales, today: day, complete }) => {
     const of = sales.filter(sale => sale.day === day);
     const tiles = [
-      tile('Sales', String(count(of)), 'today, UTC'),
-      tile('Earned', toDecimal(sum(of)), 'USDC, before refunds'),
+      tile('Sales', String(count(of)), `today, UTC${ownOf(of, own => String(count(own)))}`),
+      tile('Earned', toDecimal(sum(of)), `USDC, before refunds${ownOf(of, own => toDecimal(sum(own)))}`),
       ...(typeof undecided === 'string'
         ? []
         : [
@@ -90,7 +95,7 @@ function today({ history, undecided }: Overview): string {
     const rows = of
       .toSorted((a, b) => (a.amount < b.amount ? 1 : -1))
       .map(each => [
-        `<code>${escapeHtml(each.operation)}</code>`,
+        `<code>${escapeHtml(each.operation)}</code>${each.own ? OWN : ''}`,
         String(each.sales),
         toDecimal(each.amount),
       ]);
@@ -101,6 +106,18 @@ function today({ history, undecided }: Overview): string {
     ];
     return `<div class="tiles">${tiles.join('')}</div>${still(complete)}${grid('Sales of today by operation', columns, rows, 'Nothing was sold today yet.')}`;
   });
+}
+
+const OWN = ' <span class="badge plain">your own</span>';
+
+/** How much of it the operator bought, if anything. */
+function ownOf(sales: readonly DaySales[], shown: (own: DaySales[]) => string): string {
+  const own = sales.filter(each => each.own);
+  return own.length === 0 ? '' : `; ${shown(own)} of it your own`;
+}
+
+function operations({ counted, history, now }: Overview): string {
+  return operationsHtml(counted, typeof history === 'string' ? undefined : history, now);
 }
 
 function still(complete: boolean): string {
@@ -194,7 +211,7 @@ function waiting(
     : table;
 }
 
-function sales({ newest, now }: Overview): string {
+function sales({ newest, now, ownWallets }: Overview): string {
   const columns = [
     { title: 'Payment' },
     { title: 'When' },
@@ -212,7 +229,7 @@ function sales({ newest, now }: Overview): string {
         ago(row.settledAt, now),
         `<code>${escapeHtml(row.operation)}</code>`,
         toDecimal(row.amount),
-        short(row.payer),
+        short(row.payer) + (ownWallets.has(row.payer) ? OWN : ''),
         badge(row.state),
       ]),
       'Nothing has been sold yet.',

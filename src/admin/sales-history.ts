@@ -1,11 +1,21 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Ledger, Sale } from '../ledger/store.js';
+import { Buyers, type BuyersOf } from './buyers.js';
 
-/** The sales of one operation on one UTC day (days since 1970). Amount in atomic units, refunds included. */
-export type DaySales = { day: number; operation: string; sales: number; amount: bigint };
+/**
+ * The sales of one operation on one UTC day (days since 1970), to the operator's own wallets or to others. Amount in atomic units, refunds
+ * included.
+ */
+export type DaySales = { day: number; operation: string; own: boolean; sales: number; amount: bigint };
 
-/** `complete` is false while earlier sales are still being counted. */
-export type History = { today: number; days: number; sales: DaySales[]; complete: boolean };
+/** `complete` is false while earlier sales are still being counted, `isWhole` if there are more buyers than are counted. */
+export type History = {
+  today: number;
+  days: number;
+  sales: DaySales[];
+  buyers: { of: BuyersOf[]; isWhole: boolean };
+  complete: boolean;
+};
 
 const DAY_MS = 86_400_000;
 const SHOWN_DAYS = 30;
@@ -27,6 +37,8 @@ type Counts = Map<string, DaySales>;
 export class SalesHistory {
   readonly #ledger: Pick<Ledger, 'salesAfter'>;
   readonly #now: () => number;
+  readonly #own: ReadonlySet<string>;
+  readonly #buyers = new Buyers();
   /** Those that are counted for good, and the place up to which they are. */
   readonly #counted: Counts = new Map();
   #place = { settledAt: 0, id: '' };
@@ -36,9 +48,15 @@ export class SalesHistory {
   #readAt = -Infinity;
   #complete = false;
 
-  constructor(ledger: Pick<Ledger, 'salesAfter'>, now: () => number = Date.now) {
+  /** @param own the operator's own addresses */
+  constructor(
+    ledger: Pick<Ledger, 'salesAfter'>,
+    now: () => number = Date.now,
+    own: ReadonlySet<string> = new Set(),
+  ) {
     this.#ledger = ledger;
     this.#now = now;
+    this.#own = own;
   }
 
   /** @throws LedgerFault if the ledger cannot be read */
@@ -46,9 +64,10 @@ export class SalesHistory {
     if (performance.now() - this.#readAt >= FRESH_MS) await this.#catchUp();
     const today = Math.floor(this.#now() / DAY_MS);
     const all: Counts = new Map([...this.#counted].map(([key, counts]) => [key, { ...counts }]));
-    for (const sale of this.#recent) count(all, sale);
+    for (const sale of this.#recent) this.#count(all, sale);
     const sales = [...all.values()].filter(({ day }) => day > today - SHOWN_DAYS && day <= today);
-    return { today, days: SHOWN_DAYS, sales, complete: this.#complete };
+    const buyers = { of: this.#buyers.since(today - SHOWN_DAYS + 1), isWhole: this.#buyers.isWhole };
+    return { today, days: SHOWN_DAYS, sales, buyers, complete: this.#complete };
   }
 
   async #catchUp(): Promise<void> {
@@ -65,10 +84,12 @@ export class SalesHistory {
     const first = (Math.floor(this.#now() / DAY_MS) - SHOWN_DAYS + 1) * DAY_MS;
     if (this.#place.settledAt < first) this.#place = { settledAt: first, id: '' };
     for (const [key, { day }] of this.#counted) if (day * DAY_MS < first) this.#counted.delete(key);
+    this.#buyers.forget(first / DAY_MS);
     let place = this.#place;
     let recent: Sale[] = [];
     for (;;) {
       const slice = await this.#ledger.salesAfter(place, SLICE);
+      for (const sale of slice) if (!this.#own.has(sale.payer)) this.#buyers.add(sale, dayOf(sale));
       // Set together with what is counted for good, so that no sale is counted twice if a later slice cannot be read.
       this.#recent = recent = this.#settle([...recent, ...slice]);
       place = slice.at(-1) ?? place;
@@ -84,16 +105,22 @@ export class SalesHistory {
     const until = (sales.at(-1)?.settledAt ?? 0) - SETTLING_MS;
     const firm = sales.findIndex(({ settledAt }) => settledAt >= until);
     for (const sale of sales.slice(0, firm)) {
-      count(this.#counted, sale);
+      this.#count(this.#counted, sale);
       this.#place = { settledAt: sale.settledAt, id: sale.id };
     }
     return sales.slice(Math.max(firm, 0));
   }
+
+  #count(counts: Counts, sale: Sale): void {
+    const { operation, amount, payer } = sale;
+    const own = this.#own.has(payer);
+    const day = dayOf(sale);
+    const key = `${day} ${own} ${operation}`;
+    const entry = counts.get(key) ?? { day, operation, own, sales: 0, amount: 0n };
+    counts.set(key, { ...entry, sales: entry.sales + 1, amount: entry.amount + amount });
+  }
 }
 
-function count(counts: Counts, { operation, amount, settledAt }: Sale): void {
-  const day = Math.floor(settledAt / DAY_MS);
-  const key = `${day} ${operation}`;
-  const entry = counts.get(key) ?? { day, operation, sales: 0, amount: 0n };
-  counts.set(key, { ...entry, sales: entry.sales + 1, amount: entry.amount + amount });
+function dayOf({ settledAt }: Sale): number {
+  return Math.floor(settledAt / DAY_MS);
 }

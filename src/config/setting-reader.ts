@@ -2,6 +2,8 @@ import { GivenFault, GivenValues } from './given-values.js';
 import { shownUrl } from '../net/endpoint.js';
 import { readAddress } from '../rails/solana/address.js';
 
+const MAX_ADDRESSES = 100;
+
 /** Invalid configuration. `message` lists all errors, each with the name of its variable. */
 export class ConfigFault extends Error {}
 
@@ -96,6 +98,16 @@ export class SettingReader {
     if (text === undefined || readAddress(text)) return text;
     this.fault(`${name}: '${text}' is not a Solana address`);
     return undefined;
+  }
+
+  /** At most 100, separated by commas. */
+  addresses(name: string): string[] {
+    const all = (this.text(name) ?? '').split(',').map(part => part.trim());
+    const given = all.filter(part => part !== '');
+    for (const each of given)
+      if (!readAddress(each)) this.fault(`${name}: '${each}' is not a Solana address`);
+    if (given.length > MAX_ADDRESSES) this.fault(`${name}: has more than ${MAX_ADDRESSES} addresses`);
+    return given;
   }
 
   secret(name: string, minLength: number): string | undefined {

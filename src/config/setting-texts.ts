@@ -15,6 +15,12 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     values: 'Solana address',
     see: 'how-to/backends.md#changing-the-receiver',
   },
+  OWN_WALLETS: {
+    what: 'addresses from which you buy yourself: the operator page, metrics and reports tell their sales apart',
+    values: 'Solana addresses, comma-separated',
+    fallback: 'none',
+    see: 'how-to/operating.md#whose-calls-these-are',
+  },
   PUBLIC_URL: {
     what: 'the URL at which agents reach the server, without a path. Required outside the sandbox',
     values: 'URL',

@@ -151,10 +151,13 @@ export function reportsOf({ engine, now }: Connection) {
         retired: meta.get('retired'),
       };
     },
-    /** The payments by the UTC day on which they were settled (days since 1970), operation and state. */
-    turnover: async () => {
-      const rows = await engine.read(() => execute(reports.turnover()));
-      return rows.map(row => ({ ...row, amount: BigInt(row.amount) }));
+    /**
+     * The payments by the UTC day on which they were settled (days since 1970), operation and state.
+     * @param own payers whose payments are apart from the others
+     */
+    turnover: async (own: readonly string[] = []) => {
+      const rows = await engine.read(() => execute(reports.turnover({ own })));
+      return rows.map(row => ({ ...row, own: Number(row.own) === 1, amount: BigInt(row.amount) }));
     },
     /** At most 1 000 sales after a place in their order, the oldest first. */
     salesAfter: async (

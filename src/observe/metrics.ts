@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Answered, Event, Listener, Step } from './observer.js';
 import { reasonOf } from './refusal-reason.js';
+import { saleCountsIn, type SaleCounts } from './sale-counts.js';
 import { countIn, durationsIn, type Count, type Durations } from './series.js';
-import { usdcCounter } from './usdc-counter.js';
 
 /** An operation that costs something. */
 export type SoldOperation = { id: string; flow: string };
@@ -37,6 +37,20 @@ export type Metrics = Listener & {
   /** @returns the text format of Prometheus */
   render(): Promise<string>;
   contentType: string;
+  /** The operations as this process has counted them since its start. */
+  counted(): CountedOperation[];
+};
+
+/**
+ * `unpaid`: calls that were answered with the price; `own`: how many of those that were `sold` the operator bought. `refusals`: payments
+ * that were refused, by reason.
+ */
+export type CountedOperation = {
+  operation: string;
+  unpaid: number;
+  sold: number;
+  own: number;
+  refusals: readonly (readonly [string, number])[];
 };
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45];
@@ -46,22 +60,23 @@ const LAMPORTS_PER_SOL = 1e9;
 /**
  * The metrics of this process. Labels have few values: operations of the contract, configured services, and fixed words. Revenue is
  * counted in atomic units and is exact. Of several servers, each counts what it sold itself; unresolved and owed are the ledger's.
+ * @param own the operator's own addresses
  */
 export function createMetrics(
   operations: readonly SoldOperation[],
   source: () => MetricsSource | undefined,
   registry = new Registry(),
+  own: ReadonlySet<string> = new Set(),
 ): Metrics {
   collectDefaultMetrics({ register: registry });
   const counts = countsIn(registry, operations);
-  const times = timesIn(registry);
-  const gauges = gaugesIn(registry);
+  const sales = saleCountsIn(registry, operations, own);
+  const [times, gauges] = [timesIn(registry), gaugesIn(registry)];
 
   function hear(event: Event): void {
     switch (event.kind) {
       case 'sold':
-        counts.sales.add(event.operation);
-        return counts.revenue.add(event.operation, event.amount);
+        return sales.add(event);
       case 'answered':
         return countAnswer(counts, event);
       case 'order':
@@ -98,6 +113,7 @@ export function createMetrics(
     committed: ms => times.commit.add(ms),
     unpaid: operation => counts.challenges.add(operation),
     measured: (step, operation, ms) => times.step.add(ms, step, operation),
+    counted: () => countedIn(counts, sales, operations),
     render: async () => {
       const read = source();
       if (read) {
@@ -111,6 +127,26 @@ export function createMetrics(
 
 type Counts = ReturnType<typeof countsIn>;
 type Gauges = ReturnType<typeof gaugesIn>;
+
+function countedIn(
+  counts: Counts,
+  sales: SaleCounts,
+  operations: readonly SoldOperation[],
+): CountedOperation[] {
+  const [unpaid, sold, own] = [counts.challenges, sales.sales, sales.own].map(
+    each => new Map(each.entries().map(([[operation = ''], count]) => [operation, count])),
+  );
+  const refusals = counts.refusals.entries();
+  return operations.map(({ id }) => ({
+    operation: id,
+    unpaid: unpaid?.get(id) ?? 0,
+    sold: sold?.get(id) ?? 0,
+    own: own?.get(id) ?? 0,
+    refusals: refusals.flatMap(([[operation, reason = ''], count]) =>
+      operation === id ? [[reason, count] as const] : [],
+    ),
+  }));
+}
 
 function countAnswer(counts: Counts, { operation, transport, status, error = '' }: Answered): void {
   counts.answers.add(operation, transport, String(status));
@@ -132,12 +168,6 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     challenges: count('challenges_total', 'Unpaid calls that were answered with 402, by operation.', [
       'operation',
     ]),
-    sales: count('sales_total', 'Calls that this process sold, by operation.', ['operation']),
-    revenue: usdcCounter(
-      registry,
-      'coinslot_revenue_usdc_total',
-      'USDC that this process earned, by operation. Exact: sums are kept in atomic units.',
-    ),
     answers: count('answers_total', 'Answers to requests with a payment, resent ones included.', [
       'operation',
       'transport',
@@ -178,8 +208,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ledgerErrors: count('ledger_errors_total', 'Operations that the database failed to carry out.'),
   };
   for (const { id, flow } of operations) {
-    for (const each of [counts.challenges, counts.sales, counts.falseSettlements]) each.begin(id);
-    counts.revenue.add(id, 0n);
+    for (const each of [counts.challenges, counts.falseSettlements]) each.begin(id);
     if (flow !== 'upfront') continue;
     for (const change of ['paid', 'delivered', 'failed', 'given up']) counts.orders.begin(id, change);
   }

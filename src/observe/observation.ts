@@ -20,16 +20,17 @@ export type Observation = {
 
 /**
  * @param operations those that cost something
- * @param terminal whether a person reads the log
+ * @param how.terminal whether a person reads the log
+ * @param how.own the operator's own addresses
  */
 export async function openObservation(
   operations: readonly SoldOperation[],
-  { level, terminal }: { level: string; terminal: boolean },
+  { level, terminal, own }: { level: string; terminal: boolean; own?: ReadonlySet<string> },
 ): Promise<Observation> {
   const written = await createLog(level, terminal);
   const log = withoutRepeats(written);
   let source: MetricsSource | undefined;
-  const metrics = createMetrics(operations, () => source);
+  const metrics = createMetrics(operations, () => source, undefined, own);
   const { unpaid, measured } = metrics;
   const faults = faultLog(written);
   const sales: DetailedLog = {

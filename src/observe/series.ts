@@ -41,6 +41,8 @@ export type Count = {
   add(...labels: string[]): void;
   /** Gives a series the value 0, if it has none. */
   begin(...labels: string[]): void;
+  /** Every series, with the values of its labels. */
+  entries(): [readonly string[], number][];
 };
 
 export function countIn(registry: Registry, text: MetricText): Count {
@@ -51,6 +53,7 @@ export function countIn(registry: Registry, text: MetricText): Count {
   return {
     add: (...labels) => void (series.of(labels).count += 1),
     begin: (...labels) => void series.of(labels),
+    entries: () => [...series.entries()].map(([labels, { count }]) => [labels, count]),
   };
 }
 

@@ -80,6 +80,22 @@ function reports(make: () => Promise<LedgerPlace>): void {
       .and.match(/2026-11-20 +summarize +1 +0\.01/);
   });
 
+  it('tells what the operator’s own wallets bought apart, in the summary and in the export', async () => {
+    const [mine, theirs] = ['Mine11111', 'Theirs111'];
+    const sold = { operation: 'summarize', amount: 10_000n };
+    for (const payer of [mine, theirs, theirs]) await paymentIn(ledger, 'delivered', { ...sold, payer });
+    const owning = { ...env, OWN_WALLETS: `${mine}, ` };
+    const { revenue, totals } = await jsonOf<{ revenue: object[]; totals: object }>(owning, 'summary');
+    expect(revenue[0]).to.include({ payments: 3, revenue: '0.03', ownPayments: 1, ownRevenue: '0.01' });
+    expect(totals).to.include({ revenue: '0.03', ownRevenue: '0.01' });
+    expect((await ledgerCommand(owning, 'summary')).stdout).to.include(
+      'your own wallets (OWN_WALLETS): 0.01',
+    );
+    const lines = (await ledgerCommand(owning, 'export')).stdout.trim().split('\r\n');
+    expect(lines.map(line => line.split(',').at(-1))).to.have.members(['own', 'yes', 'no', 'no']);
+    expect((await ledgerCommand(env, 'export')).stdout).not.to.include(',own');
+  });
+
   it('shows the greatest block height that was seen, and resets one that was wrong, beside the server', async () => {
     expect((await ledgerCommand(env, 'height')).stdout).to.include('No server of this ledger has seen');
     const heights = new ChainHeights(ledger, { now: () => clock });

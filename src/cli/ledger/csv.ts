@@ -8,7 +8,14 @@ import type { ReportSource } from '../../operator/find-payment.js';
 
 const DAY_MS = 86_400_000;
 
-const COLUMNS: readonly (readonly [string, (payment: Payment) => Cell])[] = [
+type CsvColumn = readonly [string, (payment: Payment) => Cell];
+
+const ownColumn = (own: ReadonlySet<string>): CsvColumn => [
+  'own',
+  ({ payer }) => (own.has(payer) ? 'yes' : 'no'),
+];
+
+const COLUMNS: readonly CsvColumn[] = [
   ['payment', payment => payment.id],
   ['booked_at', payment => time(payment.settledAt ?? payment.createdAt)],
   ['state', payment => payment.state],
@@ -27,19 +34,22 @@ const COLUMNS: readonly (readonly [string, (payment: Payment) => Cell])[] = [
 
 /**
  * The lines of a CSV file (RFC 4180, UTF-8, with a header line) of all payments that were or may have been settled.
+ * @param own the operator's own addresses: if there are any, the last column says which payments are theirs
  * @param range.from,range.to UTC days as YYYY-MM-DD, both included
  * @throws OperatorFault
  */
 export async function* csvLines(
   reader: ReportSource,
   range: { from?: string; to?: string },
+  own: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<string> {
+  const columns = own.size > 0 ? [...COLUMNS, ownColumn(own)] : COLUMNS;
   const from = range.from === undefined ? undefined : startOfDay('--from', range.from);
   const to = range.to === undefined ? undefined : startOfDay('--to', range.to) + DAY_MS;
   const booked = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
-  yield csvLine(COLUMNS.map(([title]) => title));
+  yield csvLine(columns.map(([title]) => title));
   for await (const payment of pages(reader, { booked }))
-    yield csvLine(COLUMNS.map(([, read]) => read(payment)));
+    yield csvLine(columns.map(([, read]) => read(payment)));
 }
 
 /** One CSV record. Cells that a spreadsheet would run as a formula are turned into text. */

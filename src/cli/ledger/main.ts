@@ -46,6 +46,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   --json                        JSON output (all commands except export)
   --help                        print this text
 
+With OWN_WALLETS, summary and export tell the sales to your own wallets apart.
 The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except
 move and receiver <address> can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;
@@ -57,6 +58,13 @@ const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const given = new GivenValues(process.env);
 const stateDir = (): string => resolvePath(given.of('STATE_DIR') ?? '.coinslot');
 const databaseUrl = (): string => given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
+
+/** What is no address is nobody's. */
+const ownWallets = (): string[] =>
+  (given.of('OWN_WALLETS') ?? '')
+    .split(',')
+    .map(part => part.trim())
+    .filter(part => part !== '');
 
 const TEXT = { type: 'string' } as const;
 const SWITCH = { type: 'boolean' } as const;
@@ -85,7 +93,7 @@ type Command = {
 };
 
 const COMMANDS: Record<string, Command> = {
-  summary: { options: [], run: () => withBooks(summary) },
+  summary: { options: [], run: () => withBooks(reader => summary(reader, ownWallets())) },
   list: {
     options: ['state', 'payer', 'operation', 'limit'],
     run: values => withBooks(reader => list(reader, values)),
@@ -133,7 +141,7 @@ async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise
 /** If the reader of the pipe closes it, as `head` does, the export ends without an error. */
 async function writeCsv(reader: ReportSource, { from, to }: Values): Promise<undefined> {
   const range = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
-  for await (const line of csvLines(reader, range)) if (!(await write(line))) break;
+  for await (const line of csvLines(reader, range, new Set(ownWallets()))) if (!(await write(line))) break;
   return undefined;
 }
 

@@ -13,34 +13,53 @@ const DAY_MS = 86_400_000;
 const DEFAULT_LISTED = 50;
 const PAGE = 1_000;
 
-/** Revenue per UTC day and operation, and payments by state. Revenue is what was settled and not refunded. */
-export async function summary(reader: ReportSource): Promise<Report> {
-  const turnover = await reader.turnover();
-  const counts = await reader.counts();
-  const days = new Map<
-    string,
-    { day: string; operation: string; payments: number; sum: bigint; back: bigint }
-  >();
-  for (const { day, operation, state, payments, amount } of turnover) {
+type Turnover = Awaited<ReturnType<ReportSource['turnover']>>;
+
+function earnedIn(turnover: Turnover): bigint {
+  return turnover.reduce((sum, { state, amount }) => (state === 'refunded' ? sum : sum + amount), 0n);
+}
+
+/** By day and operation. @param apart whether to say how much of it came from the operator's own wallets */
+function revenueIn(turnover: Turnover, apart: boolean) {
+  const days = new Map<string, { day: string; operation: string; rows: Turnover }>();
+  for (const row of turnover) {
+    const { day, operation } = row;
     const date = new Date(day * DAY_MS).toISOString().slice(0, 10);
     const key = `${date} ${operation}`;
-    const entry = days.get(key) ?? { day: date, operation, payments: 0, sum: 0n, back: 0n };
-    entry.payments += payments;
-    if (state === 'refunded') entry.back += amount;
-    else entry.sum += amount;
-    days.set(key, entry);
+    const { rows } = days.get(key) ?? { rows: [] };
+    days.set(key, { day: date, operation, rows: [...rows, row] });
   }
-  const revenue = [...days.values()].map(({ day, operation, payments, sum, back }) => ({
-    day,
-    operation,
-    payments,
-    revenue: toDecimal(sum),
-    refunded: toDecimal(back),
-  }));
-  const earned = turnover.reduce((sum, { state, amount }) => (state === 'refunded' ? sum : sum + amount), 0n);
+  return [...days.values()].map(({ day, operation, rows }) => {
+    const own = rows.filter(row => row.own);
+    const refunded = rows.reduce((sum, { amount }) => sum + amount, 0n) - earnedIn(rows);
+    return {
+      day,
+      operation,
+      payments: paymentsIn(rows),
+      revenue: toDecimal(earnedIn(rows)),
+      refunded: toDecimal(refunded),
+      ...(apart ? { ownPayments: paymentsIn(own), ownRevenue: toDecimal(earnedIn(own)) } : {}),
+    };
+  });
+}
+
+function paymentsIn(turnover: Turnover): number {
+  return turnover.reduce((sum, { payments }) => sum + payments, 0);
+}
+
+/**
+ * Revenue per UTC day and operation, and payments by state. Revenue is what was settled and not refunded.
+ * @param own the operator's own addresses
+ */
+export async function summary(reader: ReportSource, own: readonly string[] = []): Promise<Report> {
+  const turnover = await reader.turnover(own);
+  const counts = await reader.counts();
+  const apart = own.length > 0;
+  const revenue = revenueIn(turnover, apart);
+  const earned = earnedIn(turnover);
+  const ownEarned = earnedIn(turnover.filter(row => row.own));
   const of = (state: State) => ({ payments: counts[state].payments, usdc: toDecimal(counts[state].amount) });
-  const totals = {
-    revenue: toDecimal(earned),
+  const byState = {
     delivered: of('delivered'),
     owed: of('owed'),
     inDoubt: of('settling'),
@@ -48,7 +67,7 @@ export async function summary(reader: ReportSource): Promise<Report> {
     refunded: of('refunded'),
     claimed: of('claimed'),
   };
-  const names: [string, keyof typeof totals][] = [
+  const names: [string, keyof typeof byState][] = [
     ['delivered', 'delivered'],
     ['owed: paid, not yet answered', 'owed'],
     ['unresolved: settling, not yet found on chain', 'inDoubt'],
@@ -58,20 +77,26 @@ export async function summary(reader: ReportSource): Promise<Report> {
   ];
   const lines = [
     ...table(
-      ['day (UTC)', 'operation', 'payments', 'revenue', 'refunded'],
-      revenue.map(row => [row.day, row.operation, row.payments, row.revenue, row.refunded]),
+      ['day (UTC)', 'operation', 'payments', 'revenue', 'refunded', ...(apart ? ['own', 'own revenue'] : [])],
+      revenue.map(row => [
+        ...[row.day, row.operation, row.payments, row.revenue, row.refunded],
+        ...(apart ? [row.ownPayments ?? 0, row.ownRevenue ?? '0.00'] : []),
+      ]),
     ),
     '',
     ...table(
       ['state', 'payments', 'USDC'],
-      names.map(([label, key]) => {
-        const total = totals[key];
-        return typeof total === 'string' ? [label, '', total] : [label, total.payments, total.usdc];
-      }),
+      names.map(([label, key]) => [label, byState[key].payments, byState[key].usdc]),
     ),
     '',
-    `Revenue: ${totals.revenue} USDC (delivered and owed, less refunds)`,
+    `Revenue: ${toDecimal(earned)} USDC (delivered and owed, less refunds)`,
+    ...(apart ? [`Of it from your own wallets (OWN_WALLETS): ${toDecimal(ownEarned)} USDC`] : []),
   ];
+  const totals = {
+    revenue: toDecimal(earned),
+    ...(apart ? { ownRevenue: toDecimal(ownEarned) } : {}),
+    ...byState,
+  };
   return { data: { revenue, totals }, lines };
 }
 

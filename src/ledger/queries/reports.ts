@@ -1,5 +1,5 @@
 import { idBytes } from '../ids.js';
-import { one, raw, sql } from '../sql.js';
+import { list, one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentRow, PaymentView } from '../schema.js';
 import type { State } from '../states.js';
@@ -24,15 +24,28 @@ export const unresolved = () =>
   one<{ payments: number }>`
     select count(*) as payments from payments where state = 'settling' and decided_at is null and alias_of is null`;
 
-type TurnoverRow = { day: number; operation: string; state: State; payments: number; amount: string };
+type TurnoverRow = {
+  day: number;
+  operation: string;
+  state: State;
+  own: number;
+  payments: number;
+  amount: string;
+};
 
-/** Settled payments by the UTC day on which the money was known to have moved. */
-export const turnover = () =>
+/** Settled payments by the UTC day on which the money was known to have moved. `own`: 1 for those of these payers. */
+export const turnover = ({ own }: { own: readonly string[] }) =>
   sql<TurnoverRow>`
-    select settled_at / 86400000 as day, operation, state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount
-    from payments where settled_at is not null and alias_of is null
-    group by settled_at / 86400000, operation, state
-    order by day, operation, state`;
+    select day, operation, state, own, count(*) as payments, ${SUM_OF_AMOUNTS} as amount
+    from (
+      select settled_at / 86400000 as day, operation, state, amount, ${isOneOf(own)} as own
+      from payments where settled_at is not null and alias_of is null
+    ) as settled
+    group by day, operation, state, own
+    order by day, operation, state, own`;
+
+const isOneOf = (payers: readonly string[]): Query =>
+  payers.length === 0 ? sql`0` : sql`case when payer in (${list(payers)}) then 1 else 0 end`;
 
 export type SaleRow = Pick<PaymentRow, 'id' | 'operation' | 'payer' | 'amount' | 'state'> & {
   settled_at: number;

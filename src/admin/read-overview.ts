@@ -1,0 +1,79 @@
+import type { OperatorParts } from './operator-sources.js';
+import type { Overview } from './overview.js';
+import { oldestOwed, paymentsInProgress } from './owed-payments.js';
+import { orWhy } from './read-or-why.js';
+import { SalesHistory } from './sales-history.js';
+
+const MAX_LISTED = 50;
+const MAX_NEWEST = 20;
+
+type Parts = Pick<
+  OperatorParts,
+  | 'ledger'
+  | 'network'
+  | 'payTo'
+  | 'publicUrl'
+  | 'health'
+  | 'facilitators'
+  | 'listings'
+  | 'breakers'
+  | 'counted'
+  | 'ownWallets'
+>;
+
+/** What the first page shows. Each part of the ledger that cannot be read is the sentence that says why. */
+export class OverviewReader {
+  readonly #parts: Parts;
+  readonly #now: () => number;
+  readonly #history: SalesHistory;
+
+  constructor(parts: Parts, now: () => number) {
+    this.#parts = parts;
+    this.#now = now;
+    this.#history = new SalesHistory(parts.ledger, now, parts.ownWallets);
+  }
+
+  async read(): Promise<Overview> {
+    const { ledger, network, payTo, publicUrl, health, facilitators, listings, breakers } = this.#parts;
+    const now = this.#now();
+    const orders = await orWhy(ledger.openOrders());
+    const inProgress = paymentsInProgress(orders, now);
+    const [history, newest, undecided, unresolved, owed, directories] = await Promise.all([
+      orWhy(this.#history.read()),
+      orWhy(ledger.newestSales(MAX_NEWEST)),
+      orWhy(ledger.undecided()),
+      orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
+      orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
+      orWhy(listings()),
+    ]);
+    const shown = {
+      network,
+      payTo,
+      publicUrl,
+      health: health(),
+      facilitators: facilitators(),
+      breakers: breakers(),
+      counted: this.#parts.counted(),
+      ownWallets: this.#parts.ownWallets,
+    };
+    const listed = { history, newest, undecided, unresolved, owed, orders, directories };
+    return { now, ...shown, ...listed, inProgress: inProgress.size };
+  }
+
+  /** Changes with every sale, with what is undecided, with what is done of an order, when the time of an order is up, and with the state of a backend. */
+  async state(): Promise<string> {
+    const { ledger, health, facilitators } = this.#parts;
+    const now = this.#now();
+    const [newest, { settling, owed }, orders] = await Promise.all([
+      ledger.newestSales(1),
+      ledger.undecided(),
+      ledger.openOrders(),
+    ]);
+    const states = Object.values(health().upstreams).map(({ status }) => status);
+    return JSON.stringify([
+      [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments],
+      orders.map(({ payment, done, attempts, deadline }) => [payment, done, attempts, deadline > now]),
+      [...states, ...facilitators().map(({ status }) => status)],
+    ]);
+  }
+}
