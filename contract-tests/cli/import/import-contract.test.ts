@@ -438,6 +438,34 @@ describe('coinslot import', () => {
     expect(result.asked.map(({ variable }) => variable)).to.deep.equal(['FIRST_KEY', 'SECOND_KEY']);
   });
 
+  it('sends the variables that an x-upstream names only where the seller says, or a file', async () => {
+    const own = { url: 'https://other.example/u', headers: { 'X-Key': '${SECRET}' } };
+    const paths = {
+      '/own': { get: called({ 'x-upstream': own }) },
+      '/plain': { get: called({ 'x-upstream': { url: 'https://other.example/p' } }) },
+    };
+    const at = new URL('https://docs.example/openapi.json');
+    const fromWeb = await imported(documentOf(paths), { at });
+    expect(rowOf(fromWeb, '/own').leftOut).to.contain('sends the variable SECRET where the document says');
+    expect((await sold(fromWeb)).map(({ upstream }) => upstream?.url)).to.deep.equal([
+      'https://other.example/p',
+    ]);
+    for (const options of [{ at }, {}]) {
+      const told = await imported(documentOf(paths), {
+        ...options,
+        upstream: 'https://mine.example/v2',
+        secrets: ['Authorization=${TOKEN}'],
+      });
+      expect((await sold(told)).map(({ upstream }) => [upstream?.url, upstream?.headers])).to.deep.equal([
+        ['https://mine.example/v2/own', { authorization: '${TOKEN}' }],
+        ['https://mine.example/v2/plain', { authorization: '${TOKEN}' }],
+      ]);
+      expect(rowOf(told, '/own').notes).to.deep.equal([
+        'without its x-upstream: --upstream says where the API is',
+      ]);
+    }
+  });
+
   it('reads the files beside the document to which it refers, and no others', async () => {
     const files: Record<string, string> = {
       'file:///api/pet.yaml': 'Pet: { type: object, properties: { owner: { $ref: "people.json#/Owner" } } }',

@@ -26,7 +26,8 @@ YAML. Then coinslot run sells them. It prints what is sold, and what is not and 
                         * stands for anything. May be there many times: the pattern with the most characters besides * wins, and
                         of equals the last. What has no price is not sold. Without any, a terminal lists what can be sold, and asks
   --only PATTERN        import only what it matches; may be there many times
-  --upstream URL        the address of the API (default: the first of the document's servers); may begin with \${NAME}
+  --upstream URL        the address of the API (default: the first of the document's servers); may begin with \${NAME}. It also
+                        replaces what an x-upstream of the document says
   --secret HEADER=TEXT  a header for the API, with the variable that holds the key: 'Authorization=Bearer \${API_TOKEN}'. Without it,
                         what the document asks for is sent from variables, which are printed
   --flow FLOW           authorization (default): charged only for an answer; upfront: paid before the work, for slow work
@@ -35,6 +36,8 @@ YAML. Then coinslot run sells them. It prints what is sold, and what is not and 
   --out FILE            what to write (default openapi.yaml)
   --replace             write it even if the file is there
   --help                print this text`;
+
+const MAX_ADDRESSES = 5;
 
 const OPTIONS = {
   price: { type: 'string', multiple: true },
@@ -148,18 +151,27 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
   return [
     `${sold} ${sold === 1 ? 'operation' : 'operations'} for sale in ${out}${left > 0 ? `, ${left} left out` : ''}.`,
     ...notes.map(note => `Note: ${note}.`),
+    `Calls are sent to ${addressesOf(contract).join(', ')}.`,
     ...asked.map(({ variable, what }) => `Set ${variable} before the start: ${what}.`),
     `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}coinslot run${out === 'openapi.yaml' ? '' : ', in a folder where it is openapi.yaml'}`,
   ].join('\n');
 }
 
-/** Whether the API is on this machine, which the server calls only if it is allowed to. */
-function isPrivate({ paths }: Imported['contract']): boolean {
+/** Who is sent what buyers ask for, as far as anybody reads it: `https://api.example.com`, or a variable that holds an address. */
+function addressesOf({ paths }: Imported['contract']): string[] {
   const urls = Object.values(objectOf(paths)).flatMap(item =>
-    Object.values(objectOf(item)).map(each => objectOf(objectOf(each)['x-upstream']).url),
+    Object.values(objectOf(item)).map(each => String(objectOf(objectOf(each)['x-upstream']).url)),
   );
-  return urls.some(
-    url => typeof url === 'string' && /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url),
+  const all = [...new Set(urls.map(url => /^(https?:\/\/)?[^/?]+/i.exec(url)?.[0] ?? url))];
+  return all.length > MAX_ADDRESSES
+    ? [...all.slice(0, MAX_ADDRESSES), `and ${all.length - MAX_ADDRESSES} more`]
+    : all;
+}
+
+/** Whether the API is on this machine, which the server calls only if it is allowed to. */
+function isPrivate(contract: Imported['contract']): boolean {
+  return addressesOf(contract).some(url =>
+    /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url),
   );
 }
 

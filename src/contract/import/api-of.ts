@@ -62,6 +62,21 @@ export class Api {
     );
   }
 
+  /**
+   * The `x-upstream` that the document itself has of an operation, unless the seller says where the API is.
+   * @throws LeftOut if a document from the web says in it which variables of this machine are sent to whom
+   */
+  ownUpstreamOf(operation: Json): unknown {
+    if (this.#upstream !== undefined && !this.#kept) return undefined;
+    const { 'x-upstream': own } = operation;
+    const [variable] = own === undefined ? [] : ownCredentials(operation).asked;
+    if (variable !== undefined && this.#at.protocol !== 'file:')
+      throw new LeftOut(
+        `its x-upstream sends the variable ${variable.variable} where the document says, which is from the web: --upstream says where the API is, and --secret what it is sent`,
+      );
+    return own;
+  }
+
   #serverUrl({ url, variables }: Json): URL | undefined {
     if (typeof url !== 'string') return undefined;
     const text = url.replace(/\{([^{}]*)\}/g, (_braces, name: string) => {
@@ -74,7 +89,7 @@ export class Api {
 
   /** What an operation needs, of the first of the document's alternatives that can be sent. @throws LeftOut if there is none */
   credentialsOf(operation: Json): Credentials {
-    if (this.#kept || 'x-upstream' in operation) return ownCredentials(operation);
+    if (this.#kept || this.ownUpstreamOf(operation) !== undefined) return ownCredentials(operation);
     const required = operation.security ?? this.#source.document.security;
     const alternatives = Array.isArray(required) && required.length > 0 ? required.map(objectOf) : [{}];
     const read = alternatives.map(each => this.#alternative(each));

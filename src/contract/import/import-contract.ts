@@ -117,22 +117,24 @@ function candidateOf(
 ): Sold {
   const { method, item, operation } = found;
   if (OTHER_METHODS.includes(method)) throw new LeftOut(`${row.method} is no method that is sold`);
-  const own = operation['x-price'];
-  const { amount } = objectOf(own);
+  const { 'x-price': ownPrice } = operation;
+  const { amount } = objectOf(ownPrice);
   const shown = price ?? (typeof amount === 'string' ? amount : undefined);
   if (shown !== undefined) row.price = shown;
-  if (price === undefined && own === undefined)
+  if (price === undefined && ownPrice === undefined)
     throw new LeftOut(`has no price: --price '${row.method} ${row.path}=0.01'`);
   const copied = copyOperation(parts, found);
   row.notes = copied.notes;
   const { summary, description, tags, ...called } = copied.operation;
-  const upstream =
-    operation['x-upstream'] ?? (kept ? undefined : upstreamOf(parts.api.addressOf(item, operation), copied));
+  const own = parts.api.ownUpstreamOf(operation);
+  if ('x-upstream' in operation && own === undefined)
+    copied.notes.push('without its x-upstream: --upstream says where the API is');
+  const upstream = own ?? (kept ? undefined : upstreamOf(parts.api.addressOf(item, operation), copied));
   const words = { summary, description, tags };
   const whole = {
     operationId: row.id,
     ...Object.fromEntries(Object.entries(words).filter(([, each]) => each !== undefined)),
-    'x-price': price === undefined ? own : { mode: 'fixed', currency: 'USD', amount: price, flow },
+    'x-price': price === undefined ? ownPrice : { mode: 'fixed', currency: 'USD', amount: price, flow },
     ...(upstream === undefined ? {} : { 'x-upstream': upstream }),
     ...called,
   };
