@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { request } from 'node:http';
 import { exampleCall } from '../support/example-call.js';
-import { noNginx, openNginx } from '../support/nginx.js';
+import { noProxy, openNginx } from '../support/proxies.js';
 import { refusedSettlement } from '../support/refused-settlement.js';
 import { SOLD } from '../support/sold.js';
 import { call, openWorld, receiptOf, signFor, type Answer, type World } from '../support/world.js';
@@ -31,7 +31,7 @@ describe('behind nginx with its defaults', function () {
   let nginx: Awaited<ReturnType<typeof openNginx>>;
 
   before(async function () {
-    if (noNginx) return this.skip();
+    if (noProxy('nginx')) return this.skip();
     world = await openWorld();
     nginx = await openNginx(world.url);
   });
