@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { SIGNATURE } from '../support/charge-world.js';
 import { callTool, paid } from '../support/mcp-call.js';
 import { noProxy, openHaproxy, openWithOps, type Proxy } from '../support/proxies.js';
 import { TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
@@ -96,10 +97,9 @@ describe('HAProxy with its defaults', function () {
     const { shop, upstream } = await open();
     const proxy = await openHaproxy(shop.url);
     const charged = new Promise<void>(resolve => {
-      const { settle } = shop.facilitator;
-      shop.facilitator.settle = async (...asked) => {
+      shop.facilitator.onSettle = async () => {
         resolve();
-        return settle.apply(shop.facilitator, asked);
+        return { kind: 'settled', signature: SIGNATURE };
       };
     });
     const response = await hangUp(proxy, shop, upstream);
