@@ -345,10 +345,10 @@ export interface components {
             /** @description One to three concise sentences. */
             summary: string;
             /**
-             * @description How it was made. extractive, of the text's own statements; model, written by a language model.
+             * @description How it was made. extractive, of the text's own sentences; model, written by a language model; described, of data, code or a list, which is said to be what it is; whole, the text itself, which is as short as its summary.
              * @enum {string}
              */
-            method?: "extractive" | "model";
+            method?: "extractive" | "model" | "described" | "whole";
             /** @description True if part of the answer was not produced by a real backend. */
             mock?: boolean;
         } & {
@@ -1293,7 +1293,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "summary": "The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. The city expects the work to take six weeks.",
-                     *       "method": "extractive"
+                     *       "method": "whole"
                      *     }
                      */
                     "application/json": components["schemas"]["Summary"];

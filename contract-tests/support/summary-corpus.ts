@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
 
 /** The corpus of contract-tests/fixtures/summaries, and how a summary of one of its texts is scored. */
@@ -111,7 +112,7 @@ export function sentencesOf(text: string, language: string): string[] {
 }
 
 /** The first three sentences: the summary that is hardest to beat on news. */
-export const leadThree = ({ text, language }: CorpusText): string =>
+export const leadThree = ({ text, language }: Pick<CorpusText, 'text' | 'language'>): string =>
   sentencesOf(text, language).slice(0, MOST_SENTENCES).join(' ');
 
 /** The beginning of the text, by whole sentences, until it is at least as long as another summary of it. */
@@ -125,3 +126,22 @@ export function leadAsLong({ text, language }: CorpusText, words: number): strin
   }
   return taken.join(' ');
 }
+
+/** Where a text of contract-tests/fixtures/judged comes from. */
+export type Source = {
+  id: string;
+  language: string;
+  kind: string;
+  package: string;
+  path: string;
+  licence: string;
+};
+
+const JUDGED = fileURLToPath(new URL('../../../contract-tests/fixtures/judged/', import.meta.url));
+
+/** The texts that nobody wrote for this repository, with their sources. */
+export const readJudged = (): (Source & { text: string })[] =>
+  (JSON.parse(readFileSync(`${JUDGED}sources.json`, 'utf8')) as Source[]).map(source => ({
+    ...source,
+    text: gunzipSync(readFileSync(`${JUDGED}${source.id}.txt.gz`)).toString(),
+  }));

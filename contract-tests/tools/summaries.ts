@@ -1,18 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { extractSummary } from '../../handlers/summarize/extract.js';
-import { joinSentences } from '../../handlers/summarize/pack.js';
 import {
   leadAsLong,
   leadThree,
   readCorpus,
   scoreOf,
-  sentencesOf,
   type CorpusText,
   type Score,
 } from '../support/summary-corpus.js';
+import { coinslot, textRank } from './baselines.js';
 
 /**
  * Scores the embedded summarizer on the corpus beside the first three sentences, a beginning of the same length, and the npm package
@@ -23,46 +20,6 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const PAGE = join(ROOT, 'docs', 'reports', 'summaries.md');
 const FROM = '<!-- figures: written by make summaries -->';
 const TO = '<!-- end of figures -->';
-
-type Sentence = { tokens: string[] };
-type TextRank = new (
-  article: string,
-  settings: {
-    extractAmount: number;
-    summaryType: 'array';
-    tokens: string[];
-    split: string[][];
-    sim: (left: Sentence, right: Sentence) => number;
-  },
-) => { summarizedArticle: string[] };
-
-// The package starts at random; from equal ranks, as in the paper, it gives the same figures every time.
-Math.random = () => 0.5;
-
-const load = createRequire(join(ROOT, 'contract-tests', 'tools', 'package.json'));
-const { TextRank } = load('textrank') as { TextRank: TextRank };
-
-const wordsOf = (sentence: string, language: string): string[] =>
-  [...new Intl.Segmenter(language, { granularity: 'word' }).segment(sentence.toLowerCase())]
-    .filter(({ isWordLike }) => isWordLike)
-    .map(({ segment }) => segment);
-
-/** The similarity of the package (and of the paper), which fails on sentences of one word and on those that share none with others. */
-function similarity({ tokens: left }: Sentence, { tokens: right }: Sentence): number {
-  const shared = new Set(left.filter(word => right.includes(word))).size;
-  return 1e-6 + shared / Math.max(1, Math.log(left.length) + Math.log(right.length));
-}
-
-/** Its own splitter knows English only, so it gets sentences and words of ICU. */
-function textRank({ text, language }: CorpusText): string {
-  const tokens = sentencesOf(text, language);
-  if (tokens.length <= 3) return tokens.join(' ');
-  const split = tokens.map(sentence => wordsOf(sentence, language));
-  const settings = { extractAmount: 3, summaryType: 'array', tokens, split, sim: similarity } as const;
-  return new TextRank(text, settings).summarizedArticle.join(' ');
-}
-
-const coinslot = ({ text }: CorpusText): string => joinSentences(extractSummary(text) ?? []);
 
 const METHODS: Record<string, (text: CorpusText) => string> = {
   Coinslot: coinslot,

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { FairQueue, orAbort, Threads, UpstreamFailure } from 'coinslot';
-import { joinSentences } from './pack.js';
+import type { Extract } from './extract.js';
+import { joinSentences } from './gate.js';
 import type { Summarizer } from './summarizer.js';
 
 /** The module that the summary threads run. */
@@ -15,7 +16,7 @@ export type EmbeddedOptions = { threads?: number; maxQueue?: number };
 export const NOTHING_TO_SAY = 'text contains nothing to summarize: send text with at least one word';
 
 /**
- * The extractive summarizer in worker threads: one to three sentences of the text's own statements. Needs no network. An
+ * The extractive summarizer in worker threads: one to three of the text's own sentences. Needs no network. An
  * aborted signal ends the wait at once; a text in progress is processed to its end, which takes tenths of a second.
  */
 export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
@@ -30,10 +31,10 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
     text: string,
     signal: AbortSignal,
     caller: string | undefined,
-  ): Promise<string[] | null> => {
+  ): Promise<Extract | null> => {
     try {
       // A cancelled job keeps its slot until its thread is free again.
-      const job = queue.run(() => pool.run<string[] | null>(text, { signal }), signal, caller);
+      const job = queue.run(() => pool.run<Extract | null>(text, { signal }), signal, caller);
       return await orAbort(job, signal);
     } catch (cause) {
       if (cause instanceof UpstreamFailure) throw cause;
@@ -46,11 +47,10 @@ export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summari
   return {
     name: 'extractive',
     mock: false,
-    method: 'extractive',
     async summarize(text, signal, caller) {
-      const sentences = await run(text, signal, caller);
-      if (sentences === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
-      return joinSentences(sentences);
+      const extract = await run(text, signal, caller);
+      if (extract === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
+      return { summary: joinSentences(extract.sentences), method: extract.method };
     },
     check: async () => {},
     async close() {

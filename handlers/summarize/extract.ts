@@ -1,228 +1,283 @@
-import { cutSentence, MAX_SENTENCE, present, type Piece } from './cuts.js';
-import { opensSubordinate, shorten } from './clauses.js';
-import { cuesOf, genreOf, isChat, substance, type Genre } from './cues.js';
-import { gatherLists } from './lists.js';
-import { MAX_SENTENCES, MAX_WORDS, pack } from './pack.js';
+import { describeData, describeRest, LONGEST_SENTENCE } from './describe.js';
+import { countByMarks, END, joinSentences, MAX_SENTENCES, passes } from './gate.js';
+import { isBareSpeech, isQuestion, leansBack, leansOn } from './leaning.js';
 import { toBlocks, type Block } from './plain-text.js';
 import { rank, type Candidate } from './ranking.js';
-import { splitSentences, splitUnmarked } from './sentences.js';
-import { countWords, SPACELESS, UNMARKED } from './words.js';
+import { labelOf, sectionsOf, type Purpose, type Section } from './sections.js';
+import { readingOf } from './sentences.js';
+import { countWords, SPACELESS } from './words.js';
 
-/** A longer sentence is a run-on: each piece of it may be quoted, not only its beginning. */
-const RUN_ON = 1_000;
-/** A sentence of more characters is shortened even if its words are few. */
-const MAX_CHARACTERS = 420;
-/** Words of a piece on average, so that hardly one has too many. */
-const WORDS_OF_PIECE = 45;
-const FEWEST_CHARACTERS = 40;
+/** A longer sentence is quoted only if no other carries the result. */
+const LONG = 60;
+/** Words of a summary, unless a single sentence has more; where a dictionary tells words apart, particles count, too. */
+const MOST_WORDS = 120;
+const FINE_WORDS = 1.5;
+/** A text of so few words and at most three sentences is its own summary. */
+const SHORT_TEXT = 120;
 /** Statements beyond this number are not ranked. */
-const MAX_CANDIDATES = 20_000;
-const MAX_EMOJI = 120;
-
-/** Of fewer words, or with less weight, a candidate is a fragment or a frame. */
+const MAX_UNITS = 20_000;
 const FRAGMENT_WORDS = 4;
-const LEAST_WEIGHT = 0.25;
-/** The weight of code, greetings and advertisements, which even a short text does not keep. */
-const AROUND_A_TEXT = 0.12;
-/** A text of so few words is kept whole, if it fits into three sentences. */
-const KEPT_WHOLE = 75;
-const MOST_KEPT_WHOLE = 40;
-/** Words of a summary: a share of the text's, at least and at most so many. */
-const SHARE = 0.5;
-const FEWEST_WORDS = 65;
-const MOST_WORDS = 110;
-const MOST_STATEMENTS = 6;
-/** Where words are told apart by a dictionary, particles and endings count, too. */
-const FINE_WORDS = 1.3;
+
+/** How a summary was made: of sentences of the text; the whole text; or a sentence of what the text is. */
+export type Extract = { sentences: string[]; method: 'extractive' | 'whole' | 'described' };
 
 const KIND_WEIGHT: Record<Block['kind'], number> = {
   prose: 1,
-  list: 1,
-  item: 0.85,
-  quote: 0.6,
-  heading: 0.35,
-  row: 0.3,
-  frame: 0.1,
-  code: 0.1,
+  message: 1,
+  item: 0.7,
+  quote: 0.5,
+  heading: 0.3,
+  row: 0.2,
+  frame: 0,
+  code: 0,
+};
+const PURPOSE_WEIGHT: Record<Purpose, number> = {
+  result: 2.6,
+  overview: 1.4,
+  terms: 1.4,
+  body: 1,
+  back: 0.5,
 };
 
-type Quote = Candidate & { piece: Piece; kind: Block['kind'] };
+/** A sentence of the text, or what somebody says in a chat. */
+type Unit = Candidate & { words: number; kind: Block['kind']; purpose: Purpose; count: number };
 
-const LEANS_ON_CONTEXT =
-  /^(?:however|but|and|so|thus|therefore|moreover|furthermore|also|then|this|these|those|that|it|he|she|they|such|instead|meanwhile|for example|for instance|yes|no|ok|okay|well|lol|thanks|sorry)\b/i;
+/** Numbers of paragraphs say nothing outside their text, and are taken for ends of sentences. */
+const unnumbered = (sentence: string, language: string): string =>
+  sentence
+    .replace(/^(?:\(\d{1,3}\)|\[\d{1,3}\]|\d{1,3}(?:\.\d{1,3})+\.?|§\s?\d{1,4}[a-z]?)\s+(?=\p{L})/u, '')
+    .replace(language === 'de' ? /^$/ : /^\d{1,3}\.\s+(?=\p{L})/u, '');
+
+const FULL_WIDTH = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]$/u;
+/** A line without an end mark, as in lists and chats, gets one. */
+const ended = (line: string): string =>
+  END.test(line) || !/[\p{L}\p{N}\p{M}%°"”’»)\]]$/u.test(line)
+    ? line
+    : `${line}${FULL_WIDTH.test(line) ? '。' : '.'}`;
+
+/** The sentences in what brackets or quotation marks hold together. A short word before a full stop may be an abbreviation. */
+const countEnds = (text: string): number =>
+  1 +
+  (text.match(/(?:\p{L}{4}[.!?]|[!?])["'”’»)]{0,4}\s+(?=["“„«(]?\p{Lu})|[。！？][」』”]*(?=[^」』”])/gu)
+    ?.length ?? 0);
 
 /** How well a sentence reads outside its text. */
-function readability(piece: Piece): number {
-  const { text } = piece;
+function readability(text: string, words: number): number {
   const letters = text.match(/[\p{L}\p{M}]/gu)?.length ?? 0;
   let weight = letters / text.replace(/\s/g, '').length >= 0.65 ? 1 : 0.4;
   if (letters < 3) weight *= 0.2;
-  if (LEANS_ON_CONTEXT.test(text)) weight *= 0.7;
-  if (/[?？]["'”’)]*$/.test(text)) weight *= 0.3;
-  if (/[:：]$/.test(text)) weight *= 0.4;
-  if (/[!！]$/.test(text)) weight *= 0.45;
-  if (piece.continued) weight *= 0.6;
-  else if (piece.continues) weight *= 0.5;
+  if (words < FRAGMENT_WORDS) weight *= 0.3;
+  if (/[!！]$/.test(text)) weight *= 0.5;
+  if (/…["'”’»)]*$/u.test(text)) weight *= 0.5;
   if (text.length > 12 && text === text.toUpperCase() && text !== text.toLowerCase()) weight *= 0.6;
-  if (/(?:https?:\/\/|www\.)\S+/.test(text)) weight *= 0.7;
-  return weight * substance(text);
+  if (/(?:https?:\/\/|www\.)\S+/.test(text)) weight *= 0.6;
+  if (isBareSpeech(text)) weight *= 0.4;
+  return weight;
 }
 
-/** Of the copies of a sentence (quoted replies, repeated footers), keeps the first, with the greatest weight of all. */
-function dedupe(quotes: Quote[]): Quote[] {
-  const seen = new Map<string, Quote>();
-  for (const quote of quotes) {
-    const key = quote.text.toLowerCase();
-    const first = seen.get(key);
-    if (first) first.weight = Math.max(first.weight, quote.weight);
-    else seen.set(key, quote);
+const NAMED_CLAUSE =
+  /^(?:art(?:icle|ikel|ículo|icolo|igo)?|section|clause|cláusula|clausola|§|статья|пункт|第)[.\s]?\s?\d/iu;
+/** A heading at the start of a numbered clause: "Limitation of Liability." */
+const isRunIn = (sentence: string, rest: string[], kind: Block['kind']): boolean =>
+  rest.length > 0 &&
+  (kind === 'item' || NAMED_CLAUSE.test(sentence)) &&
+  countWords(sentence) <= 7 &&
+  /^[\p{Lu}\p{P}\d\s]/u.test(sentence) &&
+  sentence.endsWith('.') &&
+  countWords(rest[0] ?? '') > 8;
+
+type Piece = {
+  text: string;
+  kind: Block['kind'];
+  purpose: Purpose;
+  first: boolean;
+  led: boolean;
+  section: number;
+  question: number | undefined;
+};
+type Reading = ReturnType<typeof readingOf>;
+/** Where the reader is. `led`: what leads to the lines ends in a colon, without which they may mean the opposite. */
+type Place = { led: boolean; asked: { section: number; index: number } | undefined };
+
+/** The sentences of a block, without the name of a clause. */
+function linesOf({ kind, text }: Block, { language, sentencesOf }: Reading): string[] {
+  if (kind === 'message') return [text];
+  const found = sentencesOf(text).map(sentence => unnumbered(sentence, language));
+  return found[0] !== undefined && isRunIn(found[0], found.slice(1), kind) ? found.slice(1) : found;
+}
+
+/** Adds the sentences of a block. A question that is a block asks what its section answers. */
+function addPieces(pieces: Piece[], place: Place, block: Block, section: Section, reading: Reading): void {
+  const { kind, text } = block;
+  const found = linesOf(block, reading);
+  if (kind !== 'item') place.led = false;
+  const asks = kind === 'heading' || (found.length === 1 && isQuestion(text) && kind !== 'message');
+  if (asks) place.asked = { section: section.section, index: pieces.length };
+  const { asked, led } = place;
+  for (const [index, sentence] of found.entries()) {
+    const question =
+      asked?.section === section.section && asked.index < pieces.length ? asked.index : undefined;
+    const purpose = labelOf(sentence) ?? section.purpose;
+    pieces.push({
+      text: sentence,
+      kind,
+      purpose,
+      first: index === 0,
+      led,
+      section: section.section,
+      question,
+    });
   }
-  return [...seen.values()];
+  if (leansOn(text)) place.led = true;
 }
 
-/** Of the stamp of a line in a log, the date and the seconds. */
-const STAMP = /^\[?\d{4}-\d\d-\d\d[T ](\d\d:\d\d)(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?\s+/;
-
-/** Numbers of paragraphs, "(2)" and "11.3", say nothing outside their text, and are taken for ends of sentences. */
-const unnumbered = (sentence: string): string =>
-  sentence
-    .replace(STAMP, '$1 ')
-    .replace(/^(?:\(\d{1,3}\)|\d{1,3}(?:\.\d{1,3})+\.?|§\s?\d{1,4})\s+(?=\p{L})/u, '');
-
-/** The sentences of a block. A list is one statement. */
-function sentencesOf({ text, kind }: Block): string[] {
-  if (kind === 'list') return [text];
-  const sentences = splitSentences(text).map(unnumbered);
-  return sentences.flatMap(sentence => (UNMARKED.test(sentence) ? splitUnmarked(sentence) : [sentence]));
-}
-
-/** A sentence as it may be quoted: whole, without subordinate clauses, or, if its main clause can't be told, in pieces. */
-function piecesOf(sentence: string): Piece[] {
-  const whole = sentence.length <= MAX_CHARACTERS && countWords(sentence) <= MAX_WORDS;
-  if (whole) return [{ text: sentence, continued: false, continues: false }];
-  const short = sentence.length <= RUN_ON * 4 ? shorten(sentence, MAX_WORDS) : undefined;
-  if (short !== undefined && short.length <= MAX_CHARACTERS)
-    return [{ text: short, continued: false, continues: false }];
-  return cutPieces(sentence);
-}
-
-/** A sentence in pieces of few enough words, without those that lie before its main clause. */
-function cutPieces(sentence: string): Piece[] {
-  const perWord = sentence.length / Math.max(1, countWords(sentence));
-  const limit = Math.min(MAX_SENTENCE, Math.max(FEWEST_CHARACTERS, Math.floor(perWord * WORDS_OF_PIECE)));
-  const isRunOn = sentence.length > RUN_ON;
-  if (!opensSubordinate(sentence))
-    return cutSentence(sentence, isRunOn ? Number.POSITIVE_INFINITY : 1, limit);
-  const pieces = cutSentence(sentence, Number.POSITIVE_INFINITY, limit);
-  return pieces.slice(isRunOn ? Math.min(1, pieces.length - 1) : -1);
-}
-
-/** Every sentence that could be quoted, in text order. Text without letters or digits is left to `pictures`. */
-function candidatesOf(blocks: Block[]): Quote[] {
-  const quotes: Quote[] = [];
-  for (const [block, entry] of blocks.entries()) {
-    for (const [index, sentence] of sentencesOf(entry).entries()) {
-      if (!/[\p{L}\p{N}]/u.test(sentence)) continue;
-      for (const piece of piecesOf(sentence)) {
-        if (!/[\p{L}\p{N}]/u.test(piece.text)) continue;
-        const weight = KIND_WEIGHT[entry.kind] * readability(piece);
-        const { text } = piece;
-        quotes.push({
-          text,
-          block,
-          firstOfBlock: index === 0,
-          weight,
-          piece,
-          kind: entry.kind,
-          cues: cuesOf(text),
-        });
-      }
-      if (quotes.length >= MAX_CANDIDATES) return dedupe(quotes);
-    }
+/** The lines of a text as sentences, without headings, code and tables. */
+function piecesOf(blocks: Block[], reading: Reading): Piece[] {
+  const sections = sectionsOf(blocks);
+  const pieces: Piece[] = [];
+  const place: Place = { led: false, asked: undefined };
+  for (const [index, block] of blocks.entries()) {
+    const section = sections[index] as Section;
+    if (['frame', 'code', 'row'].includes(block.kind)) continue;
+    if ((block.kind === 'heading' || section.heading) && !isQuestion(block.text)) place.led = false;
+    else addPieces(pieces, place, block, section, reading);
+    if (pieces.length >= MAX_UNITS) break;
   }
-  return dedupe(quotes);
+  return pieces;
 }
 
-/** Without headings, questions, fragments and what surrounds a text, if anything else is said. */
-function worthwhile(quotes: Quote[]): Quote[] {
-  const fit = quotes.filter(
-    ({ kind, weight, text }) =>
-      kind === 'list' || (kind !== 'heading' && weight >= LEAST_WEIGHT && countWords(text) >= FRAGMENT_WORDS),
-  );
-  return fit.length >= 2 ? fit : quotes;
+/** Whether a line without an end mark may stand as a sentence. */
+const standsAlone = ({ text, kind }: Piece): boolean =>
+  END.test(text) || kind === 'message' || kind === 'item';
+
+/** No sentence: what needs it can't be quoted. */
+const MISSING = -1;
+
+/** Which others a sentence needs: what it points back to, the question that it answers; a question needs its answer. */
+function needsOf(pieces: Piece[], index: number): number[] {
+  const piece = pieces[index] as Piece;
+  const before = pieces[index - 1];
+  const after = pieces[index + 1];
+  const needs: number[] = [];
+  if (isQuestion(piece.text)) needs.push(after === undefined || isQuestion(after.text) ? MISSING : index + 1);
+  if (piece.question !== undefined) needs.push(piece.question);
+  if (before !== undefined && isQuestion(before.text)) needs.push(index - 1);
+  else if (piece.kind !== 'message' && leansBack(piece.text))
+    needs.push(before !== undefined && before.section === piece.section ? index - 1 : MISSING);
+  return needs;
 }
 
-/** A text of only emoji is its own summary, cut if it is long; other signs are no content. */
-function pictures(blocks: Block[]): string[] | null {
-  const text = blocks.map(block => block.text).join(' ');
-  if (!/[\p{Extended_Pictographic}\p{RI}]/u.test(text)) return null;
-  const [piece] = cutSentence(text, 1, MAX_EMOJI);
-  return piece ? [piece.continues ? `${piece.text}…` : piece.text] : null;
-}
-
-const countByRules = (text: string): number => splitSentences(text).length;
-
-/** The statements with these indices, in text order, as sentences; undefined if they don't fit into three. */
-function packed(quotes: Quote[], indices: number[]): string[] | undefined {
-  const statements = [...indices]
-    .sort((left, right) => left - right)
-    .flatMap(index => (quotes[index] ? [present(quotes[index].piece)] : []));
-  return pack(statements, countByRules);
-}
-
-/** Everything that a short text says; undefined if the text is not short. */
-function wholeOf(quotes: Quote[]): string[] | undefined {
-  const content = quotes.flatMap(({ kind, weight }, index) =>
-    kind === 'frame' || weight < AROUND_A_TEXT ? [] : [index],
-  );
-  const total = content.reduce((sum, index) => sum + countWords(quotes[index]?.text ?? ''), 0);
-  return content.length > 0 && total <= KEPT_WHOLE ? packed(quotes, content) : undefined;
-}
-
-/** Indices of the best statements that fit into a summary of the length that the text earns. */
-function chosen(quotes: Quote[], genre: Genre, topic: string): number[] {
-  const words = quotes.map(({ text }) => countWords(text));
-  const total = words.reduce((sum, count) => sum + count, 0);
-  const wide = SPACELESS.test(topic + (quotes[0]?.text ?? '')) ? FINE_WORDS : 1;
-  const budget = Math.min(wide * MOST_WORDS, Math.max(wide * FEWEST_WORDS, total * SHARE));
-  return rank(quotes, { genre, topic }, picked => {
-    if (picked.length > MOST_STATEMENTS) return false;
-    const length = picked.reduce((sum, index) => sum + (words[index] ?? 0), 0);
-    return length <= budget && packed(quotes, picked) !== undefined;
+/** The sentences that may be quoted, each with those that it needs; what needs a sentence that can't be quoted can't be, either. */
+function unitsOf(pieces: Piece[]): Unit[] {
+  const all = pieces.map((piece, index): Unit => {
+    const text = standsAlone(piece) ? ended(piece.text) : piece.text;
+    const words = text.length > LONGEST_SENTENCE ? Number.POSITIVE_INFINITY : countWords(text);
+    const fit = !piece.led && !leansOn(text) && Number.isFinite(words) && passes(text);
+    const weight = fit
+      ? KIND_WEIGHT[piece.kind] * PURPOSE_WEIGHT[piece.purpose] * readability(text, words)
+      : 0;
+    const { kind, purpose, first } = piece;
+    return {
+      text,
+      words,
+      kind,
+      purpose,
+      first,
+      weight: END.test(piece.text) ? weight : weight * 0.8,
+      needs: needsOf(pieces, index),
+      count: fit ? countEnds(text) : 1,
+    };
   });
+  return quotable(all);
 }
 
-/** What begins with a greeting or the head of a mail is a message, whatever it is about. */
-function genreFor(text: string, blocks: Block[]): Genre {
-  const genre = genreOf(text);
-  if (genre !== 'plain') return genre;
-  return isChat(text) || blocks.slice(0, 3).some(({ kind }) => kind === 'frame') ? 'message' : genre;
+/** Without what is unfit, without second copies, and without what needs either. */
+function quotable(all: Unit[]): Unit[] {
+  const seen = new Set<string>();
+  const fit = all.map(({ text, weight }) => {
+    const key = text.toLowerCase();
+    const kept = weight > 0 && !seen.has(key);
+    seen.add(key);
+    return kept;
+  });
+  for (let changed = true; changed;) {
+    changed = false;
+    for (const [index, { needs }] of all.entries())
+      if (fit[index] === true && !needs.every(needed => fit[needed])) {
+        fit[index] = false;
+        changed = true;
+      }
+  }
+  let next = 0;
+  const places = fit.map(kept => (kept ? next++ : -1));
+  return all.flatMap((unit, index) =>
+    fit[index] === true ? [{ ...unit, needs: unit.needs.map(needed => places[needed] ?? 0) }] : [],
+  );
+}
+
+const sum = (units: Unit[], read: (unit: Unit) => number): number =>
+  units.reduce((total, unit) => total + read(unit), 0);
+
+/** The sentences that stand for the text; empty if none can. */
+function choose(units: Unit[], topic: string): string[] {
+  const wide = SPACELESS.test(units[0]?.text ?? '') ? FINE_WORDS : 1;
+  const short = units.filter(({ words }) => words <= wide * LONG);
+  const carried =
+    short.length > 0 &&
+    (short.some(({ purpose }) => purpose === 'result') || !units.some(({ purpose }) => purpose === 'result'));
+  const total = sum(units, ({ count }) => count);
+  const most = total < 4 ? MAX_SENTENCES : Math.min(MAX_SENTENCES, Math.floor(total / 2));
+  const fits = (picked: number[]): boolean => {
+    const chosen = picked.flatMap(index => units[index] ?? []);
+    const long = chosen.filter(({ words }) => words > wide * LONG);
+    if (long.length > (carried ? 0 : 1) || sum(chosen, ({ count }) => count) > most) return false;
+    return sum(chosen, ({ words }) => words) <= wide * MOST_WORDS + sum(long, ({ words }) => words);
+  };
+  return rank(units, topic, fits).map(index => units[index]?.text ?? '');
+}
+
+/** A text of emoji alone is content, too; other signs are none. */
+const hasContent = (text: string): boolean => /[\p{L}\p{N}\p{Extended_Pictographic}\p{RI}]/u.test(text);
+
+/** The text itself, if it is short; undefined otherwise. */
+function wholeOf(blocks: Block[], units: Unit[]): Extract | undefined {
+  const text = joinSentences(blocks.map(block => block.text));
+  const count = Math.max(countByMarks(text), blocks.length);
+  if (count > MAX_SENTENCES || text.length > LONGEST_SENTENCE || countWords(text) > SHORT_TEXT)
+    return undefined;
+  const all = units.map(unit => unit.text);
+  return {
+    sentences: [text],
+    method: all.length > 0 && joinSentences(all) !== text && blocks.length > 1 ? 'extractive' : 'whole',
+  };
 }
 
 /**
- * A summary of `text` in one to three sentences of under 60 words, in text order; null if the text has no content (only white space,
- * markup or punctuation). Statements are the text's own: whole sentences, sentences without some of their subordinate clauses, or
- * lists; several short ones may share a sentence. Deterministic and linear in the length of the text.
+ * A summary of `text`: one to three of its own sentences, whole and in text order, at most half of them; the text itself if it is that
+ * short; or, of data, code and lists, one sentence of what it is. Null if the text has no content (only white space, markup or
+ * punctuation). Deterministic and linear in the length of the text.
  */
-export function extractSummary(text: string): string[] | null {
+export function extractSummary(text: string): Extract | null {
   const blocks = toBlocks(text);
-  const quotes = candidatesOf(gatherLists(blocks));
-  if (quotes.length === 0) return pictures(blocks);
-  const whole = quotes.length <= MOST_KEPT_WHOLE ? wholeOf(quotes) : undefined;
-  if (whole) return whole;
+  if (!hasContent(blocks.map(block => block.text).join(' '))) return null;
+  const data = describeData(text, blocks);
+  if (data !== undefined) return { sentences: [data], method: 'described' };
+  const units = unitsOf(piecesOf(blocks, readingOf(blocks.map(block => block.text).join(' '))));
+  const whole = wholeOf(blocks, units);
+  if (whole?.method === 'whole') return whole;
   const topic = blocks.find(({ kind }) => kind === 'heading')?.text ?? '';
-  const fit = worthwhile(quotes);
-  return packed(fit, chosen(fit, genreFor(text, blocks), topic)) ?? null;
+  const sentences = choose(units, topic);
+  if (sentences.length > 0) return { sentences, method: 'extractive' };
+  return whole ? { ...whole, method: 'whole' } : { sentences: [describeRest(blocks)], method: 'described' };
 }
 
 /** The first one to three sentences of a model's summary, cleaned like any text; null if it has no content. */
 export function firstSentences(text: string): string[] | null {
-  const sentences: string[] = [];
-  for (const block of toBlocks(text)) {
-    for (const sentence of splitSentences(block.text)) {
-      const [piece] = cutSentence(sentence, 1, 2 * MAX_SENTENCE);
-      if (piece && /[\p{L}\p{N}]/u.test(piece.text)) sentences.push(present(piece));
-    }
-  }
+  const blocks = toBlocks(text);
+  const { sentencesOf } = readingOf(blocks.map(block => block.text).join(' '));
+  const sentences = blocks
+    .flatMap(block => sentencesOf(block.text))
+    .filter(hasContent)
+    .map(ended);
   return sentences.length === 0 ? null : sentences.slice(0, MAX_SENTENCES);
 }

@@ -1,5 +1,5 @@
 import { UpstreamFailure } from 'coinslot';
-import { MAX_SENTENCES } from './pack.js';
+import { MAX_SENTENCES } from './gate.js';
 
 /** Sentences of summaries are far shorter; a longer one repeats the document. */
 const MAX_SENTENCE_CHARACTERS = 2_000;

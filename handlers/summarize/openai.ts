@@ -12,9 +12,9 @@ import {
 } from 'coinslot';
 import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';
 import { firstSentences } from './extract.js';
+import { joinSentences, MAX_SENTENCES } from './gate.js';
 import { readSentences, unusable } from './model-answer.js';
-import { joinSentences, MAX_SENTENCES } from './pack.js';
-import type { Summarizer } from './summarizer.js';
+import type { Summarized, Summarizer } from './summarizer.js';
 
 const MAX_ANSWER_BYTES = 1_000_000;
 const MAX_OUTPUT_TOKENS = 2_000;
@@ -151,19 +151,18 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
     }
   };
 
-  const summarize = async (text: string, signal: AbortSignal): Promise<string> => {
+  const summarize = async (text: string, signal: AbortSignal): Promise<Summarized> => {
     const document = await threads.run<string | null>(text, { name: 'readDocument', signal });
     if (document === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
     const written = await ask(document, signal);
     const sentences = firstSentences(written.join('\n\n'));
     if (sentences === null) throw unusable('the answer holds no sentence');
-    return joinSentences(sentences);
+    return { summary: joinSentences(sentences), method: 'model' };
   };
 
   return {
     name: 'openai',
     mock: false,
-    method: 'model',
     async summarize(text, signal, caller) {
       try {
         return await withAbortAfter(timeoutMs, signal, within =>

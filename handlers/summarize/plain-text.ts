@@ -3,7 +3,7 @@ import { stripHtml } from './html.js';
 /** One paragraph, heading, list item or table row, as a single line of plain text. */
 export type Block = {
   text: string;
-  kind: 'prose' | 'heading' | 'item' | 'list' | 'quote' | 'row' | 'code' | 'frame';
+  kind: 'prose' | 'heading' | 'item' | 'message' | 'quote' | 'row' | 'code' | 'frame';
 };
 
 type Line = { text: string; kind: Block['kind']; starts: boolean; ends: boolean };
@@ -49,11 +49,15 @@ function readLine(raw: string): Line {
     return { text: item, kind: quote ? 'quote' : 'item', starts: true, ends: false };
   }
   if (/^\|.*\|$/.test(text)) return alone(cells(text), 'row');
+  if (/^:[\p{L} ]{2,40}:(?:\s|$)/u.test(text)) return alone(text, 'row');
   if (TIMESTAMP.test(text)) return { text, kind: 'item', starts: true, ends: false };
-  if (ATTRIBUTION.test(text) || LINK_TARGET.test(text) || (!quote && isSignOff(text)))
-    return alone(text, 'frame');
+  if (isFrame(text) || (!quote && isSignOff(text))) return alone(text, 'frame');
   return { text, kind, starts: false, ends: text === '' };
 }
+
+/** Attributions of quoted mail, targets of links, directives of reStructuredText. */
+const isFrame = (text: string): boolean =>
+  ATTRIBUTION.test(text) || LINK_TARGET.test(text) || /^\.\. \S/.test(text);
 
 /** A line that is a separate block. */
 const alone = (text: string, kind: Line['kind']): Line => ({ text, kind, starts: true, ends: true });
@@ -177,10 +181,35 @@ function markMailHead(lines: string[]): Map<number, Line> {
   return marked;
 }
 
+/** The number that a line begins with as the items of a list do, and dates: "3. Oktober". */
+function numberOf(line: string): number | undefined {
+  const number = /^(\d{1,3})\.\s/.exec(line.trimStart())?.[1];
+  return number === undefined ? undefined : Number(number);
+}
+
+const STAMPED = /^[[(]?\d[\d:./, -]{3,21}(?:[AP]M)?[\])]?(?: [-–])? ?(?=[<\p{Lu}])/u;
+const SPOKEN =
+  /^<?(\p{Lu}[\p{L}\p{M}\p{N}.'_-]{0,20}(?: \p{Lu}[\p{L}.'-]{0,20})?)>?(?: \([\d: ]{4,8}\))? ?[:：]\s{1,3}\S/u;
+/** Who speaks in a line of a chat, by what stands before its first colon. */
+const speakerOf = (line: string): string | undefined =>
+  SPOKEN.exec(line.trim().slice(0, 120).replace(STAMPED, ''))?.[1];
+const SPOKEN_SHARE = 0.6;
+
+/** Whether the text is a chat: most lines name who speaks, and somebody speaks twice. */
+function isChat(lines: string[]): boolean {
+  const filled = lines.filter(line => line.trim() !== '');
+  const speakers = filled.flatMap(line => speakerOf(line) ?? []);
+  const different = new Set(speakers).size;
+  const repeated = speakers.length >= 3 && different >= 2 && different < speakers.length;
+  return repeated && speakers.length >= SPOKEN_SHARE * filled.length;
+}
+
 /** Reads line by line, and keeps track of code fences and signatures. */
 function toLines(text: string): Line[] {
   const raw = text.split(NEWLINE);
   const mail = markMailHead(raw);
+  const chat = isChat(raw);
+  const numbers = new Set(raw.map(numberOf));
   let fenced = false;
   let signature = 0;
   return raw.map((line, index) => {
@@ -199,6 +228,10 @@ function toLines(text: string): Line[] {
       const code = line.trim();
       return { text: code, kind: 'code', starts: false, ends: code === '' };
     }
+    if (chat && speakerOf(line) !== undefined) return alone(line.trim(), 'message');
+    const number = numberOf(line);
+    if (number !== undefined && number > 1 && !numbers.has(number - 1))
+      return { text: line.trim(), kind: 'prose', starts: true, ends: false };
     if (/^\s*(?:\/\/+|\/\*+|\*\/)/.test(line))
       return { ...readLine(line.replace(/^\s*[/*]+\s?|(?<!\s)\s*\*\/\s*$/g, '')) };
     return readLine(line);

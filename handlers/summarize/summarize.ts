@@ -34,9 +34,8 @@ async function open({ settings }: { settings: Values }): Promise<Served<Summariz
 
 export function summarizeBy(summarizer: Summarizer): Handler<Summarize> {
   return async ({ body, signal, caller }) => {
-    const summary = await summarizer.summarize(body.text, signal, caller);
-    const { method, mock } = summarizer;
-    return { status: 200, body: mock ? { summary, method, mock } : { summary, method } };
+    const summarized = await summarizer.summarize(body.text, signal, caller);
+    return { status: 200, body: summarizer.mock ? { ...summarized, mock: true } : summarized };
   };
 }
 

@@ -1,3 +1,8 @@
+import type { components } from '../../generated/openapi.js';
+
+/** `method`: how the summary was made. */
+export type Summarized = Required<Pick<components['schemas']['Summary'], 'summary' | 'method'>>;
+
 /**
  * Makes a summary of one to three sentences (`summarize` in openapi.yaml).
  *
@@ -10,9 +15,7 @@ export type Summarizer = {
   name: string;
   /** True if answers do not come from a real backend. */
   mock: boolean;
-  /** How summaries are made: of sentences of the text, or written by a model. */
-  method: 'extractive' | 'model';
-  summarize(text: string, signal: AbortSignal, caller?: string): Promise<string>;
+  summarize(text: string, signal: AbortSignal, caller?: string): Promise<Summarized>;
   /** Checks at no cost whether the backend is available. Rejects if it is not. */
   check(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;

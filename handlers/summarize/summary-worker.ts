@@ -1,9 +1,9 @@
 import type { Job } from 'coinslot';
 import { documentOf } from './document.js';
-import { extractSummary } from './extract.js';
+import { extractSummary, type Extract } from './extract.js';
 
-/** Entry point of the summary workers: the summary's sentences; null if the text has no content. */
-export default function summarizeInWorker({ task, stop }: Job<string>): string[] | null {
+/** Entry point of the summary workers: the summary; null if the text has no content. */
+export default function summarizeInWorker({ task, stop }: Job<string>): Extract | null {
   return isCancelled(stop) ? null : extractSummary(task);
 }
 

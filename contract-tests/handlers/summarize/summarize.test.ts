@@ -8,9 +8,12 @@ import { settingFaults } from '../../support/setting-faults.js';
 const CONTRACT = new URL('../../../../openapi.yaml', import.meta.url);
 
 describe('An answer of summarize', () => {
-  for (const method of ['extractive', 'model'] as const)
+  for (const method of ['extractive', 'model', 'described', 'whole'] as const)
     it(`says that its method is ${method}, as the contract declares`, async () => {
-      const summarizer = { method, mock: false, summarize: async () => 'A text.' } as unknown as Summarizer;
+      const summarizer = {
+        mock: false,
+        summarize: async () => ({ summary: 'A text.', method }),
+      } as unknown as Summarizer;
       const call = { body: { text: 'A text.' }, signal: new AbortController().signal, caller: undefined };
       const answer = await summarizeBy(summarizer)(call as never);
       expect(answer).to.deep.equal({ status: 200, body: { summary: 'A text.', method } });

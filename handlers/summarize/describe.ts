@@ -1,0 +1,184 @@
+import type { Block } from './plain-text.js';
+import { countWords } from './words.js';
+
+/** One sentence of what a text is that has no sentences: JSON, tables, code, logs, lists. */
+
+const MOST_NAMES = 8;
+const LONGEST_NAME = 40;
+/** More characters without an end are no sentence. */
+export const LONGEST_SENTENCE = 2_000;
+
+const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`;
+const clean = (name: string): string => {
+  const line = name.replace(/[\p{Cc}\s]+/gu, ' ').trim();
+  return line.length > LONGEST_NAME
+    ? `${line.slice(0, LONGEST_NAME).replace(/[\ud800-\udbff]$/, '')}…`
+    : line;
+};
+
+/** "a, b, c and 4 more" */
+function names(all: string[]): string {
+  const shown = all.slice(0, MOST_NAMES).map(clean);
+  const more = all.length - shown.length;
+  if (more > 0) return `${shown.join(', ')} and ${more} more`;
+  return shown.length > 1 ? `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}` : (shown[0] ?? '');
+}
+
+/** "price from 3 to 99", for values that are all numbers or all dates; undefined otherwise. */
+function range(name: string, values: string[]): string | undefined {
+  const given = values.map(value => value.trim()).filter(value => value !== '');
+  if (given.length < 2) return undefined;
+  if (given.every(value => /^-?\d{1,15}(?:\.\d{1,15})?$/.test(value))) {
+    const sorted = [...given].sort((left, right) => Number(left) - Number(right));
+    return `${clean(name)} from ${sorted[0]} to ${sorted.at(-1)}`;
+  }
+  if (!given.every(value => /^\d{4}-\d\d-\d\d(?:[T ][\d:.]+Z?)?$/.test(value))) return undefined;
+  const sorted = [...given].sort();
+  return `${clean(name)} from ${sorted[0]} to ${sorted.at(-1)}`;
+}
+
+const MOST_RANGES = 3;
+function ranges(columns: [string, string[]][]): string {
+  const found = columns.flatMap(([name, values]) => range(name, values) ?? []).slice(0, MOST_RANGES);
+  return found.length > 0 ? `; ${found.join(', ')}` : '';
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const scalar = (value: unknown): string =>
+  typeof value === 'number' || typeof value === 'string' ? String(value) : '';
+
+function describeJson(value: unknown): string {
+  if (isRecord(value)) {
+    const keys = Object.keys(value);
+    return keys.length === 0
+      ? 'An empty JSON object.'
+      : `A JSON object with ${plural(keys.length, 'key')}: ${names(keys)}.`;
+  }
+  if (!Array.isArray(value)) return `A JSON value: ${clean(JSON.stringify(value))}.`;
+  const records = value.filter(isRecord);
+  if (value.length === 0) return 'An empty JSON array.';
+  if (records.length < value.length)
+    return `A JSON array of ${plural(value.length, 'value')}${ranges([['value', value.map(scalar)]])}.`;
+  const keys = [...new Set(records.flatMap(record => Object.keys(record)))];
+  const columns = keys.map((key): [string, string[]] => [key, records.map(record => scalar(record[key]))]);
+  return `A JSON array of ${plural(value.length, 'object')} with ${plural(keys.length, 'key')}: ${names(keys)}${ranges(columns)}.`;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function readJson(text: string): string | undefined {
+  if (!/^[[{]/.test(text)) return undefined;
+  const value = parsed(text);
+  if (value !== undefined) return describeJson(value);
+  const lines = text.split('\n').filter(line => line.trim() !== '');
+  if (lines.length < 2) return undefined;
+  const values = lines.map(parsed);
+  return values.every(isRecord) ? describeJson(values).replace('A JSON array of', 'JSON lines:') : undefined;
+}
+
+function describeRows(rows: string[][], kind: string): string {
+  const [head = [], ...body] = rows;
+  const columns = head.map((name, index): [string, string[]] => [name, body.map(row => row[index] ?? '')]);
+  return `${kind} of ${plural(body.length, 'row')} and ${plural(head.length, 'column')}: ${names(head)}${ranges(columns)}.`;
+}
+
+const FEWEST_ROWS = 3;
+/** Cells of more words are sentences with commas. */
+const CELL_WORDS = 6;
+
+/** The cells of a line. Quoted ones, with marks in them, are known in lines with commas. */
+function cells(line: string, mark: string): string[] {
+  if (mark !== ',' || !line.includes('"')) return line.split(mark).map(cell => cell.trim());
+  const found: string[] = [];
+  let quoted = false;
+  let cell = '';
+  for (const character of line) {
+    if (character === '"') quoted = !quoted;
+    else if (character === ',' && !quoted) {
+      found.push(cell.trim());
+      cell = '';
+    } else cell += character;
+  }
+  return [...found, cell.trim()];
+}
+
+function readTable(text: string, blocks: Block[]): string | undefined {
+  const piped = blocks.filter(({ kind }) => kind === 'row').map(block => block.text.split(', '));
+  const words = blocks.reduce((sum, block) => sum + (block.kind === 'row' ? 0 : countWords(block.text)), 0);
+  if (piped.length >= FEWEST_ROWS && words < 20) return describeRows(piped, 'A table');
+  const lines = text.split(/\r?\n/).filter(line => line.trim() !== '');
+  if (lines.length < FEWEST_ROWS) return undefined;
+  for (const mark of [',', ';', '\t']) {
+    const rows = lines.map(line => cells(line, mark));
+    const width = rows[0]?.length ?? 0;
+    const even = width >= 2 && rows.every(row => row.length === width);
+    const average = even
+      ? rows.flat().reduce((sum, cell) => sum + countWords(cell), 0) / (width * rows.length)
+      : 0;
+    if (even && average <= CELL_WORDS && !rows.some(row => /[.!?]$/.test(row.at(-1) ?? '')))
+      return describeRows(rows, 'A table');
+  }
+  return undefined;
+}
+
+const DEFINES =
+  /\b(?:function|class|def|fn|func|interface|struct|type|const|export const)\s+([A-Za-z_]\w{1,60})/g;
+const CODE_SHARE = 0.5;
+
+function readCode(blocks: Block[]): string | undefined {
+  const code = blocks.filter(({ kind }) => kind === 'code');
+  const length = (list: Block[]): number => list.reduce((sum, { text }) => sum + text.length, 0);
+  if (code.length < 2 || length(code) < CODE_SHARE * length(blocks)) return undefined;
+  const defined = [
+    ...new Set(code.flatMap(({ text }) => [...text.matchAll(DEFINES)].map(([, name = '']) => name))),
+  ];
+  return `Source code of ${plural(blocks.length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
+}
+
+const LEVEL = /\b(?:FATAL|ERROR|WARN(?:ING)?)\b/;
+const STAMPED = /^\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)/;
+
+function readLog(blocks: Block[]): string | undefined {
+  const lines = blocks.filter(({ text }) => STAMPED.test(text));
+  if (lines.length < FEWEST_ROWS || lines.length < 0.8 * blocks.length) return undefined;
+  const at = (line: Block | undefined): string => STAMPED.exec(line?.text ?? '')?.[1] ?? '';
+  const bad = lines.filter(({ text }) => /\b(?:FATAL|ERROR)\b/.test(text));
+  const warned = lines.filter(({ text }) => LEVEL.test(text)).length - bad.length;
+  const first = bad[0]?.text.replace(/^\S+\s+/, '');
+  const said =
+    first === undefined || first.length > 200
+      ? ''
+      : `, the first error being “${first.replace(/[“”]/g, '"')}”`;
+  return `A log of ${plural(lines.length, 'line')} from ${at(lines[0])} to ${at(lines.at(-1))} with ${plural(bad.length, 'error')} and ${plural(warned, 'warning')}${said}.`;
+}
+
+/** What a text of data is; undefined if it is prose. */
+export function describeData(text: string, blocks: Block[]): string | undefined {
+  const trimmed = text.trim();
+  return readJson(trimmed) ?? readLog(blocks) ?? readTable(trimmed, blocks) ?? readCode(blocks);
+}
+
+const withoutEnd = (text: string): string => text.replace(/(?<![\s.;,])[\s.;,]+$/, '');
+
+/** What a text is in which nothing is a sentence. */
+export function describeRest(blocks: Block[]): string {
+  const items = blocks.filter(({ kind }) => kind === 'item' || kind === 'row');
+  const characters = blocks.reduce((sum, { text }) => sum + text.length, 0);
+  const title = blocks.find(
+    ({ kind, text }) => kind === 'heading' || (kind === 'prose' && /[:：]$/u.test(text)),
+  )?.text;
+  const under = title === undefined ? '' : ` under “${clean(title.replace(/[\s:：“”]+/gu, ' '))}”`;
+  if (items.length >= 2)
+    return `A list of ${plural(items.length, 'item')}${under}: ${names(items.map(({ text }) => withoutEnd(text)))}.`;
+  const words = blocks.reduce((sum, { text }) => sum + countWords(text.slice(0, 100_000)), 0);
+  return `A text of ${plural(words, 'word')} and ${plural(characters, 'character')} without a sentence${under}.`;
+}

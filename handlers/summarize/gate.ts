@@ -1,0 +1,67 @@
+/** The gate that every sentence of an extractive summary passes: nothing half leaves it. */
+
+/** The contract promises at most this many sentences. */
+export const MAX_SENTENCES = 3;
+/** How a sentence ends, in any script. */
+export const END =
+  /(?:[.!?…。！？．।॥؟۔]["'”’»)\]」』）》]*|[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}])$/u;
+const LIST_MARK = /^(?:[-*+•‣◦▪●○·–—#>|]|\(?\d{1,3}(?:\.\d{1,3}){0,4}[.)]|\(?[a-zA-Z]\)|\([ivx]{1,4}\))\s/u;
+const PAIRS: readonly (readonly [string, string])[] = [
+  ['(', ')'],
+  ['[', ']'],
+  ['{', '}'],
+  ['（', '）'],
+  ['「', '」'],
+  ['『', '』'],
+  ['《', '》'],
+  ['【', '】'],
+];
+
+const count = (text: string, mark: string): number => text.split(mark).length - 1;
+
+/** Quotation marks: German ones open low and close with what opens in English; French ones may point either way. */
+function quotesBalance(text: string): boolean {
+  const curly = count(text, '“') + count(text, '”') + count(text, '„');
+  return curly % 2 === 0 && count(text, '«') === count(text, '»') && count(text, '"') % 2 === 0;
+}
+
+/** Whether every bracket and every quotation that opens in `text` closes in it, and the other way round. */
+export function balanced(text: string): boolean {
+  return (
+    quotesBalance(text) &&
+    PAIRS.every(([open, close]) => {
+      let depth = 0;
+      for (const character of text) {
+        if (character === open) depth += 1;
+        else if (character === close) depth -= 1;
+        if (depth < 0) return false;
+      }
+      return depth === 0;
+    })
+  );
+}
+
+/** Whether `sentence` may be part of a summary: it ends as a sentence ends, its marks are in pairs, and no mark of a list is on it. */
+export function passes(sentence: string): boolean {
+  return (
+    END.test(sentence) &&
+    balanced(sentence) &&
+    !LIST_MARK.test(sentence) &&
+    !/[\r\n\t]| {2}/.test(sentence) &&
+    /[\p{L}\p{N}]/u.test(sentence)
+  );
+}
+
+/** How many sentences a reader counts who takes every end mark before a space for an end. */
+export function countByMarks(text: string): number {
+  const parts = text.split(/(?<=[.!?…]["'”’»)\]]{0,9})\s+|(?<=[。！？]["'”’」』)）]{0,9})(?=\S)/u);
+  return parts.filter(part => /[\p{L}\p{N}]/u.test(part)).length;
+}
+
+/** The sentences on one line, with no space after a full-width mark. */
+export const joinSentences = (sentences: string[]): string =>
+  sentences.reduce(
+    (text, next) =>
+      text === '' ? next : /[。！？][」』”’）]*$/u.test(text) ? text + next : `${text} ${next}`,
+    '',
+  );
