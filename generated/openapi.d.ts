@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * On-chain facts of a Solana mint
-         * @description On-chain facts for a Solana SPL token mint (supply, decimals, mint authority, freeze authority, token program, initialized flag, Token-2022 extensions), to check whether a token can still be minted, frozen, taxed, seized or stopped.
+         * @description On-chain facts for a Solana SPL token mint (supply, decimals, mint authority, freeze authority, token program, initialized flag, Token-2022 extensions, Metaplex metadata, what each authority is, largest accounts), to check whether a token can still be minted, frozen, taxed, seized or stopped.
          */
         post: operations["solMintInfo"];
         delete?: never;
@@ -444,7 +444,27 @@ export interface components {
             /** @description Slot of the chain at which the account was read; it may have changed since. */
             slot?: number;
             extensions?: components["schemas"]["MintExtensions"];
-            /** @description What somebody can do to holders, or does already, in plain words, one sentence each. Empty if nobody can mint, freeze, tax, seize or stop the token through its mint. */
+            metadata?: components["schemas"]["MintMetadata"];
+            /** @description What each address is that has power over the mint. */
+            authorities?: components["schemas"]["MintAuthority"][];
+            largestAccounts?: components["schemas"]["LargestAccounts"];
+            /** @description The transaction that created the mint. Null if the RPC server does not show it, as for every mint that a thousand transactions name. */
+            creation?: ({
+                /** @description The transaction. */
+                signature: string;
+                /** @description Its slot. */
+                slot: number;
+                /**
+                 * Format: date-time
+                 * @description Its time; null if the server does not know it.
+                 */
+                at: string | null;
+            } & {
+                [key: string]: unknown;
+            }) | null;
+            /** @description What somebody can do to holders, or does already, the most severe first. Empty if nobody can mint, freeze, tax, seize, stop or rename the token, and no few accounts are known to hold most of it. */
+            findings?: components["schemas"]["Finding"][];
+            /** @description The sentences of `findings`, in their order. */
             warnings?: string[];
             /** @description The facts in plain sentences, on one line. */
             brief?: string;
@@ -453,6 +473,88 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description A warning, for programs and for people. */
+        Finding: {
+            /** @description What it is, such as `mint-authority`. New codes may be added. */
+            code: string;
+            /**
+             * @description critical, holders cannot trade now, or a source calls the token suspicious; high, somebody can take, stop or dilute everything at any moment, or nothing supports the price; medium, a sign of risk, or something that could not be checked; low, to be known.
+             * @enum {string}
+             */
+            severity: "critical" | "high" | "medium" | "low";
+            /** @description The warning in a sentence. */
+            sentence: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What Metaplex's account for the mint says, in the issuer's own words, cleaned. Null if there is no such account; Token-2022 mints can have metadata in `extensions` instead. */
+        MintMetadata: ({
+            /** @description Address of that account. */
+            address: string;
+            /** @description The name. */
+            name: string | null;
+            /** @description The symbol. */
+            symbol: string | null;
+            /** @description Where the issuer says more; null if it is no URI. It was not read. */
+            uri: string | null;
+            /** @description False if nobody can change any of it, now or later. */
+            mutable: boolean;
+            /** @description Who can change it while it is mutable. */
+            updateAuthority: string;
+            /** @description The fact in a sentence. */
+            sentence: string;
+        } & {
+            [key: string]: unknown;
+        }) | null;
+        /** @description An address with power over the mint. */
+        MintAuthority: {
+            /** @description The address. */
+            address: string;
+            /** @description What it has power over. `mint`, `freeze`, `metadata`, `transferFeeWithdrawal`, or an extension's name. */
+            roles: string[];
+            /**
+             * @description wallet, one key signs; multisig, several of its keys must; program-address, no key, only a program can; program, a program itself; account, an account of a program with a key.
+             * @enum {string}
+             */
+            kind: "wallet" | "multisig" | "program-address" | "program" | "account";
+            /** @description Of a multisig, how many must sign. */
+            required?: number;
+            /** @description Of a multisig, those who can sign. */
+            signers?: string[];
+            /** @description The program that owns the account. */
+            program?: string;
+            /** @description The fact in a sentence. */
+            sentence: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description The twenty token accounts that hold most. Null if the RPC server does not list them, as for mints with very many accounts, or if no tokens exist. */
+        LargestAccounts: ({
+            /** @description Part of the supply, in per cent, in the ten largest of those that are neither burned nor of a known program. */
+            topTenPercent: number;
+            /** @description The largest first. */
+            accounts: ({
+                /** @description Its address. */
+                address: string;
+                /** @description Whose it is; null if it could not be read. */
+                owner: string | null;
+                /**
+                 * @description wallet, a key may sign for the owner; program, only a program can; burned, nobody can.
+                 * @enum {string|null}
+                 */
+                kind: "wallet" | "program" | "burned" | null;
+                /** @description What the owner is known as, such as a pool of a known program; null if it is not known. */
+                name: string | null;
+                /** @description What it holds, in whole tokens. */
+                amount: string;
+                /** @description Part of the supply, in per cent. */
+                percent: number;
+            } & {
+                [key: string]: unknown;
+            })[];
+        } & {
+            [key: string]: unknown;
+        }) | null;
         /** @description The extensions of a Token-2022 mint, each with a sentence that says what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if beyond the calendar. */
         MintExtensions: {
             /** @description Can transfer or burn tokens from any account. */
@@ -1451,6 +1553,19 @@ export interface operations {
                      *       "initialized": true,
                      *       "slot": 384210553,
                      *       "extensions": {},
+                     *       "metadata": {
+                     *         "address": "5pddDLA4taryBwRYGdtKmS9qkwssXD8vHECeNbCZnwUy",
+                     *         "name": "Jupiter",
+                     *         "symbol": "JUP",
+                     *         "uri": null,
+                     *         "mutable": false,
+                     *         "updateAuthority": "B4cFWKUpqX8tT7VudHNQRsUrbLPkCW52KexKCYtqf3Rz",
+                     *         "sentence": "Metaplex's metadata calls it “Jupiter” (JUP); anyone can choose the same name. Nobody can change the name or the symbol, now or later."
+                     *       },
+                     *       "authorities": [],
+                     *       "largestAccounts": null,
+                     *       "creation": null,
+                     *       "findings": [],
                      *       "warnings": [],
                      *       "brief": "No more tokens can be minted: the mint has no mint authority, and none can be appointed. Nobody can freeze single token accounts: the mint has no freeze authority, and none can be appointed.",
                      *       "sources": [

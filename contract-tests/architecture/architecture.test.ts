@@ -177,7 +177,8 @@ const NAMELESS =
 const COMMON_NAMES = new Set(
   `text name network mint supply decimals tokenProgram summary method responses sources value type
   bytes size since key unknown address state number older newer group program authority uri fields changed maximum epoch
-  extensions sentence frozen initialized source used slot`.split(/\s+/),
+  extensions sentence frozen initialized source used slot
+  accounts amount at code findings kind owner required signature signers`.split(/\s+/),
 );
 
 /**

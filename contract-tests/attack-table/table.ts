@@ -149,7 +149,7 @@ async function measure(attack: string, sandbox: SpawnedSandbox, folder: string):
     const used = { requests: 0, reads: 0, usdc: 0n };
     const note = async (): Promise<Cost> => ({
       requests: api?.requests ?? 0,
-      reads: rpc.count('getAccountInfo'),
+      reads: rpc.count('getAccountInfo') + rpc.count('getMultipleAccounts'),
       usdc: await usdcOf(sandbox.info, attackers),
     });
     const watched = await watchedAttack(attack, target, [attackers, payers], async () =>

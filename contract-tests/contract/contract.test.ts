@@ -89,6 +89,11 @@ const PAID: Record<string, Paid> = {
       sources: { type: 'array' },
       // Added since, all optional.
       extensions: { type: 'object' },
+      metadata: { type: ['object', 'null'] },
+      authorities: { type: 'array' },
+      largestAccounts: { type: ['object', 'null'] },
+      creation: { type: ['object', 'null'] },
+      findings: { type: 'array' },
       warnings: { type: 'array' },
       brief: text,
     },

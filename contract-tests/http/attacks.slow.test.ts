@@ -130,7 +130,9 @@ describe('attacks over HTTP', function () {
     const asked = (): number[] => [
       world.facilitator.count('/verify'),
       world.facilitator.count('/settle'),
-      ...['getAccountInfo', 'simulateTransaction', 'getSignatureStatuses'].map(name => world.rpc.count(name)),
+      ...['getAccountInfo', 'getMultipleAccounts', 'simulateTransaction', 'getSignatureStatuses'].map(name =>
+        world.rpc.count(name),
+      ),
     ];
     const before = asked();
     await sendMany(0, GARBAGE / 2);

@@ -18,14 +18,14 @@ describe('Reads of the chain that nothing is sold of', function () {
   it('a wallet that asks for mints that are none has ten of forty read', async () => {
     const sold = await buy(world.sandbox.info.mints.classic);
     expect([sold.status, receiptOf(sold).success]).to.deep.equal([200, true]);
-    const before = world.rpc.count('getAccountInfo');
+    const before = world.rpc.count('getMultipleAccounts');
     const statuses = new Map<number, number>();
     let last = sold;
     for (let n = 0; n < 40; n++) {
       last = await buy(Keypair.generate().publicKey.toBase58());
       statuses.set(last.status, (statuses.get(last.status) ?? 0) + 1);
     }
-    expect(world.rpc.count('getAccountInfo') - before).to.be.within(10, 14);
+    expect(world.rpc.count('getMultipleAccounts') - before).to.be.within(10, 14);
     expect(statuses.get(503)).to.be.within(26, 30);
     expect(last.json().error).to.match(/ended without a sale.*You were not charged; try again in \d+ s/);
     expect(Number(last.headers.get('retry-after'))).to.be.within(1, 15);

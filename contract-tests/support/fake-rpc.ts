@@ -8,6 +8,7 @@ import { failureOf } from './failure.js';
 
 export type Call = { method: string; params: unknown[]; port: number | undefined };
 export type StoredAccount = { owner: PublicKey; data: Buffer; lamports?: number; executable?: boolean };
+type DataSlice = { offset: number; length: number };
 export type Answer = (response: ServerResponse, call: Call, id: unknown) => void;
 
 export const never = new AbortController().signal;
@@ -33,21 +34,26 @@ export class FakeRpc {
   }
 
   resultOf({ method, params }: Call): unknown {
-    if (method !== 'getAccountInfo') return this.results.get(method);
-    const account = this.accounts.get(String(params[0]));
-    const { dataSlice } = params[1] as { dataSlice?: { offset: number; length: number } };
-    if (!account) return { context: { slot: 5 }, value: null };
+    const { dataSlice } = (params[1] ?? {}) as { dataSlice?: DataSlice };
+    const context = { slot: 5 };
+    if (method === 'getAccountInfo') return { context, value: this.#account(params[0], dataSlice) };
+    if (method !== 'getMultipleAccounts') return this.results.get(method);
+    return { context, value: (params[0] as unknown[]).map(address => this.#account(address, dataSlice)) };
+  }
+
+  #account(address: unknown, dataSlice?: DataSlice): object | null {
+    const account = this.accounts.get(String(address));
+    if (!account) return null;
     const data = dataSlice
       ? account.data.subarray(dataSlice.offset, dataSlice.offset + dataSlice.length)
       : account.data;
-    const value = {
+    return {
       owner: account.owner.toBase58(),
       lamports: account.lamports ?? 1_461_600,
       executable: account.executable ?? false,
       rentEpoch: 0,
       data: [data.toString('base64'), 'base64'],
     };
-    return { context: { slot: 5 }, value };
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,6 +1,6 @@
 import { TOKEN_2022_PROGRAM_ID } from '@solana/spl-token';
 import type { SolanaChain } from '../../src/rails/solana/rpc.js';
-import { reportMint, type MintReport } from '../../handlers/sol-mint-info/report.js';
+import { reportMint, type MintReport } from '../../handlers/mints/report.js';
 import { ADDRESS, never } from './fake-rpc.js';
 
 /** Of the read. */
@@ -12,12 +12,15 @@ export function reportOf(
   owner = TOKEN_2022_PROGRAM_ID.toBase58(),
   address = ADDRESS.toBase58(),
 ): Promise<MintReport> {
-  const account: SolanaChain['account'] = async (_address, _signal, bytes) => ({
-    owner,
-    data: data.subarray(0, bytes),
-    executable: false,
-    lamports: 1,
+  const refused = (): Promise<never> => Promise.reject(new Error('this chain refuses it'));
+  const accounts: SolanaChain['accounts'] = async (addresses, _signal, bytes) => ({
     slot: SLOT,
+    accounts: addresses.map(asked =>
+      asked === address
+        ? { owner, data: data.subarray(0, bytes), executable: false, lamports: 1, slot: SLOT }
+        : null,
+    ),
   });
-  return reportMint({ account } as SolanaChain, address, never);
+  const chain = { accounts, largestHoldings: refused, signaturesFor: refused };
+  return reportMint(chain as unknown as SolanaChain, address, never);
 }

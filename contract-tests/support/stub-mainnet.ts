@@ -73,6 +73,8 @@ export class StubMainnet {
         return { context: CONTEXT, value: { blockhash: BLOCKHASH, lastValidBlockHeight: 280_000_150 } };
       case 'getAccountInfo':
         return { context: CONTEXT, value: this.#account(String(address)) };
+      case 'getMultipleAccounts':
+        return { context: CONTEXT, value: (address as string[]).map(one => this.#account(one)) };
       case 'getBalance':
         return { context: CONTEXT, value: this.lamports };
       case 'getHealth':

@@ -8,6 +8,7 @@ import {
   TOKEN_PROGRAM,
   UpstreamFailure,
 } from 'coinslot';
+import { metadataAddress, readMetadata, type Metadata } from './metaplex.js';
 
 /**
  * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional
@@ -36,8 +37,6 @@ const SUPPLY_AT = 36;
 const DECIMALS_AT = 44;
 const INITIALIZED_AT = 45;
 const FREEZE_AUTHORITY_AT = 50;
-/** A mint's facts are in its first 166 bytes. Slightly more is read to distinguish the accounts of token programs by their size. */
-const BYTES_READ = 1_024;
 const NO_BYTES = Buffer.alloc(0);
 /** Where Token-2022 stores the type of an account with extensions (1: mint, 2: token account). */
 const ACCOUNT_TYPE_AT = ACCOUNT_SIZE;
@@ -86,23 +85,16 @@ function optionalAddress(data: Buffer, at: number): string | null {
   return data.readUInt32LE(at - 4) === 0 ? null : toAddress(data.subarray(at, at + 32));
 }
 
-/** The facts of a mint, and the bytes of its extensions: empty if it has none. */
-export type MintAccount = { facts: MintFacts; extensionData: Buffer };
+/** The facts of a mint, the bytes of its extensions (empty if it has none), and its metadata at Metaplex. */
+export type MintAccount = { facts: MintFacts; extensionData: Buffer; metadata: Metadata | null };
 
 /**
- * Reads the facts of a mint of the Token program or Token-2022, with any extensions, in one read of the chain. An account that has
- * the layout of a mint but is not initialised has `initialized` false, supply 0 and no authorities.
+ * Reads a mint of the Token program or Token-2022 with its extensions, and its metadata, in one read of the chain. An account that
+ * has the layout of a mint but is not initialised has `initialized` false, supply 0 and no authorities.
  * @param mint base58 address
+ * @param bytes how many bytes of each account to read at most, more than 355
  * @throws UpstreamFailure `invalid` if it is not a mint, with a message for each case (not an address, no account, closed, wallet,
- *   token account, multisig, program, another program's account); otherwise as `chain.account`
- */
-export async function readMint(chain: ChainReads, mint: string, signal: AbortSignal): Promise<MintFacts> {
-  return (await readMintAccount(chain, mint, signal, BYTES_READ)).facts;
-}
-
-/**
- * As `readMint`, with the extensions.
- * @param bytes how many bytes of the account to read at most, more than 355
+ *   token account, multisig, program, another program's account); otherwise as `chain.accounts`
  */
 export async function readMintAccount(
   chain: ChainReads,
@@ -115,7 +107,8 @@ export async function readMintAccount(
       'mint is not a Solana address: it must be base58 for exactly 32 bytes; check it for typing errors',
     );
   }
-  const account = await chain.account(mint, signal, bytes);
+  const { accounts } = await chain.accounts([mint, metadataAddress(mint)], signal, bytes);
+  const [account = null, metadata = null] = accounts;
   if (account === null) throw invalid('mint does not exist on this chain: check the address and the network');
   const { owner, data } = account;
   const extensible = owner === TOKEN_2022_PROGRAM;
@@ -125,6 +118,7 @@ export async function readMintAccount(
   return {
     facts: factsOf(mint, account),
     extensionData: data.length > ACCOUNT_TYPE_AT ? data.subarray(ACCOUNT_TYPE_AT + 1) : NO_BYTES,
+    metadata: readMetadata(metadata, mint),
   };
 }
 

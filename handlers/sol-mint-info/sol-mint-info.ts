@@ -1,6 +1,6 @@
 import type { ChainReads, Entry, Handler } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
-import { reportMint } from './report.js';
+import { reportMint } from '../mints/report.js';
 
 type SolMintInfo = operations['solMintInfo'];
 

@@ -7,7 +7,7 @@ import {
   type ValuesOf,
 } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
-import { readMint } from '../mints/mint.js';
+import { readMintFindings } from '../mints/report.js';
 import { createTokenBrief, type TokenBriefService } from './brief.js';
 import { createMarketSources } from './sources.js';
 
@@ -29,7 +29,7 @@ function open({
   const { jupiterApiKey } = settings;
   const briefs = createTokenBrief({
     sources: createMarketSources({ marketUrl: sandboxServices, label, jupiterApiKey }),
-    supplyOf: (mint, signal) => readMint(chain, mint, signal),
+    supplyOf: async (mint, signal) => (await readMintFindings(chain, mint, signal)).facts,
     label,
   });
   return {

@@ -10,6 +10,10 @@ export type SampleMints = {
   token2022: string;
   untraded: string;
   uninitialised: string;
+  /** Everything that a buyer should be warned of: a multisig can mint, a program can freeze, few hold most, its market looks bought. */
+  doubtful: string;
+  /** New accounts are frozen, and nobody can thaw them. */
+  frozenForEver: string;
 };
 
 /** The contents of `sandbox.json` in the state folder: the URLs of the sandbox and the addresses on its chain. */

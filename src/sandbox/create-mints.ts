@@ -1,5 +1,6 @@
 import type { SampleMints } from '../config/sandbox-file.js';
 import { EXAMPLE_MINT } from './sample-mints.js';
+import { doubtfulAccounts, DOUBTFUL_MINTS } from './doubtful-mints.js';
 import { createHash } from 'node:crypto';
 import {
   AuthorityType,
@@ -71,8 +72,9 @@ export function createTokens(vm: Vm, founders: GenesisWallets): { mints: SampleM
     token2022: createToken2022(founding),
     untraded: createSampleMint(founding, 'untraded', { decimals: 0, supply: 42n, authorities: true }),
     uninitialised: createUninitialised(founding),
+    ...DOUBTFUL_MINTS,
   };
-  return { mints, addresses: [...founding.addresses, mints.example] };
+  return { mints, addresses: [...founding.addresses, mints.example, ...createDoubtful(vm)] };
 }
 
 /** The same addresses in every sandbox, so that examples can use them. */
@@ -91,6 +93,13 @@ export function createExampleMint(vm: Vm): string {
   const data = mintData({ decimals: 6, supply: 6_863_982_190_837_482n });
   setOwned({ vm, addresses: new Set() }, EXAMPLE_MINT, data);
   return EXAMPLE_MINT;
+}
+
+/** The accounts of `doubtfulAccounts`. @returns their addresses */
+export function createDoubtful(vm: Vm): string[] {
+  const made = doubtfulAccounts(vm);
+  for (const [address, account] of made) vm.setAccount(address, account);
+  return [...made.keys()];
 }
 
 /** @param authority may mint and freeze; without it, nobody may */

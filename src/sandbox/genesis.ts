@@ -33,21 +33,23 @@ export type Wallet = { address: string; secret: Uint8Array };
 /** Reads the genesis from `file`, or creates one with new keys and writes it there (mode 0600). */
 export async function openGenesis(file: string, vm: Vm, slotMs: number): Promise<Genesis> {
   const known = readIfThere(file);
-  if (known !== null) return withExample(parseGenesis(known, file), vm);
+  if (known !== null) return withSamples(parseGenesis(known, file), vm);
   const genesis = await createGenesis(vm, slotMs);
   writeAtomically(file, `${JSON.stringify(genesis)}\n`);
   return genesis;
 }
 
-/** Adds the mint of the contract's examples to older chains that do not have it. */
-async function withExample(genesis: Genesis, vm: Vm): Promise<Genesis> {
-  if (genesis.accounts[EXAMPLE_MINT]) return genesis;
-  const { createExampleMint } = await import('./create-mints.js');
+/** Adds sample mints to older chains that do not have them. */
+async function withSamples(genesis: Genesis, vm: Vm): Promise<Genesis> {
+  if (genesis.accounts[EXAMPLE_MINT] && genesis.mints.doubtful) return genesis;
+  const { createDoubtful, createExampleMint } = await import('./create-mints.js');
+  const { DOUBTFUL_MINTS } = await import('./doubtful-mints.js');
   const example = createExampleMint(vm);
+  const added = [example, ...createDoubtful(vm)].map(address => [address, storeAccount(vm.account(address))]);
   return {
     ...genesis,
-    mints: { ...genesis.mints, example },
-    accounts: { ...genesis.accounts, [example]: storeAccount(vm.account(example)) },
+    mints: { ...genesis.mints, example, ...DOUBTFUL_MINTS },
+    accounts: { ...(Object.fromEntries(added) as Genesis['accounts']), ...genesis.accounts },
   };
 }
 

@@ -34,7 +34,8 @@ function report(message: SandboxMessage): void {
 }
 
 function describe(info: SandboxInfo): string {
-  const { example, classic, noAuthorities, token2022, untraded, uninitialised } = info.mints;
+  const { example, classic, noAuthorities, token2022, untraded, uninitialised, doubtful, frozenForEver } =
+    info.mints;
   return [
     `Solana RPC      ${info.rpcUrl}`,
     `x402 facilitator ${info.facilitatorUrl}`,
@@ -49,6 +50,8 @@ function describe(info: SandboxInfo): string {
     `                token2022 ${token2022}`,
     `                untraded ${untraded}`,
     `                uninitialised ${uninitialised}`,
+    `                doubtful ${doubtful}`,
+    `                frozenForEver ${frozenForEver}`,
   ].join('\n');
 }
 

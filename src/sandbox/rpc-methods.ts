@@ -1,13 +1,15 @@
-import { encodingOf } from './rpc-parameters.js';
-import { commitmentOf } from './rpc-parameters.js';
-import { list } from './rpc-parameters.js';
-import { count } from './rpc-parameters.js';
-import { text } from './rpc-parameters.js';
-import { settings } from './rpc-parameters.js';
-import { signatureOrNone } from './rpc-parameters.js';
-import { address } from './rpc-parameters.js';
-import type { Params } from './rpc-parameters.js';
-import type { Settings } from './rpc-parameters.js';
+import {
+  address,
+  commitmentOf,
+  count,
+  encodingOf,
+  list,
+  settings,
+  signatureOrNone,
+  text,
+  type Params,
+  type Settings,
+} from './rpc-parameters.js';
 import {
   PublicKey,
   SystemProgram,
@@ -28,7 +30,7 @@ import {
   type DataSlice,
 } from './rpc-encoding.js';
 import { RpcFault } from './rpc-fault.js';
-import { readMint, readTokenAccount, uiAmount } from './tokens.js';
+import { largestAccounts, readMint, readTokenAccount, uiAmount } from './tokens.js';
 import type { Account, Simulation, TransactionError } from './vm.js';
 import { isSignature, decodeTransaction, WireFault, type WireTransaction } from './wire-transaction.js';
 type Method = (chain: Chain, params: Params) => unknown;
@@ -59,6 +61,7 @@ export const METHODS: { [name: string]: Method } = {
     inContext(chain, params, 1, Number(chain.account(address(params, 0))?.lamports ?? 0n)),
   getTokenAccountBalance,
   getTokenAccountsByOwner,
+  getTokenLargestAccounts,
   getTokenSupply,
   getLatestBlockhash: (chain, params) =>
     inContext(chain, params, 0, chain.latestBlockhash(view(chain, params, 0))),
@@ -123,6 +126,14 @@ function getTokenAccountsByOwner(chain: Chain, params: Params): object {
       return held?.owner === owner && (mint === null || held.mint === mint);
     });
   return inContext(chain, params, 2, keyed(chain, found, encoding, slice));
+}
+
+function getTokenLargestAccounts(chain: Chain, params: Params): object {
+  const of = address(params, 0);
+  const mint = readMint(chain.account(of));
+  if (!mint) throw new RpcFault(-32602, 'Invalid param: not a Token mint');
+  const all = [TOKEN_PROGRAM, TOKEN_2022_PROGRAM].flatMap(program => chain.programAccounts(program));
+  return inContext(chain, params, 1, largestAccounts(all, of, mint.decimals));
 }
 
 function getTokenSupply(chain: Chain, params: Params): object {

@@ -94,6 +94,24 @@ export function uiAmount(amount: bigint, decimals: number): UiAmount {
   return { amount: amount.toString(), decimals, uiAmount: Number(uiAmountString), uiAmountString };
 }
 
+const MAX_LARGEST = 20;
+
+/** The twenty largest token accounts of a mint among `accounts`, as RPC nodes list them. */
+export function largestAccounts(
+  accounts: [address: string, account: Account][],
+  mint: string,
+  decimals: number,
+): (UiAmount & { address: string })[] {
+  return accounts
+    .flatMap(([address, account]) => {
+      const held = readTokenAccount(account);
+      return held?.mint === mint ? [{ address, amount: held.amount }] : [];
+    })
+    .sort((a, b) => Number(b.amount - a.amount) || (a.address < b.address ? -1 : 1))
+    .slice(0, MAX_LARGEST)
+    .map(({ address, amount }) => ({ address, ...uiAmount(amount, decimals) }));
+}
+
 /**
  * The `jsonParsed` form of a mint or a token account; null for accounts that have none (nodes then answer base64).
  * @param decimalsOf the decimals of a mint, needed for the amounts of its accounts

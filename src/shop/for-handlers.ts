@@ -60,8 +60,8 @@ export {
 export type { Log } from '../net/log.js';
 
 // What is read from the chain.
-export type { Account } from '../rails/solana/rpc-results.js';
-export { readAddress, toAddress } from '../rails/solana/address.js';
+export type { Account, Holding } from '../rails/solana/rpc-results.js';
+export { isOnCurve, programAddress, readAddress, toAddress } from '../rails/solana/address.js';
 export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
 // Buying from another shop: the wallet of `coinslot buy`, whose payments the handler keeps.

@@ -8,7 +8,10 @@ import type { AdminSection } from './admin-section.js';
 import type { Pages } from './pages.js';
 
 /** What a handler may read from the chain. */
-export type ChainReads = Pick<SolanaChain, 'account' | 'balance' | 'signaturesFor' | 'transaction'>;
+export type ChainReads = Pick<
+  SolanaChain,
+  'account' | 'accounts' | 'balance' | 'largestHoldings' | 'signaturesFor' | 'transaction'
+>;
 
 /**
  * All that an operation gets of the server that sells it. What is not here is imported from 'coinslot'. `Values`: those of the settings

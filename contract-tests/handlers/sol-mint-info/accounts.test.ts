@@ -18,7 +18,7 @@ import { PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { objectOf } from '../../../src/contract/references.js';
-import type { MintExtensions } from '../../../handlers/sol-mint-info/mint-extensions.js';
+import type { MintExtensions } from '../../../handlers/mints/mint-extensions.js';
 import { formatUnits } from '../../../handlers/mints/mint.js';
 import { reportOf, SLOT } from '../../support/mint-reports.js';
 import { SOLD } from '../../support/sold.js';
@@ -30,7 +30,7 @@ type Fixture = {
   address: string;
   owner: string;
   data: string;
-  expect: { extensions: Record<string, object>; warnings: string[] };
+  expect: { extensions: Record<string, object>; findings: string[]; warnings: string[] };
 };
 
 const file = new URL('../../../../contract-tests/fixtures/mints/accounts.json', import.meta.url);
@@ -84,14 +84,25 @@ describe('mint accounts of every kind', () => {
   for (const account of accounts) {
     it(`reports ${account.name} as expected, with a sentence for each extension`, async () => {
       const report = await reportOf(bytesOf(account), account.owner, account.address);
-      const { mint, tokenProgram, initialized, slot, brief, ...rest } = report;
+      const { mint, tokenProgram, initialized, slot, brief, findings, ...others } = report;
+      const { metadata, authorities, largestAccounts, creation, ...rest } = others;
+      expect({ metadata, largestAccounts, creation }).to.deep.equal({
+        metadata: null,
+        largestAccounts: null,
+        creation: null,
+      });
+      expect(authorities.map(({ address }) => address)).to.include.members(
+        [report.mintAuthority, report.freezeAuthority].filter(address => address !== null),
+      );
       expect({ mint, tokenProgram, initialized, slot }).to.deep.equal({
         slot: SLOT,
         mint: account.address,
         tokenProgram: account.owner,
         initialized: true,
       });
-      expect(withoutSentences(rest)).to.deep.equal(account.expect);
+      const named = findings.map(({ code, severity }) => `${severity} ${code}`);
+      expect(withoutSentences({ ...rest, findings: named })).to.deep.equal(account.expect);
+      expect(findings.map(({ sentence }) => sentence)).to.deep.equal(report.warnings);
       for (const sentence of sentencesOf(report.extensions)) {
         expect(sentence).to.match(/^[A-Z1-9].{20,}\.$/);
         expect(brief).to.include(sentence);

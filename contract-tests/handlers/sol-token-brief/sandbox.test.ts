@@ -11,6 +11,8 @@ const mints = {
   token2022: 'Token2o22111111111111111111111111111111111',
   untraded: 'Untraded11111111111111111111111111111111111',
   uninitialised: 'Uninit1111111111111111111111111111111111111',
+  doubtful: 'Doubtfu111111111111111111111111111111111111',
+  frozenForEver: 'Frozen1111111111111111111111111111111111111',
 };
 const supplies = { classic: '1000000.000000', [mints.token2022]: '500.25' };
 const SUPPLY: Record<string, string> = { [mints.classic]: '1000000.000000', [mints.token2022]: '500.25' };

@@ -48,7 +48,7 @@ export function programAddress(seeds: Uint8Array[], program: Uint8Array): Buffer
 }
 
 /** Whether 32 bytes are a point on ed25519 (RFC 8032, section 5.1.3), so that they may have a private key. */
-function isOnCurve(key: Uint8Array): boolean {
+export function isOnCurve(key: Uint8Array): boolean {
   try {
     ed25519.Point.fromHex(key);
     return true;

@@ -1,5 +1,5 @@
-import { readAddress } from './address.js';
-import { signedPartOf } from './message.js';
+import { readAddress, toAddress } from './address.js';
+import { readTransaction, signedPartOf } from './message.js';
 import { badAnswer } from './rpc-failures.js';
 
 /** The commitment of a read. `processed` is not used, because it can be rolled back. */
@@ -7,6 +7,9 @@ export type Finality = 'confirmed' | 'finalized';
 
 /** An account as it was at `slot`. `data` holds its first bytes, at most as many as were requested. */
 export type Account = { owner: string; lamports: number; executable: boolean; data: Buffer; slot: number };
+
+/** A token account and what it holds, in atomic units. */
+export type Holding = { address: string; amount: bigint };
 
 export type LatestBlockhash = { blockhash: string; lastValidBlockHeight: number; slot: number };
 
@@ -23,6 +26,8 @@ export type LandedTransaction = {
   blockTime: number | null;
   /** The change of each token account's balance, in atomic units; null if the server does not report it. */
   tokens: TokenChange[] | null;
+  /** The accounts that it created: they had no lamports before. Empty if the server does not report balances. */
+  opened: string[];
 };
 
 export type TokenChange = { mint: string; owner: string; change: bigint };
@@ -124,7 +129,30 @@ export function readLanded(result: unknown): LandedTransaction | null {
     message: signedPartOf(transaction),
     blockTime: typeof result.blockTime === 'number' ? result.blockTime : null,
     tokens: readTokenChanges(result.meta),
+    opened: readOpened(transaction, result.meta),
   };
+}
+
+/** The addresses of a transaction are those of its message, then those that it loads: writable, then read-only. */
+function readOpened(
+  transaction: Buffer,
+  { preBalances, postBalances, loadedAddresses }: Record<string, unknown>,
+): string[] {
+  if (!Array.isArray(preBalances) || !Array.isArray(postBalances)) return [];
+  const loaded = isRecord(loadedAddresses) ? [loadedAddresses.writable, loadedAddresses.readonly] : [];
+  const keys: unknown[] = [...addressesOf(transaction), ...loaded.flat()];
+  return keys.filter(
+    (key, index): key is string =>
+      typeof key === 'string' && preBalances[index] === 0 && Number(postBalances[index]) > 0,
+  );
+}
+
+function addressesOf(transaction: Buffer): string[] {
+  try {
+    return readTransaction(transaction).keys.map(key => toAddress(Buffer.from(key, 'latin1')));
+  } catch {
+    return [];
+  }
 }
 
 /** The balance of token accounts after the transaction minus the balance before. An account that is not listed had none. */
@@ -154,8 +182,49 @@ function readTokenChange(entry: unknown, sign: bigint): TokenChange {
 
 export function readAccount(result: unknown, bytes: number): Account | null {
   const { slot, value } = readInContext(result);
-  if (value === null) return null;
-  const { owner, lamports, executable, data } = value;
+  return value === null ? null : accountOf(value, slot, bytes);
+}
+
+/** As many accounts as were asked for, in their order. */
+export function readAccounts(
+  result: unknown,
+  count: number,
+  bytes: number,
+): { slot: number; accounts: (Account | null)[] } {
+  const { slot, value } = readInContext(result);
+  const listed: unknown = value;
+  if (!Array.isArray(listed) || listed.length !== count) throw badAnswer('unreadable accounts');
+  const accounts = listed.map((entry: unknown) => {
+    if (entry === null) return null;
+    if (!isRecord(entry)) throw badAnswer('unreadable account');
+    return accountOf(entry, slot, bytes);
+  });
+  return { slot, accounts };
+}
+
+/** More is not given by any server, and not read. */
+const MAX_HOLDINGS = 20;
+
+export function readHoldings(result: unknown): Holding[] {
+  const value = readValue(result);
+  if (!Array.isArray(value)) throw badAnswer('unreadable holdings');
+  return value.slice(0, MAX_HOLDINGS).map((entry: unknown) => {
+    const { address, amount } = isRecord(entry) ? entry : {};
+    const sound =
+      typeof address === 'string' &&
+      readAddress(address) !== undefined &&
+      typeof amount === 'string' &&
+      /^\d{1,20}$/.test(amount);
+    if (!sound) throw badAnswer('unreadable holding');
+    return { address, amount: BigInt(amount) };
+  });
+}
+
+function accountOf(
+  { owner, lamports, executable, data }: Record<string, unknown>,
+  slot: number,
+  bytes: number,
+): Account {
   const encoded: unknown = Array.isArray(data) && data[1] === 'base64' ? data[0] : undefined;
   // Lamports may exceed 2^53. They are not used for arithmetic.
   const isAccount =

@@ -22,6 +22,17 @@ export type SolanaChain = {
     bytes?: number,
     finality?: Finality,
   ): Promise<results.Account | null>;
+  /** Up to 100 accounts in one read, in the order of their addresses and as of one slot; null for one that does not exist. */
+  accounts(
+    addresses: string[],
+    signal: AbortSignal,
+    bytes?: number,
+  ): Promise<{ slot: number; accounts: (results.Account | null)[] }>;
+  /**
+   * At most twenty token accounts that hold most of a mint, the largest first. Many servers refuse this read, for large mints or for
+   * all: only the first server is asked, and its refusal does not make it ask for other reads last.
+   */
+  largestHoldings(mint: string, signal: AbortSignal): Promise<results.Holding[]>;
   /** @param check throws if the result can't be true; the next server is asked then */
   latestBlockhash(
     finality: Finality,
@@ -122,6 +133,13 @@ class Servers {
     return { answering: found.filter(Boolean).length, servers: found.length };
   }
 
+  /** Asks the preferred server only, for what a server may refuse without being out of order. */
+  askOne<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
+    const [preferred] = this.#order();
+    if (!preferred) throw unreachable('no server');
+    return preferred.ask(query, signal);
+  }
+
   /** Asks all servers side by side. @returns the first answer; the others are not waited for */
   async askAll<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     if (signal.aborted) throw timedOut(signal.reason);
@@ -182,14 +200,17 @@ const blockHeight = (commitment: Finality): Query<number> => ({
   read: results.readCount,
 });
 
-/**
- * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the
- * next when that one is down, late, wrong, or of another chain.
- */
-export function createChain(options: ChainOptions): SolanaChain {
-  const servers = new Servers(options);
-  const ask = <T>(signal: AbortSignal, method: string, params: unknown[], read: (result: unknown) => T) =>
-    servers.ask({ method, params, read }, signal);
+type Ask = <T>(
+  signal: AbortSignal,
+  method: string,
+  params: unknown[],
+  read: (result: unknown) => T,
+) => Promise<T>;
+
+function accountReads(
+  servers: Servers,
+  ask: Ask,
+): Pick<SolanaChain, 'account' | 'accounts' | 'largestHoldings'> {
   return {
     async account(address, signal, bytes = DEFAULT_ACCOUNT_BYTES, commitment = 'confirmed') {
       keyOf(address);
@@ -197,6 +218,33 @@ export function createChain(options: ChainOptions): SolanaChain {
       const params = [address, { encoding: 'base64', commitment, dataSlice }];
       return ask(signal, 'getAccountInfo', params, result => results.readAccount(result, bytes));
     },
+    async accounts(addresses, signal, bytes = DEFAULT_ACCOUNT_BYTES) {
+      addresses.forEach(keyOf);
+      const how = { encoding: 'base64', commitment: 'confirmed', dataSlice: { offset: 0, length: bytes } };
+      return ask(signal, 'getMultipleAccounts', [addresses, how], result =>
+        results.readAccounts(result, addresses.length, bytes),
+      );
+    },
+    async largestHoldings(mint, signal) {
+      keyOf(mint);
+      const params = [mint, { commitment: 'confirmed' }];
+      return servers.askOne(
+        { method: 'getTokenLargestAccounts', params, read: results.readHoldings },
+        signal,
+      );
+    },
+  };
+}
+
+/**
+ * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the
+ * next when that one is down, late, wrong, or of another chain.
+ */
+export function createChain(options: ChainOptions): SolanaChain {
+  const servers = new Servers(options);
+  const ask: Ask = (signal, method, params, read) => servers.ask({ method, params, read }, signal);
+  return {
+    ...accountReads(servers, ask),
     latestBlockhash: (finality, signal, check) => servers.ask(latestBlockhash(finality, check), signal),
     blockHeight: (finality, signal) => servers.ask(blockHeight(finality), signal),
     heights: signal => servers.each(blockHeight('confirmed'), signal),

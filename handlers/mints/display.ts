@@ -1,12 +1,10 @@
-import { cleanName, cleanSymbol, cleanText } from '../mints/clean-text.js';
+import { cleanName, cleanSymbol, cleanText, cleanUri } from './clean-text.js';
 import { addressOrNull, type Describers } from './describer.js';
 import { percent, whoCan } from './wording.js';
 
 const MAX_FIELDS = 20;
 const MAX_KEY = 64;
 const MAX_VALUE = 256;
-/** A URI as metadata has it: visible ASCII without what could end a quotation or a tag. Anything else is left out. */
-const URI = /^[!#-;=?-[\]-_a-z~]{1,200}$/;
 /** Milliseconds that a `Date` can hold. */
 const MAX_TIME = 8.64e15;
 
@@ -44,17 +42,14 @@ export const display: Describers = {
     const basisPoints = extension.currentRate;
     const sentence = `Wallets show balances with interest of ${percent(basisPoints)} a year added; no tokens are created by that, and the amounts on chain stay the same. ${whoCan(authority, 'change the rate')}`;
     return {
-      extensions: {
-        interestBearing: {
-          authority,
-          basisPoints,
-          averageBasisPoints: extension.preUpdateAverageRate,
-          since: isoTime(extension.initializationTimestamp),
-          changed: isoTime(extension.lastUpdateTimestamp),
-          sentence,
-        },
+      interestBearing: {
+        authority,
+        basisPoints,
+        averageBasisPoints: extension.preUpdateAverageRate,
+        since: isoTime(extension.initializationTimestamp),
+        changed: isoTime(extension.lastUpdateTimestamp),
+        sentence,
       },
-      warnings: ['Balances that wallets show differ from the amounts on chain (interest-bearing).'],
     };
   },
 
@@ -68,14 +63,8 @@ export const display: Describers = {
         ? `${multiplier}`
         : `${multiplier}, and by ${newMultiplier} ${newMultiplierFrom === null ? 'at no time within the calendar' : `from ${newMultiplierFrom} on`}`;
     const sentence = `Wallets show amounts multiplied by ${factor}; the amounts on chain and the supply given here are not multiplied. ${whoCan(authority, 'change the multiplier')}`;
-    const plain = multiplier === 1 && newMultiplier === 1 && authority === null;
     return {
-      extensions: {
-        scaledUiAmount: { authority, multiplier, newMultiplier, newMultiplierFrom, sentence },
-      },
-      warnings: plain
-        ? []
-        : ['Balances that wallets show can differ from the amounts on chain (scaled UI amount).'],
+      scaledUiAmount: { authority, multiplier, newMultiplier, newMultiplierFrom, sentence },
     };
   },
 
@@ -83,7 +72,7 @@ export const display: Describers = {
     const authority = addressOrNull(extension.authority);
     const address = addressOrNull(extension.metadataAddress);
     const sentence = pointerSentence('metadata', authority, address, mint);
-    return { extensions: { metadataPointer: { authority, address, sentence } }, warnings: [] };
+    return { metadataPointer: { authority, address, sentence } };
   },
 
   TokenMetadata: extension => {
@@ -94,18 +83,18 @@ export const display: Describers = {
       const cleaned = cleanText(key, MAX_KEY);
       return cleaned === undefined ? [] : [{ key: cleaned, value: cleanText(value, MAX_VALUE) ?? '' }];
     });
-    const uri = URI.test(extension.uri) ? extension.uri : null;
+    const uri = cleanUri(extension.uri);
     const called =
       name === null ? 'Its issuer gave it no name' : `Its issuer calls it “${name.replace(/[“”]/g, "'")}”`;
     const sentence = `${called}${symbol === null ? '' : ` (${symbol})`}; anyone can choose the same name. ${whoCan(authority, 'change the name')}`;
-    return { extensions: { metadata: { authority, name, symbol, uri, fields, sentence } }, warnings: [] };
+    return { metadata: { authority, name, symbol, uri, fields, sentence } };
   },
 
   GroupPointer: (extension, { mint }) => {
     const authority = addressOrNull(extension.authority);
     const address = addressOrNull(extension.groupAddress);
     const sentence = pointerSentence('group', authority, address, mint);
-    return { extensions: { groupPointer: { authority, address, sentence } }, warnings: [] };
+    return { groupPointer: { authority, address, sentence } };
   },
 
   TokenGroup: extension => {
@@ -113,20 +102,20 @@ export const display: Describers = {
     const size = String(extension.size);
     const maxSize = String(extension.maxSize);
     const sentence = `The mint is a group of ${size} mints out of at most ${maxSize}. ${whoCan(authority, 'add members')}`;
-    return { extensions: { group: { authority, size, maxSize, sentence } }, warnings: [] };
+    return { group: { authority, size, maxSize, sentence } };
   },
 
   GroupMemberPointer: (extension, { mint }) => {
     const authority = addressOrNull(extension.authority);
     const address = addressOrNull(extension.memberAddress);
     const sentence = pointerSentence('group membership', authority, address, mint);
-    return { extensions: { groupMemberPointer: { authority, address, sentence } }, warnings: [] };
+    return { groupMemberPointer: { authority, address, sentence } };
   },
 
   TokenGroupMember: extension => {
     const group = String(extension.group);
     const number = String(extension.memberNumber);
     const sentence = `The mint is member ${number} of the group ${group}.`;
-    return { extensions: { groupMember: { group, number, sentence } }, warnings: [] };
+    return { groupMember: { group, number, sentence } };
   },
 };

@@ -1,12 +1,12 @@
 import type { Entries, Entry } from './entries.js';
 import { controls } from './controls.js';
 import { display } from './display.js';
-import type { MintFacts } from '../mints/mint.js';
+import type { MintFacts } from './mint.js';
 import { toAddress } from 'coinslot';
 import { addressOrNull, type Describers, type Description } from './describer.js';
 import type { MintExtensions, Said } from './mint-extensions.js';
 
-export type Described = { extensions: MintExtensions; sentences: string[]; warnings: string[] };
+export type Described = { extensions: MintExtensions; sentences: string[] };
 
 const DESCRIBERS: Describers = { ...controls, ...display };
 /** Newer than the package: one address (`extension/permissioned_burn/mod.rs` of spl-token-2022-interface 3.1.2). */
@@ -45,15 +45,12 @@ function decodeHere({ type, value }: Entry): Description | undefined {
       authority === null
         ? 'Holders can burn their own tokens; nobody has to agree.'
         : `Tokens can be burnt only if ${authority} agrees.`;
-    return { extensions: { permissionedBurn: { authority, sentence } }, warnings: [] };
+    return { permissionedBurn: { authority, sentence } };
   }
   if (type !== CONFIDENTIAL_MINT_BURN || value.length !== CONFIDENTIAL_MINT_BURN_BYTES) return undefined;
   const sentence =
     'Tokens can be minted and burnt in encrypted amounts: the supply given here does not count them, and the true supply cannot be read from the chain.';
-  return {
-    extensions: { confidentialMintBurn: { sentence } },
-    warnings: ['The true supply is hidden: tokens can be minted in encrypted amounts.'],
-  };
+  return { confidentialMintBurn: { sentence } };
 }
 
 function tryToDecode(decode: Decode, entry: Entry, mint: MintFacts): Description | undefined {
@@ -66,7 +63,7 @@ function tryToDecode(decode: Decode, entry: Entry, mint: MintFacts): Description
   }
 }
 
-function sentencesOf({ extensions }: Description): string[] {
+function sentencesOf(extensions: Description): string[] {
   return Object.values(extensions).map(({ sentence }) => sentence);
 }
 
@@ -76,15 +73,14 @@ function sentencesOf({ extensions }: Description): string[] {
  */
 export async function describeEntries({ entries, unreadable }: Entries, mint: MintFacts): Promise<Described> {
   const decode = await loadDecoder();
-  const described: Described = { extensions: {}, sentences: [], warnings: [] };
+  const described: Described = { extensions: {}, sentences: [] };
   const unknown: Said<{ type: number; bytes: number }>[] = [];
   for (const entry of entries) {
     const description = tryToDecode(decode, entry, mint);
     if (description === undefined) unknown.push(unknownEntry(entry));
     else {
-      Object.assign(described.extensions, description.extensions);
+      Object.assign(described.extensions, description);
       described.sentences.push(...sentencesOf(description));
-      described.warnings.push(...description.warnings);
     }
   }
   addUnread(described, unknown, unreadable);
@@ -108,15 +104,10 @@ function addUnread(
   if (listed.length > 0) {
     described.extensions.unknown = listed;
     described.sentences.push(...listed.map(({ sentence }) => sentence));
-    const numbers = listed.map(({ type }) => type).join(', ');
-    described.warnings.push(
-      `It has extensions that are not known here, so this list may be incomplete (numbers ${numbers}).`,
-    );
   }
   const bytes = unreadable + unknown.slice(MAX_UNKNOWN).reduce((sum, entry) => sum + entry.bytes + 4, 0);
   if (bytes === 0) return;
   const sentence = `The last ${bytes} bytes of its extensions could not be read: there may be more extensions than those given here.`;
   described.extensions.unreadable = { bytes, sentence };
   described.sentences.push(sentence);
-  described.warnings.push('Its extensions could not be read to the end, so this list may be incomplete.');
 }

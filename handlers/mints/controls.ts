@@ -1,4 +1,4 @@
-import { formatUnits, type MintFacts } from '../mints/mint.js';
+import { formatUnits, type MintFacts } from './mint.js';
 import type { TransferFee } from './mint-extensions.js';
 import { addressOrNull, encryptionKey, type Describers } from './describer.js';
 import { percent, trimZeros, whoCan } from './wording.js';
@@ -23,7 +23,7 @@ function readFee(fee: RawFee, { decimals }: MintFacts): TransferFee {
   };
 }
 
-const isFree = ({ basisPoints, maximum }: TransferFee): boolean =>
+export const isFree = ({ basisPoints, maximum }: TransferFee): boolean =>
   basisPoints === 0 || /^[0.]+$/.test(maximum);
 
 function feeWords(fee: TransferFee, { decimals }: MintFacts): string {
@@ -41,18 +41,6 @@ function feeSentence(older: TransferFee, newer: TransferFee, mint: MintFacts): s
   return `The fee on each transfer, which the recipient bears: ${before}, before epoch ${newer.epoch}; ${after}, from that epoch on.`;
 }
 
-function feeWarnings(authority: string | null, older: TransferFee, newer: TransferFee): string[] {
-  const fees = [older, newer].filter(fee => !isFree(fee)).map(({ basisPoints }) => basisPoints);
-  return [
-    ...(fees.length > 0
-      ? [`Transfers are taxed: up to ${percent(Math.max(...fees))} of the amount is withheld (transfer fee).`]
-      : []),
-    ...(authority === null
-      ? []
-      : [`${authority} can tax transfers: it can set a fee of up to 100% (transfer fee authority).`]),
-  ];
-}
-
 /** Extensions by which somebody can mint, freeze, tax, seize, hide or stop tokens. */
 export const controls: Describers = {
   PermanentDelegate: extension => {
@@ -60,13 +48,10 @@ export const controls: Describers = {
     if (delegate === null) {
       const sentence =
         'The permanent delegate was given up: as such, nobody can move or burn the tokens of others, now or later.';
-      return { extensions: { permanentDelegate: { delegate, sentence } }, warnings: [] };
+      return { permanentDelegate: { delegate, sentence } };
     }
     const sentence = `${delegate} can transfer or burn tokens from any account without its owner's consent.`;
-    return {
-      extensions: { permanentDelegate: { delegate, sentence } },
-      warnings: [`${delegate} can seize tokens from any account (permanent delegate).`],
-    };
+    return { permanentDelegate: { delegate, sentence } };
   },
 
   TransferFeeConfig: (extension, mint) => {
@@ -80,10 +65,7 @@ export const controls: Describers = {
         : `${authority} can set another fee of up to 100%, which applies two epochs later.`;
     const sentence = `${feeSentence(older, newer, mint)} ${change}`;
     const withheld = formatUnits(extension.withheldAmount, mint.decimals);
-    return {
-      extensions: { transferFee: { authority, withdrawAuthority, withheld, older, newer, sentence } },
-      warnings: feeWarnings(authority, older, newer),
-    };
+    return { transferFee: { authority, withdrawAuthority, withheld, older, newer, sentence } };
   },
 
   TransferHook: extension => {
@@ -94,15 +76,7 @@ export const controls: Describers = {
         ? 'No program runs on transfers now.'
         : `The program ${program} runs on every transfer and can refuse it.`;
     const sentence = `${now} ${whoCan(authority, program === null ? 'set one that refuses transfers' : 'replace it')}`;
-    return {
-      extensions: { transferHook: { authority, program, sentence } },
-      warnings: [
-        ...(program === null ? [] : [`The program ${program} can refuse any transfer (transfer hook).`]),
-        ...(authority === null
-          ? []
-          : [`${authority} can set a program that refuses transfers (transfer hook authority).`]),
-      ],
-    };
+    return { transferHook: { authority, program, sentence } };
   },
 
   DefaultAccountState: ({ state }, { freezeAuthority }) => {
@@ -111,14 +85,9 @@ export const controls: Describers = {
     const frozen = code === FROZEN;
     const nobody = 'and since the mint has no freeze authority, nobody can change that';
     const sentence = frozen
-      ? `New token accounts start frozen: nobody can receive or send tokens with one ${freezeAuthority === null ? `(${nobody})` : `until ${freezeAuthority} has thawed it`}.`
+      ? `New token accounts start frozen: nobody can receive or send tokens with one ${freezeAuthority === null ? `for ever (${nobody})` : `until ${freezeAuthority} has thawed it`}.`
       : `New token accounts can be used at once${freezeAuthority === null ? ', and nobody can change that' : `; ${freezeAuthority} can make them start frozen`}.`;
-    return {
-      extensions: { defaultAccountState: { state: frozen ? 'frozen' : 'initialized', sentence } },
-      warnings: frozen
-        ? ['New token accounts are frozen until somebody thaws them (default account state).']
-        : [],
-    };
+    return { defaultAccountState: { state: frozen ? 'frozen' : 'initialized', sentence } };
   },
 
   PausableConfig: ({ authority: raw, paused }) => {
@@ -127,15 +96,7 @@ export const controls: Describers = {
       ? 'The token is paused: nobody can transfer, mint or burn it.'
       : 'The token is not paused.';
     const who = whoCan(authority, paused ? 'resume it' : 'pause all transfers, minting and burning');
-    return {
-      extensions: { pausable: { authority, paused, sentence: `${now} ${who}` } },
-      warnings: [
-        ...(paused ? ['The token is stopped: no transfers, minting or burning (paused).'] : []),
-        ...(authority === null
-          ? []
-          : [`${authority} can stop all transfers, minting and burning (pause authority).`]),
-      ],
-    };
+    return { pausable: { authority, paused, sentence: `${now} ${who}` } };
   },
 
   MintCloseAuthority: extension => {
@@ -144,23 +105,14 @@ export const controls: Describers = {
       authority === null
         ? whoCan(null, 'close the mint')
         : `${authority} can close the mint while no tokens exist; its address can then be used for another token.`;
-    return {
-      extensions: { mintCloseAuthority: { authority, sentence } },
-      warnings:
-        authority === null
-          ? []
-          : [`${authority} can close the mint once no tokens exist (mint close authority).`],
-    };
+    return { mintCloseAuthority: { authority, sentence } };
   },
 
   NonTransferable: () => ({
-    extensions: {
-      nonTransferable: {
-        sentence:
-          'Tokens cannot be transferred or sold: each stays in the account it was minted to, until it is burnt.',
-      },
+    nonTransferable: {
+      sentence:
+        'Tokens cannot be transferred or sold: each stays in the account it was minted to, until it is burnt.',
     },
-    warnings: ['Tokens cannot be transferred (non-transferable).'],
   }),
 
   ConfidentialTransferMint: extension => {
@@ -173,16 +125,13 @@ export const controls: Describers = {
     const audit =
       auditorKey === null ? 'no auditor can read the amounts' : 'an auditor with a key can read the amounts';
     const sentence = `Holders can keep and transfer tokens in encrypted amounts: ${approval}, and ${audit}.`;
-    return {
-      extensions: { confidentialTransfers: { authority, automaticApproval, auditorKey, sentence } },
-      warnings: [],
-    };
+    return { confidentialTransfers: { authority, automaticApproval, auditorKey, sentence } };
   },
 
   ConfidentialTransferFee: extension => {
     const authority = addressOrNull(extension.authority);
     const withdrawKey = encryptionKey(addressOrNull(extension.elgamalPubkey));
     const sentence = 'Fees on encrypted transfers are withheld encrypted, too.';
-    return { extensions: { confidentialTransferFees: { authority, withdrawKey, sentence } }, warnings: [] };
+    return { confidentialTransferFees: { authority, withdrawKey, sentence } };
   },
 };

@@ -1,13 +1,10 @@
-import type { MintFacts } from '../mints/mint.js';
+import type { MintFacts } from './mint.js';
 
 /** The mint that stands for wrapped SOL in both token programs. Its supply stays 0, whatever is wrapped. */
 const WRAPPED_SOL = [
   'So11111111111111111111111111111111111111112',
   '9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXejP',
 ];
-
-export const UNINITIALISED =
-  'This mint has not been initialised: null authorities mean nothing yet, because whoever initialises it chooses them.';
 
 /** `690` basis points are `6.9%`. */
 export const percent = (basisPoints: number): string => `${basisPoints / 100}%`;
@@ -48,14 +45,4 @@ export function authoritySentences(facts: MintFacts): string[] {
     ];
   }
   return [mintingSentence(facts), freezingSentence(facts)];
-}
-
-/** What the two authorities can do to holders. Of an initialised mint only. */
-export function authorityWarnings({ mintAuthority, freezeAuthority }: MintFacts): string[] {
-  return [
-    ...(freezeAuthority === null
-      ? []
-      : [`${freezeAuthority} can freeze any token account (freeze authority).`]),
-    ...(mintAuthority === null ? [] : [`${mintAuthority} can mint more tokens (mint authority).`]),
-  ];
 }

@@ -1,10 +1,10 @@
 import type { Extension } from '@solana-program/token-2022';
 import { readAddress, SYSTEM_PROGRAM } from 'coinslot';
 import type { MintExtensions } from './mint-extensions.js';
-import type { MintFacts } from '../mints/mint.js';
+import type { MintFacts } from './mint.js';
 
-/** What one extension says: its fields with their sentence, and what holders must be warned of. */
-export type Description = { extensions: Omit<MintExtensions, 'unknown' | 'unreadable'>; warnings: string[] };
+/** What one extension says: its fields with their sentence, under its name. */
+export type Description = Omit<MintExtensions, 'unknown' | 'unreadable'>;
 
 type ExtensionOf<K extends Extension['__kind']> = Extract<Extension, { __kind: K }>;
 
