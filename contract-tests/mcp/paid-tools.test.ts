@@ -219,7 +219,7 @@ describe('tools paid over MCP', () => {
         .subarray(0, 4)
         .toString(),
     ).to.equal('RIFF');
-    expect(note?.text).to.include('X-TTS-Voice-Id: en_US-slt-medium');
+    expect(note?.text).to.include('X-TTS-Voice-Id: en_US-rms-medium');
     expect(receiptIn(result)).to.include({ success: true, amount: '25000' });
   });
 
@@ -243,7 +243,7 @@ describe('tools paid over MCP', () => {
 
   it('a free tool answers at once, and an unknown one is a protocol error', async () => {
     const voices = await callTool(url, 'listVoices', {});
-    expect(voices.structuredContent).to.have.property('default', 'en_US-slt-medium');
+    expect(voices.structuredContent).to.have.property('default', 'en_US-rms-medium');
     const { message } = await mcp(url, 'tools/call', { name: 'getHealth', arguments: {} });
     expect(message.error).to.include({ code: -32_602 });
   });

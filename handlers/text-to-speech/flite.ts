@@ -30,11 +30,11 @@ const ENGINE_RATE_HZ = 16_000;
 
 /**
  * The American voices of medium quality. The engine has others: kal and awb_time speak at 8 kHz, kal16 is a diphone voice, awb is
- * not American. The package's COPYING puts engine and voices under the licence that SPDX calls MIT-Festival.
+ * not American. The first is the default: a recogniser understands it best (docs/reports/speech.md). The package's COPYING puts engine and voices under the licence that SPDX calls MIT-Festival.
  */
 const VOICES: (Voice & { flite: string })[] = [
-  { flite: 'slt', name: 'SLT (CMU ARCTIC, female)' },
   { flite: 'rms', name: 'RMS (CMU ARCTIC, male)' },
+  { flite: 'slt', name: 'SLT (CMU ARCTIC, female)' },
 ].map(({ flite, name }) => ({
   flite,
   id: `en_US-${flite}-medium`,

@@ -3,6 +3,7 @@
  * correctly is left unchanged: ordinals, thousands separators, times, abbreviations.
  */
 
+import { decodeHTMLStrict } from 'entities';
 import { CURRENCIES, CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
 import { requireSpeakable } from './unspeakable.js';
 
@@ -17,6 +18,7 @@ const MAGNITUDES: Record<string, string> = {
   m: 'million',
   bn: 'billion',
   b: 'billion',
+  tn: 'trillion',
   t: 'trillion',
 };
 
@@ -25,13 +27,17 @@ const MONTHS = 'January February March April May June July August September Octo
 );
 
 const AMOUNT = String.raw`(\d{1,3}(?:,\d{3}){1,6}|\d{1,21})(?:\.(\d{1,21}))?`;
-const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn))?(thousand|million|billion|trillion|bn|[kmbt])\b)?`;
+const MAGNITUDE = String.raw`(?:(?:\s(?=thou|mill|bill|trill|bn|tn))?(thousand|million|billion|trillion|bn|tn|[kmbt])\b)?`;
 const PREFIXED = new RegExp(String.raw`([${CURRENCY_SIGNS}])\s?${AMOUNT}${MAGNITUDE}`, 'gi');
 /** As in US$5. */
 const COUNTRY = new RegExp(String.raw`([a-z])(?=[${CURRENCY_SIGNS}]\s?\d)`, 'gi');
 const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([${CURRENCY_SIGNS}])`, 'g');
 
 const UNITS: Record<string, string> = {
+  // Longer ones first, because the first that fits is taken.
+  'km/h': 'kilometers per hour', 'km/s': 'kilometers per second', 'm/s': 'meters per second', 'ft/s': 'feet per second',
+  'kB/s': 'kilobytes per second', 'KB/s': 'kilobytes per second', 'MB/s': 'megabytes per second', 'GB/s': 'gigabytes per second',
+  'Mbit/s': 'megabits per second', 'Gbit/s': 'gigabits per second', 'mg/l': 'milligrams per liter', 'g/l': 'grams per liter',
   km: 'kilometers', cm: 'centimeters', mm: 'millimeters', kg: 'kilograms', mg: 'milligrams', lb: 'pounds', lbs: 'pounds',
   oz: 'ounces', ml: 'milliliters', ms: 'milliseconds', KB: 'kilobytes', MB: 'megabytes', GB: 'gigabytes', TB: 'terabytes',
   Hz: 'hertz', kHz: 'kilohertz', MHz: 'megahertz', GHz: 'gigahertz', kW: 'kilowatts', kWh: 'kilowatt hours', mph: 'miles per hour',
@@ -48,6 +54,8 @@ const PARTS: Record<string, [one: string, many: string] | undefined> = {
   2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
   7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
 }; // prettier-ignore
+/** Engines read it as one number, if they can, which nobody understands. */
+const LONG_NUMBER = /(?<![\d.,])\d{19,}(?![\d.,]*\d)/g;
 const NUMERATORS = 'zero one two three four five six seven eight nine'.split(' ');
 
 const TOP_LEVEL = 'com|org|net|edu|gov|io|ai|dev|app|co|me|xyz|info|uk|de|fr|eu|us|sol|js|rs';
@@ -95,7 +103,7 @@ function lessOrMore(less: boolean, before: string, after: string): string {
   if (NUMBER_AFTER.test(right) || (LETTER_AFTER.test(right) && (term || spaced))) return compared;
   if (!isBetweenWords(before, after)) return ' ';
   if (term && !NAME_AFTER.test(right)) return compared;
-  if (!less) return ' then ';
+  if (!less) return isCode(before, after) ? ' more than ' : ' then ';
   return spaced ? ` ${words} ` : ' ';
 }
 
@@ -106,6 +114,11 @@ function isBetweenWords(before: string, after: string): boolean {
     WORD_BEFORE.test(before.trimEnd()) &&
     WORD_AFTER.test(after.trimStart())
   );
+}
+
+/** `count > limit`: two names in lower case with spaces between, and no further sign that would make it a path through menus. */
+function isCode(before: string, after: string): boolean {
+  return /(?:^|[\s(])[a-z_]\w* $/.test(before) && /^ [a-z_]/.test(after) && !/[<>]/.test(before + after);
 }
 
 function comparison(sign: string, before: string, after: string): string {
@@ -251,6 +264,12 @@ function numbers(text: string): string {
         /\b(\d{1,2})\/(\d{1,2})\/(\d{4})\b/g,
         (match: string, month: string, day: string, year: string) => calendarDate(match, year, month, day),
       )
+      // With full stops, the day comes first.
+      .replace(
+        /(?<![\d.])(\d{1,2})\.(\d{1,2})\.([12]\d{3})(?!\.?\d)/g,
+        (match: string, day: string, month: string, year: string) => calendarDate(match, year, month, day),
+      )
+      .replace(LONG_NUMBER, digits => [...digits].join(' '))
       .replace(/\b24\/7\b/g, '24 7')
       .replace(/(?<![\d/.,])(\d)\/(\d{1,2})(?![\d/.,]*\d)/g, fraction)
       .replace(UNIT, (_match, digit: string, unit: string) => `${digit} ${UNITS[unit] ?? unit}`)
@@ -264,6 +283,9 @@ function numbers(text: string): string {
       .replace(/(\d)\s?\*\s?(?=\d)/g, '$1 times ')
   );
 }
+
+/** A path from the home folder, at the start of a word. */
+const HOME_PATH = /(^|[\s("'])~((?:\/[\w-]+)+)\/?/g;
 
 const LEFT_SIGNS = new RegExp(`[${CURRENCY_SIGNS}]`, 'g');
 
@@ -280,6 +302,10 @@ function signs(text: string): string {
     .replace(/(?:\s?=)+\s?/g, ' equals ')
     .replace(/(\S)\s\*\s(?=\S)/g, '$1 times ')
     .replace(/([\w)])\^(?=[\w(-])/g, '$1 to the power of ')
+    .replace(
+      HOME_PATH,
+      (_match, before: string, path: string) => `${before}tilde${path.replaceAll('/', ' slash ')}`,
+    )
     .replace(/~\s?(?=[\d$])/g, ' about ')
     .replace(/\\(?=\w)/g, ' backslash ')
     .replace(LEFT_SIGNS, sign => ` ${CURRENCIES[sign]?.one ?? ''} `)
@@ -316,8 +342,10 @@ const STEPS = [nameEmoji, comparisons, punctuation, toAscii, addresses, numbers,
  * @throws Unspeakable names the words and signs that have no English reading
  * @throws SpeechTooLong if the text grows beyond the limit
  */
-export function spokenText(text: string): string {
-  if (text.length > MAX_SPOKEN_CHARACTERS) throw new SpeechTooLong(`${text.length} characters`);
+export function spokenText(written: string): string {
+  if (written.length > MAX_SPOKEN_CHARACTERS) throw new SpeechTooLong(`${written.length} characters`);
+  // Entities of HTML stand for their characters.
+  const text = decodeHTMLStrict(written);
   requireSpeakable(text, 'en');
   let spoken = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex
   for (const step of STEPS) {

@@ -69,8 +69,8 @@ describe('voices: the embedded engine', function () {
 
   it('offers US English voices of medium quality, the default among them', async () => {
     const { default: id, voices } = await speaker().voices();
-    expect(voices.map(voice => voice.id)).to.deep.equal(['en_US-slt-medium', 'en_US-rms-medium']);
-    expect(id).to.equal('en_US-slt-medium');
+    expect(voices.map(voice => voice.id)).to.deep.equal(['en_US-rms-medium', 'en_US-slt-medium']);
+    expect(id).to.equal('en_US-rms-medium');
     for (const voice of voices)
       expect(voice).to.include({ language: 'en-US', quality: 'medium', sampleRateHz: 22_050, bandwidthHz: 8_000 }).and.to.have.all.keys(
         'id', 'name', 'language', 'quality', 'sampleRateHz', 'bandwidthHz', 'license',
@@ -83,8 +83,8 @@ describe('voices: the embedded engine', function () {
 
   it('speaks with both voices, each its own, and names the one it used', async () => {
     const made = speaker();
-    const slt = await made.speak(SENTENCE, undefined, NEVER);
-    const rms = await made.speak(SENTENCE, 'en_US-rms-medium', NEVER);
+    const rms = await made.speak(SENTENCE, undefined, NEVER);
+    const slt = await made.speak(SENTENCE, 'en_US-slt-medium', NEVER);
     expect([slt.voiceId, rms.voiceId]).to.deep.equal(['en_US-slt-medium', 'en_US-rms-medium']);
     expect(seconds(slt.wav)).to.be.within(3, 10);
     expect(seconds(rms.wav)).to.be.within(3, 10);

@@ -79,6 +79,29 @@ describe('voices: text that can be spoken', () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
+  const misread: [string, string][] = [
+    ['£2.27tn and $3 tn', '2.27 trillion pounds and 3 trillion dollars'],
+    ['15 km/h, 3 m/s and 5 km', '15 kilometers per hour, 3 meters per second and 5 kilometers'],
+    [
+      'On 06.05.2025, 1.2.2024. Version 1.2.3',
+      'On May 6th, 2025, February 1st, 2024. Version 1 point 2 point 3',
+    ],
+    ['on 31.13.2025', 'on 31 point 13 point 2025'],
+    ['in ~/bin, ~/src/my-app and ~5', 'in tilde slash bin, tilde slash src slash my-app and about 5'],
+    ['Tom &amp; Jerry&#8217;s caf&eacute; &lt; 5 &euro;', "Tom and Jerry's cafe less than 5 euros"],
+    ['while count > limit', 'while count more than limit'],
+    ['home > settings > wi-fi', 'home then settings then wi-fi'],
+    ['12345678901234567890', [...'12345678901234567890'].join(' ')],
+  ];
+  for (const [written, spoken] of misread)
+    it(`what was misread is read as it is meant: ${JSON.stringify(written)} as ${JSON.stringify(spoken)}`, () => {
+      expect(spokenText(written)).to.equal(spoken);
+    });
+
+  it('a number of 300 digits is read digit by digit by every engine', () => {
+    expect(spokenText('7'.repeat(300))).to.equal(Array.from({ length: 300 }, () => '7').join(' '));
+  });
+
   const skipped: [string, string][] = [
     ['➤ milk\n▸ eggs\n❖ tea ✦ ◇', 'milk\n\neggs\n\ntea'],
     ['➜ next ⟶ last', 'to next to last'],
