@@ -1707,7 +1707,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     /**
                      * @description Identifier of the voice.
-                     * @example en_US-slt-medium
+                     * @example en_US-rms-medium
                      */
                     "X-TTS-Voice-Id": string;
                     /**
@@ -2040,11 +2040,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "default": "en_US-slt-medium",
+                     *       "default": "en_US-rms-medium",
                      *       "voices": [
                      *         {
-                     *           "id": "en_US-slt-medium",
-                     *           "name": "SLT (CMU ARCTIC, female)",
+                     *           "id": "en_US-rms-medium",
+                     *           "name": "RMS (CMU ARCTIC, male)",
                      *           "language": "en-US",
                      *           "quality": "medium",
                      *           "sampleRateHz": 22050,

@@ -2,6 +2,7 @@ import { parse as parseType } from 'content-type';
 import { isUtf8 } from 'node:buffer';
 import { FORM_TYPE } from '../contract/form-body.js';
 import { endOfString } from '../contract/json-members.js';
+import { positionOfFault } from './json-position.js';
 
 /** Invalid body: 400. The message says what to correct. */
 export class BodyFault extends Error {}
@@ -59,14 +60,18 @@ export function parseJsonObject(sent: Buffer): object {
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw new BodyFault(
-      /\S/.test(bytes.toString('utf8')) ? 'the body is not JSON' : 'the body is empty; send a JSON object',
-    );
+    throw new BodyFault(notJson(bytes.toString('utf8')));
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new BodyFault('the body must be a JSON object');
   }
   return value;
+}
+
+function notJson(text: string): string {
+  if (!/\S/.test(text)) return 'the body is empty; send a JSON object';
+  const { line, column } = positionOfFault(text);
+  return `the body is not JSON: see line ${line}, column ${column}`;
 }
 
 /** The body as text. @throws BodyFault */

@@ -1,0 +1,97 @@
+const SPACE = /[ \t\n\r]*/y;
+const LITERAL = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+/** The first sign that a string does not hold as it is. */
+const NOT_PLAIN = /["\\\u0000-\u001f]/g; // eslint-disable-line no-control-regex
+
+/** What may come next, besides the end of what is open. */
+type Next = 'value' | 'name' | 'colon' | 'comma';
+
+/**
+ * Where a text stops being JSON, for people who look at it in an editor: lines and columns count from 1. Takes time linear in the length.
+ */
+export function positionOfFault(text: string): { line: number; column: number } {
+  const lines = text.slice(0, new Scan(text).fault()).split('\n');
+  return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 };
+}
+
+class Scan {
+  readonly #text: string;
+  readonly #open: string[] = [];
+  #at = 0;
+  #next: Next = 'value';
+  /** Nothing has come yet since the last bracket was opened, so it may be closed. */
+  #isFresh = false;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The index at which no JSON goes on: the length of the text if it only ends too soon. */
+  fault(): number {
+    this.#skip(SPACE);
+    while (this.#at < this.#text.length && this.#step()) this.#skip(SPACE);
+    return this.#at;
+  }
+
+  #step(): boolean {
+    const sign = this.#text.charAt(this.#at);
+    if (sign === '}' || sign === ']') return this.#close(sign);
+    this.#isFresh = false;
+    if (this.#next === 'value') return this.#value(sign);
+    if (this.#next === 'name') return sign === '"' && this.#string('colon');
+    const [wanted, after] = this.#next === 'colon' ? [':', 'value' as const] : [',', this.#member()];
+    return sign === wanted && after !== undefined && this.#take(after);
+  }
+
+  #value(sign: string): boolean {
+    if (sign === '"') return this.#string('comma');
+    if (sign === '{' || sign === '[') {
+      this.#open.push(sign);
+      this.#isFresh = true;
+      return this.#take(sign === '{' ? 'name' : 'value');
+    }
+    if (!this.#skip(LITERAL)) return false;
+    this.#next = 'comma';
+    return true;
+  }
+
+  #close(sign: string): boolean {
+    const fits = this.#open.at(-1) === (sign === '}' ? '{' : '[');
+    if (!fits || !(this.#isFresh || this.#next === 'comma')) return false;
+    this.#open.pop();
+    this.#isFresh = false;
+    return this.#take('comma');
+  }
+
+  /** What stands after a comma; undefined outside of all brackets, where there is none. */
+  #member(): Next | undefined {
+    const inside = this.#open.at(-1);
+    return inside === undefined ? undefined : inside === '{' ? 'name' : 'value';
+  }
+
+  #string(next: Next): boolean {
+    this.#at++;
+    for (;;) {
+      NOT_PLAIN.lastIndex = this.#at;
+      const found = NOT_PLAIN.exec(this.#text);
+      this.#at = found?.index ?? this.#text.length;
+      if (found?.[0] === '"') return this.#take(next);
+      if (found?.[0] !== '\\' || !this.#skip(ESCAPE)) return false;
+    }
+  }
+
+  #take(next: Next): true {
+    this.#at++;
+    this.#next = next;
+    return true;
+  }
+
+  /** @returns whether anything was there */
+  #skip(pattern: RegExp): boolean {
+    pattern.lastIndex = this.#at;
+    const length = pattern.exec(this.#text)?.[0].length ?? 0;
+    this.#at += length;
+    return length > 0;
+  }
+}
