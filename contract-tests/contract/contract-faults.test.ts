@@ -168,13 +168,22 @@ describe('A contract with a fault stops the start', () => {
     it(`says what is wrong with ${name}`, () => expect(faultOf(text)).to.contain(message));
   }
 
-  it('refuses a requestBody that is a reference to nothing, has no schema of an object or an example that is none', () => {
-    const place = 'paths./v1/summarize.post.requestBody: ';
+  it('refuses a requestBody that is a reference to nothing, takes a stream, is a form of no object, or has an example that is none', () => {
+    const place = 'paths./v1/summarize.post.requestBody';
     const bodies: [string, string][] = [
-      ["{ $ref: '#/components/requestBodies/A' }", 'must have content of the type'],
+      ["{ $ref: '#/components/requestBodies/A' }", ': must have content: requestBody: { required: true'],
       [
-        '{ content: { application/json: { schema: soon, example: {} } } }',
-        'must have content of the type application/json or application/x-www-form-urlencoded, with the schema of an object',
+        '{ content: { multipart/form-data: { schema: { type: string }, example: {} } } }',
+        '.content.multipart/form-data: must have the schema of an object',
+      ],
+      [
+        '{ content: { application/json: { schema: {} } } }',
+        '.content.application/json: needs an example that is JSON other than null',
+      ],
+      ['{ content: { text/plain: { example: 1 } } }', '.content.text/plain: needs an example that is a text'],
+      [
+        '{ content: { application/x-ndjson: { example: a } } }',
+        '.content.application/x-ndjson: is sent in parts that no call has',
       ],
     ];
     const text =

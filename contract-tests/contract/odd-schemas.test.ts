@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { compileContract } from '../../src/contract/compile-contract.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
 import { Routes, type AskedCheck } from '../../src/contract/routes.js';
+import { sentTo } from '../support/sent-to.js';
 
 /** Schemas at which openapi-backend fails when it resolves their references itself. */
 const ODD = `
@@ -48,7 +49,7 @@ describe('Schemas that openapi-backend can not resolve', () => {
   const check = (body: object | undefined, query = ''): AskedCheck => {
     const route = routes.match('POST', '/links');
     if (route.kind !== 'operation') throw new Error(route.kind);
-    return routes.checkAsked(route, query, body);
+    return routes.checkAsked(route, query, sentTo(route, body));
   };
   before(async () => {
     routes = await Routes.create(parseContract(await compileContract(ODD).then(() => ODD)));

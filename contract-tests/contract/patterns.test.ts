@@ -8,6 +8,7 @@ import { matcherOf, parsedPattern, patternFault } from '../../src/contract/patte
 import { hasFewSteps } from '../../src/contract/pattern-steps.js';
 import { patternText } from '../../src/contract/pattern-text.js';
 import { Routes } from '../../src/contract/routes.js';
+import { sentTo } from '../support/sent-to.js';
 
 /** With the texts that JavaScript's own engine would match for hours or, of the later ones, for minutes. */
 const SLOW: [string, string][] = [
@@ -208,7 +209,7 @@ components:
     const routes = await Routes.create(parseContract(text));
     const route = routes.match('POST', '/a');
     if (route.kind !== 'operation') throw new Error(route.kind);
-    const asked = (name: string) => routes.checkAsked(route, '', { name });
+    const asked = (name: string) => routes.checkAsked(route, '', sentTo(route, { name }));
     expect(asked('aaa').ok).to.equal(true);
     expect(asked(`${'a'.repeat(100_000)}!`)).to.deep.include({
       ok: false,

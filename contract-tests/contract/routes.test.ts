@@ -2,6 +2,7 @@ import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { Routes, type Route } from '../../src/contract/routes.js';
 import { RELEASED } from '../support/sold.js';
+import { sentTo } from '../support/sent-to.js';
 
 const contract = RELEASED;
 type Operation = Extract<Route, { kind: 'operation' }>;
@@ -115,8 +116,9 @@ describe('The router', () => {
 });
 
 describe('The check of a body', () => {
-  const check = (path: string, body: object): { ok: boolean; error?: string } => {
-    const checked = routes.checkAsked(operationAt('POST', path), '', body);
+  const check = (path: string, body: unknown): { ok: boolean; error?: string } => {
+    const route = operationAt('POST', path);
+    const checked = routes.checkAsked(route, '', sentTo(route, body));
     return checked.ok ? { ok: true } : checked;
   };
 

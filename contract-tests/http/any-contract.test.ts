@@ -22,6 +22,7 @@ import { outcomeOf } from '../support/outcome-of.js';
 import { ANY_SHOP } from '../support/any-shop.js';
 import { call, challengeOf, type Answer } from '../support/world.js';
 import { sellingOf } from '../support/selling.js';
+import { sentTo } from '../support/sent-to.js';
 
 const contract = parseContract(ANY_SHOP);
 const NEVER = new AbortController().signal;
@@ -46,8 +47,8 @@ describe('The router of any contract', () => {
     if (route.kind !== 'operation') throw new Error(`${method} ${path}: ${route.kind}`);
     return route;
   };
-  const asked = (method: string, path: string, query = '', body?: object) =>
-    routes.checkAsked(at(method, path), query, body);
+  const asked = (method: string, path: string, query = '', body?: unknown) =>
+    routes.checkAsked(at(method, path), query, sentTo(at(method, path), body));
 
   it('is one that the build accepts', async () => {
     expect(await compileContract(ANY_SHOP)).to.be.a('string');

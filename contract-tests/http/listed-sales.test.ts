@@ -1,6 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import type { PricedOperation } from '../../src/contract/contract.js';
+import { exampleArguments } from '../../src/mcp/tool-arguments.js';
 import { exampleCall } from '../support/example-call.js';
 import { callTool, paid, payloadOf } from '../support/mcp-call.js';
 import { SOLD } from '../support/sold.js';
@@ -72,7 +73,7 @@ describe('sales through a facilitator that has a directory', function () {
 
     it(`${operation.id} is listed as the contract has it, called as a tool of MCP`, async () => {
       const headers = await signedFor(world, operation);
-      const args = operation.request?.example ?? {};
+      const args = exampleArguments(operation);
       await callTool(world.url, operation.id, args, paid(payloadOf(headers)));
       expect(seen).to.have.length.of.at.least(1);
       for (const each of seen) {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Parameter, PricedOperation } from '../../src/contract/contract.js';
+import type { Parameter, PricedOperation, RequestBody } from '../../src/contract/contract.js';
 import { exampleArguments, inputSchemaOf, requestOf } from '../../src/mcp/tool-arguments.js';
 import { fixed } from '../../src/price/fixed.js';
 
@@ -29,7 +29,12 @@ const operation = (more: Partial<PricedOperation>): PricedOperation => ({
   ...more,
 });
 
-const BODY = {
+const BODY: RequestBody = {
+  mimeType: 'application/json',
+  kind: 'json',
+  object: true,
+  objectArguments: true,
+  others: [],
   required: true,
   schema: { type: 'object' },
   plain: { type: 'object', properties: { note: { type: 'string' } } },
@@ -45,7 +50,7 @@ describe('the arguments of a tool', () => {
     expect(requestOf(summarize, { note: 'a' })).to.deep.equal({
       path: '/v1/summarize',
       query: '',
-      body: { note: 'a' },
+      body: { form: BODY, type: 'application/json', value: { note: 'a' } },
     });
   });
 
@@ -78,7 +83,7 @@ describe('the arguments of a tool', () => {
     expect(requestOf(odd, sent)).to.deep.equal({
       path: '/v1/one',
       query: 'id=two&body=three',
-      body: { note: 'four' },
+      body: { form: BODY, type: 'application/json', value: { note: 'four' } },
     });
   });
 
@@ -113,20 +118,19 @@ describe('the arguments of a tool', () => {
   });
 
   it('are the fields of a form, which becomes the form that the same call over HTTP would carry', () => {
-    const order = operation({
-      method: 'POST',
-      path: '/v1/orders',
-      request: {
-        ...BODY,
-        form: [{ name: 'sizes', list: true, style: { kind: 'separated', by: ',', object: false } }],
-      },
-    });
+    const form: RequestBody = {
+      ...BODY,
+      kind: 'form',
+      mimeType: 'application/x-www-form-urlencoded',
+      form: [{ name: 'sizes', list: true, style: { kind: 'separated', by: ',', object: false } }],
+    };
+    const order = operation({ method: 'POST', path: '/v1/orders', request: form });
     expect(inputSchemaOf(order)).to.deep.equal(BODY.plain);
-    const body = 'note=a%20%26%20b&sizes=1,2&tag=x&tag=y';
+    const value = 'note=a%20%26%20b&sizes=1,2&tag=x&tag=y';
     expect(requestOf(order, { note: 'a & b', sizes: [1, 2], tag: ['x', 'y'] })).to.deep.equal({
       path: '/v1/orders',
       query: '',
-      body,
+      body: { form, type: form.mimeType, value },
     });
     expect(requestOf(order, { note: { deep: 1 } })).to.match(/^note must be text/);
     expect(requestOf(order, { note: '\ud800' })).to.match(/^note must be text/);

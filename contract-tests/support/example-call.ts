@@ -1,4 +1,5 @@
-import type { PricedOperation, RequestBody } from '../../src/contract/contract.js';
+import type { PricedOperation } from '../../src/contract/contract.js';
+import { writtenExample } from '../../src/contract/sent-body.js';
 
 /** A call of an operation at its `examplePath`, with the examples of the contract, without payment. */
 export function exampleCall({ method, parameters, request }: PricedOperation): {
@@ -13,19 +14,13 @@ export function exampleCall({ method, parameters, request }: PricedOperation): {
       .filter(each => each.in === 'header' && each.required)
       .map(({ name, example }) => [name, String(example)]),
   );
-  const body = request && bodyOf(request);
+  const sent = request && writtenExample(request);
   return {
     query: query.length ? `?${query.join('&')}` : '',
-    init: { method, headers: { ...headers, ...body?.type }, ...(body ? { body: body.text } : {}) },
-  };
-}
-
-/** JSON, or a form of single values. */
-function bodyOf({ form, example }: RequestBody): { type: Record<string, string>; text: string } {
-  if (!form) return { type: { 'content-type': 'application/json' }, text: JSON.stringify(example) };
-  const fields = Object.entries(example).map(([name, value]): [string, string] => [name, String(value)]);
-  return {
-    type: { 'content-type': 'application/x-www-form-urlencoded' },
-    text: new URLSearchParams(fields).toString(),
+    init: {
+      method,
+      headers: { ...headers, ...(sent ? { 'content-type': sent.type } : {}) },
+      ...(sent ? { body: sent.body } : {}),
+    },
   };
 }

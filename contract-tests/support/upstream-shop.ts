@@ -49,7 +49,14 @@ import { solanaRail } from './solana-rail.js';
 type OrderOptions = Pick<ConstructorParameters<typeof OrderWorker>[0], 'maxAttempts' | 'firstPauseMs'>;
 
 /** What a test's upstream was asked. */
-export type UpstreamCall = { method: string; url: string; headers: IncomingMessage['headers']; body: string };
+export type UpstreamCall = {
+  method: string;
+  url: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+  /** As it arrived. */
+  bytes: Buffer;
+};
 
 /** A real server on a port of its own that records what it is asked. */
 export class TestUpstream {
@@ -88,9 +95,10 @@ export class TestUpstream {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = request;
-    let body = '';
-    for await (const chunk of request) body += String(chunk);
-    this.calls.push({ method, url, headers, body });
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const bytes = Buffer.concat(chunks);
+    this.calls.push({ method, url, headers, body: bytes.toString(), bytes });
     this.answer(request, response);
   }
 }

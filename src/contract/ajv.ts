@@ -97,12 +97,6 @@ function compiledBy(ajv: Ajv2020, schema: Json): ValidateFunction | Error {
   }
 }
 
-/** A reference to a place in the document, for use outside of it. */
-export function referenceTo(place: readonly string[]): string {
-  const keys = place.map(key => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')));
-  return `${DOCUMENT}#/${keys.join('/')}`;
-}
-
 /** A copy of a part of the document whose references work outside of it, and which is no other schema for its `$id`. */
 export function absolute(part: Json): Json {
   return copied(withoutNames(part)) as Json;

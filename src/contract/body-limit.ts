@@ -2,7 +2,7 @@ import type { Json } from './json.js';
 import { objectOf, resolved } from './references.js';
 
 /** The limit for all bodies, whatever their schema allows. */
-const MAX_BODY_BYTES = 2 * 1024 * 1024;
+export const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** Allowance for white space and for fields that are not in the schema. */
 const SPARE_BYTES = 16 * 1024;
 /** A character outside the Basic Multilingual Plane, written as two escapes: `\ud83d\udcb8`. */

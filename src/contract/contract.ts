@@ -10,6 +10,7 @@ import { isObject, objectOf } from './references.js';
 
 export type { AnswerForm, Form } from './read-answers.js';
 export type {
+  BodyForm,
   CalledOperation,
   GivenOperation,
   PaymentFlow,

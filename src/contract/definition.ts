@@ -1,5 +1,5 @@
-import { absolute, referenceTo } from './ajv.js';
-import type { Contract, FreeOperation, CalledOperation, RequestBody } from './contract.js';
+import { absolute } from './ajv.js';
+import type { Contract, FreeOperation, CalledOperation } from './contract.js';
 import type { Json } from './json.js';
 import type { Parameter } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
@@ -38,7 +38,7 @@ export function jsonSchemaOf({ answers }: CalledOperation, status: number): Json
 /**
  * The contract as openapi-backend routes and validates it. Parameters and responses stand in their places; schemas keep their
  * references, which ajv follows (`createAjv`): openapi-backend's own way of resolving them drops what stands beside a reference, and
- * never ends on a schema that contains itself. What concerns the payment is not there: the price, its headers, and 402. Nor are the
+ * never ends on a schema that contains itself. Bodies are checked apart (`BodyCheck`), because it knows only JSON. What concerns the payment is not there: the price, its headers, and 402. Nor are the
  * other errors of paid operations, which have one schema: openapi-backend would compile it again for each of them.
  */
 export function definitionOf(contract: Contract): Json {
@@ -53,7 +53,7 @@ export function definitionOf(contract: Contract): Json {
 }
 
 function calledOperation(contract: Contract, operation: CalledOperation): Json {
-  const { id, parameters, request } = operation;
+  const { id, parameters } = operation;
   const sold = SOLD_STATUSES.flatMap(status => {
     const schema = jsonSchemaOf(operation, status);
     return schema ? [[status, jsonContent(schema)] as const] : [];
@@ -61,19 +61,12 @@ function calledOperation(contract: Contract, operation: CalledOperation): Json {
   return {
     operationId: id,
     parameters: parameters.map(each => parameterOf(contract, each)),
-    ...(request && !request.form ? { requestBody: requestOf(operation, request) } : {}),
     responses: Object.fromEntries(sold),
   };
 }
 
 function freeOperation(contract: Contract, { id, path }: FreeOperation): Json {
   return { operationId: id, responses: jsonResponses(responsesOf(contract, { path, method: 'get' })) };
-}
-
-/** A reference to its place, because openapi-backend forgets that fields of the format `binary` are required. */
-function requestOf({ path, method }: CalledOperation, { required }: RequestBody): Json {
-  const place = ['paths', path, method.toLowerCase(), 'requestBody', 'content', 'application/json', 'schema'];
-  return { required, content: { 'application/json': { schema: { $ref: referenceTo(place) } } } };
 }
 
 /** Texts become values by the type that a schema names; values that it lists tell theirs. */

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { AnyAsked } from './operation.js';
+import { isObject } from './references.js';
 
 const MAX_DEPTH = 64;
+/** The list around a body is no level of it. */
+const AROUND = -1;
 
 /** The body is nested deeper than 64 levels. */
 export class TooDeep extends Error {}
@@ -22,24 +25,26 @@ export function canonicalJson(value: unknown, depth = 0): string {
 }
 
 /** What else belongs to a call, if its operation declares it. */
-type More = Pick<AnyAsked, 'headers' | 'accept'>;
+type More = Pick<AnyAsked, 'headers' | 'type' | 'accept'>;
 
 /**
  * What was asked for, as text: canonical JSON of the body, or, if there are path or query parameters or no body, of the array
- * `[params, query, body]`. A body is always an object, so the two cannot be taken for each other, and an operation that gets its
- * first optional parameter keeps the texts it had. A call with more than these is the array `[params, query, body or null, more]`.
+ * `[params, query, body]`, as of every body that is no object, so that the two cannot be taken for each other, and an operation that
+ * gets its first optional parameter keeps the texts it had. A call with more than these is the array `[params, query, body or null,
+ * more]`; no body is null itself.
  * Stored with orders and hashed by `fingerprint`; both outlive a release.
  * @throws TooDeep
  */
-export function requestText({ params, query, body, headers = {}, accept }: AnyAsked): string {
+export function requestText({ params, query, body, headers = {}, type, accept }: AnyAsked): string {
   const more: More = {
     ...(Object.keys(headers).length > 0 ? { headers } : {}),
+    ...(type === undefined ? {} : { type }),
     ...(accept === undefined ? {} : { accept }),
   };
-  if (Object.keys(more).length > 0) return canonicalJson([params, query, body ?? null, more]);
+  if (Object.keys(more).length > 0) return canonicalJson([params, query, body ?? null, more], AROUND);
   const bodyOnly = Object.keys(params).length === 0 && Object.keys(query).length === 0;
-  if (bodyOnly && body !== undefined) return canonicalJson(body);
-  return canonicalJson([params, query, ...(body === undefined ? [] : [body])]);
+  if (bodyOnly && isObject(body)) return canonicalJson(body);
+  return canonicalJson([params, query, ...(body === undefined ? [] : [body])], AROUND);
 }
 
 /** Reverses `requestText`. */

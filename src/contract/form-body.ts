@@ -1,18 +1,13 @@
 import type { Json } from './json.js';
 import { encodedQuery, QueryFault, queryStyleOf, queryTextOf, shapeOf } from './query-styles.js';
 import type { QueryStyle, Text } from './query-styles.js';
-import { fieldsOf, objectOf } from './references.js';
+import { fieldsOf, objectOf, resolved } from './references.js';
+import { isFile } from './sent-file.js';
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/** The content type of the requests of an operation: JSON, or a form where it takes no JSON. @param content as the document has it */
-export function requestTypeOf(content: unknown): string {
-  const types = objectOf(content);
-  return !('application/json' in types) && FORM_TYPE in types ? FORM_TYPE : 'application/json';
-}
-
-/** A field of a form, and how it is written if it is a list or an object. */
-export type FormField = { name: string; list: boolean; style?: QueryStyle };
+/** A field of a form, and how it is written if it is a list or an object. In a multipart form it may be a file, or JSON. */
+export type FormField = { name: string; list: boolean; style?: QueryStyle; as?: 'file' | 'json' };
 
 /** As JSON: no form needs more. */
 const MAX_FIELDS = 1_000;
@@ -35,6 +30,25 @@ export function formFields(
   return { fields };
 }
 
+/** The fields that a multipart form declares: objects are JSON, lists are repeated, and each item of one may be a file or JSON, too. */
+export function multipartFields(document: Json, { schema }: Json): FormField[] {
+  return Object.entries(fieldsOf(document, schema)?.properties ?? {}).map(([name, each]) => {
+    const list = shapeOf(document, each) === 'list';
+    const item = list ? itemsOf(document, each) : each;
+    const json = ['object', 'list'].includes(shapeOf(document, item));
+    const as = isFile(document, item) ? ('file' as const) : json ? ('json' as const) : undefined;
+    return { name, list, ...(as ? { as } : {}) };
+  });
+}
+
+/** The schema of the items of a list, which may also be null. */
+function itemsOf(document: Json, schema: unknown): unknown {
+  const { items, anyOf, oneOf } = resolved(document, schema);
+  if (items !== undefined) return items;
+  const parts = [anyOf, oneOf].flatMap(list => (Array.isArray(list) ? (list as unknown[]) : []));
+  return parts.map(part => resolved(document, part).items).find(each => each !== undefined) ?? {};
+}
+
 /** A form as it is sent. @throws URIError for a text that is no valid Unicode */
 export function formText(fields: readonly FormField[], value: Json): string {
   return Object.entries(value)
@@ -43,8 +57,7 @@ export function formText(fields: readonly FormField[], value: Json): string {
 }
 
 /** The fields of a form, those among them that it does not declare, as texts. @throws QueryFault */
-export function formTexts(fields: readonly FormField[], sent: string): Record<string, Text> {
-  const form = new URLSearchParams(sent);
+export function formTexts(fields: readonly FormField[], form: URLSearchParams): Record<string, Text> {
   if (form.size > MAX_FIELDS) throw new QueryFault('the form has too many fields');
   const texts = new Map<string, Text>();
   for (const field of fields) {

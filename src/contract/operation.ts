@@ -32,18 +32,25 @@ export type HeaderParams<O> = {
   >[K];
 };
 
-/** JSON, or a form where an operation takes no JSON. */
-type SentObject<C> = C extends { 'application/json': infer B }
-  ? B
-  : C extends { 'application/x-www-form-urlencoded': infer B }
-    ? B
-    : never;
+/** What a handler gets of each content type: of bytes, their base64; of other texts, the text; otherwise what the schema says. */
+type SentAs<C> = {
+  [T in keyof C]: T extends
+    | `application/json${string}`
+    | `application/${string}+json`
+    | `application/x-www-form-urlencoded${string}`
+    | `multipart/form-data${string}`
+    ? C[T]
+    : string;
+}[keyof C];
 
-/** The validated body of a call, JSON or a form, defaults applied; undefined where the contract declares none or an optional one was not sent. */
+/**
+ * The validated body of a call, defaults applied; undefined where the contract declares none or an optional one was not sent. Bytes are
+ * base64, and a file of a multipart form is a data URL, which says its type and name, too: `fileOf` reads it.
+ */
 export type Body<O> = O extends { requestBody: { content: infer C } }
-  ? SentObject<C>
+  ? SentAs<C>
   : O extends { requestBody?: { content: infer C } }
-    ? SentObject<C> | undefined
+    ? SentAs<C> | undefined
     : undefined;
 
 type Content<R> = R extends { content: infer C }
@@ -89,6 +96,8 @@ export type Asked<O> = {
   params: Params<O>;
   query: Query<O>;
   body: Body<O>;
+  /** The content type of the body, of several that the contract declares; undefined if that is the first. */
+  type?: string;
   /** The content type that the caller prefers, of several that the contract declares; undefined if that is the first. */
   accept?: string;
 } & (keyof HeaderParams<O> extends never ? unknown : { headers: HeaderParams<O> });
@@ -153,6 +162,8 @@ export type AnyAsked = {
   body: unknown;
   /** Undefined if the operation declares no header parameters. */
   headers?: Readonly<Record<string, unknown>>;
+  /** The content type of the body, of several that the contract declares; undefined if that is the first. */
+  type?: string;
   /** The content type that the caller prefers, of several that the contract declares; undefined if that is the first. */
   accept?: string;
 };

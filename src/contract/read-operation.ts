@@ -1,6 +1,4 @@
-import { bodyLimit } from './body-limit.js';
 import { CALLED_METHODS, type CalledMethod } from './called-methods.js';
-import { FORM_TYPE, formFields, requestTypeOf, type FormField } from './form-body.js';
 import type { Json } from './json.js';
 import { readAnswers, type AnswerForms } from './read-answers.js';
 import { templateFault } from './paths.js';
@@ -8,32 +6,15 @@ import { toDecimal } from '../price/amount.js';
 import type { Price, PriceKind } from '../price/price.js';
 import { fixed } from '../price/fixed.js';
 import { PRICES } from '../price/prices.js';
-import {
-  exampleOf,
-  filledPath,
-  readParameters,
-  type Fault,
-  type Parameter,
-  type Place,
-} from './read-parameters.js';
+import { filledPath, readParameters, type Fault, type Parameter, type Place } from './read-parameters.js';
 import { checkOf, readUpstream, type Upstream } from './read-upstream.js';
-import { fieldsOf, inlined, isObject, objectOf, ReferenceFault } from './references.js';
+import { isObject, objectOf, ReferenceFault } from './references.js';
+import { readBody, type RequestBody } from './request-body.js';
+
+export type { BodyForm, RequestBody } from './request-body.js';
 
 /** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
 export type PaymentFlow = 'authorization' | 'upfront';
-
-/** The object that a call carries, as JSON or as a form. */
-export type RequestBody = {
-  required: boolean;
-  /** As in the document; may contain references into it. `plain` is the same without references. */
-  schema: Json;
-  plain: Json;
-  example: Json;
-  /** The largest body in bytes (see `bodyLimit`). */
-  maxBytes: number;
-  /** The fields of a form; absent if the body is JSON. */
-  form?: readonly FormField[];
-};
 
 /** An operation that is called, paid or given away: what a call of it is, and what is answered. */
 export type CalledOperation = {
@@ -73,7 +54,6 @@ const PRICE_KEYS = ['mode', 'currency', 'flow'];
 /** What an operation needs to be sold. */
 export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
 const FOR_NOTHING = 'amount must be more than zero: leave x-price out and set x-free-proxy to give it away';
-const OBJECT = '{ application/json: { schema: { type: object } } }';
 
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
 export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
@@ -237,30 +217,5 @@ function readRequest(
   if (requestBody === undefined) return undefined;
   const place = [...at, 'requestBody'];
   if (method === 'get') return void fault(place, 'must not be there: a GET has no body');
-  // Discovery crawlers skip the whole document if a requestBody is a $ref.
-  const { content, required = false } = objectOf(requestBody);
-  const type = requestTypeOf(content);
-  const media = objectOf(objectOf(content)[type]);
-  const { schema } = media;
-  if (!isObject(schema) || !fieldsOf(document, schema))
-    return void fault(
-      place,
-      `must have content of the type application/json or ${FORM_TYPE}, with the schema of an object: requestBody: { required: true, content: ${OBJECT} }`,
-    );
-  const example = exampleOf(document, media);
-  if (!isObject(example))
-    return void fault(
-      [...place, 'content', type],
-      'needs an example that is an object, and none can be made from its schema: example: { … }',
-    );
-  const { fields, wrong } = type === FORM_TYPE ? formFields(document, media) : {};
-  if (wrong !== undefined) fault([...place, 'content', type], wrong);
-  return {
-    ...(fields ? { form: fields } : {}),
-    required: required === true,
-    schema,
-    plain: inlined(document, schema),
-    example,
-    maxBytes: bodyLimit(document, schema),
-  };
+  return readBody(document, requestBody, place, fault);
 }

@@ -11,9 +11,10 @@ import { requestFault, valueFault } from './fault-words.js';
 import type { Json } from './json.js';
 import type { AnyAsked, AnyCall, AnyReply } from './operation.js';
 import { copied, headerTexts, misreadParameter, pathFault, queryTexts } from './parameter-texts.js';
-import { FormReader } from './form-reader.js';
+import { BodyCheck } from './body-check.js';
 import { PathIndex, rawParameters } from './paths.js';
 import { preferredType } from './preferred-type.js';
+import type { SentBody } from './sent-body.js';
 import { isSoldStatus } from './sold-status.js';
 
 /** An operation of the contract that a request named, by a raw path. */
@@ -41,17 +42,16 @@ export type Route = Routed | MethodNotAllowed | { kind: 'notFound' };
 /** What a caller asked for, validated, or what is wrong with it. */
 export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: string };
 
-/** A call as it is sent, `json` being its body if that is JSON. */
+/** A call as it is sent, but for its body. */
 type SentCall = {
   operation: Operation;
   path: string;
   parameters: readonly Parameter[];
   search: string;
   headers: IncomingHttpHeaders;
-  json: object | undefined;
 };
 
-type ParametersCheck = { ok: true; asked: Omit<AnyAsked, 'body'> } | { ok: false; error: string };
+type ParametersCheck = { ok: true; asked: Omit<AnyAsked, 'body' | 'type'> } | { ok: false; error: string };
 
 /** What serves an operation. That of a free one is called without a call. */
 export type OperationHandler = { call(call?: AnyCall): Promise<AnyReply> };
@@ -81,13 +81,13 @@ export class Routes {
   readonly #matches = new Map<string, Operation | null>();
   readonly #declared: ReadonlyMap<string, Record<string, DeclaredResponse>>;
   readonly #answered: Ajv2020;
-  readonly #forms: FormReader;
+  readonly #bodies: BodyCheck;
   readonly #alone = new WeakMap<Json, ValidateFunction>();
   readonly #all: Operation[];
   /** What openapi-backend sees as the list of all operations. */
   #candidates: Operation[];
 
-  private constructor(contract: Contract, api: OpenAPIBackend, answered: Ajv2020, forms: FormReader) {
+  private constructor(contract: Contract, api: OpenAPIBackend, answered: Ajv2020, bodies: BodyCheck) {
     const all = api.router.getOperations();
     this.#contract = contract;
     this.#api = api;
@@ -99,7 +99,7 @@ export class Routes {
       all.map(operation => [operation.operationId ?? '', responsesOf(contract, operation)]),
     );
     this.#answered = answered;
-    this.#forms = forms;
+    this.#bodies = bodies;
     this.#all = all;
     this.#candidates = all;
     // It would build the list anew for every request, and compile the path's pattern and parse cookies to read what is read already.
@@ -110,8 +110,9 @@ export class Routes {
   /** @param made how validators are compiled: fast ones, unless it says otherwise */
   static async create(contract: Contract, made: Pick<Options, 'code'> = {}): Promise<Routes> {
     const { document } = contract;
+    const ofBodies = createAjv(document, { ...made, useDefaults: true });
     const ajvs = {
-      requestBodyValidator: createAjv(document, { ...made, useDefaults: true }),
+      requestBodyValidator: ofBodies,
       paramsValidator: createAjv(document, { ...made, useDefaults: true, coerceTypes: true }),
       responseValidator: createAjv(document, made),
     };
@@ -128,14 +129,14 @@ export class Routes {
     await api.init();
     // Given later than the start, which would resolve the references of its schemas (see `definitionOf`).
     api.router.definition = definitionOf(contract) as never;
-    return new Routes(contract, api, ajvs.responseValidator, new FormReader(ajvs.paramsValidator));
+    return new Routes(contract, api, ajvs.responseValidator, new BodyCheck(ofBodies, ajvs.paramsValidator));
   }
 
   /** Compiles all validators, one operation per turn of the event loop, so that calls are not delayed for long. */
   async warm(): Promise<void> {
     for (const { id, request } of [...this.#contract.paid, ...this.#contract.given]) {
       await new Promise(resolve => setImmediate(resolve));
-      if (request?.form) this.#forms.check(request);
+      if (request) this.#bodies.warm(request);
       this.#api.validator.getRequestValidatorsForOperation(id);
       this.#api.validator.getStatusBasedResponseValidatorForOperation(id);
     }
@@ -212,31 +213,36 @@ export class Routes {
   }
 
   /**
-   * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare. Types
-   * of the body are not coerced, but for those of a form. @param search the query without its question mark; `body` JSON, the text of a
-   * form, or undefined if none was sent; `headers` as Node has them
+   * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare.
+   * @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
    */
   checkAsked(
     { id, priced, given, operation, path }: Routed,
     search: string,
-    body: object | string | undefined,
+    body: SentBody | undefined,
     headers: IncomingHttpHeaders = {},
   ): AskedCheck {
     const called = priced ?? given;
     if (!called) throw new Error(`${id} takes nothing`);
     const { parameters, request } = called;
-    const form = request?.form && this.#forms.read(request, body);
-    const json = typeof body === 'string' ? undefined : body;
-    const checked = this.#checkParameters({ operation, path, parameters, search, headers, json });
+    const checked = this.#checkParameters({ operation, path, parameters, search, headers });
     if (!checked.ok) return checked;
-    if (form?.ok === false) return form;
+    const read = request && this.#bodies.read(request, body);
+    if (read?.ok === false) return read;
     const accept = preferredType(called, headers.accept);
-    const asked = { ...checked.asked, body: form ? form.value : request && json };
-    return { ok: true, asked: accept === undefined ? asked : { ...asked, accept } };
+    return {
+      ok: true,
+      asked: {
+        ...checked.asked,
+        body: read?.value,
+        ...(read?.type === undefined ? {} : { type: read.type }),
+        ...(accept === undefined ? {} : { accept }),
+      },
+    };
   }
 
-  /** Validates the parameters of a call, and its body if that is JSON. */
-  #checkParameters({ operation, path, parameters, search, headers, json }: SentCall): ParametersCheck {
+  /** Validates the parameters of a call. */
+  #checkParameters({ operation, path, parameters, search, headers }: SentCall): ParametersCheck {
     const raw = rawParameters(operation.path, path);
     const wrongPath = pathFault(raw);
     if (wrongPath !== undefined) return { ok: false, error: wrongPath };
@@ -250,9 +256,9 @@ export class Routes {
       query: copied(inQuery.texts) as Record<string, string>,
       headers: copied(inHeaders.texts),
       cookies: {},
-      requestBody: json,
+      requestBody: undefined,
     };
-    const request = { method: operation.method, path, body: json, ...sent };
+    const request = { method: operation.method, path, body: undefined, ...sent };
     const { valid, errors, coerced } = this.#api.validator.validateRequest(request, operation);
     if (!valid) return { ok: false, error: requestFault(errors ?? []) };
     const { params, query } = coerced as Pick<AnyAsked, 'params' | 'query'>;

@@ -1,14 +1,15 @@
 import { compilerOf, ONCE } from './ajv.js';
 import type { CalledOperation, Contract } from './contract.js';
 import { valueFault } from './fault-words.js';
-import { FORM_TYPE, formText } from './form-body.js';
 import type { Json } from './json.js';
 import { PatternFault } from './pattern.js';
 import { reportPatterns } from './pattern-faults.js';
 import { queryPairs } from './query-styles.js';
 import type { Fault } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
+import { formsOf, type RequestBody } from './request-body.js';
 import { Routes } from './routes.js';
+import { sentBodyOf } from './sent-body.js';
 
 /** What is wrong with a value, or undefined. @throws Error for a schema that does not compile */
 type Check = (schema: Json, value: unknown, name?: string) => string | undefined;
@@ -48,14 +49,8 @@ function placeOf({ path, method }: CalledOperation): string[] {
 function pairsOf(operation: CalledOperation): Pair[] {
   const at = placeOf(operation);
   const { request, answers, parameters } = operation;
-  const body = {
-    what: 'its body',
-    at: [...at, 'requestBody', 'content', request?.form ? FORM_TYPE : 'application/json'],
-    schema: request?.schema,
-    value: request?.example,
-  };
   return [
-    ...(request ? [body] : []),
+    ...(request ? bodyPairs(at, request) : []),
     ...answers.map(({ status, mimeType, kind, schema, example }) => ({
       what: `its answer (${mimeType})`,
       at: [...at, 'responses', String(status), 'content', mimeType],
@@ -69,6 +64,16 @@ function pairsOf(operation: CalledOperation): Pair[] {
       value: example,
     })),
   ];
+}
+
+/** Files and bytes are no text of their schema. */
+function bodyPairs(at: string[], request: RequestBody): Pair[] {
+  return formsOf(request).map(({ mimeType, kind, schema, example }) => ({
+    what: 'its body',
+    at: [...at, 'requestBody', 'content', mimeType],
+    schema,
+    value: kind === 'binary' || kind === 'multipart' ? undefined : example,
+  }));
 }
 
 function reportPair({ what, at, schema, value, name }: Pair, check: Check, fault: Fault): void {
@@ -161,7 +166,12 @@ function reportCall(routes: Routes, operation: CalledOperation, fault: Fault): v
   const named = headers.map(
     ({ name, example }) => [name.toLowerCase(), [example].flat().join(', ')] as const,
   );
-  const body = request?.form ? formText(request.form, request.example) : structuredClone(request?.example);
+  const body = request && sentBodyOf(request, structuredClone(request.example));
+  if (body && 'wrong' in body)
+    return fault(
+      [...placeOf(operation), 'requestBody', 'content', request.mimeType, 'example'],
+      `the example of its body is wrong: ${body.wrong}`,
+    );
   const checked = routes.checkAsked(route, query, body, Object.fromEntries(named));
   if (!checked.ok) fault(at, `the example of its parameters is wrong: ${checked.error}`);
 }

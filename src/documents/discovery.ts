@@ -37,9 +37,14 @@ export function discoveryOf(operations: PricedOperation[], selling: Selling): Js
 }
 
 function howToCall(operations: PricedOperation[]): string {
-  return operations.every(({ method, request }) => method === 'POST' && request && !request.form)
-    ? 'Each resource is called with POST and a JSON body.'
-    : `Each resource is called with the method, parameters and ${operations.some(({ request }) => request?.form) ? 'body (JSON, or a form where it says so)' : 'JSON body'} listed below.`;
+  const kinds = new Set(operations.flatMap(({ request }) => request?.kind ?? []));
+  if (operations.every(({ method, request }) => method === 'POST' && request?.kind === 'json'))
+    return 'Each resource is called with POST and a JSON body.';
+  const others = [...kinds].filter(kind => kind !== 'json');
+  const forms = others.every(kind => kind === 'form');
+  const body =
+    others.length === 0 ? 'JSON body' : `body (JSON, or ${forms ? 'a form' : 'what else'} where it says so)`;
+  return `Each resource is called with the method, parameters and ${body} listed below.`;
 }
 
 function sentenceOf(operation: PricedOperation): string {
@@ -117,9 +122,15 @@ function showGift(
 }
 
 /** Says how large a body may be, unless the contract says something about it. */
-function showLimit(body: unknown, { form, maxBytes }: RequestBody): void {
-  const kind = form ? 'A form' : 'JSON';
-  if (isObject(body) && !body.$ref) body.description ??= `${kind}, at most ${maxBytes} bytes.`;
+function showLimit(body: unknown, { kind, mimeType, maxBytes }: RequestBody): void {
+  const what = {
+    json: 'JSON',
+    form: 'A form',
+    multipart: 'A multipart form',
+    text: mimeType,
+    binary: mimeType,
+  }[kind];
+  if (isObject(body) && !body.$ref) body.description ??= `${what}, at most ${maxBytes} bytes.`;
 }
 
 /** What this server answers at the paths of its own documents. */

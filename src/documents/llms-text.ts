@@ -1,8 +1,8 @@
 import { formName } from '../contract/answer-forms.js';
-import type { Contract, Parameter, PricedOperation } from '../contract/contract.js';
-import { formText } from '../contract/form-body.js';
+import type { Contract, Parameter, PricedOperation, RequestBody } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
+import { writtenExample } from '../contract/sent-body.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 import { bodyFields, callShape, typeText } from '../methods/x402/describe-call.js';
 import { noteOf, type Selling } from './discovery.js';
@@ -61,13 +61,19 @@ function paidLink(operation: PricedOperation, selling: Selling): string {
   const { summary, price, method, request, answers, flow } = operation;
   const [form] = answers;
   const example = request
-    ? ` Example: \`${method} ${operation.examplePath} ${request.form ? formText(request.form, request.example) : JSON.stringify(request.example)}\`.`
+    ? ` Example: \`${method} ${operation.examplePath} ${exampleBody(request)}\`.`
     : ` Example: \`${method} ${operation.examplePath}\`.`;
   const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
   return (
     `- [${line(summary)}](${resourceUrl(operation, selling)}): ${price.amount} USDC. \`${callShape(operation)}\`, answers ` +
     `\`${formName(form)}\`.${upfront}${example}`
   );
+}
+
+/** As it is sent, where that is one line of text. */
+function exampleBody(request: RequestBody): string {
+  const { kind, example } = request;
+  return kind === 'form' ? String(writtenExample(request).body) : JSON.stringify(example);
 }
 
 function documentLinks({ free, paid, document }: Contract, selling: Selling): string[] {
@@ -106,7 +112,7 @@ function operationText({ document }: Contract, operation: PricedOperation, selli
   const inUrl = parameters.map(each =>
     field({ name: each.name, schema: each.plain, required: each.required, where: each.in }),
   );
-  const inBody = request ? bodyFields(request.plain).map(field) : [];
+  const inBody = request?.objectArguments ? bodyFields(request.plain).map(field) : [];
   return [
     `## ${id}: ${line(summary)}`,
     `${line(description)} ${noteOf(operation, selling.methods)}`.trim(),

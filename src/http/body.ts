@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ByteBudget, type Reservation, type BudgetOwner } from './byte-budget.js';
-import { BodyFault, parseJsonObject, requireFormType, requireJsonType, textOf } from './json-body.js';
+import { BodyFault, parseJsonObject, requireJsonType } from './json-body.js';
 
 export { BodyFault };
 /** There is no memory left for this body: 503. The connection must be closed, because the rest of the body may never arrive. */
@@ -27,23 +27,19 @@ export class BodyReader {
    */
   async readJsonObject(request: IncomingMessage, maxBytes: number, owner: BudgetOwner): Promise<object> {
     requireJsonType(request.headers['content-type']);
-    return this.#read(request, maxBytes, owner, parseJsonObject);
+    return this.read(request, maxBytes, owner, parseJsonObject);
   }
 
   /**
-   * Reads the text of a form in UTF-8 from a request.
-   * @throws BodyFault, BodiesFull
+   * Reads the body of a request.
+   * @param parse what becomes of its bytes, which count against the budget until then
+   * @throws BodyFault, BodiesFull, and what `parse` throws
    */
-  async readForm(request: IncomingMessage, maxBytes: number, owner: BudgetOwner): Promise<string> {
-    requireFormType(request.headers['content-type']);
-    return this.#read(request, maxBytes, owner, textOf);
-  }
-
-  async #read<T>(
+  async read<T>(
     request: IncomingMessage,
     maxBytes: number,
     owner: BudgetOwner,
-    parse: (bytes: Buffer) => T,
+    parse: (bytes: Buffer) => T | Promise<T>,
   ): Promise<T> {
     const { 'content-encoding': encoding, 'content-length': length } = request.headers;
     if (encoding !== undefined && encoding !== 'identity')
@@ -53,7 +49,7 @@ export class BodyReader {
     const hold = this.#budget.open(owner, () => evict());
     try {
       const body = new Collected(maxBytes, hold, Number(length));
-      return parse(await collect(request, body, stop => (evict = stop)));
+      return await parse(await collect(request, body, stop => (evict = stop)));
     } finally {
       hold.close();
     }

@@ -1,6 +1,5 @@
 import { parse as parseType } from 'content-type';
 import { isUtf8 } from 'node:buffer';
-import { FORM_TYPE } from '../contract/form-body.js';
 import { endOfString } from '../contract/json-members.js';
 import { positionOfFault } from './json-position.js';
 
@@ -28,18 +27,8 @@ export function requireJsonType(header = ''): void {
   requireUtf8(header, parameters.charset);
 }
 
-/**
- * Accepts a form without a charset or with utf-8.
- * @throws BodyFault
- */
-export function requireFormType(header = ''): void {
-  const { type, parameters } = parseType(header);
-  if (type !== FORM_TYPE)
-    throw new BodyFault(`the body must be a form, sent with Content-Type: ${FORM_TYPE}`);
-  requireUtf8(header, parameters.charset);
-}
-
-function requireUtf8(header: string, charset = 'utf-8'): void {
+/** @throws BodyFault */
+export function requireUtf8(header: string, charset = 'utf-8'): void {
   // Of several charset parameters, some readers use the first and others the last.
   const several = (header.match(/;[ \t]*charset[ \t]*=/gi) ?? []).length > 1;
   if (several || !UTF8.test(charset)) {
@@ -47,12 +36,20 @@ function requireUtf8(header: string, charset = 'utf-8'): void {
   }
 }
 
+/** Reads an object from JSON; see `parseJson`. @throws BodyFault */
+export function parseJsonObject(sent: Buffer): object {
+  const value = parseJson(sent, 'a JSON object');
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw new BodyFault('the body must be a JSON object');
+  return value;
+}
+
 /**
- * Reads an object from JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice in an
- * object (parsers disagree on which of the two counts). Takes time linear in the number of bytes.
+ * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice in an object (parsers
+ * disagree on which of the two counts). null says nothing, and is refused. Takes time linear in the number of bytes.
  * @throws BodyFault
  */
-export function parseJsonObject(sent: Buffer): object {
+export function parseJson(sent: Buffer, wanted = 'JSON'): NonNullable<unknown> {
   requireText(sent);
   const bytes = sent.subarray(0, 3).equals(BYTE_ORDER_MARK) ? sent.subarray(3) : sent;
   checkStructure(bytes);
@@ -60,16 +57,14 @@ export function parseJsonObject(sent: Buffer): object {
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw new BodyFault(notJson(bytes.toString('utf8')));
+    throw new BodyFault(notJson(bytes.toString('utf8'), wanted));
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new BodyFault('the body must be a JSON object');
-  }
+  if (value === undefined || value === null) throw new BodyFault(`the body must be ${wanted}, not null`);
   return value;
 }
 
-function notJson(text: string): string {
-  if (!/\S/.test(text)) return 'the body is empty; send a JSON object';
+function notJson(text: string, wanted: string): string {
+  if (!/\S/.test(text)) return `the body is empty; send ${wanted}`;
   const { line, column } = positionOfFault(text);
   return `the body is not JSON: see line ${line}, column ${column}`;
 }

@@ -2,8 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import type { CalledOperation } from '../contract/contract.js';
 import type { AskedCheck, Routed, Routes } from '../contract/routes.js';
+import type { SentBody } from '../contract/sent-body.js';
 import { BodiesFull, type BodyReader } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
+import { parsedBody, typeOf } from './parse-body.js';
 
 export type ReadParts = { bodies: BodyReader; routes: Routes };
 
@@ -30,10 +32,14 @@ async function bodyOf(
   bodies: BodyReader,
   { request: declared }: CalledOperation,
   owner: BudgetOwner,
-): Promise<object | string | undefined> {
+): Promise<SentBody | undefined> {
   if (!declared || (!declared.required && !hasBody(request))) return undefined;
-  if (declared.form) return bodies.readForm(request, declared.maxBytes, owner);
-  return bodies.readJsonObject(request, declared.maxBytes, owner);
+  const header = request.headers['content-type'];
+  const named = typeOf(declared, header);
+  return bodies.read(request, named.form.maxBytes, owner, async bytes => ({
+    ...named,
+    value: await parsedBody(named.form, bytes, header),
+  }));
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
+import type { RequestBody } from '../contract/contract.js';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
 import { OVER_LIMIT } from '../http/source-limits.js';
@@ -16,6 +17,11 @@ const DAY_SECONDS = 86_400;
 /** The headers that the MCP library reads. */
 const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
 
+/** What a body takes as an argument: bytes as base64, and line ends and quotes of a text as two characters. */
+function argumentBytes({ kind, maxBytes }: RequestBody): number {
+  return kind === 'json' || kind === 'form' ? maxBytes : 2 * maxBytes;
+}
+
 /**
  * The tools of the contract over MCP (Streamable HTTP), without sessions: each request carries one message and is served on its own.
  * What is sold, and how, is the same as over HTTP.
@@ -30,7 +36,10 @@ export class McpEndpoint {
   constructor(parts: McpParts) {
     this.#parts = parts;
     const { contract } = parts;
-    const largest = Math.max(0, ...contract.paid.map(({ request }) => request?.maxBytes ?? 0));
+    const largest = Math.max(
+      0,
+      ...contract.paid.map(({ request }) => (request ? argumentBytes(request) : 0)),
+    );
     this.#maxBytes = largest + FRAME_BYTES;
   }
 

@@ -1,11 +1,11 @@
 import type { Parameter, PricedOperation } from '../contract/contract.js';
-import { formText } from '../contract/form-body.js';
 import type { Json } from '../contract/json.js';
 import { queryPairs } from '../contract/query-styles.js';
-import { isObject } from '../contract/references.js';
+import { isObject, objectOf } from '../contract/references.js';
+import { sentBodyOf, type SentBody } from '../contract/sent-body.js';
 import type { ToolShape } from '../methods/method.js';
 
-/** The name of the argument that carries the JSON body of an operation that has parameters, too. */
+/** The name of the argument that carries the body of an operation that has parameters, too, and any body that is no object. */
 const BODY = 'body';
 
 /** A parameter of an operation as an argument of its tool. */
@@ -15,7 +15,7 @@ type Argument = { name: string; parameter: Parameter };
 export type ToolRequest = {
   path: string;
   query: string;
-  body: object | string | undefined;
+  body: SentBody | undefined;
   headers?: Record<string, string>;
 };
 
@@ -32,14 +32,19 @@ function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
   });
 }
 
+/** Whether the body is all arguments of a tool together: an object, and there are no parameters. */
+function isWhole({ parameters, request }: PricedOperation): boolean {
+  return parameters.length === 0 && (!request || request.objectArguments);
+}
+
 /**
- * The input schema of the tool of an operation, without references: its JSON body, or, if it has parameters, an object of these, with
- * the body, if any, as the member `body`.
+ * The input schema of the tool of an operation, without references: its body if that is an object, or, if it has parameters, an object of
+ * these, with the body, if any, as the member `body`.
  */
 export function inputSchemaOf(operation: PricedOperation): Json & { type: 'object' } {
   const { request } = operation;
   const named = argumentsOf(operation);
-  if (named.length === 0) return { ...request?.plain, type: 'object' };
+  if (isWhole(operation)) return { ...request?.plain, type: 'object' };
   const required = named.filter(({ parameter }) => parameter.required).map(({ name }) => name);
   if (request?.required) required.push(BODY);
   return {
@@ -66,7 +71,7 @@ export function toolShapeOf(operation: PricedOperation): ToolShape {
 export function exampleArguments(operation: PricedOperation): Json {
   const { request } = operation;
   const named = argumentsOf(operation);
-  if (named.length === 0) return request?.example ?? {};
+  if (isWhole(operation)) return objectOf(request?.example);
   const examples = named.filter(({ parameter }) => parameter.example !== undefined);
   return {
     ...Object.fromEntries(examples.map(({ name, parameter }) => [name, parameter.example])),
@@ -81,7 +86,7 @@ export function exampleArguments(operation: PricedOperation): Json {
 export function requestOf(operation: PricedOperation, sent: Json): ToolRequest | string {
   const named = argumentsOf(operation);
   let { path } = operation;
-  if (named.length === 0) {
+  if (isWhole(operation)) {
     const body = sentBody(operation, sent);
     return 'wrong' in body ? body.wrong : { path, query: '', ...body };
   }
@@ -103,21 +108,20 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
   return { path, query: query.toString(), ...body, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
 }
 
-/** The body as the same call over HTTP would carry it: JSON, or the text of a form. */
+/** The body as the same call over HTTP would carry it. */
 function sentBody(
   { request }: PricedOperation,
   value: unknown,
-): { body: object | string | undefined } | { wrong: string } {
+): { body: SentBody | undefined } | { wrong: string } {
   if (!request || value === undefined) return { body: undefined };
-  if (!isObject(value)) return { wrong: 'body must be an object' };
-  const { form } = request;
-  if (!form) return { body: value };
-  for (const [name, each] of Object.entries(value)) {
-    const field = form.find(known => known.name === name);
+  for (const [name, each] of request.form && isObject(value) ? Object.entries(value) : []) {
+    const field = request.form?.find(known => known.name === name);
+    if (field?.as !== undefined) continue;
     const wrong = each === '' ? undefined : wrongWith(name, { in: 'header', ...field }, each);
     if (wrong !== undefined) return { wrong };
   }
-  return { body: formText(form, value) };
+  const body = sentBodyOf(request, value);
+  return 'wrong' in body ? body : { body };
 }
 
 /** Why an argument can't be written as a parameter; undefined if it can. */

@@ -28,7 +28,7 @@ export type HttpRequest = {
   path: string;
   headers?: Record<string, string>;
   /** JSON, unless `headers` has a `content-type`. */
-  body?: string;
+  body?: string | Buffer;
   /** From now to the last byte of the answer. */
   ms: number;
   /** Ends the exchange at once. */

@@ -66,6 +66,8 @@ export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/sola
 
 // Buying from another shop: the wallet of `coinslot buy`, whose payments the handler keeps.
 export { openPayer, type Fate, type KeptPayment, type Payer, type Priced } from './payer.js';
+// Files of a call, which are data URLs.
+export { fileOf, type SentFile } from '../contract/sent-file.js';
 
 // Pages for people, below a path of the operation's own, and its section on the operator page.
 export type { AdminSection, OrderView } from './admin-section.js';

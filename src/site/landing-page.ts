@@ -185,10 +185,12 @@ function tryIt(operation: PricedOperation, { hasWallet, sampleMint }: LandingPar
   const onThisChain = (_name: string, value: unknown): unknown =>
     sampleMint !== undefined && typeof value === 'string' && ADDRESS.test(value) ? sampleMint : value;
   const json = JSON.stringify(request?.example, onThisChain, 2);
-  const { body: sent = '', type } = bodyOf(operation);
-  const example = request?.form ? sent : json;
+  const { body: sent = '', type, sendsJson } = bodyOf(operation);
+  // Nobody types bytes into a page.
+  if (typeof sent === 'object') return '';
+  const example = sendsJson ? json : sent;
   const body = request
-    ? `<label for="body-${own}">${request.form ? 'Body' : 'JSON body'}</label>
+    ? `<label for="body-${own}">${sendsJson ? 'JSON body' : 'Body'}</label>
 <textarea id="body-${own}" name="body" rows="6" spellcheck="false">${escapeHtml(example)}</textarea>`
     : '';
   const pay = hasWallet

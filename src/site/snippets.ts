@@ -1,8 +1,8 @@
 import type { PricedOperation } from '../contract/contract.js';
 import { exampleArguments } from '../mcp/tool-arguments.js';
-import { FORM_TYPE, formText } from '../contract/form-body.js';
 import { queryPairs } from '../contract/query-styles.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
+import { writtenExample } from '../contract/sent-body.js';
 import type { Terms } from '../methods/x402/requirements.js';
 
 /** Code that buys one call, in one language. */
@@ -59,25 +59,27 @@ type Call = {
   method: string;
   headers: Record<string, string>;
   /** As it is sent. */
-  body?: string;
+  body?: string | Buffer;
   type: Record<string, string>;
+  /** Whether the body is JSON, and the answer. */
+  sendsJson: boolean;
   isJson: boolean;
 };
 
 /** The body of the example as it is sent, and its type. */
-export function bodyOf({ request }: PricedOperation): Pick<Call, 'body' | 'type'> {
-  if (!request) return { type: {} };
-  const { form, example } = request;
-  return form
-    ? { body: formText(form, example), type: { 'Content-Type': FORM_TYPE } }
-    : { body: JSON.stringify(example), type: { 'Content-Type': 'application/json' } };
+export function bodyOf({ request }: PricedOperation): Pick<Call, 'body' | 'type' | 'sendsJson'> {
+  if (!request) return { type: {}, sendsJson: false };
+  const { type, body } = writtenExample(request);
+  return { body, type: { 'Content-Type': type }, sendsJson: request.kind === 'json' };
 }
 
 function curl({ url, method, headers, body, type }: Call): string {
   const all = Object.entries({ ...headers, ...type });
   const named = all.map(([name, value]) => ` \\\n  -H ${quoted(`${name}: ${value}`)}`).join('');
-  const sent = body === undefined ? named : `${named} \\\n  -d ${quoted(body)}`;
-  const call = `curl -i -X ${method} ${quoted(url)}`;
+  const piped = typeof body === 'object' ? `echo ${body.toString('base64')} | base64 -d | ` : '';
+  const data = typeof body === 'string' ? `-d ${quoted(body)}` : '--data-binary @-';
+  const sent = body === undefined ? named : `${named} \\\n  ${data}`;
+  const call = `${piped}curl -i -X ${method} ${quoted(url)}`;
   return `# 1. Ask for the price: 402, with the challenge in the body and in PAYMENT-REQUIRED.
 ${call}${sent}
 
@@ -96,14 +98,12 @@ const signer = await createKeyPairSignerFromBytes(key);
 const rpcUrl = process.env.RPC_URL!;
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));`;
 
-function typescript({ url, method, headers, body, type, isJson }: Call): string {
+function typescript({ url, method, headers, body, type, sendsJson, isJson }: Call): string {
   const all = Object.entries({ ...headers, ...type });
   const named = all.map(([name, value]) => `'${name}': ${scriptText(value)}`).join(', ');
   const json =
     (named ? `\n  headers: { ${named} },` : '') +
-    (body === undefined
-      ? ''
-      : `\n  body: ${type['Content-Type'] === FORM_TYPE ? scriptText(body) : `JSON.stringify(${body})`},`);
+    (body === undefined ? '' : `\n  body: ${scriptBody(body, sendsJson)},`);
   return `import { readFileSync } from 'node:fs';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
@@ -119,23 +119,21 @@ const answer = await pay(${JSON.stringify(url)}, {
 console.log(answer.status, ${isJson ? 'await answer.json()' : '(await answer.arrayBuffer()).byteLength'});`;
 }
 
-/** A text in single quotes where that needs no escapes. */
-function scriptText(text: string): string {
-  return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`;
+function scriptBody(body: string | Buffer, sendsJson: boolean): string {
+  if (typeof body === 'object') return `Buffer.from('${body.toString('base64')}', 'base64')`;
+  return sendsJson ? `JSON.stringify(${body})` : scriptText(body);
 }
 
-function python({ url, method, headers, body, type, isJson }: Call): string {
-  const isForm = type['Content-Type'] === FORM_TYPE;
-  const all = { ...headers, ...(isForm ? type : {}) };
+/** A text in single quotes where that needs no escapes. */
+function scriptText(text: string): string {
+  return /['\\\p{Cc}]/u.test(text) ? JSON.stringify(text) : `'${text}'`;
+}
+
+function python({ url, method, headers, body, type, sendsJson, isJson }: Call): string {
+  const all = { ...headers, ...(sendsJson ? {} : type) };
   const named = Object.keys(all).length > 0 ? `, headers=${JSON.stringify(all)}` : '';
-  const json =
-    named +
-    (body === undefined
-      ? ''
-      : isForm
-        ? `, data=${pythonText(body)}`
-        : `, json=json.loads(${pythonText(body)})`);
-  return `import json
+  const json = named + (body === undefined ? '' : `, ${pythonBody(body, sendsJson)}`);
+  return `${typeof body === 'object' ? 'import base64\n' : ''}import json
 import os
 
 from x402 import x402ClientSync
@@ -149,6 +147,11 @@ wallet = register_exact_svm_client(x402ClientSync(), signer, rpc_url=os.environ[
 with x402_requests(wallet) as session:
     answer = session.request("${method}", ${JSON.stringify(url)}${json}, timeout=60)
 print(answer.status_code, ${isJson ? 'answer.json()' : 'len(answer.content)'})`;
+}
+
+function pythonBody(body: string | Buffer, sendsJson: boolean): string {
+  if (typeof body === 'object') return `data=base64.b64decode("${body.toString('base64')}")`;
+  return sendsJson ? `json=json.loads(${pythonText(body)})` : `data=${pythonText(body)}.encode()`;
 }
 
 /** A Python literal. JSON's escapes mean the same there. */

@@ -1,10 +1,11 @@
 import { messageOf } from '../ledger/fault.js';
 import { startCommand } from '../config/command-line.js';
-import { FORM_TYPE, formFields, formText, requestTypeOf, type FormField } from '../contract/form-body.js';
 import { isOfEveryCall } from '../contract/header-names.js';
 import type { Json } from '../contract/json.js';
 import { queryPairs, queryStyleOf, type QueryStyle } from '../contract/query-styles.js';
 import { follow, isObject, objectOf } from '../contract/references.js';
+import { readBody, type RequestBody } from '../contract/request-body.js';
+import { sentBodyOf, writtenBody, type WrittenBody } from '../contract/sent-body.js';
 import { isSoldStatus } from '../contract/sold-status.js';
 import type { Reply } from './purchase.js';
 import { requiredOf, type Challenge } from './offer.js';
@@ -22,10 +23,10 @@ export type Listing = {
   priced: boolean;
   /** It is paid before the work. */
   upfront: boolean;
-  /** A call may carry a JSON body. */
+  /** A call may carry a body. */
   hasBody: boolean;
-  /** The fields of its body, if that is a form. */
-  form?: readonly FormField[];
+  /** What it is like; JSON unless this says more. */
+  request?: RequestBody;
   parameters: { name: string; in: 'path' | 'query' | 'header'; style?: QueryStyle }[];
   /** A call with the examples of the contract. */
   example?: Json;
@@ -68,10 +69,18 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
       const { rpcUrl } = objectOf(objectOf(document.info)['x-mock']);
       const own = typeof rpcUrl === 'string' && rpcUrl.startsWith(`${serverUrl}/`);
       const mock = own ? { mock: { rpcUrl } } : {};
-      const example = exampleOf(declared, operation.requestBody);
       const hasBody = method === 'post' || operation.requestBody !== undefined;
-      const form = formOf(document, operation.requestBody);
-      const facts = { priced, upfront, hasBody, parameters, example, ...(form ? { form } : {}), ...mock };
+      const request = readBody(document, operation.requestBody, [], () => {});
+      const example = exampleOf(declared, request);
+      const facts = {
+        priced,
+        upfront,
+        hasBody,
+        parameters,
+        example,
+        ...(request ? { request } : {}),
+        ...mock,
+      };
       return { method: method.toUpperCase(), url: serverUrl + path, ...facts };
     }
   }
@@ -86,23 +95,15 @@ type Described = {
 };
 type Document = { paths?: Record<string, { parameters?: unknown } & Record<string, unknown>> } & Json;
 
-function exampleOf(parameters: Json[], requestBody: unknown): Json {
-  const { content } = objectOf(requestBody);
-  const { example } = objectOf(objectOf(content)[requestTypeOf(content)]);
+function exampleOf(parameters: Json[], request: RequestBody | undefined): Json {
   const needed = parameters.filter(each => each.required === true && each.example !== undefined);
   const values = needed.map((each): [string, unknown] => [String(each.name), each.example]);
-  return { ...Object.fromEntries(values), ...objectOf(example) };
+  const body = isObject(request?.example) ? request.example : request ? { body: request.example } : {};
+  return { ...Object.fromEntries(values), ...body };
 }
 
 function isPartOfCall(where: unknown, name: string): where is Listing['parameters'][number]['in'] {
   return where === 'path' || where === 'query' || (where === 'header' && !isOfEveryCall(name));
-}
-
-/** The fields of a form, if the body is one. */
-function formOf(document: Json, requestBody: unknown): FormField[] | undefined {
-  const { content } = objectOf(requestBody);
-  const type = requestTypeOf(content);
-  return type === FORM_TYPE ? formFields(document, objectOf(objectOf(content)[type])).fields : undefined;
 }
 
 function styleOf(document: Json, parameter: Json): { style?: QueryStyle } {
@@ -116,18 +117,20 @@ function listOf(value: unknown): unknown[] {
 
 /**
  * The request of a call. Members of the JSON that the operation declares as parameters go into URL and headers; what is left is the body,
- * if there can be one.
- * @throws BuyFault if a path parameter is missing
+ * if there can be one, or has it as its member `body`, if that is no object.
+ * @throws BuyFault if a path parameter is missing, or the body is none
  */
 export function requestOf(
-  { method, url, hasBody, form, parameters }: Listing,
+  listing: Listing,
   json: string,
   headers: Record<string, string> = {},
 ): { url: string; init: RequestInit } {
+  const { method, url, hasBody, request, parameters } = listing;
   const value = parseJson(Buffer.from(json));
   const rest: Json = isObject(value) ? { ...value } : {};
   const placed = parameters.some(({ name }) => name in rest) || url.includes('{');
-  if (hasBody && !form && !placed)
+  // As it is written: the shop says what is wrong with it.
+  if (hasBody && !placed && (request?.objectArguments ?? true) && (request?.kind ?? 'json') === 'json')
     return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
   const path = url.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
     if (rest[name] === undefined) throw new BuyFault(`${name} is missing: it is a part of the path ${url}.`);
@@ -136,9 +139,17 @@ export function requestOf(
   const { query, named } = takenFrom(rest, parameters);
   const whole = query.size > 0 ? `${path}?${query.toString()}` : path;
   if (!hasBody) return { url: whole, init: { method, headers: { ...named, ...headers } } };
-  const body = form ? formText(form, rest) : JSON.stringify(rest);
-  const type = form ? { 'Content-Type': FORM_TYPE } : JSON_BODY;
-  return { url: whole, init: { method, headers: { ...type, ...named, ...headers }, body } };
+  const { type, body } = bodyOf(request, isObject(value) ? rest : value);
+  return { url: whole, init: { method, headers: { 'Content-Type': type, ...named, ...headers }, body } };
+}
+
+/** @throws BuyFault */
+function bodyOf(request: RequestBody | undefined, value: unknown): WrittenBody {
+  if (!request) return { type: 'application/json', body: JSON.stringify(value) };
+  const isMember = !request.objectArguments && isObject(value) && 'body' in value;
+  const sent = sentBodyOf(request, isMember ? value.body : value);
+  if ('wrong' in sent) throw new BuyFault(`${sent.wrong}.`);
+  return writtenBody(sent);
 }
 
 /** Takes the parameters out of the JSON. */

@@ -1,10 +1,10 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Contract, FreeOperation, PricedOperation } from '../../contract/contract.js';
+import type { Contract, FreeOperation, PricedOperation, RequestBody } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
-import { formText } from '../../contract/form-body.js';
 import { queryPairs } from '../../contract/query-styles.js';
 import { follow, objectOf } from '../../contract/references.js';
+import { writtenExample } from '../../contract/sent-body.js';
 
 /** Where the collection is, in the folder of a shop. */
 export const COLLECTION = join('generated', 'bruno');
@@ -15,6 +15,7 @@ type Call = {
   query: [name: string, value: string][];
   body?: unknown;
   form?: [string, string][];
+  text?: string;
 };
 /** One request of the collection, and what is asserted of its answer. */
 type Request = Call & { name: string; headers: Record<string, string>; status: number; receipt?: string };
@@ -59,13 +60,12 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
   const query = parameters
     .filter(each => each.in === 'query' && each.required)
     .flatMap(each => queryPairs(each, each.example));
-  const form = request?.form && [...new URLSearchParams(formText(request.form, request.example))];
+  const sent = request && bodyOf(request);
   const call: Call = {
     method,
     path: examplePath,
     query,
-    ...(request && !form ? { body: request.example } : {}),
-    ...(form ? { form } : {}),
+    ...sent,
   };
   const own = Object.fromEntries(
     parameters
@@ -83,6 +83,14 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
       status,
     })),
   ];
+}
+
+/** A collection is text: it has no bytes and no files. */
+function bodyOf(request: RequestBody): Pick<Call, 'body' | 'form' | 'text'> {
+  const { kind, example } = request;
+  if (kind === 'json') return { body: example };
+  if (kind === 'form') return { form: [...new URLSearchParams(String(writtenExample(request).body))] };
+  return kind === 'text' ? { text: String(example) } : {};
 }
 
 function freeRequests(contract: Contract, { path }: FreeOperation): Request[] {
@@ -116,12 +124,12 @@ function statusesOf({ document }: Contract, path: string, method: string): numbe
 
 /** In the language of Bruno: blocks, whose text is indented by two spaces. */
 function written(
-  { name, method, path, query, headers, body, form, status, receipt }: Request,
+  { name, method, path, query, headers, body, form, text, status, receipt }: Request,
   seq: number,
 ): string {
   const search = query.map(each => each.map(encodeURIComponent).join('=')).join('&');
   const url = `{{url}}${path}${search ? `?${search}` : ''}`;
-  const kind = form ? 'form-urlencoded' : body === undefined ? 'none' : 'json';
+  const kind = form ? 'form-urlencoded' : text !== undefined ? 'text' : body === undefined ? 'none' : 'json';
   return [
     block('meta', [`name: ${name}`, 'type: http', `seq: ${seq}`]),
     block(method.toLowerCase(), [`url: ${url}`, `body: ${kind}`, 'auth: none']),
@@ -149,6 +157,7 @@ function written(
           ),
         ]
       : []),
+    ...(text === undefined ? [] : [block('body:text', text.split('\n'))]),
     ...(body === undefined ? [] : [block('body:json', JSON.stringify(body, undefined, 2).split('\n'))]),
     block('assert', [
       `res.status: eq ${status}`,

@@ -1,5 +1,7 @@
 import { FORM_TYPE, formFields, formText } from '../../contract/form-body.js';
 import type { Json } from '../../contract/json.js';
+import { readBody } from '../../contract/request-body.js';
+import { writtenExample, type WrittenBody } from '../../contract/sent-body.js';
 import { call, isObject, jsonOf, textOf, withoutSlash, type Reply } from './http-call.js';
 import { exampleOf, follow } from './sample.js';
 
@@ -14,7 +16,7 @@ export type Sold = {
   amount?: string;
   /** Examples of required headers. */
   headers?: Record<string, string>;
-  /** Example of a body: JSON, or the text of a form. */
+  /** Example of a body: JSON, or the text or bytes of another type, which `headers` name. */
   body?: unknown;
   /** Schema of a JSON body, its references followed one level. */
   schema?: Json;
@@ -139,9 +141,13 @@ export function unpaid(method: string, body?: unknown, headers: Record<string, s
   if (method === 'GET' || (method === 'DELETE' && body === undefined)) return { method, headers };
   return {
     method,
-    headers: { 'content-type': typeof body === 'string' ? FORM_TYPE : 'application/json', ...headers },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: isWritten(body) ? body : JSON.stringify(body) }),
   };
+}
+
+function isWritten(body: unknown): body is string | Buffer {
+  return typeof body === 'string' || Buffer.isBuffer(body);
 }
 
 function* operationsOf(
@@ -172,17 +178,23 @@ function soldIn(document: Json, base: string): Sold[] {
       const parameters = [...shared, ...listOf(operation['parameters'])].map(each => follow(document, each));
       const media = bodyOfType(document, operation, 'application/json');
       const form = media ? undefined : bodyOfType(document, operation, FORM_TYPE);
+      const other = media || form ? undefined : otherBody(document, operation);
       const amount = priceOf(operation);
       return {
         method,
         path,
         described: operation,
         url: base + filled(document, path, parameters),
-        headers: neededHeaders(document, parameters),
+        headers: {
+          ...neededHeaders(document, parameters),
+          ...(form ? { 'content-type': FORM_TYPE } : {}),
+          ...(other ? { 'content-type': other.type } : {}),
+        },
         v1: parameters.some(({ name, in: place }) => name === 'x402Version' && place === 'query'),
         ...(amount === undefined ? {} : { amount }),
         ...(media ? { body: exampleOf(document, media), schema: follow(document, media['schema']) } : {}),
         ...(form ? { body: formExample(document, form) } : {}),
+        ...(other ? { body: other.body } : {}),
       };
     });
 }
@@ -190,6 +202,12 @@ function soldIn(document: Json, base: string): Sold[] {
 function formExample(document: Json, form: Json): string {
   const example = exampleOf(document, form);
   return formText(formFields(document, form).fields, isObject(example) ? example : {});
+}
+
+/** What is neither JSON nor a form. */
+function otherBody(document: Json, operation: Json): WrittenBody | undefined {
+  const request = readBody(document, follow(document, operation['requestBody']), [], () => {});
+  return request && writtenExample(request);
 }
 
 function bodyOfType(document: Json, operation: Json, type: string): Json | undefined {

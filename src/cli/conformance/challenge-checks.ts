@@ -61,7 +61,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
   let reply: Reply | undefined;
   let challenge: Challenge | undefined;
   await findings.must(`${name} without payment is a challenge at its price`, async () => {
-    reply = await call(operation.url, unpaid(method, operation.body));
+    reply = await call(operation.url, unpaid(method, operation.body, operation.headers));
     challenge = readChallenge(reply);
     checkOptions(challenge, operation);
   });
@@ -69,7 +69,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
   if (operation.v1)
     await findings.must(`${name} with x402Version=1 is a v1 challenge at its price`, async () => {
       const url = `${operation.url}${operation.url.includes('?') ? '&' : '?'}x402Version=1`;
-      const old = readChallenge(await call(url, unpaid(method, operation.body)));
+      const old = readChallenge(await call(url, unpaid(method, operation.body, operation.headers)));
       must(old.x402Version === 1, `x402Version is ${old.x402Version}`);
       checkOptions(old, operation);
     });

@@ -1,5 +1,5 @@
 import { compilerOf } from '../ajv.js';
-import { requestTypeOf } from '../form-body.js';
+import { bareType, bodyKindOf, requestTypesOf, type BodyKind } from '../body-types.js';
 import type { Json } from '../json.js';
 import { PatternFault } from '../pattern.js';
 import { kindOf } from '../read-answers.js';
@@ -68,9 +68,14 @@ function lacks({ document }: Draft, { holder }: Holder): boolean {
 function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   const { at, operation } = priced;
   const { content: taken } = objectOf(operation.requestBody);
-  const type = requestTypeOf(taken);
-  const asked = ['requestBody', 'content', type];
-  const body = objectOf(objectOf(taken)[type]);
+  const bodies = requestTypesOf(taken).flatMap((type): Holder[] => {
+    const kind = bodyKindOf(bareType(type));
+    // Those of bytes are made for each use.
+    if (kind === 'binary') return [];
+    const body = objectOf(objectOf(taken)[type]);
+    const place = [...at, 'requestBody', 'content', type];
+    return [{ holder: body, at: place, side: 'request', fits: FITS[kind] }];
+  });
   const answers = soldOf(operation).flatMap(([status, answer]) =>
     Object.entries(objectOf(resolved(draft.document, answer).content)).map(
       ([type, media]) => [status, type, media] as const,
@@ -78,7 +83,7 @@ function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   );
   return [
     ...parametersOf(draft, priced),
-    { holder: body, at: [...at, ...asked], side: 'request', fits: isObject },
+    ...bodies,
     ...answers
       .filter(([, type]) => kindOf(type) !== 'binary')
       .map(([status, type, media]): Holder => ({
@@ -89,6 +94,13 @@ function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
       })),
   ];
 }
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const FITS: Record<BodyKind, (value: unknown) => boolean> = {
+  json: value => value !== undefined && value !== null,
+  ...{ form: isObject, multipart: isObject },
+  ...{ text: isText, binary: isText },
+};
 
 /** The parameters without which there is no call. */
 function parametersOf({ document }: Draft, { path, at, item, operation }: DraftOperation): Holder[] {

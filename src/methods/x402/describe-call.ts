@@ -34,18 +34,27 @@ export function bodyFields(schema: Json): { name: string; schema: Json; required
   }));
 }
 
+/** A body in one line; empty if it is an object without fields. */
+function bodyShape({ kind, mimeType, object, objectArguments, plain }: RequestBody): string {
+  if (kind === 'text' || kind === 'binary') return mimeType;
+  const fields = bodyFields(plain);
+  const shown = fields.length > 0 && objectArguments ? fieldsText(fields) : object ? '' : typeText(plain);
+  if (shown === '') return '';
+  return kind === 'json' ? shown : `${kind} ${shown}`;
+}
+
 /** How to call an operation, in one line: `GET /a/{id} path {"id": string} query {"days"?: integer}`. */
 export function callShape({ method, path, parameters, request }: PricedOperation): string {
   const parts = [
     ['path ', fieldsIn('path', parameters)],
     ['query ', fieldsIn('query', parameters)],
     ['header ', fieldsIn('header', parameters)],
-    [request?.form ? 'form ' : '', request ? bodyFields(request.plain) : []],
   ] as const;
   const texts = parts
     .filter(([, fields]) => fields.length > 0)
     .map(([label, fields]) => label + fieldsText(fields));
-  return [method, path, ...texts].join(' ');
+  const body = request ? bodyShape(request) : '';
+  return [method, path, ...texts, ...(body === '' ? [] : [body])].join(' ');
 }
 
 type Field = { name: string; schema: Json; required: boolean };
@@ -133,9 +142,10 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   };
 }
 
-/** As x402 names the two. */
-function bodyTypeOf(request: RequestBody | undefined): 'json' | 'form-data' {
-  return request?.form ? 'form-data' : 'json';
+/** As x402 names the kinds of bodies. */
+function bodyTypeOf(request: RequestBody | undefined): 'json' | 'form-data' | 'text' {
+  if (!request || request.kind === 'json') return 'json';
+  return request.form ? 'form-data' : 'text';
 }
 
 /** The `payment-identifier` (idempotency) extension of x402 v2. */

@@ -1,9 +1,10 @@
 import { ContractFault, type Contract, type GivenOperation } from '../../contract/contract.js';
-import type { AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
-import { FORM_TYPE, formText } from '../../contract/form-body.js';
+import type { AnyAsked, AnyCall, AnyReply, AnyServed } from '../../contract/operation.js';
 import type { Probe } from '../../contract/probe.js';
 import { follow, objectOf } from '../../contract/references.js';
+import { sentBodyOf, writtenBody, type WrittenBody } from '../../contract/sent-body.js';
 import { isSold } from '../../contract/answer-headers.js';
+import { UpstreamFailure } from '../../net/failure.js';
 import { NoAnswer } from '../../net/http-client.js';
 import { Secrets } from '../../net/secrets.js';
 import type { HostCircuitOptions } from './host-circuit.js';
@@ -168,6 +169,14 @@ function acceptOf({ answers, check }: Reading, preferred?: string): string {
   return check === 'none' || types.size === 0 ? '*/*' : [...types].join(', ');
 }
 
+/** The body of a call, of the type that it has. */
+function sentBy({ request }: Sold, { body, type }: AnyAsked): WrittenBody | undefined {
+  if (!request || body === undefined) return undefined;
+  const sent = sentBodyOf(request, body, type);
+  if ('wrong' in sent) throw new UpstreamFailure('invalid', sent.wrong);
+  return writtenBody(sent);
+}
+
 /** Sends a call to its upstream: path, query, headers and body as declared, and nothing else of the caller or the payment. */
 async function ask(
   host: UpstreamHost,
@@ -175,8 +184,7 @@ async function ask(
   reading: Reading,
   { signal, caller, order: _order, ...asked }: AnyCall,
 ): Promise<AnyReply> {
-  const form = operation.request?.form;
-  const sent = form ? formText(form, objectOf(asked.body)) : JSON.stringify(asked.body);
+  const sent = sentBy(operation, asked);
   const request = {
     method,
     path: targetOf(target, asked, operation.parameters),
@@ -184,10 +192,10 @@ async function ask(
       ...OWN_HEADERS,
       accept: acceptOf(reading, asked.accept),
       ...headersOf(asked),
-      ...(form && asked.body !== undefined ? { 'content-type': FORM_TYPE } : {}),
+      ...(sent ? { 'content-type': sent.type } : {}),
       ...headers,
     },
-    ...(asked.body === undefined ? {} : { body: sent }),
+    ...(sent ? { body: sent.body } : {}),
     ms: timeoutMs,
     signal,
     caller,

@@ -1,0 +1,86 @@
+import { concreteType, formOfType } from './body-types.js';
+import { FORM_TYPE, formText } from './form-body.js';
+import type { Json } from './json.js';
+import { multipartBody, partsOf, type Part } from './multipart.js';
+import { isObject } from './references.js';
+import { formsOf, type BodyForm, type RequestBody } from './request-body.js';
+import { fileOf } from './sent-file.js';
+
+/**
+ * A body as it was sent, taken apart but not checked: JSON, the text of a form, the parts of a multipart one, a text, or bytes. `type`: its
+ * content type, without parameters.
+ */
+export type SentBody = { form: BodyForm; type: string; value: unknown };
+
+type Wrong = { wrong: string };
+
+/**
+ * The body that is sent for a value: for that of a call, of an example, or of the arguments of a tool, where a file or bytes are base64 or
+ * a data URL, whose type may name another type of the request.
+ * @param type of the body; default: the first
+ * @returns what is wrong, in a sentence, if the value is no body
+ */
+export function sentBodyOf(request: RequestBody, value: unknown, type?: string): SentBody | Wrong {
+  const named = (type === undefined ? undefined : formOfType(formsOf(request), type)) ?? {
+    form: request,
+    type: concreteType(request.mimeType),
+  };
+  const { kind, object } = named.form;
+  if (kind === 'binary') return sentBytes(request, named, value);
+  if (kind === 'text')
+    return isText(value) ? { ...named, value } : { wrong: 'body must be a text in valid Unicode' };
+  if (object && !isObject(value)) return { wrong: 'body must be an object' };
+  if (value === null || value === undefined) return { wrong: 'body must not be null' };
+  return kind === 'json' ? { ...named, value } : sentForm(named, value as Json);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && !/\p{Surrogate}/u.test(value);
+}
+
+function sentForm(named: Omit<SentBody, 'value'>, value: Json): SentBody | Wrong {
+  const { kind, form = [] } = named.form;
+  if (kind === 'form') return { ...named, value: formText(form, value) };
+  const parts = partsOf(form, value);
+  const isLost = ({ name, ...part }: Part): boolean =>
+    'text' in part && form.some(field => field.name === name && field.as === 'file');
+  const lost = parts.find(isLost);
+  return lost
+    ? { wrong: `${lost.name} must be a file, as base64 or as a data URL` }
+    : { ...named, value: parts };
+}
+
+function sentBytes(request: RequestBody, named: Omit<SentBody, 'value'>, value: unknown): SentBody | Wrong {
+  const file = typeof value === 'string' ? fileOf(value, named.type) : undefined;
+  if (!file || file.bytes.length === 0) return { wrong: 'body must be bytes, as base64 or as a data URL' };
+  const found = formOfType(formsOf(request), file.type);
+  return found?.form.kind === 'binary'
+    ? { ...found, value: file.bytes }
+    : { wrong: `body must not be of the type ${file.type}` };
+}
+
+/** The parts of a body that is a multipart form. */
+export function partsIn({ value }: SentBody): readonly Part[] {
+  return Array.isArray(value) ? (value as Part[]) : [];
+}
+
+/** A body on the wire. `type`: its Content-Type. */
+export type WrittenBody = { type: string; body: string | Buffer };
+
+/** Writes a body, as an upstream gets it, and everybody who is shown how to call. */
+export function writtenBody(sent: SentBody): WrittenBody {
+  const { form, type, value } = sent;
+  if (form.kind === 'json') return { type, body: JSON.stringify(value) };
+  if (form.kind === 'form') return { type: FORM_TYPE, body: String(value) };
+  if (form.kind === 'multipart') return multipartBody(partsIn(sent));
+  if (form.kind === 'binary') return { type, body: value as Buffer };
+  // Some servers would read it as latin-1.
+  return { type: type.startsWith('text/') ? `${type}; charset=utf-8` : type, body: String(value) };
+}
+
+/** The example of a body on the wire. The build has found it right. */
+export function writtenExample(request: RequestBody): WrittenBody {
+  const sent = sentBodyOf(request, request.example);
+  if ('wrong' in sent) throw new Error(`the example of a body is wrong: ${sent.wrong}`);
+  return writtenBody(sent);
+}
