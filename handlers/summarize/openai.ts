@@ -11,8 +11,9 @@ import {
   withAbortAfter,
 } from 'coinslot';
 import { NOTHING_TO_SAY, SUMMARY_WORKER } from './embedded.js';
-import { firstSentences } from './extract.js';
+import { firstSentences, type Extract } from './extract.js';
 import { joinSentences, MAX_SENTENCES } from './gate.js';
+import { inventedIn } from './invented.js';
 import { readSentences, unusable } from './model-answer.js';
 import type { Summarized, Summarizer } from './summarizer.js';
 
@@ -22,7 +23,7 @@ const CONNECTIONS = 32;
 
 /**
  * `url`: base of an OpenAI-compatible API, e.g. `http://127.0.0.1:11434/v1`; `/chat/completions` is appended.
- * `timeoutMs`: deadline of one summary, all tries together. `maxInFlight`: further calls are refused as `unavailable`.
+ * `timeoutMs`: deadline of one summary, all tries together. `maxInFlight`: further calls are refused as `unavailable`. `now`: a clock.
  */
 export type OpenAiOptions = {
   url: string;
@@ -30,6 +31,7 @@ export type OpenAiOptions = {
   apiKey?: string | undefined;
   timeoutMs?: number;
   maxInFlight?: number;
+  now?: () => number;
 };
 
 const SYSTEM = [
@@ -48,19 +50,24 @@ const ANSWER_SCHEMA = {
   additionalProperties: false,
 };
 
-/** Further parameters of the request, strictest first. After a 400 or 422, the next ones are tried. */
-const MANNERS: readonly Record<string, unknown>[] = [
-  {
-    temperature: 0.2,
-    max_tokens: MAX_OUTPUT_TOKENS,
-    response_format: {
-      type: 'json_schema',
-      json_schema: { name: 'summary', strict: true, schema: ANSWER_SCHEMA },
-    },
+const SCHEMA = {
+  response_format: {
+    type: 'json_schema',
+    json_schema: { name: 'summary', strict: true, schema: ANSWER_SCHEMA },
   },
+};
+/** Further parameters of the request, the best first. After a 400 or 422, the next ones are tried. Newer models know no `max_tokens`. */
+const MANNERS: readonly Record<string, unknown>[] = [
+  { temperature: 0.2, max_tokens: MAX_OUTPUT_TOKENS, ...SCHEMA },
+  { max_completion_tokens: MAX_OUTPUT_TOKENS, ...SCHEMA },
   { temperature: 0.2, max_tokens: MAX_OUTPUT_TOKENS },
+  { max_completion_tokens: MAX_OUTPUT_TOKENS },
   {},
 ];
+/** A server may learn a better manner: the best is tried again once a day. */
+const MANNER_MS = 24 * 3_600_000;
+const AGAIN =
+  ' Every figure, date, amount, currency and name in your sentences must stand in the document, letter for letter.';
 
 const late = (cause: unknown): UpstreamFailure =>
   new UpstreamFailure('failed', 'the summary was not ready in time: send a shorter text or try again', {
@@ -116,9 +123,28 @@ async function checkModels(client: HttpClient, ms: number, signal: AbortSignal):
   if (status === 401 || status === 403 || status >= 500) throw new Error(`status ${status}`);
 }
 
+function sentencesIn(answer: string, document: string): string[] {
+  const sentences = firstSentences(readSentences(answer, document).join('\n\n'));
+  if (sentences === null) throw unusable('the answer holds no sentence');
+  return sentences;
+}
+
+/** Remembers the manner that the model understands. */
+function learning(now: () => number): { first: () => number; worked: (manner: number) => void } {
+  let known = { manner: 0, at: now() };
+  const isOld = (): boolean => now() - known.at >= MANNER_MS;
+  return {
+    first: () => (isOld() ? 0 : known.manner),
+    worked: manner => {
+      if (manner !== known.manner || isOld()) known = { manner, at: now() };
+    },
+  };
+}
+
 /**
  * Summaries by any server with OpenAI's `/chat/completions`. The text is sent as data. The answer must be the requested JSON, whether
- * or not the server supports schemas, and is cut to three sentences. Fails as `unavailable` (refused connection, 429, 503, too many
+ * or not the server supports schemas, and is cut to three sentences. If it states a figure, an amount or a name that the text does not, the
+ * model is asked once more; then the summary is extractive. Fails as `unavailable` (refused connection, 429, 503, too many
  * calls in flight) or `failed` (late, cut off, another status, not the requested JSON, a refusal).
  */
 export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
@@ -132,32 +158,36 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
     maxWaiting: maxInFlight - slots,
     fullMessage: 'the summarizer is busy: try again shortly',
   });
-  let manner = 0;
+  const manners = learning(options.now ?? Date.now);
 
-  const ask = async (document: string, signal: AbortSignal): Promise<string[]> => {
+  const ask = async (document: string, system: string, signal: AbortSignal): Promise<string[]> => {
     const messages = [
-      { role: 'system', content: SYSTEM },
+      { role: 'system', content: system },
       { role: 'user', content: document },
     ];
-    for (let tried = manner; ; tried += 1) {
+    for (let tried = manners.first(); ; tried += 1) {
       const body = JSON.stringify({ model: options.model, messages, stream: false, ...MANNERS[tried] });
       const request = { method: 'POST', path: '/chat/completions', body, ms: timeoutMs, signal } as const;
       const answer = await exchange(client, request);
       const understood = answer.status !== 400 && answer.status !== 422;
       if (!understood && tried + 1 < MANNERS.length) continue;
       checkStatus(answer);
-      manner = tried;
-      return readSentences(answer.text, document);
+      manners.worked(tried);
+      return sentencesIn(answer.text, document);
     }
   };
 
   const summarize = async (text: string, signal: AbortSignal): Promise<Summarized> => {
     const document = await threads.run<string | null>(text, { name: 'readDocument', signal });
     if (document === null) throw new UpstreamFailure('invalid', NOTHING_TO_SAY);
-    const written = await ask(document, signal);
-    const sentences = firstSentences(written.join('\n\n'));
-    if (sentences === null) throw unusable('the answer holds no sentence');
-    return { summary: joinSentences(sentences), method: 'model' };
+    for (const system of [SYSTEM, SYSTEM + AGAIN]) {
+      const sentences = await ask(document, system, signal);
+      if (inventedIn(sentences, document).length === 0)
+        return { summary: joinSentences(sentences), method: 'model' };
+    }
+    const extract = await threads.run<Extract | null>(text, { signal });
+    if (extract === null) throw unusable('the answer states what the text does not');
+    return { summary: joinSentences(extract.sentences), method: extract.method };
   };
 
   return {

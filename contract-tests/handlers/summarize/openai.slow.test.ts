@@ -106,6 +106,51 @@ describe('OpenAI-compatible summariser', () => {
     );
   });
 
+  it('keeps the schema for a model that knows only max_completion_tokens, and tries the better form again after a day', async () => {
+    let time = 0;
+    const made = connect({ now: () => time });
+    answer = (response, ask, nth) => {
+      if ('max_tokens' in ask.body) response.writeHead(400).end('{"error":"use max_completion_tokens"}');
+      else reply('{"sentences":["The council approved the bridge."]}')(response, ask, nth);
+    };
+    await made.summarize(TEXT, never);
+    await made.summarize(TEXT, never);
+    time = 25 * 3_600_000;
+    await made.summarize(TEXT, never);
+    await made.summarize(TEXT, never);
+    expect(asks.map(({ body }) => 'max_completion_tokens' in body)).to.deep.equal([
+      ...[false, true, true],
+      ...[false, true, true],
+    ]);
+    for (const { body } of asks) expect(body).to.have.property('response_format');
+  });
+
+  for (const [name, invented] of [
+    ['a figure', 'It approved 3 bridges.'],
+    ['an amount', 'It approved the bridge for $5.'],
+    ['a date', 'It approved the bridge on Tuesday.'],
+    ['a name', 'It approved the bridge of Avignon.'],
+  ] as const)
+    it(`asks once more if the answer invents ${name}, and then sells sentences of the text`, async () => {
+      const text = `${TEXT} The bridge crosses the river. Its arches are old. Ferries run.`;
+      answer = (response, ask, nth) =>
+        reply(JSON.stringify({ sentences: [nth === 1 ? invented : 'It approved the bridge.'] }))(
+          response,
+          ask,
+          nth,
+        );
+      expect(await connect().summarize(text, never)).to.deep.equal({
+        summary: 'It approved the bridge.',
+        method: 'model',
+      });
+      expect(asks).to.have.length(2);
+      answer = reply(JSON.stringify({ sentences: [invented] }));
+      const sold = await connect().summarize(text, never);
+      expect(sold.method).to.equal('extractive');
+      expect(sold.summary).to.not.equal(invented);
+      expect(asks).to.have.length(4);
+    });
+
   it('asks without the schema when a server does not know it, and remembers that', async () => {
     const made = connect();
     answer = (response, ask) => {
@@ -114,7 +159,7 @@ describe('OpenAI-compatible summariser', () => {
     };
     expect(await summaryOf(made)).to.equal('The council approved the bridge.');
     await made.summarize(TEXT, never);
-    expect(asks.map(({ body }) => 'response_format' in body)).to.deep.equal([true, false, false]);
+    expect(asks.map(({ body }) => 'response_format' in body)).to.deep.equal([...[true, true, false], false]);
     expect(asks[0]?.authorization).to.equal(undefined);
   });
 
@@ -124,7 +169,8 @@ describe('OpenAI-compatible summariser', () => {
         sentences: ['Dr. Ames won. He was glad.', 'It cost 3.5 million. Fourth.', 'Fifth.'],
       }),
     );
-    expect(await summarize()).to.equal('Dr. Ames won. He was glad. It cost 3.5 million.');
+    const text = 'Dr. Ames won the vote and was glad of it. The bridge costs 3.5 million.';
+    expect(await summaryOf(connect(), text)).to.equal('Dr. Ames won. He was glad. It cost 3.5 million.');
   });
 
   for (const [name, content, expected] of [
