@@ -137,6 +137,28 @@ describe('fingerprint: what the same call means', () => {
     ]);
   });
 
+  it('is for a body of any type what it is from now on, and no text of one is that of another', () => {
+    const none = { params: {}, query: {} };
+    const photo = 'data:image/png;name=a.png;base64,AAAA';
+    const calls = [
+      { ...none, body: [{}, {}] },
+      { ...none, body: 'a' },
+      { ...none, body: 1.5 },
+      { ...none, body: { text: 'a', n: 5 }, type: 'multipart/form-data' },
+      { ...none, body: 'a', type: 'text/csv', accept: 'text/csv' },
+      { ...none, body: { photo } },
+    ];
+    expect(calls.map(asked => fingerprintOf('quote', asked))).to.deep.equal([
+      '6c6812f1c26f923260206fc9de3aa705f58737d97387b3b7c43ba8f8039e3f50',
+      '3d984e3614d399657d23e1e9c6e2b290e3bb37eefe955a1457eb5dc995432769',
+      'c70456c51bdcb604b4650fe3bbaee524a281c673e4704afce329e7fe456d4d04',
+      '8697a2ec9d1c85b49ab673b30ac94cb48e163d0389802a5be68411e728c3320a',
+      '6710bb6bed431c8ad9c59c121f78a89013e5fa5761df6d416488b3ba0c7230b2',
+      '13be10be9a5d76d833cf7c0a0f716922a778bea56f01fdf02092c3fb27d70152',
+    ]);
+    for (const asked of calls) expect(readRequestText(requestText(asked))).to.deep.equal(asked);
+  });
+
   it('of several answer types, has the one that was asked for, if that is not the first', () => {
     const asked = { params: {}, query: {}, body: { text: 'a', n: 5 } };
     const csv = { ...asked, accept: 'text/csv' };
