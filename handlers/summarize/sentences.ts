@@ -53,12 +53,14 @@ function abbreviations(language: string): Set<string> {
   return found;
 }
 
-/** What the sentences of one text are told by. `bare`: words that it also writes without a full stop, which abbreviate nothing. */
+/** What the sentences of one text are told by. `bare`: words that it also writes without a full stop, which abbreviate nothing.
+ * `little`: its words of up to three letters in lower case. */
 type Reader = {
   language: string;
   segmenter: Intl.Segmenter;
   short: Set<string>;
   bare: Set<string>;
+  little: Set<string>;
   hasty: boolean;
 };
 
@@ -71,6 +73,7 @@ function readerOf(text: string): Reader {
     language,
     segmenter: new Intl.Segmenter(language, { granularity: 'sentence' }),
     short: abbreviations(language),
+    little: new Set(text.match(/(?<!\p{L})\p{Ll}{1,3}(?!\p{L})/gu)),
     bare: new Set(text.match(/(?<![\p{L}.])\p{L}{4,}(?![\p{L}.])/gu)),
     hasty: hastyStops > stops,
   };
@@ -78,13 +81,22 @@ function readerOf(text: string): Reader {
 
 const OPENING = /^["'“‘«„([¿¡<@#]{0,3}/u;
 
+/** Abbreviations that end sentences, too, if the next word is one that the text writes small elsewhere: "at 2 a.m. The …" */
+const MAY_END = /^(?:(?:\p{L}\.)+\p{L}|Inc|Ltd|Co|Corp|Bros|etc|al)$/u;
+
 /** Whether the full stop that ends `left` does not end a sentence before `right`. */
-function isAbbreviated(left: string, right: string, { language, short, bare, hasty }: Reader): boolean {
+function isAbbreviated(
+  left: string,
+  right: string,
+  { language, short, bare, little, hasty }: Reader,
+): boolean {
   const word = /(?:^|[\s("'“„«])((?:[\p{L}\p{N}]{1,20}\.){0,6}[\p{L}\p{N}]+)\.$/u.exec(left.slice(-40))?.[1];
   if (word === undefined) return false;
   const next = right.replace(OPENING, '');
   if (/^\(?(?:\d{1,3}|\p{L})\.$/u.test(left)) return true;
   if (/^\d{1,2}$|^[IVX]{1,4}$/.test(word)) return ORDINALS.has(language) && /^\p{L}/u.test(next);
+  const opener = /^\p{Lu}\p{Ll}{0,2}(?!\p{L})/u.exec(next)?.[0].toLowerCase();
+  if (opener !== undefined && little.has(opener) && MAY_END.test(word)) return false;
   if (/^(?:\p{L}\.)*\p{L}$/u.test(word)) return word !== 'I';
   if (short.has(`${word}.`)) return !bare.has(word);
   if (/^(?:\p{Lu}\p{L}{0,3}|[^aeiouyäöü\P{Ll}]{1,4})$/u.test(word) && /^[\p{N}§]/u.test(next)) return true;
