@@ -191,6 +191,15 @@ describe('The served description', () => {
     }
   });
 
+  it('holds no answer and no header that nothing refers to: linters complain of them', () => {
+    const text = JSON.stringify(served);
+    const { responses, headers } = served['components'] as { responses: object; headers: object };
+    const all = Object.entries({ responses, headers }).flatMap(([section, named]) =>
+      Object.keys(named).map(name => `#/components/${section}/${name}`),
+    );
+    expect(all.filter(reference => !text.includes(`"${reference}"`))).to.deep.equal([]);
+  });
+
   it('does not change the contract it was made from', () => {
     expect(JSON.stringify(contract.document)).to.equal(before);
     expect(before).not.to.contain('x-payment-info');

@@ -78,6 +78,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   document.info['x-schemathesis'] = publicUrl + SCHEMATHESIS_PATH;
   for (const [path, example] of freeExamples(contract, selling, siteUrl))
     showExample(document, path, example);
+  const replaced = new Set<unknown>();
   for (const operation of contract.paid) {
     const { mode, currency, amount } = operation.price;
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
@@ -92,11 +93,29 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     const { request } = operation;
     if (request) showLimit(described.requestBody, request);
     const responses = described.responses as Record<string, Json>;
+    replaced.add(responses['402']?.$ref);
     const response = follow(document, responses['402'] ?? {}) as Response;
     responses['402'] = withChallenge(document, response, methods.first.example(operation));
   }
   for (const operation of contract.given) showGift(document, operation);
+  dropUnused(document, replaced);
   return document;
+}
+
+const COMPONENT = /"(#\/components\/[^"]+)"/g;
+
+/** Drops what nothing refers to any more, since each operation has its own 402, and what only that referred to. */
+function dropUnused(document: Json, replaced: ReadonlySet<unknown>): void {
+  const suspects = [...replaced].filter(each => typeof each === 'string');
+  for (let at = 0; at < suspects.length; at++) {
+    const reference = suspects[at] ?? '';
+    const [, , section = '', name = ''] = reference.split('/');
+    const components = objectOf(objectOf(document.components)[section]);
+    if (!(name in components) || JSON.stringify(document).includes(JSON.stringify(reference))) continue;
+    const dropped = JSON.stringify(components[name]);
+    delete components[name];
+    suspects.push(...[...dropped.matchAll(COMPONENT)].map(([, each = '']) => each));
+  }
 }
 
 /** The service as payment directories describe it (draft-payment-discovery-00). */

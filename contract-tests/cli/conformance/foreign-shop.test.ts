@@ -2,6 +2,7 @@ import { encodePaymentRequiredHeader } from '@x402/core/http';
 import { expect } from 'chai';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { readCatalogue } from '../../../src/cli/conformance/catalogue.js';
 import { checkShop } from '../../../src/cli/conformance/check-shop.js';
 import type { Finding } from '../../../src/cli/conformance/findings.js';
 
@@ -92,6 +93,23 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     const findings = await checkShop(`${url}/paid/joke`);
     expect(broken(findings)).to.deep.equal([]);
     expect(broken(findings, true).join('\n')).to.contain('its challenge is of v1 only');
+  });
+
+  it('is not read for ever where it lists any number of addresses', async () => {
+    const time = new AbortController();
+    let tried = 0;
+    const url = await open((_method, path, base) => {
+      if (path === '/.well-known/x402')
+        return {
+          status: 200,
+          body: { resources: Array.from({ length: 5_000 }, (_, at) => `${base}/${at}`) },
+        };
+      if (/^\/\d+$/.test(path) && ++tried === 3) time.abort(new Error('over'));
+      return undefined;
+    });
+    const read = await readCatalogue(url, time.signal).catch((error: unknown) => String(error));
+    expect(read).to.equal('Error: over');
+    expect(tried).to.equal(3);
   });
 
   const described = (amount: string): object => ({

@@ -43,18 +43,19 @@ export type Catalogue = {
   index?: Json;
 };
 
+const NEVER = new AbortController().signal;
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 /** In which order an address without description is called. */
 const TRIED = ['POST', 'GET'];
 
 /**
  * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one
- * operation. Rejects if nobody answers there.
+ * operation. Rejects if nobody answers there, and when the signal aborts: a shop may list any number of addresses.
  */
-export async function readCatalogue(url: string): Promise<Catalogue> {
+export async function readCatalogue(url: string, signal = NEVER): Promise<Catalogue> {
   const base = withoutSlash(url);
   const [openapi, discovery, index] = await Promise.all(
-    ['/openapi.json', '/.well-known/x402', '/'].map(path => documentAt(base + path)),
+    ['/openapi.json', '/.well-known/x402', '/'].map(path => documentAt(base + path, signal)),
   );
   const document = isObject(openapi?.['paths']) ? openapi : undefined;
   const served = document ? servedAt(document, base) : base;
@@ -66,17 +67,22 @@ export async function readCatalogue(url: string): Promise<Catalogue> {
   if (document) catalogue.document = document;
   if (discovery && Array.isArray(discovery['resources'])) catalogue.discovery = discovery;
   if (index && isObject(index['endpoints'])) catalogue.index = index;
-  await addUndescribed(catalogue, url);
+  await addUndescribed(catalogue, url, signal);
   return catalogue;
 }
 
 /** What is listed without being described, or the address itself if nothing is. */
-async function addUndescribed({ base, sold, document, discovery }: Catalogue, url: string): Promise<void> {
+async function addUndescribed(
+  { base, sold, document, discovery }: Catalogue,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
   for (const resource of resourcesOf(discovery)) {
-    if (!sold.some(operation => isResourceOf(operation, base, resource))) sold.push(await soldAt(resource));
+    if (!sold.some(operation => isResourceOf(operation, base, resource)))
+      sold.push(await soldAt(resource, signal));
   }
   if (sold.length || document) return;
-  const itself = await soldAt(url);
+  const itself = await soldAt(url, signal);
   if (itself.method) sold.push(itself);
 }
 
@@ -95,8 +101,8 @@ export function serverOf({ servers }: Json, base: string): string | undefined {
     : undefined;
 }
 
-async function documentAt(url: string): Promise<Json | undefined> {
-  const reply = await call(url, { headers: { accept: 'application/json' } });
+async function documentAt(url: string, signal: AbortSignal): Promise<Json | undefined> {
+  const reply = await call(url, { headers: { accept: 'application/json' }, signal });
   if (reply.status !== 200) return undefined;
   try {
     return jsonOf(reply);
@@ -127,10 +133,11 @@ export function isResourceOf({ path, url }: Sold, base: string, resource: string
   );
 }
 
-async function soldAt(url: string): Promise<Sold> {
+async function soldAt(url: string, signal: AbortSignal): Promise<Sold> {
   const path = new URL(url).pathname;
   for (const method of TRIED) {
-    const reply = await call(url, unpaid(method)).catch((): Reply | undefined => undefined);
+    signal.throwIfAborted();
+    const reply = await call(url, { ...unpaid(method), signal }).catch((): Reply | undefined => undefined);
     if (reply?.status === 402) return { method, path, url, v1: false };
   }
   return { method: '', path, url, v1: false };

@@ -1,9 +1,11 @@
 import type { Json } from '../../contract/json.js';
+import { withAbortAfter } from '../../net/deadline.js';
 import { Broken, must } from './findings.js';
 
 /** One answer, read whole. */
 export type Reply = { status: number; statusText: string; headers: Headers; body: Buffer };
 
+const NEVER = new AbortController().signal;
 const TIMEOUT_MS = 20_000;
 /** A paid call: the shop may hold it while it works. */
 export const PAID_TIMEOUT_MS = 90_000;
@@ -22,24 +24,25 @@ export function withoutSlash(url: string): string {
   return url.replace(/(?<!\/)\/+$/, '');
 }
 
-/** One HTTP call, limited in size and time. Redirects are not followed: x402 clients lose their payment in one. */
+/** One HTTP call, limited in size and time, and by `init.signal`. Redirects are not followed: x402 clients lose their payment in one. */
 export async function call(
   url: string,
   init: RequestInit = {},
   timeoutMs = TIMEOUT_MS,
   maxBytes = MAX_BODY_BYTES,
 ): Promise<Reply> {
-  const signal = AbortSignal.timeout(timeoutMs);
-  const response = await fetch(url, { redirect: 'manual', ...init, signal });
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    must(size <= maxBytes, `the answer of ${url} is longer than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  const { status, statusText, headers } = response;
-  return { status, statusText, headers, body: Buffer.concat(chunks) };
+  return withAbortAfter(timeoutMs, init.signal ?? NEVER, async signal => {
+    const response = await fetch(url, { redirect: 'manual', ...init, signal });
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+      size += chunk.length;
+      must(size <= maxBytes, `the answer of ${url} is longer than ${maxBytes} bytes`);
+      chunks.push(chunk);
+    }
+    const { status, statusText, headers } = response;
+    return { status, statusText, headers, body: Buffer.concat(chunks) };
+  });
 }
 
 /** What a proxy has to hold of an answer before its body: from the status line to the empty line after the last header. */

@@ -1,4 +1,4 @@
-import { withDeadline } from '../../net/deadline.js';
+import { withAbortAfter } from '../../net/deadline.js';
 import { readCatalogue, unpaid, type Catalogue, type Sold } from '../conformance/catalogue.js';
 import { checkOptions, readChallenge, type Asked, type Challenge } from '../conformance/challenge-checks.js';
 import { must, type Findings } from '../conformance/findings.js';
@@ -23,7 +23,7 @@ export async function readShop(url: string, findings: Findings): Promise<ReadSho
   await checkAddress(url, findings, 'must');
   let catalogue: Catalogue | undefined;
   await findings.must(`a shop answers at ${url}`, async () => {
-    catalogue = await withDeadline(CATALOGUE_MS, NEVER, () => readCatalogue(url));
+    catalogue = await withAbortAfter(CATALOGUE_MS, NEVER, signal => readCatalogue(url, signal));
   });
   if (!catalogue) return undefined;
   const { document, sold } = catalogue;
