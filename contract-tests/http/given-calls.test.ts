@@ -174,6 +174,31 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(paid.status).to.equal(200);
   });
 
+  it('do not pause the API for those who pay, whatever it answers them; a pause of theirs holds for all', async () => {
+    upstream.says(429, '{}', { 'Retry-After': '60' });
+    expect((await ask('/things/7')).status).to.equal(503);
+    upstream.says(200, '{"value":1}');
+    expect((await ask('/things/7')).status).to.equal(503);
+    expect((await shop.buy('sold', '/sold')).status).to.equal(200);
+    upstream.says(429, '{}', { 'Retry-After': '60' });
+    expect((await shop.buy('sold', '/sold')).status).to.equal(503);
+  });
+
+  it('are counted by operation and status', async () => {
+    await ask('/things/7');
+    await ask('/things/x');
+    upstream.says(500, '{}');
+    await ask('/list');
+    const counted = shop.events.flatMap(event =>
+      event.kind === 'given' ? [[event.operation, event.status]] : [],
+    );
+    expect(counted).to.deep.equal([
+      ['seeThing', 200],
+      ['seeThing', 400],
+      ['listThings', 502],
+    ]);
+  });
+
   it('are few at a time, in all and of one address', async () => {
     const open: (() => void)[] = [];
     upstream.answer = (_request, response) => {

@@ -267,6 +267,9 @@ export class UpstreamShop {
     return shop;
   }
 
+  /** What its observer was told. */
+  readonly events: Event[] = [];
+
   /** The document that buyers see. */
   get openapi(): string {
     return JSON.stringify(servedContract(this.contract, this.#selling, TERMS.publicUrl));
@@ -333,7 +336,11 @@ export class UpstreamShop {
     const hints = new SolanaHints(FEE_PAYER);
     hints.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     const sales = saleLog(log);
-    const observer = { ...UNOBSERVED, tell: (event: Event) => void sales.hear(event) };
+    const tell = (event: Event): void => {
+      this.events.push(event);
+      sales.hear(event);
+    };
+    const observer = { ...UNOBSERVED, tell };
     const orders = new OrderWorker({
       ledger,
       work: orderWork(parts),

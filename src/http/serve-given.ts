@@ -1,6 +1,7 @@
 import type { Context } from 'koa';
 import type { GivenOperation } from '../contract/contract.js';
 import type { Routed } from '../contract/routes.js';
+import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { isSuccess, type Answer } from '../sale/outcome.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
@@ -17,16 +18,36 @@ export type GivenParts = HandlerParts &
   ReadParts &
   SellingParts & {
     limits: SourceLimits;
+    observer?: Pick<Observer, 'tell'>;
     /** The calls that are given away and under way. */
     gifts: CallsInHand;
   };
 
-/** All of them are one caller of an API, so that those who pay for it take turns with them as with one buyer. */
+/** All of them are one caller of an API. */
 const CALLER = 'free';
 const BUSY = 'Too many free calls are under way; try again.';
 
 /** Answers a call of an operation that an API serves and that costs nothing, under the limits of its source. @throws Halt */
 export async function serveGiven(
+  ctx: Context,
+  parts: GivenParts,
+  route: Routed,
+  operation: GivenOperation,
+): Promise<void> {
+  const { observer = UNOBSERVED } = parts;
+  let status = 500;
+  try {
+    await serve(ctx, parts, route, operation);
+    status = ctx.status;
+  } catch (error) {
+    if (error instanceof Halt) status = error.status;
+    throw error;
+  } finally {
+    observer.tell({ kind: 'given', operation: operation.id, status });
+  }
+}
+
+async function serve(
   ctx: Context,
   parts: GivenParts,
   route: Routed,

@@ -83,6 +83,8 @@ export function createMetrics(
         return counts.orders.add(event.operation, event.change);
       case 'throttled':
         return counts.throttled.add();
+      case 'given':
+        return counts.given.add(event.operation, String(event.status));
       case 'released':
         return counts.released.add(event.operation);
       case 'false settlement':
@@ -93,11 +95,9 @@ export function createMetrics(
         else counts.facilitatorErrors.begin(facilitator, request);
         return times.facilitator.add(event.ms, facilitator, request);
       }
-      case 'upstream': {
-        const { upstream, result } = event;
-        if (result === 'failed') counts.upstreamErrors.add(upstream);
-        return times.upstream.add(event.ms, upstream, result);
-      }
+      case 'upstream':
+        if (event.result === 'failed') counts.upstreamErrors.add(event.upstream);
+        return times.upstream.add(event.ms, event.upstream, event.result);
       case 'listing':
         return counts.listings.add(event.facilitator, event.operation, event.transport, event.status);
       case 'ledger':
@@ -193,6 +193,11 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     throttled: count(
       'throttled_total',
       'Calls that were turned away: their address was over its limit, or too many calls of their wallet, address or backend ended unsold.',
+    ),
+    given: count(
+      'free_calls_total',
+      'Calls of operations that are given away (x-free-proxy), refused ones included, by the status of their answer.',
+      ['operation', 'status'],
     ),
     facilitatorErrors: count(
       'facilitator_errors_total',

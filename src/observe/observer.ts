@@ -42,6 +42,7 @@ export type Event =
   | OrderChanged
   | Released
   | Throttled
+  | Given
   | FalseSettlement
   | FacilitatorAnswered
   | Listed
@@ -104,6 +105,9 @@ export type OrderChanged = {
 
 /** A call was turned away before any work, because its address was over its limit. */
 type Throttled = { kind: 'throttled' };
+
+/** A call of an operation that is given away was answered, or refused. */
+type Given = { kind: 'given'; operation: string; status: number };
 
 /** The chain has shown that an unresolved payment was not charged. */
 export type Released = {

@@ -34,7 +34,8 @@ export type HttpOperations = {
 type Sold = GivenOperation;
 /** What the operations of one host share. `sent`: the secrets that this host is sent. */
 type Host = { host: UpstreamHost; url: URL; sent: Secrets };
-type Resolved = { operation: Sold; request: UpstreamRequest };
+/** `free`: it is given away. */
+type Resolved = { operation: Sold; request: UpstreamRequest; free: boolean };
 
 const MEGABYTE = 1024 * 1024;
 const DEFAULT_ANSWER_BYTES = 4 * MEGABYTE;
@@ -42,7 +43,8 @@ const MAX_ANSWER_BYTES = 16 * MEGABYTE;
 const MOST_BYTES_OF_CHARACTER = 4;
 const OWN_HEADERS = { 'user-agent': 'coinslot', 'accept-encoding': 'gzip' };
 /**
- * Builds the operations that have an `x-upstream`. Those with the same host share its connections and its circuit.
+ * Builds the operations that have an `x-upstream`. Those with the same host share its connections and its circuit; those that are given
+ * away have others, so that no flood of free calls that fail, or meet a limit of the API, keeps it from those who pay.
  * @throws ContractFault with everything that is missing in the environment
  */
 export function createHttpOperations(
@@ -54,25 +56,28 @@ export function createHttpOperations(
   const secrets = secretsOf(resolved);
   const publicOnly = !settings.allowPrivate;
   const hosts = new Map<string, Host>();
-  for (const [origin, operations] of byOrigin(resolved)) {
+  for (const [key, [first, ...others]] of byHost(resolved)) {
+    const { origin } = first.request;
     const host = new UpstreamHost(origin, { publicOnly, ...(breaker ? { breaker } : {}) });
-    hosts.set(origin, { host, url: new URL(origin), sent: secretsOf(operations) });
+    hosts.set(key, { host, url: new URL(origin), sent: secretsOf([first, ...others]) });
   }
   const served: HttpOperations['served'] = {};
   const probes: HttpOperations['probes'] = {};
-  for (const { operation, request } of resolved) {
-    const at = hosts.get(request.origin) as Host;
+  for (const each of resolved) {
+    const { operation, request } = each;
+    const at = hosts.get(keyOf(each)) as Host;
     const reading = readingOf(contract, operation, at, secrets);
-    served[operation.id] = servedBy(at.host, { operation, request }, reading);
+    const paid = hosts.get(request.origin)?.host ?? at.host;
+    served[operation.id] = servedBy(at.host, each, reading, paid);
     probes[operation.id] = () => at.host.check();
   }
   const close = async (): Promise<void> => {
     await Promise.all([...hosts.values()].map(({ host }) => host.close()));
   };
   const breakers = (): { name: string; open: boolean }[] =>
-    resolved.map(({ operation: { id: name }, request }) => ({
-      name,
-      open: (hosts.get(request.origin)?.host.restSeconds ?? 0) > 0,
+    resolved.map(each => ({
+      name: each.operation.id,
+      open: (hosts.get(keyOf(each))?.host.restSeconds ?? 0) > 0,
     }));
   return { served, probes, breakers, warnings: resolved.flatMap(warningsOf), close };
 }
@@ -81,11 +86,17 @@ function secretsOf(operations: readonly Resolved[]): Secrets {
   return new Secrets(operations.flatMap(({ request }) => request.secrets));
 }
 
-function byOrigin(resolved: readonly Resolved[]): Map<string, Resolved[]> {
-  const all = new Map<string, Resolved[]>();
+/** What shares a host: the operations of an origin that are sold, and those that are given away. */
+function keyOf({ request: { origin }, free }: Resolved): string {
+  return free ? `${origin} free` : origin;
+}
+
+function byHost(resolved: readonly Resolved[]): Map<string, [Resolved, ...Resolved[]]> {
+  const all = new Map<string, [Resolved, ...Resolved[]]>();
   for (const each of resolved) {
-    const { origin } = each.request;
-    all.set(origin, [...(all.get(origin) ?? []), each]);
+    const known = all.get(keyOf(each));
+    if (known) known.push(each);
+    else all.set(keyOf(each), [each]);
   }
   return all;
 }
@@ -96,11 +107,15 @@ function warningsOf({ operation: { id }, request: { origin, secrets } }: Resolve
   return readable ? [`${id} sends values of the environment unencrypted: use https in its x-upstream`] : [];
 }
 
-function servedBy(host: UpstreamHost, to: Resolved, reading: Reading): AnyServed {
+/** @param paid the host as those who pay know it: what it asks of them, it asks of all */
+function servedBy(host: UpstreamHost, to: Resolved, reading: Reading, paid: UpstreamHost): AnyServed {
   return {
     backend: reading.name,
     host: to.request.origin,
-    call: call => ask(host, to, reading, call),
+    call: async call => {
+      if (paid !== host && paid.restSeconds > 0) throw resting(paid.restSeconds);
+      return ask(host, to, reading, call);
+    },
     ready: async ({ caller, ...asked }) => {
       targetOf(to.request.target, asked, to.operation.parameters);
       const seconds = host.restSecondsOf(caller);
@@ -111,13 +126,13 @@ function servedBy(host: UpstreamHost, to: Resolved, reading: Reading): AnyServed
 
 function resolveAll({ paid, given }: Contract, settings: UpstreamSettings): Resolved[] {
   const faults: string[] = [];
-  const resolved = [...paid, ...given].flatMap(operation => {
+  const resolved = [...paid, ...given].flatMap((operation, index) => {
     const { upstream, method, path } = operation;
     if (!upstream) return [];
     const request = resolveUpstream(upstream, settings, (place, message) => {
       faults.push(`openapi.yaml paths.${path}.${method.toLowerCase()}.x-upstream.${place}: ${message}`);
     });
-    return request ? [{ operation: { ...operation, upstream }, request }] : [];
+    return request ? [{ operation: { ...operation, upstream }, request, free: index >= paid.length }] : [];
   });
   if (faults.length) throw new ContractFault(`The server can't start:\n  ${faults.join('\n  ')}`);
   return resolved;
