@@ -416,7 +416,9 @@ export interface components {
             })[];
             /** @description How many times the lowest of these prices the highest is; null if there are fewer than two. */
             spread?: number | null;
-            /** @description What makes the figures doubtful, in sentences: sources that disagree by more than 1.5 times, a single source, or no market. */
+            /** @description What speaks against the token or makes the figures doubtful, the most severe first: of its market, and of its mint. */
+            findings?: components["schemas"]["Finding"][];
+            /** @description The sentences of `findings`, in their order. */
             warnings?: string[];
             /** @description What the figures are not. */
             disclaimer?: string;
@@ -1454,7 +1456,7 @@ export interface operations {
                      *       "priceUsd": 0.4312,
                      *       "mcapUsd": 1370000000,
                      *       "fdvUsd": 3010000000,
-                     *       "liquidityUsd": 2150000,
+                     *       "liquidityUsd": 21500000,
                      *       "volume24hUsd": 31200000,
                      *       "holders": 812345,
                      *       "organicScore": 98.1,
@@ -1462,7 +1464,7 @@ export interface operations {
                      *       "topHoldersPercent": 15.45,
                      *       "jupiterVerified": true,
                      *       "firstPoolAt": "2024-01-29T17:33:29.000Z",
-                     *       "brief": "JUP (JUPy…DvCN): price $0.4312 (sources within 0.3%), market cap $1.37B, liquidity $2.15M, 24h volume $31.2M. Sources: jupiter, dexscreener, geckoterminal. Not financial advice.",
+                     *       "brief": "JUP (JUPy…DvCN): price $0.4312 (sources within 0.3%), market cap $1.37B, liquidity $21.5M, 24h volume $31.2M. Sources: jupiter, dexscreener, geckoterminal. Not financial advice.",
                      *       "sources": [
                      *         "jupiter",
                      *         "dexscreener",
@@ -1489,6 +1491,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "spread": 1.00302,
+                     *       "findings": [],
                      *       "warnings": [],
                      *       "disclaimer": "Market data from third parties, may be wrong or late. Not financial advice."
                      *     }

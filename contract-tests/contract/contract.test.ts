@@ -67,6 +67,7 @@ const PAID: Record<string, Paid> = {
       topHoldersPercent: figure,
       jupiterVerified: { type: ['boolean', 'null'] },
       firstPoolAt: { type: ['string', 'null'], format: 'date-time' },
+      findings: { type: 'array' },
       warnings: { type: 'array' },
     },
   },

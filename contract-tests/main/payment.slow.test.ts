@@ -137,6 +137,24 @@ describe('a paid call, end to end on a real local Solana', () => {
     }
   });
 
+  it('promise 2: the brief of a mint that nobody has initialised is a 400 and costs nothing', async () => {
+    const before = await world.earned();
+    const path = '/v1/sol-token-brief';
+    const { uninitialised, doubtful } = world.sandbox.info.mints;
+    const refused = await post(world.url + path, { mint: uninitialised }, await signFor(world, path));
+    expect(refused.status).to.equal(400);
+    expect(refused.json().error).to.match(/has not been initialised, so it is no token yet/);
+    expect(await world.earned()).to.equal(before);
+    const sold = await post(world.url + path, { mint: doubtful }, await signFor(world, path));
+    const { findings, warnings } = sold.json() as { findings: { code: string }[]; warnings: string[] };
+    expect(findings.map(({ code }) => code)).to.include.members([
+      'suspicious',
+      'mint-authority',
+      'young-pool',
+    ]);
+    expect(warnings).to.have.length(findings.length);
+  });
+
   it('promise 2: a mint that does not exist is a 400 and costs nothing', async () => {
     const before = await world.earned();
     const headers = await signFor(world, '/v1/sol-mint-info');

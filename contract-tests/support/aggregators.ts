@@ -168,7 +168,7 @@ export function sources(options: Options = {}): Record<Kind, MarketSource> {
 export function service(options: Partial<TokenBriefOptions> = {}, sourceOptions: Options = {}) {
   const made = createTokenBrief({
     sources: createMarketSources({ marketUrl: market.url, deadlineMs: 4_000, ...sourceOptions }),
-    supplyOf: async () => ({ supply: '10000.000000', decimals: 6 }),
+    mintOf: async () => ({ supply: '10000.000000', findings: [] }),
     ...options,
   });
   opened.push(made);

@@ -4,8 +4,9 @@ import { orAbort, UpstreamFailure, withDeadline } from 'coinslot';
 import { plausibleQuotes, lowerMedian, median, spreadOf, tidy } from './consensus.js';
 import { cleanName, cleanSymbol } from '../mints/clean-text.js';
 import { briefLine } from './line.js';
-import { briefWarnings } from './warnings.js';
-import type { MarketQuote, MarketSource, PricedSource, SourceHealth } from './source.js';
+import { findingsOf, mostSevereFirst, type Finding } from '../mints/findings.js';
+import { MARKET_FINDINGS } from './market-findings.js';
+import type { MarketQuote, MarketSource, PricedSource, SourceHealth, Verdict } from './source.js';
 
 /** The answer of `solTokenBrief` (openapi.yaml). Amounts are in US dollars; null if no source knows them. */
 type TokenBrief = {
@@ -36,21 +37,23 @@ type TokenBrief = {
   quotes: PricedSource[];
   /** How many times the lowest of these prices the highest is; null if there are fewer than two. */
   spread: number | null;
-  /** What makes the figures doubtful, in sentences. */
+  /** What speaks against the token or makes the figures doubtful, the most severe first. */
+  findings: Finding[];
+  /** Their sentences. */
   warnings: string[];
   disclaimer: string;
 };
 
 /**
- * A mint's total supply as a decimal string with `decimals` fractional digits.
- * @throws UpstreamFailure `invalid` if the chain has no such mint
+ * A mint's total supply as a decimal string, and the findings of its own account.
+ * @throws UpstreamFailure `invalid` if the chain has no such mint, or it is not initialised
  */
-type SupplyOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; decimals: number }>;
+type MintOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; findings: Finding[] }>;
 
 export type TokenBriefOptions = {
   /** In order of preference for names. */
   sources: MarketSource[];
-  supplyOf: SupplyOf;
+  mintOf: MintOf;
   /** Milliseconds since 1970. */
   now?: () => number;
   /** Marks figures that are not real, for example `sandbox`: appears before every source's name and in the disclaimer. */
@@ -74,8 +77,12 @@ export type TokenBriefService = {
 
 type Named = { source: string; quote: MarketQuote };
 type Round = { quotes: Named[]; silent: MarketSource[]; failures: UpstreamFailure[] };
-type Figures = Omit<TokenBrief, 'mint' | 'brief' | 'asOf' | 'ageSeconds' | 'warnings' | 'disclaimer'> & {
+type Figures = Omit<
+  TokenBrief,
+  'mint' | 'brief' | 'asOf' | 'ageSeconds' | 'findings' | 'warnings' | 'disclaimer'
+> & {
   disputed: boolean;
+  verdict?: Verdict;
 };
 /** A brief as it is kept: its age is known when it is given. */
 type Snapshot = Omit<TokenBrief, 'ageSeconds'> & { takenAt: number };
@@ -184,25 +191,29 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
     })),
     spread: spreadOf(priced.map(item => item.priceUsd)),
     disputed,
+    verdict: firstKnown(ranked, 'verdict').value,
   };
 }
 
+type Taken = { figures: Figures; ofMint: Finding[]; untraded: boolean; asOf: number };
+
 function render(
   mint: string,
-  figures: Figures,
-  untraded: boolean,
-  asOf: number,
+  { figures, ofMint, untraded, asOf }: Taken,
   label: string | undefined,
 ): Snapshot {
-  const { symbol, name, disputed, ...rest } = figures;
+  const { symbol, name, disputed, verdict, ...rest } = figures;
+  const ofMarket = findingsOf(MARKET_FINDINGS, { ...rest, disputed, verdict, untraded, asOf });
+  const findings = mostSevereFirst([...ofMarket, ...ofMint]);
   const standIn = label ? ` The figures are ${label} data, not those of a real market.` : '';
   return {
     mint,
     ...(symbol === undefined ? {} : { symbol }),
     ...(name === undefined ? {} : { name }),
     ...rest,
-    brief: briefLine({ mint, ...figures, untraded, disputed }),
-    warnings: briefWarnings({ ...figures, untraded }),
+    brief: briefLine({ mint, ...figures, untraded, disputed, findings }),
+    findings,
+    warnings: findings.map(({ sentence }) => sentence),
     asOf: new Date(asOf).toISOString(),
     takenAt: asOf,
     disclaimer: `Aggregated from public market data without warranty; not financial advice.${standIn}`,
@@ -227,8 +238,8 @@ async function takeSnapshot(
   signal: AbortSignal,
 ): Promise<Snapshot> {
   // The chain comes first: calls with an address that is no mint are free, so they must not use up the rate limits of the sources.
-  const { supply } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
-    options.supplyOf(mint, inTime),
+  const { supply, findings: ofMint } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
+    options.mintOf(mint, inTime),
   ).catch((error: unknown) => {
     if (error instanceof UpstreamFailure) throw error;
     const message = "The token's supply could not be read from the chain; try again later";
@@ -238,7 +249,8 @@ async function takeSnapshot(
     throw new UpstreamFailure('failed', 'The supply on the chain is unreadable; try again later');
   const asOf = (options.now ?? Date.now)();
   const round = await askAll(options.sources, mint, signal);
-  return render(mint, combine(round, supply), round.quotes.length === 0, asOf, options.label);
+  const untraded = round.quotes.length === 0;
+  return render(mint, { figures: combine(round, supply), ofMint, untraded, asOf }, options.label);
 }
 
 /**
@@ -250,8 +262,8 @@ async function takeSnapshot(
  *   price was accepted, because each source counts different pools. The market cap is never derived from the fdv.
  * - holders, organic score, top holders, verified, first pool, symbol, name: from the first source that knows them; sources whose price
  *   was accepted come first. Change in 24 h: from the first of those only.
- * - `quotes`, `spread`, `warnings`: the price of every source that has one, how far they are apart, and whether that is more than
- *   1.5×, only one, or none.
+ * - `quotes`, `spread`: the price of every source that has one, and how far they are apart.
+ * - `findings`: those of the market (market-findings.ts) and of the mint (mints/mint-findings.ts).
  * - `sources`: those that contributed to the answer; for a token without a market, those that reported that there is none.
  *
  * A source that fails is left out. If all fail, the failure is `unavailable` if all were unreachable, rate-limited or had an open

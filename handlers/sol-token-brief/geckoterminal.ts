@@ -17,18 +17,32 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
   };
 }
 
+/** A key of CoinGecko's API, which serves the same data under higher limits; a plan has its own host and header. */
+export type CoinGeckoKey = { key: string; plan: 'demo' | 'pro' };
+
+const COINGECKO = {
+  demo: { url: 'https://api.coingecko.com', header: 'x-cg-demo-api-key' },
+  pro: { url: 'https://pro-api.coingecko.com', header: 'x-cg-pro-api-key' },
+};
+
 /**
- * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`; JSON:API with decimal strings, 404 for an unknown mint.
+ * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`; JSON:API with decimal strings, 404 for an unknown mint. With a key of
+ * CoinGecko, the same at `/api/v3/onchain/networks/…` of its own hosts.
  * Its rate limit is the tightest of all sources, so holders, which need a second request (`/info`), are left to other sources.
  */
-export function createGeckoTerminal(options: SourceOptions = {}): MarketSource {
+export function createGeckoTerminal({
+  coinGecko,
+  ...options
+}: SourceOptions & { coinGecko?: CoinGeckoKey } = {}): MarketSource {
+  const place = coinGecko && COINGECKO[coinGecko.plan];
+  const path = place ? '/api/v3/onchain/networks/solana/tokens/' : '/api/v2/networks/solana/tokens/';
   return createHttpSource(
     {
       name: 'geckoterminal',
-      url: 'https://api.geckoterminal.com',
-      headers: { accept: 'application/json;version=20230203' },
+      url: place?.url ?? 'https://api.geckoterminal.com',
+      headers: place ? { [place.header]: coinGecko.key } : { accept: 'application/json;version=20230203' },
       unknownIs404: true,
-      path: mint => `/api/v2/networks/solana/tokens/${encodeURIComponent(mint)}`,
+      path: mint => path + encodeURIComponent(mint),
       decode,
     },
     options,

@@ -1,13 +1,26 @@
 import { cleanName, cleanSymbol } from '../mints/clean-text.js';
 import { amount, asObject, change, holders, price, score, share, type JsonObject, time } from './fields.js';
 import { createHttpSource, type SourceOptions } from './http-source.js';
-import type { MarketQuote, MarketSource } from './source.js';
+import type { MarketQuote, MarketSource, Verdict } from './source.js';
 
 /** `buyVolume` + `sellVolume`. If one is absent, it had no trades; if both are absent, the volume is unknown. */
 function volume24h(stats: JsonObject | undefined): number | undefined {
   const bought = amount(stats?.buyVolume, '24h buy volume');
   const sold = amount(stats?.sellVolume, '24h sell volume');
   return bought === undefined && sold === undefined ? undefined : (bought ?? 0) + (sold ?? 0);
+}
+
+const ORGANIC = ['low', 'medium', 'high'] as const;
+
+/** `isSus` is sent only for a token that is flagged. */
+function verdictOf({ organicScoreLabel }: JsonObject, audit: JsonObject | undefined): Verdict {
+  const migrations = audit?.devMigrations;
+  return {
+    suspicious: audit?.isSus === true,
+    organic: ORGANIC.find(label => label === organicScoreLabel),
+    developerPercent: share(audit?.devBalancePercentage),
+    developerMigrations: Number.isSafeInteger(migrations) ? (migrations as number) : undefined,
+  };
 }
 
 function decode(body: unknown, mint: string): MarketQuote | undefined {
@@ -29,6 +42,7 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
     verified: typeof token.isVerified === 'boolean' ? token.isVerified : undefined,
     firstPoolAt: time(asObject(token.firstPool)?.createdAt),
     updatedAt: time(token.updatedAt),
+    verdict: verdictOf(token, asObject(token.audit)),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Finding } from '../mints/findings.js';
 import { TOLERANCE } from './consensus.js';
 
 /** The contents of the one-line brief; null is printed as `n/a`. */
@@ -15,6 +16,7 @@ export type LineFacts = {
   disputed: boolean;
   /** How many times the lowest price of a source the highest is; null if fewer than two have one. */
   spread: number | null;
+  findings: Pick<Finding, 'severity'>[];
 };
 
 const UNITS: [number, string][] = [
@@ -70,6 +72,15 @@ function confidence({ disputed, spread, untraded, priceUsd }: LineFacts): string
   return untraded || priceUsd === null ? '' : ' (one source)';
 }
 
+/** ` Warnings: 1 critical, 2 high.`, for what a reader of this line alone must not miss; empty if there is nothing so severe. */
+function warned(findings: LineFacts['findings']): string {
+  const counts = (['critical', 'high'] as const).flatMap(severity => {
+    const count = findings.filter(finding => finding.severity === severity).length;
+    return count === 0 ? [] : [`${count} ${severity}`];
+  });
+  return counts.length === 0 ? '' : ` Warnings: ${counts.join(', ')}.`;
+}
+
 /** The brief, on one line. Texts must have been cleaned before. */
 export function briefLine(facts: LineFacts): string {
   const token = `${facts.symbol ?? 'Unnamed token'} (${shortenMint(facts.mint)})`;
@@ -80,5 +91,5 @@ export function briefLine(facts: LineFacts): string {
     `liquidity ${formatAmount(facts.liquidityUsd)}`,
     `24h volume ${formatAmount(facts.volume24hUsd)}`,
   ];
-  return `${token}: ${figures.join(', ')}. Sources: ${facts.sources.join(', ')}. This is not financial advice.`;
+  return `${token}: ${figures.join(', ')}.${warned(facts.findings)} Sources: ${facts.sources.join(', ')}. This is not financial advice.`;
 }

@@ -1,5 +1,7 @@
 import {
+  type ChainReads,
   setting,
+  UpstreamFailure,
   withSettings,
   type Handler,
   type HandlerContext,
@@ -7,6 +9,7 @@ import {
   type ValuesOf,
 } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
+import type { Finding } from '../mints/findings.js';
 import { readMintFindings } from '../mints/report.js';
 import { createTokenBrief, type TokenBriefService } from './brief.js';
 import { createMarketSources } from './sources.js';
@@ -15,6 +18,13 @@ type SolTokenBrief = operations['solTokenBrief'];
 
 const SETTINGS = {
   jupiterApiKey: setting.text('JUPITER_API_KEY', 'raises the limits of Jupiter', { secret: true }),
+  coinGeckoApiKey: setting.text('COINGECKO_API_KEY', 'raises the limits of GeckoTerminal', {
+    secret: true,
+  }),
+  coinGeckoPlan: setting.oneOf('COINGECKO_PLAN', 'the plan of that key', {
+    values: ['demo', 'pro'],
+    default: 'demo',
+  }),
 };
 
 /** Sells a market snapshot of a token, with a one-line summary. */
@@ -26,10 +36,15 @@ function open({
   settings,
 }: HandlerContext<ValuesOf<typeof SETTINGS>>): Served<SolTokenBrief> {
   const label = sandboxServices === undefined ? undefined : 'sandbox';
-  const { jupiterApiKey } = settings;
+  const { jupiterApiKey, coinGeckoApiKey: key, coinGeckoPlan: plan } = settings;
   const briefs = createTokenBrief({
-    sources: createMarketSources({ marketUrl: sandboxServices, label, jupiterApiKey }),
-    supplyOf: async (mint, signal) => (await readMintFindings(chain, mint, signal)).facts,
+    sources: createMarketSources({
+      marketUrl: sandboxServices,
+      label,
+      jupiterApiKey,
+      ...(key === undefined ? {} : { coinGecko: { key, plan } }),
+    }),
+    mintOf: (mint, signal) => readTradable(chain, mint, signal),
     label,
   });
   return {
@@ -38,6 +53,20 @@ function open({
     health: async () => marketsHealth(briefs),
     close: () => briefs.close(),
   };
+}
+
+/** The supply and the findings of a mint. One that nobody has initialised is no token yet, so nothing can be said of its market. */
+async function readTradable(
+  chain: ChainReads,
+  mint: string,
+  signal: AbortSignal,
+): Promise<{ supply: string; findings: Finding[] }> {
+  const { facts, findings } = await readMintFindings(chain, mint, signal);
+  if (facts.initialized) return { supply: facts.supply, findings };
+  throw new UpstreamFailure(
+    'invalid',
+    'mint is an account that has not been initialised, so it is no token yet: send the address of a mint that exists',
+  );
 }
 
 function solTokenBriefBy(briefs: TokenBriefService): Handler<SolTokenBrief> {

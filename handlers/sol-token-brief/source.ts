@@ -24,6 +24,18 @@ export type MarketQuote = {
   firstPoolAt?: string;
   /** ISO 8601: when the source last changed these figures, if it says so. */
   updatedAt?: string;
+  verdict?: Verdict;
+};
+
+/** What a source that examines tokens thinks of one. A field that it does not tell is absent. */
+export type Verdict = {
+  suspicious: boolean;
+  /** How organic the trading is, in the source's own word. */
+  organic?: 'low' | 'medium' | 'high';
+  /** What the developer's wallet holds of the supply. */
+  developerPercent?: number;
+  /** How many tokens of the same developer went from a launchpad to a market. */
+  developerMigrations?: number;
 };
 
 /** `updatedAt`: ISO 8601, when the source last changed its figures, if it says so. */

@@ -1,5 +1,5 @@
 import { createDexScreener } from './dexscreener.js';
-import { createGeckoTerminal } from './geckoterminal.js';
+import { createGeckoTerminal, type CoinGeckoKey } from './geckoterminal.js';
 import type { SourceOptions } from './http-source.js';
 import { createJupiter } from './jupiter.js';
 import type { MarketSource } from './source.js';
@@ -9,14 +9,22 @@ import type { MarketSource } from './source.js';
  * `/jupiter`, `/dexscreener` and `/geckoterminal`. Such a server is named in `label`.
  */
 export function createMarketSources(
-  options: Omit<SourceOptions, 'url'> & { marketUrl?: string; jupiterApiKey?: string } = {},
+  options: Omit<SourceOptions, 'url'> & {
+    marketUrl?: string;
+    jupiterApiKey?: string;
+    coinGecko?: CoinGeckoKey;
+  } = {},
 ): MarketSource[] {
-  const { marketUrl, jupiterApiKey, ...shared } = options;
+  const { marketUrl, jupiterApiKey, coinGecko, ...shared } = options;
   const at = (path: string): SourceOptions =>
     marketUrl === undefined ? shared : { ...shared, url: `${marketUrl.replace(/(?<!\/)\/+$/, '')}/${path}` };
   return [
     createJupiter({ ...at('jupiter'), apiKey: jupiterApiKey }),
     createDexScreener(at('dexscreener')),
-    createGeckoTerminal(at('geckoterminal')),
+    // A stand-in has the public paths, and is shown no key.
+    createGeckoTerminal({
+      ...at('geckoterminal'),
+      ...(marketUrl === undefined && coinGecko ? { coinGecko } : {}),
+    }),
   ];
 }

@@ -35,6 +35,8 @@ type Token = {
   mispricedBy?: number;
   onGeckoTerminal: boolean;
   pools: number;
+  /** What Jupiter says of it beside the figures; otherwise it is verified and organic. */
+  doubts?: (now: number) => Record<string, unknown>;
 };
 
 /** `at`: since when the figures stand, in milliseconds since 1970. */
@@ -66,6 +68,7 @@ function listTokens({ mints, supplies = {}, seed = '' }: MarketOptions): Map<str
     token('classic', 'COIN', 'Sandbox Coin', { mispricedBy: 4_950, pools: 6 }),
     token('noAuthorities', 'FIXED', 'Sandbox Fixed Supply', { circulating: 1, pools: 2 }),
     token('token2022', 'NEXT', 'Sandbox Token-2022', { onGeckoTerminal: false, pools: 3 }),
+    token('doubtful', 'SURE', 'Sure Profit', { baseLiquidityUsd: 900, pools: 1, doubts: doubtful }),
   ];
   return new Map(listed.map(entry => [entry.mint, entry]));
 }
@@ -85,10 +88,22 @@ function quoteAt(token: Token, now: number, seed: string): Quote {
   return { priceUsd, liquidityUsd, volumeUsd, holders, at: time };
 }
 
+/** A token that a buyer should be warned of in every way that Jupiter knows. */
+const doubtful = (now: number): Record<string, unknown> => ({
+  audit: { isSus: true, topHoldersPercentage: 70, devBalancePercentage: 48, devMigrations: 12 },
+  stats24h: { priceChange: -72.5, buyVolume: 900, sellVolume: 9_100 },
+  firstPool: { id: 'doubtful', createdAt: new Date(now - 5 * HOUR_MS).toISOString() },
+  organicScore: 3.2,
+  organicScoreLabel: 'low',
+  isVerified: false,
+  updatedAt: new Date(now - 2 * HOUR_MS).toISOString(),
+  tags: [],
+});
+
 const cents = (usd: number): number => Math.round(usd * 100) / 100;
 const digits = (value: number): number => Number(value.toPrecision(10));
 
-function jupiterToken(token: Token, quote: Quote): Record<string, unknown> {
+function jupiterToken(token: Token, quote: Quote, now: number): Record<string, unknown> {
   const usdPrice = digits(quote.priceUsd * 1.001);
   return {
     id: token.mint,
@@ -110,9 +125,11 @@ function jupiterToken(token: Token, quote: Quote): Record<string, unknown> {
     audit: { topHoldersPercentage: cents(10 + 30 * chance(token.mint, 'top holders')) },
     firstPool: { id: token.mint.slice(1) + 'A', createdAt: '2024-01-29T17:33:29Z' },
     organicScore: Math.round(4_000 + 5_500 * chance(token.mint, 'organic')) / 100,
+    organicScoreLabel: 'high',
     isVerified: true,
     updatedAt: new Date(quote.at).toISOString(),
     tags: ['verified'],
+    ...token.doubts?.(now),
   };
 }
 
@@ -173,11 +190,12 @@ function answer(
   url: URL,
   tokens: Map<string, Token>,
   quote: (token: Token, by: SourceName) => Quote,
+  now: number,
 ): Answer {
   if (url.pathname === '/jupiter/tokens/v2/search') {
     const wanted = (url.searchParams.get('query') ?? '').split(',').slice(0, 100);
     const found = wanted.map(mint => tokens.get(mint)).filter(token => token !== undefined);
-    return { status: 200, body: found.map(token => jupiterToken(token, quote(token, 'jupiter'))) };
+    return { status: 200, body: found.map(token => jupiterToken(token, quote(token, 'jupiter'), now)) };
   }
   const [, source, mint] =
     /^\/(dexscreener\/token-pairs\/v1|geckoterminal\/api\/v2\/networks)\/solana\/(?:tokens\/)?(\w+)$/.exec(
@@ -230,7 +248,7 @@ export async function startMarket(options: MarketOptions): Promise<{ url: string
     return { ...figures, priceUsd: figures.priceUsd * (options.offBy?.[by] ?? 1) };
   };
   const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 10_000 }, (request, response) =>
-    respond(request, response, url => answer(url, tokens, quote)),
+    respond(request, response, url => answer(url, tokens, quote, now())),
   );
   await listen(server, options.port, options.host);
   const { port } = server.address() as AddressInfo;

@@ -80,6 +80,7 @@ describe('market figures: numbers a person can read', () => {
       untraded: false,
       disputed: false,
       spread: 1.004,
+      findings: [],
     });
     expect(line).to.equal(
       'JUP (JUPy…DvCN): price $0.1424 (sources within 0.4%), market cap $462M, liquidity $2.31M, 24h volume n/a. ' +

@@ -37,6 +37,12 @@ describe('market data', () => {
         organicScore: 98.08,
         change24hPercent: -8.27,
         topHoldersPercent: 15.45,
+        verdict: {
+          suspicious: false,
+          organic: undefined,
+          developerPercent: undefined,
+          developerMigrations: undefined,
+        },
         verified: true,
         firstPoolAt: '2024-01-29T17:33:29.000Z',
         updatedAt: '2026-01-01T23:59:50.000Z',

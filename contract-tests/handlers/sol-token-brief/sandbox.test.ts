@@ -34,7 +34,7 @@ async function getJson(url: string): Promise<{ status: number; body: Json }> {
 function briefOf(market: Market) {
   return createTokenBrief({
     sources: createMarketSources({ marketUrl: market.url, label: 'sandbox' }),
-    supplyOf: async mint => ({ supply: SUPPLY[mint] ?? '1000000', decimals: 0 }),
+    mintOf: async mint => ({ supply: SUPPLY[mint] ?? '1000000', findings: [] }),
     label: 'sandbox',
   });
 }
@@ -131,7 +131,7 @@ describe('the sandbox market', () => {
     let time = NOW;
     const service = createTokenBrief({
       sources: createMarketSources({ marketUrl: market.url, label: 'sandbox' }),
-      supplyOf: async () => ({ supply: '1000000', decimals: 0 }),
+      mintOf: async () => ({ supply: '1000000', findings: [] }),
       now: () => time,
     });
     const first = await service.brief(mints.classic, signal);

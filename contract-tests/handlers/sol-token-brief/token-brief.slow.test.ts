@@ -54,6 +54,7 @@ describe('market data', () => {
           ...(source === 'jupiter' ? { updatedAt: '2026-01-01T23:59:50.000Z' } : {}),
         })),
         spread: 1.02,
+        findings: [],
         warnings: [],
         disclaimer: 'Aggregated from public market data without warranty; not financial advice.',
       });
@@ -155,7 +156,7 @@ describe('market data', () => {
 
     it('values the largest supply to twelve digits and a supply of zero not at all', async () => {
       const valued = async (supply: string) => {
-        const briefs = service({ supplyOf: async () => ({ supply, decimals: 6 }) });
+        const briefs = service({ mintOf: async () => ({ supply, findings: [] }) });
         return (await briefs.brief(MINT, open())).fdvUsd;
       };
       expect(await valued('18446744073709.551615')).to.equal(18_631_211_514_400);
@@ -197,17 +198,17 @@ describe('market data', () => {
     });
 
     it('refuses what is no mint on the chain, and asks no source for it', async () => {
-      const supplyOf = async () => Promise.reject(new UpstreamFailure('invalid', 'no such mint'));
-      expect((await failureOf(service({ supplyOf }).brief(MINT, open()))).kind).to.equal('invalid');
+      const mintOf = async () => Promise.reject(new UpstreamFailure('invalid', 'no such mint'));
+      expect((await failureOf(service({ mintOf }).brief(MINT, open()))).kind).to.equal('invalid');
       expect((await failureOf(service().brief('../../etc', open()))).kind).to.equal('invalid');
       expect(market.asked.length).to.equal(0);
     });
 
     it('passes on why the chain could not be read, and hides a stray error', async () => {
       const down = async () => Promise.reject(new UpstreamFailure('unavailable', 'the chain is down'));
-      expect((await failureOf(service({ supplyOf: down }).brief(MINT, open()))).kind).to.equal('unavailable');
+      expect((await failureOf(service({ mintOf: down }).brief(MINT, open()))).kind).to.equal('unavailable');
       const stray = async () => Promise.reject(new Error('http://secret/'));
-      const failure = await failureOf(service({ supplyOf: stray }).brief(MINT, open()));
+      const failure = await failureOf(service({ mintOf: stray }).brief(MINT, open()));
       expect(failure.kind).to.equal('failed');
       expect(failure.message).to.not.contain('secret');
     });
@@ -229,8 +230,8 @@ describe('market data', () => {
     it('asks each source once for any number of callers at once, and again only after 15 seconds', async () => {
       let clock = 1_000_000;
       let supplies = 0;
-      const supplyOf = async () => ((supplies += 1), { supply: '10000', decimals: 0 });
-      const briefs = service({ now: () => clock, supplyOf });
+      const mintOf = async () => ((supplies += 1), { supply: '10000', findings: [] });
+      const briefs = service({ now: () => clock, mintOf });
       const all = await Promise.all(Array.from({ length: 20 }, () => briefs.brief(MINT, open())));
       expect(new Set(all.map(brief => JSON.stringify(brief))).size).to.equal(1);
       const counts = () => [supplies, ...KINDS.map(name => market.count(name))];
@@ -278,8 +279,8 @@ describe('market data', () => {
     it('refuses more tokens at once than it can hold, and takes the next ones after', async () => {
       let release = () => {};
       const gate = new Promise<void>(resolve => (release = resolve));
-      const supplyOf = async () => (await gate, { supply: '1', decimals: 0 });
-      const briefs = service({ supplyOf });
+      const mintOf = async () => (await gate, { supply: '1', findings: [] });
+      const briefs = service({ mintOf });
       const mint = (index: number) =>
         MINT.slice(0, -2) + [...'123456789ABC'][Math.floor(index / 10)] + ((index % 9) + 1);
       const names = [...new Set(Array.from({ length: 120 }, (_, index) => mint(index)))];
