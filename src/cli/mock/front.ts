@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { bareType, bodyKindOf } from '../../contract/body-types.js';
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Routes } from '../../contract/routes.js';
 import { isSoldStatus } from '../../contract/sold-status.js';
@@ -127,7 +128,8 @@ async function askPrism(parts: FrontParts, request: IncomingMessage, body: Buffe
   for (const [name, value] of Object.entries(request.headers))
     if (value !== undefined && !NOT_PASSED_ON.test(name)) headers.set(name, String(value));
   // Prism never answers a body that says JSON and is none.
-  const sound = body.length === 0 || parsed(body) !== undefined;
+  const isJson = bodyKindOf(bareType(request.headers['content-type'] ?? JSON_TYPE)) === 'json';
+  const sound = body.length === 0 || !isJson || parsed(body) !== undefined;
   if (!sound) headers.set('prefer', 'code=400');
   const sent = sound ? body : Buffer.from('{}');
   const response = await fetch(parts.prismUrl + url, {
