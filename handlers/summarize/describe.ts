@@ -137,7 +137,10 @@ const CODE_SHARE = 0.5;
 function readCode(blocks: Block[]): string | undefined {
   const code = blocks.filter(({ kind }) => kind === 'code');
   const length = (list: Block[]): number => list.reduce((sum, { text }) => sum + text.length, 0);
-  if (code.length < 2 || length(code) < CODE_SHARE * length(blocks)) return undefined;
+  const text = blocks.filter(
+    ({ kind, text }) => kind === 'heading' || (kind === 'prose' && text.length > 60),
+  );
+  if (code.length < 2 || text.length > 2 || length(code) < CODE_SHARE * length(blocks)) return undefined;
   const defined = [
     ...new Set(code.flatMap(({ text }) => [...text.matchAll(DEFINES)].map(([, name = '']) => name))),
   ];

@@ -45,7 +45,7 @@ type Unit = Candidate & { words: number; kind: Block['kind']; purpose: Purpose; 
 /** Numbers of paragraphs say nothing outside their text, and are taken for ends of sentences. */
 const unnumbered = (sentence: string, language: string): string =>
   sentence
-    .replace(/^(?:\(\d{1,3}\)|\[\d{1,3}\]|\d{1,3}(?:\.\d{1,3})+\.?|§\s?\d{1,4}[a-z]?)\s+(?=\p{L})/u, '')
+    .replace(/^(?:\(\d{1,3}\)|\[\d{1,3}\]|\d{1,3}(?:\.\d{1,3})+\.?)\s+(?=\p{L})/u, '')
     .replace(language === 'de' ? /^$/ : /^\d{1,3}\.\s+(?=\p{L})/u, '');
 
 const FULL_WIDTH = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]$/u;
@@ -167,12 +167,29 @@ function needsOf(pieces: Piece[], index: number): number[] {
   return needs;
 }
 
+/** Whether a sentence begins where its line does: not in lower case, and not after a line that broke off. */
+function begins(pieces: Piece[], index: number, hasty: boolean): boolean {
+  const piece = pieces[index];
+  const before = pieces[index - 1];
+  if (piece === undefined || piece.kind === 'message') return true;
+  if (!hasty && index > 0 && /^["'“‘«„(]{0,2}\p{Ll}/u.test(piece.text)) return false;
+  // The number of a page, and what continues after it.
+  if (piece.first && /^\d{1,3}\s\p{Ll}/u.test(piece.text)) return false;
+  const broken =
+    before?.kind === 'prose' &&
+    before.section === piece.section &&
+    /[\p{L}\p{N}]$/u.test(before.text) &&
+    before.text.length > 40;
+  return !(broken && piece.kind === 'prose' && piece.first && !leansOn(before.text));
+}
+
 /** The sentences that may be quoted, each with those that it needs; what needs a sentence that can't be quoted can't be, either. */
-function unitsOf(pieces: Piece[]): Unit[] {
+function unitsOf(pieces: Piece[], hasty: boolean): Unit[] {
   const all = pieces.map((piece, index): Unit => {
     const text = standsAlone(piece) ? ended(piece.text) : piece.text;
     const words = text.length > LONGEST_SENTENCE ? Number.POSITIVE_INFINITY : countWords(text);
-    const fit = !piece.led && !leansOn(text) && Number.isFinite(words) && passes(text);
+    const fit =
+      !piece.led && begins(pieces, index, hasty) && !leansOn(text) && Number.isFinite(words) && passes(text);
     const weight = fit
       ? KIND_WEIGHT[piece.kind] * PURPOSE_WEIGHT[piece.purpose] * readability(text, words)
       : 0;
@@ -262,7 +279,8 @@ export function extractSummary(text: string): Extract | null {
   if (!hasContent(blocks.map(block => block.text).join(' '))) return null;
   const data = describeData(text, blocks);
   if (data !== undefined) return { sentences: [data], method: 'described' };
-  const units = unitsOf(piecesOf(blocks, readingOf(blocks.map(block => block.text).join(' '))));
+  const reading = readingOf(blocks.map(block => block.text).join(' '));
+  const units = unitsOf(piecesOf(blocks, reading), reading.hasty);
   const whole = wholeOf(blocks, units);
   if (whole?.method === 'whole') return whole;
   const topic = blocks.find(({ kind }) => kind === 'heading')?.text ?? '';

@@ -179,9 +179,13 @@ function split(text: string, reader: Reader): string[] {
  * The language of a text (ISO 639-1), and what splits a line of it into its sentences, in order, trimmed; together they contain every
  * character except spaces. Where in doubt, two sentences stay one. Linear in the length of the line.
  */
-export function readingOf(text: string): { language: string; sentencesOf: (line: string) => string[] } {
+export function readingOf(text: string): {
+  language: string;
+  hasty: boolean;
+  sentencesOf: (line: string) => string[];
+} {
   const reader = readerOf(text);
-  return { language: reader.language, sentencesOf: line => split(line, reader) };
+  return { language: reader.language, hasty: reader.hasty, sentencesOf: line => split(line, reader) };
 }
 
 /** Words that continue a Thai sentence after a space. */

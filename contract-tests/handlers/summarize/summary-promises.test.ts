@@ -149,6 +149,13 @@ describe('embedded summariser: never says what the text does not', () => {
       if (summary.includes(answer)) expect(summary).to.contain(question);
   });
 
+  it('begins no sentence in its middle: after a page number, a broken line or a paragraph sign', () => {
+    const text =
+      'The appellant shot his cousin and was tried and\n\n2 sentenced to imprisonment for life by the court of the district.\n\n' +
+      'einen Verweis auf den Datensatz.\n\n§ 8a SGB VIII gives parents no right. The appeal was heard in May. The court has ruled. The costs are shared.';
+    expect(summaryOf(text)).to.not.match(/sentenced|einen Verweis|^SGB|\. SGB/);
+  });
+
   it('does not quote an item without the line that turns its meaning', () => {
     const text =
       'It is forbidden:\n- to sell the data to anybody at all.\n- to share the key with others.\n\nThe licence costs 50 euros a year. ' +
