@@ -52,7 +52,7 @@ const TRIED = ['POST', 'GET'];
  * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one
  * operation. Rejects if nobody answers there, and when the signal aborts: a shop may list any number of addresses.
  */
-export async function readCatalogue(url: string, signal = NEVER): Promise<Catalogue> {
+export async function readCatalogue(url: string, signal: AbortSignal = NEVER): Promise<Catalogue> {
   const base = withoutSlash(url);
   const [openapi, discovery, index] = await Promise.all(
     ['/openapi.json', '/.well-known/x402', '/'].map(path => documentAt(base + path, signal)),
