@@ -3,6 +3,7 @@ import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { NetworkName } from '../rails/solana/networks.js';
 import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
 import { MAX_HEADER_BYTES } from '../methods/x402/challenge.js';
+import { headerAdvice } from '../methods/x402/header-room.js';
 import type { Challenge } from '../methods/method.js';
 import type { Methods } from '../methods/methods.js';
 import { facilitatorCheck } from './facilitator-checks.js';
@@ -37,7 +38,7 @@ export function startupChecks(parts: StartupParts): Check[] {
     facilitatorCheck(facilitators, chain, terms, hadFeePayer),
     databaseCheck(durability),
     publicUrlCheck(terms.publicUrl, network, reach),
-    headerCheck(contract, methods),
+    headerCheck(contract, methods, terms),
   ];
 }
 
@@ -48,7 +49,7 @@ export function databaseCheck(durability: StartupParts['durability']): Check {
 }
 
 /** Whether every challenge fits into a header, including the blockhash that is added later. */
-export function headerCheck(contract: Contract, methods: Methods): Check {
+export function headerCheck(contract: Contract, methods: Methods, terms: Terms): Check {
   const subject = 'PUBLIC_URL';
   return {
     subject,
@@ -61,18 +62,15 @@ export function headerCheck(contract: Contract, methods: Methods): Check {
       const [largest] = sizes.sort((a, b) => b.bytes - a.bytes);
       if (!largest) return [];
       const { id, bytes } = largest;
-      if (bytes <= MAX_HEADER_BYTES)
-        return [
-          {
-            level: 'ok',
-            subject,
-            found: `the largest challenge takes ${bytes} of ${MAX_HEADER_BYTES} header bytes`,
-          },
-        ];
-      const found =
+      const found = `the largest challenge takes ${bytes} of ${MAX_HEADER_BYTES} header bytes`;
+      const advice = headerAdvice(contract, terms).map((text): Finding => {
+        return { level: 'warning', subject: 'openapi.yaml', found: text };
+      });
+      if (bytes <= MAX_HEADER_BYTES) return [{ level: 'ok', subject, found }, ...advice];
+      const fault =
         `too long, or the path or summary of ${id} in openapi.yaml. Its challenge takes ${bytes} header bytes; proxies cut headers at ` +
         `${MAX_HEADER_BYTES}`;
-      return [{ level: 'error', subject, found }];
+      return [{ level: 'error', subject, found: fault }];
     },
   };
 }

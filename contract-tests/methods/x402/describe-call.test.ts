@@ -3,7 +3,12 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { PricedOperation } from '../../../src/contract/contract.js';
 import { parseContract } from '../../../src/contract/parse-contract.js';
 import type { Json } from '../../../src/contract/json.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../../src/methods/x402/challenge.js';
+import {
+  MAX_HEADER_BYTES,
+  OTHER_HEADER_BYTES,
+  renderChallenge,
+} from '../../../src/methods/x402/challenge.js';
+import { headerAdvice } from '../../../src/methods/x402/header-room.js';
 import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../../src/methods/x402/describe-call.js';
 import { discoveryOf, indexOf, servedContract } from '../../../src/documents/discovery.js';
 import { ANY_SHOP } from '../../support/any-shop.js';
@@ -152,6 +157,51 @@ describe('The description of a call', () => {
     expect(challenge(huge).extensions).to.have.all.keys('payment-identifier');
     const refusal = renderChallenge(wide, TERMS, LIVE, 2, 'x'.repeat(160));
     expect(refusal.headers['PAYMENT-REQUIRED']).to.have.length.at.most(MAX_HEADER_BYTES);
+  });
+});
+
+describe('A challenge for whose header there is little room', () => {
+  const tree = operation('growTree');
+  const long = (characters: number): PricedOperation => ({ ...tree, summary: 's'.repeat(characters) });
+  const termsOf = { ...TERMS, service: { name: 'Trees', iconUrl: 'https://trees.example/icon.png' } };
+  const headerOf = (of: PricedOperation, error?: string): string =>
+    renderChallenge({ ...of, tags: ['Trees'] }, termsOf, LIVE, 2, error).headers['PAYMENT-REQUIRED'] ?? '';
+  const read = (of: PricedOperation): { accepts: [Json]; resource: Json; extensions: Json } =>
+    JSON.parse(Buffer.from(headerOf(of), 'base64').toString('utf8')) as ReturnType<typeof read>;
+
+  it('leaves out the schemas, then what only v1 reads, then the examples, then the tags, and never the price', () => {
+    const seen: string[] = [];
+    for (let characters = 10; characters < 1_700; characters += 10) {
+      const { accepts, resource, extensions } = read(long(characters));
+      expect(accepts[0]).to.include({ amount: tree.price.atomic.toString(), payTo: TERMS.payTo });
+      const has = [
+        'maxAmountRequired' in accepts[0],
+        'resource' in accepts[0],
+        'bazaar' in extensions,
+        'tags' in resource,
+      ];
+      if (seen.at(-1) !== has.join()) seen.push(has.join());
+    }
+    expect(seen).to.deep.equal([
+      'true,true,true,true',
+      'false,false,true,true',
+      'false,false,false,true',
+      'false,false,false,false',
+    ]);
+  });
+
+  it('leaves room for all other headers of the answer, also where a refusal is explained', () => {
+    for (const characters of [10, 300, 600, 900, 1_200])
+      for (const error of [undefined, 'x'.repeat(2_000)])
+        expect(headerOf(long(characters), error).length + OTHER_HEADER_BYTES).to.be.at.most(MAX_HEADER_BYTES);
+  });
+
+  it('is named with the field to shorten', () => {
+    expect(headerAdvice({ paid: [tree] }, termsOf)).to.deep.equal([]);
+    expect(headerAdvice({ paid: [tree, long(900)] }, termsOf)).to.have.length(1);
+    expect(headerAdvice({ paid: [long(900)] }, termsOf)[0]).to.match(
+      /the 402 of growTree leaves out v1 extras.*Shorten its summary \(1800 bytes\)/,
+    );
   });
 });
 

@@ -2,7 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeContract } from '../../contract/compile-contract.js';
-import { ContractFault } from '../../contract/contract.js';
+import { ContractFault, type Contract } from '../../contract/contract.js';
+import { headerAdvice } from '../../methods/x402/header-room.js';
+import type { Terms } from '../../methods/x402/requirements.js';
+import { serviceOf } from '../../methods/x402/service.js';
+import { NETWORKS } from '../../rails/solana/networks.js';
 import { loadShop, shopFiles } from '../../shop/load-shop.js';
 import { nameWarning } from '../../shop/shop-name.js';
 import { installedProgram } from '../installed-program.js';
@@ -37,6 +41,13 @@ function compile(): void {
   for (const orphan of orphansOf(folder)) rmSync(orphan);
 }
 
+/** As they will be, or as long: a URL of usual length unless it is set. */
+function termsOf(contract: Contract): Terms {
+  const { caip2: network, v1: v1Network, usdcMint: asset } = NETWORKS.mainnet;
+  const publicUrl = process.env['PUBLIC_URL'] ?? 'https://pay.example.com';
+  return { network, v1Network, asset, payTo: asset, publicUrl, service: serviceOf(contract, publicUrl) };
+}
+
 async function build(): Promise<void> {
   if (!existsSync(files.contract))
     throw new BuildFault(
@@ -51,7 +62,11 @@ async function build(): Promise<void> {
   const shop = await loadShop(folder);
   writeCollection(folder, contract);
   const warning = nameWarning(shop, folder);
-  if (warning !== undefined) writeErr(`openapi.yaml: ${warning}\n`);
+  for (const each of [
+    ...(warning === undefined ? [] : [warning]),
+    ...headerAdvice(shop.contract, termsOf(shop.contract)),
+  ])
+    writeErr(`openapi.yaml: ${each}\n`);
   writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`);
 }
 

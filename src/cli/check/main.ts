@@ -173,7 +173,7 @@ async function check(config: Config): Promise<Finding[]> {
     const local: Check[] = [
       databaseCheck(durability),
       publicUrlCheck(terms.publicUrl, network),
-      headerCheck(contract, methods),
+      headerCheck(contract, methods, terms),
     ];
     return [...earlier, { level: 'ok', subject, found }, ...(await runChecks(local))];
   }

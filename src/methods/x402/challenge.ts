@@ -11,10 +11,15 @@ import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 /** The version of x402 that a challenge is in. */
 export type ChallengeVersion = 1 | 2;
 
-/** nginx and other proxies truncate longer response headers. */
+/** What nginx and other proxies have room for: the status line and all headers of an answer together. */
 export const MAX_HEADER_BYTES = 4096;
-/** The body that takes so many bytes in base64. */
-const MAX_BODY_BYTES = (MAX_HEADER_BYTES / 4) * 3;
+/** The status line and the other headers, with the receipt of a payment that was refused when it was settled. */
+export const OTHER_HEADER_BYTES = 1_000;
+/** The bodies that take so many bytes in base64. That of v1 is in no header; its bounds have only kept it as short. */
+const MAX_BODY_BYTES = {
+  1: (MAX_HEADER_BYTES / 4) * 3,
+  2: ((MAX_HEADER_BYTES - OTHER_HEADER_BYTES) / 4) * 3,
+};
 
 const UNPAID =
   'Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)';
@@ -37,7 +42,7 @@ export function renderChallenge(
   const render = (text?: string): Buffer =>
     Buffer.from(challengeText(operation, terms, live, version, crawlers, text));
   const body = render(
-    error === undefined ? error : cutToJsonBytes(error, MAX_BODY_BYTES - render('').length),
+    error === undefined ? error : cutToJsonBytes(error, MAX_BODY_BYTES[version] - render('').length),
   );
   return inVersion(version, body);
 }
@@ -63,15 +68,16 @@ function challengeText(
   terms: Terms,
   live: Hints,
   version: ChallengeVersion,
-  { outputSchema, extensions }: Partial<ForCrawlers>,
+  { outputSchema, extensions, without = [] }: Partial<ForCrawlers>,
   error?: string,
 ): string {
   const reason = error ?? (version === 2 ? UNPAID : undefined);
-  const offered = option(operation, terms, live, version);
+  const withV1Extras = version === 1 || !without.includes('v1 extras');
+  const offered = option(operation, terms, live, version, withV1Extras);
   return JSON.stringify({
     x402Version: version,
     ...(reason === undefined ? {} : { error: reason }),
-    ...(version === 2 ? { resource: resourceOf(operation, terms) } : {}),
+    ...(version === 2 ? { resource: resourceOf(operation, terms, !without.includes('tags')) } : {}),
     accepts: [version === 1 && outputSchema ? { ...offered, outputSchema } : offered],
     ...(version === 2 && extensions ? { extensions } : {}),
   });
@@ -93,9 +99,9 @@ export function exampleChallenge(
 }
 
 /** What is sold (x402 v2 ResourceInfo). */
-export function resourceOf(operation: PricedOperation, terms: Terms): Json {
+export function resourceOf(operation: PricedOperation, terms: Terms, withTags = true): Json {
   const { service } = terms;
-  const tags = tagsOf(operation.tags);
+  const tags = withTags ? tagsOf(operation.tags) : [];
   return {
     url: resourceUrl(operation, terms),
     description: operation.summary,
@@ -106,29 +112,42 @@ export function resourceOf(operation: PricedOperation, terms: Terms): Json {
   };
 }
 
-function option(operation: PricedOperation, terms: Terms, live: Hints, version: ChallengeVersion): Json {
+function option(
+  operation: PricedOperation,
+  terms: Terms,
+  live: Hints,
+  version: ChallengeVersion,
+  withV1Extras: boolean,
+): Json {
   const { feePayer = '', ...hints } = live;
   const { amount, extra, ...requirements } = requirementsOf(operation, terms, feePayer);
-  return {
-    ...requirements,
-    network: networkName(terms, version),
-    amount,
+  const ofV1 = {
     maxAmountRequired: amount,
     resource: resourceUrl(operation, terms),
     description: operation.summary,
     mimeType: operation.answers[0].mimeType,
+  };
+  return {
+    ...requirements,
+    network: networkName(terms, version),
+    amount,
+    ...(withV1Extras ? ofV1 : {}),
     // What a buyer would otherwise read from an RPC server before signing.
     extra: { ...extra, decimals: USDC.decimals, tokenProgram: TOKEN_PROGRAM, ...hints },
   };
 }
 
+/** What gives way in a v2 challenge whose header has no room for it, in this order. Never the price. */
+const GIVING_WAY = ['schemas', 'v1 extras', 'examples', 'tags'] as const;
+type GivenUp = (typeof GIVING_WAY)[number];
+
 /** What a challenge says for crawlers: as much as its header has room for. Computed once for each operation and terms. */
-type ForCrawlers = { outputSchema?: Json; extensions: Json };
+type ForCrawlers = { outputSchema?: Json; extensions: Json; without: readonly GivenUp[] };
 
 const described = new WeakMap<Terms, WeakMap<PricedOperation, ForCrawlers>>();
 const LONGEST_ADDRESS = 'z'.repeat(44);
 const LONGEST_LIVE: Hints = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
-/** Room for a sentence that says why a payment was refused. */
+/** Room for a sentence that says why a payment was refused; in v2, it takes the place of the usual one. */
 const ROOM_FOR_ERROR = 160;
 
 function forCrawlers(operation: PricedOperation, terms: Terms): ForCrawlers {
@@ -140,15 +159,26 @@ function forCrawlers(operation: PricedOperation, terms: Terms): ForCrawlers {
 }
 
 function largestThatFits(operation: PricedOperation, terms: Terms): ForCrawlers {
-  const room = MAX_BODY_BYTES - ROOM_FOR_ERROR;
-  const fits = (version: ChallengeVersion, crawlers: ForCrawlers): boolean =>
-    Buffer.byteLength(challengeText(operation, terms, LONGEST_LIVE, version, crawlers)) <= room;
-  const bazaars = [true, false].map(whole => ({
-    extensions: { bazaar: bazaarOf(operation, whole), 'payment-identifier': PAYMENT_IDENTIFIER },
-  }));
-  const without = { extensions: { 'payment-identifier': PAYMENT_IDENTIFIER } };
-  const { extensions } = bazaars.find(each => fits(2, each)) ?? without;
+  const bytes = (version: ChallengeVersion, crawlers: ForCrawlers): number =>
+    Buffer.byteLength(challengeText(operation, terms, LONGEST_LIVE, version, crawlers));
+  const steps = GIVING_WAY.map((_, count) => GIVING_WAY.slice(0, count));
+  const all = [...steps, GIVING_WAY].map(without => withoutSome(operation, without));
+  const shortest = withoutSome(operation, GIVING_WAY);
+  const found = all.find(each => bytes(2, each) <= MAX_BODY_BYTES[2]) ?? shortest;
+  const room = MAX_BODY_BYTES[1] - ROOM_FOR_ERROR;
   const outputSchemas = [true, false].map(whole => outputSchemaOf(operation, whole));
-  const outputSchema = outputSchemas.find(each => fits(1, { outputSchema: each, extensions }));
-  return outputSchema ? { outputSchema, extensions } : { extensions };
+  const outputSchema = outputSchemas.find(each => bytes(1, { ...found, outputSchema: each }) <= room);
+  return outputSchema ? { ...found, outputSchema } : found;
+}
+
+function withoutSome(operation: PricedOperation, without: readonly GivenUp[]): ForCrawlers {
+  const bazaar = without.includes('examples')
+    ? {}
+    : { bazaar: bazaarOf(operation, !without.includes('schemas')) };
+  return { extensions: { ...bazaar, 'payment-identifier': PAYMENT_IDENTIFIER }, without };
+}
+
+/** What the challenge of an operation leaves out, because its header has no room for it. */
+export function givenUpBy(operation: PricedOperation, terms: Terms): readonly string[] {
+  return forCrawlers(operation, terms).without;
 }
