@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { request } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import { exampleCall } from '../support/example-call.js';
 import { noProxy, openNginx } from '../support/proxies.js';
 import { refusedSettlement } from '../support/refused-settlement.js';
@@ -10,20 +10,17 @@ import { call, openWorld, receiptOf, signFor, type Answer, type World } from '..
 const ROOM = 4_096;
 const REFUSED = refusedSettlement('invalid_exact_svm_payload_memo_mismatch');
 
-/** The bytes from the status line to the empty line. */
-function headerBytes(url: string, init: RequestInit): Promise<number> {
-  const { method = 'GET', headers, body } = init;
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers: headers as Record<string, string> }, response => {
-      const { rawHeaders, statusMessage = '' } = response;
-      const lines = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
-      response.resume();
-      resolve('HTTP/1.1 402 '.length + statusMessage.length + 2 + lines + 2);
-    });
-    sent.once('error', reject);
-    sent.end(body as string | undefined);
-  });
+/** The bytes from the status line to the empty line, as nginx passes them on. */
+function headBytes({ status, headers }: Answer): number {
+  const lines = [...headers].reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`.length + lines + 2;
 }
+
+/** An answer whose head had room in nginx, with one page for it. */
+const roomFor = (answer: Answer): Answer => {
+  expect(headBytes(answer)).to.be.at.most(ROOM);
+  return answer;
+};
 
 describe('behind nginx with its defaults', function () {
   this.timeout(60_000);
@@ -50,8 +47,7 @@ describe('behind nginx with its defaults', function () {
     };
 
     it(`${operation.id}: the price and a refusal arrive`, async () => {
-      expect((await unpaid()).status).to.equal(402);
-      expect(await headerBytes(world.url + path, init)).to.be.at.most(ROOM);
+      expect(roomFor(await unpaid()).status).to.equal(402);
       expect((await paying({ 'PAYMENT-SIGNATURE': 'bm90IGEgcGF5bWVudA==' })).status).to.equal(402);
     });
 
@@ -61,17 +57,23 @@ describe('behind nginx with its defaults', function () {
         const { status, body } = await forward();
         respond(status, body);
       });
-      const refused = await paying();
+      const refused = roomFor(await paying());
       world.facilitator.intervene(undefined);
       expect(refused.status).to.equal(402);
       expect(receiptOf(refused).success).to.equal(false);
     });
 
+    it(`${operation.id}: a 503 arrives`, async () => {
+      const payment = await signFor(world, operation.path, 2, await unpaid());
+      world.facilitator.intervene(({ respond }) => respond(500, '{}'));
+      const outage = roomFor(await paying(payment));
+      world.facilitator.intervene(undefined);
+      expect([outage.status, outage.headers.has('retry-after')]).to.deep.equal([503, true]);
+    });
+
     it(`${operation.id}: the answer arrives with its receipt`, async () => {
-      const answer = await paying({
-        ...(await signFor(world, operation.path, 2, await unpaid())),
-        prefer: 'respond-async',
-      });
+      const payment = await signFor(world, operation.path, 2, await unpaid());
+      const answer = roomFor(await paying({ ...payment, prefer: 'respond-async' }));
       expect(answer.status).to.be.lessThan(300);
       expect(receiptOf(answer).success).to.equal(true);
     });
