@@ -108,7 +108,7 @@ describe('The 400 messages in the contract', () => {
     notAMint: ['/v1/sol-mint-info', { mint: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb' }],
     unspeakable: ['/v1/tts', { text: 'Hello, Привет and 世界.' }],
     unknownVoice: ['/v1/tts', { text: 'One coin.', voice_id: 'nobody' }],
-    notJson: ['/v1/summarize', '{"text":'],
+    notJson: ['/v1/summarize', '{"text":"One.'],
   };
   let world: World;
   before(async function () {
