@@ -160,7 +160,7 @@ describe('A contract with a fault stops the start', () => {
     [
       'the same operationId twice',
       'paths:\n  /a: { get: { operationId: x, responses: {} } }\n  /b: { get: { operationId: x, responses: {} } }\n',
-      'shop.yaml:3 paths./b: repeats the operationId x',
+      'shop.yaml:3 paths./b.get.operationId: repeats the operationId x of GET /a',
     ],
   ];
 
@@ -192,7 +192,7 @@ describe('A contract with a fault stops the start', () => {
     expect(faultOf(minimal(wrong))).to.contain('application/json: needs an example that is an object');
     const nowhere = "{ content: { application/json: { schema: { $ref: '#/components/a' }, example: {} } } }";
     const lost = `post: { operationId: a, ${PRICE}, requestBody: ${nowhere}, responses: { 402: {} } }`;
-    expect(faultOf(minimal(lost))).to.contain('paths./a.post: the reference #/components/a leads nowhere');
+    expect(faultOf(minimal(lost))).to.contain('schema.$ref: the reference #/components/a leads nowhere');
     for (const [body, message] of bodies) {
       const operation = `post: { operationId: a, ${PRICE}, requestBody: ${body}, responses: { 402: {} } }`;
       const fault = faultOf(minimal(operation));
@@ -227,7 +227,7 @@ describe('A contract with a fault stops the start', () => {
       ]);
     }
     expect(faultOf(port(''))).to.contain(
-      'must declare harbour, which the path has: - { name: harbour, in: path, required: true, schema: { type: string } }',
+      'must declare harbour, which the path has: parameters: [{ name: harbour, in: path, required: true, schema: { type: string } }]',
     );
   });
 

@@ -109,16 +109,27 @@ export function readContract(document: Json, fault: Fault, prices = PRICES): Con
       readOperation(contract, { document, path, method, item: objectOf(item), operation }, fault, prices);
     }
   }
-  for (const { id, path } of repeated([...contract.paid, ...contract.given, ...contract.free]))
-    fault(['paths', path], `repeats the operationId ${id}: give each operation its own`);
+  repeatedIds(document, fault);
   clashes(contract, fault);
   reserved(contract, fault);
   readSections(contract, fault);
   return contract;
 }
 
-function repeated<T extends { id: string }>(operations: T[]): T[] {
-  return operations.filter(({ id }, index) => operations.findIndex(other => other.id === id) < index);
+function repeatedIds({ paths }: Json, fault: Fault): void {
+  const first = new Map<string, string>();
+  for (const [path, item] of Object.entries(objectOf(paths)))
+    for (const method of METHODS) {
+      const { operationId: id } = objectOf(objectOf(item)[method]);
+      if (typeof id !== 'string') continue;
+      const other = first.get(id);
+      if (other === undefined) first.set(id, `${method.toUpperCase()} ${path}`);
+      else
+        fault(
+          ['paths', path, method, 'operationId'],
+          `repeats the operationId ${id} of ${other}: give each operation its own`,
+        );
+    }
 }
 
 function readOperation(contract: Contract, place: Place, fault: Fault, prices: typeof PRICES): void {

@@ -8,7 +8,7 @@ import { fixed } from '../price/fixed.js';
 import { PRICES } from '../price/prices.js';
 import { filledPath, readParameters, type Fault, type Parameter, type Place } from './read-parameters.js';
 import { checkOf, readUpstream, type Upstream } from './read-upstream.js';
-import { isObject, objectOf, ReferenceFault } from './references.js';
+import { isObject, objectOf, ReferenceFault, stepsToReference } from './references.js';
 import { readBody, type RequestBody } from './request-body.js';
 
 export type { BodyForm, RequestBody } from './request-body.js';
@@ -85,7 +85,7 @@ export function readGiven(place: Place, report: Fault): GivenOperation | undefin
 }
 
 function readSound<T>(
-  { path, method }: Place,
+  { document, path, method, operation }: Place,
   report: Fault,
   read: (at: string[], fault: Fault) => T | undefined,
 ): T | undefined {
@@ -100,7 +100,10 @@ function readSound<T>(
     return sound ? result : undefined;
   } catch (error) {
     if (!(error instanceof ReferenceFault)) throw error;
-    fault(at, error.message);
+    const { reference, message } = error;
+    const steps = stepsToReference(operation, reference);
+    const elsewhere = steps ? undefined : stepsToReference(document, reference);
+    fault([...at, ...(steps ?? [])], elsewhere ? `${message} (in ${elsewhere.join('.')})` : message);
     return undefined;
   }
 }
@@ -194,8 +197,9 @@ const inQuotes = (names: string[]): string => names.map(each => `'${each}'`).joi
 /** Reads what every price has and what its kind has. */
 function readKind(kind: PriceKind, price: Json, faults: string[]): Price | undefined {
   const { currency, flow } = price;
+  const known = [...PRICE_KEYS, ...kind.keys];
   for (const key of Object.keys(price))
-    if (![...PRICE_KEYS, ...kind.keys].includes(key)) faults.push(`unknown key '${key}'`);
+    if (!known.includes(key)) faults.push(`unknown key '${key}': a price has ${known.join(', ')} only`);
   if (currency !== 'USD') faults.push("currency must be 'USD'");
   if (flow !== 'authorization' && flow !== 'upfront')
     faults.push("flow must be 'authorization' or 'upfront'");

@@ -1,3 +1,4 @@
+import { brokenPart } from './broken-schema.js';
 import { isNoParameter, isOfEveryCall } from './header-names.js';
 import type { Json } from './json.js';
 import { parameterNames } from './paths.js';
@@ -39,16 +40,20 @@ const PAYMENT_QUERY = 'x402Version';
 /** A parameter as declared, and where. */
 type Declared = { parameter: Json; at: string[] };
 
-/** Parameters of the path item and of the operation, whose own take precedence. Those with a fault, which is reported, are among them. */
+/**
+ * Parameters of the path item and of the operation, whose own take precedence. Those with a fault, which is reported, are among them, and
+ * so are those of the path that are not declared: whoever refers to them refers to something.
+ */
 export function readParameters(place: Place, at: string[], fault: Fault): Parameter[] {
   const { document, path } = place;
   const own = declaredBy(place, at).filter(({ parameter }) => !isOfEveryOperation(parameter));
   const inPath = own.filter(({ parameter }) => parameter.in === 'path');
   const named = parameterNames(path);
-  for (const name of named.filter(each => !inPath.some(({ parameter }) => parameter.name === each)))
+  const missing = named.filter(each => !inPath.some(({ parameter }) => parameter.name === each));
+  for (const name of missing)
     fault(
       [...at, 'parameters'],
-      `must declare ${name}, which the path has: - { name: ${name}, in: path, required: true, schema: { type: string } }`,
+      `must declare ${name}, which the path has: ${declaration(name, own.length > 0)}`,
     );
   for (const { parameter, at: where } of inPath)
     if (typeof parameter.name === 'string' && !named.includes(parameter.name))
@@ -56,11 +61,22 @@ export function readParameters(place: Place, at: string[], fault: Fault): Parame
         where,
         `declares ${parameter.name}, which the path does not have: remove it, or put {${parameter.name}} into the path`,
       );
-  const read = own.map(each => readParameter(document, each, fault));
+  const read = own.map(each => readParameter(document, each, fault)).concat(missing.map(undeclared));
   const inQuery = read.filter(each => each.in === 'query').flatMap(namesInQuery);
   for (const name of inQuery.filter((each, index) => inQuery.indexOf(each) < index))
     fault([...at, 'parameters'], `has ${name} twice in its query: as a parameter, and as a property of one`);
   return read;
+}
+
+/** What mends an operation that does not declare a parameter of its path: an entry of its list, or a list if it has none of its own. */
+function declaration(name: string, hasList: boolean): string {
+  const entry = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
+  return hasList ? `- ${entry}` : `parameters: [${entry}]`;
+}
+
+function undeclared(name: string): Parameter {
+  const schema = { type: 'string' };
+  return { name, in: 'path', required: true, schema, plain: schema, list: false };
 }
 
 function namesInQuery({ name, style }: Parameter): string[] {
@@ -97,14 +113,17 @@ function readParameter(document: Json, { parameter, at }: Declared, fault: Fault
   const schema = objectOf(parameter.schema);
   const example = exampleOf(document, parameter);
   const { style } = parameter.in === 'query' ? queryStyleOf(document, parameter) : {};
-  const wrong = wrongWith(document, parameter, example);
+  const plain = inlined(document, schema);
+  const broken = brokenPart(document, schema);
+  const wrong = broken ? undefined : wrongWith(document, parameter, example);
+  if (broken) fault([...at, 'schema', ...broken.at], broken.message);
   if (wrong !== undefined) fault(at, `${typeof name === 'string' ? name : 'a parameter'} ${wrong}`);
   return {
     name: String(name),
     in: parameter.in as Parameter['in'],
     required: required === true,
     schema,
-    plain: inlined(document, schema),
+    plain,
     list: shapeOf(document, schema) === 'list',
     ...(style ? { style } : {}),
     ...(typeof description === 'string' ? { description } : {}),

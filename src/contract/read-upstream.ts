@@ -68,10 +68,10 @@ export function readUpstream(
     sound = false;
     report(path, message);
   };
-  for (const key of Object.keys(value)) if (!KEYS.includes(key)) fault(at, `unknown key '${key}'`);
+  for (const key of Object.keys(value)) if (!KEYS.includes(key)) fault(at, unknownKey(key));
   const { url, method = operation.method, headers = {}, timeoutMs, maxMembers, check = 'schema' } = value;
   if (typeof url === 'string') checkUrl(url, operation, message => fault([...at, 'url'], message));
-  else fault([...at, 'url'], 'must be a text');
+  else fault([...at, 'url'], 'must be a text: url: https://api.example.com/path');
   if (!CALLED_METHODS.some(each => each === method))
     fault([...at, 'method'], `must be one of ${CALLED_METHODS.join(', ')}`);
   if (method === 'GET' && operation.request !== undefined)
@@ -86,6 +86,12 @@ export function readUpstream(
     check: check as AnswerCheck,
   };
   return sound ? read : undefined;
+}
+
+function unknownKey(key: string): string {
+  const meant = KEYS.find(each => each.toLowerCase().startsWith(key.toLowerCase()));
+  const hint = meant === undefined ? '' : `. Is it ${meant}?`;
+  return `unknown key '${key}': an x-upstream has ${KEYS.join(', ')} only${hint}`;
 }
 
 function readTimeout(value: unknown, flow: Flow, at: string[], fault: Fault): number {

@@ -12,7 +12,25 @@ export function objectOf(value: unknown): Json {
 export const MAX_HOPS = 16;
 
 /** A `$ref` that leads nowhere, out of the document, or in a circle. */
-export class ReferenceFault extends Error {}
+export class ReferenceFault extends Error {
+  readonly reference: string;
+
+  constructor(reference: string, where: string) {
+    super(`the reference ${reference} leads ${where}`);
+    this.reference = reference;
+  }
+}
+
+/** The steps from a part of the document to the first `$ref` in it that names `reference`. */
+export function stepsToReference(part: unknown, reference: string): string[] | undefined {
+  if (typeof part !== 'object' || part === null) return undefined;
+  for (const [key, value] of Object.entries(part) as [string, unknown][]) {
+    if (key === '$ref' && value === reference) return [key];
+    const steps = stepsToReference(value, reference);
+    if (steps) return [key, ...steps];
+  }
+  return undefined;
+}
 
 /**
  * Resolves a `$ref` within the document, through further references; any other value is returned as it is. Members beside a
@@ -22,7 +40,7 @@ export class ReferenceFault extends Error {}
 export function follow(document: Json, value: unknown): Json {
   let node = objectOf(value);
   for (let hops = 0; typeof node.$ref === 'string'; hops++) {
-    if (hops >= MAX_HOPS) throw new ReferenceFault(`the reference ${node.$ref} leads in a circle`);
+    if (hops >= MAX_HOPS) throw new ReferenceFault(node.$ref, 'in a circle');
     const { $ref: reference, ...beside } = node;
     node = { ...targetOf(document, reference), ...beside };
   }
@@ -41,10 +59,9 @@ export function resolved(document: Json, value: unknown): Json {
 
 /** What a `$ref` names: the part itself, not a copy of it. @throws ReferenceFault */
 export function targetOf(document: Json, reference: string): Json {
-  if (!reference.startsWith('#/'))
-    throw new ReferenceFault(`the reference ${reference} leads out of this document`);
+  if (!reference.startsWith('#/')) throw new ReferenceFault(reference, 'out of this document');
   const target = keysOf(reference).reduce<unknown>(memberOf, document);
-  if (!isObject(target)) throw new ReferenceFault(`the reference ${reference} leads nowhere`);
+  if (!isObject(target)) throw new ReferenceFault(reference, 'nowhere');
   return target;
 }
 
@@ -62,7 +79,7 @@ export function keysOf(reference: string): string[] {
       .split('/')
       .map(key => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'));
   } catch {
-    throw new ReferenceFault(`the reference ${reference} leads nowhere: write a % in it as %25`);
+    throw new ReferenceFault(reference, 'nowhere: write a % in it as %25');
   }
 }
 

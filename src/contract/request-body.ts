@@ -1,4 +1,5 @@
 import { bodyLimit, MAX_BODY_BYTES } from './body-limit.js';
+import { brokenPart } from './broken-schema.js';
 import { bareType, bodyKindOf, requestTypesOf, type BodyKind } from './body-types.js';
 import { formFields, multipartFields, type FormField } from './form-body.js';
 import type { Json } from './json.js';
@@ -63,6 +64,9 @@ export function readBody(
   const [form, ...others] = read;
   if (!form) return undefined;
   const wrong = 'wrong' in form ? form.wrong : form.example === undefined ? noExample(form) : undefined;
+  const broken =
+    wrong === undefined ? undefined : brokenPart(document, objectOf(objectOf(content)[first]).schema);
+  if (broken) return void fault([...place, 'content', first, 'schema', ...broken.at], broken.message);
   if ('wrong' in form || wrong !== undefined) return void fault([...place, 'content', first], wrong ?? '');
   return {
     ...form,

@@ -1,4 +1,5 @@
 import { compilerOf, ONCE } from './ajv.js';
+import { brokenPart } from './broken-schema.js';
 import type { CalledOperation, Contract } from './contract.js';
 import { valueFault } from './fault-words.js';
 import type { Json } from './json.js';
@@ -35,7 +36,8 @@ export async function reportSchemas(contract: Contract, fault: Fault): Promise<v
   };
   reportPatterns(contract, report);
   const called = [...contract.paid, ...contract.given];
-  for (const operation of called) for (const pair of pairsOf(operation)) reportPair(pair, check, report);
+  for (const operation of called)
+    for (const pair of pairsOf(operation)) reportPair(contract.document, pair, check, report);
   reportOwnAnswers(contract, check, report);
   if (!sound) return;
   const routes = await Routes.create(contract, ONCE);
@@ -76,7 +78,12 @@ function bodyPairs(at: string[], request: RequestBody): Pair[] {
   }));
 }
 
-function reportPair({ what, at, schema, value, name }: Pair, check: Check, fault: Fault): void {
+function reportPair(
+  document: Json,
+  { what, at, schema, value, name }: Pair,
+  check: Check,
+  fault: Fault,
+): void {
   if (!schema) return;
   try {
     const wrong = check(schema, value, name);
@@ -84,7 +91,11 @@ function reportPair({ what, at, schema, value, name }: Pair, check: Check, fault
   } catch (error) {
     // Reported where it is written.
     if (error instanceof PatternFault) return;
-    fault([...at, 'schema'], `the schema of ${what} can't be used: ${(error as Error).message}`);
+    const { at: steps, message } = brokenPart(document, schema) ?? {
+      at: [],
+      message: (error as Error).message,
+    };
+    fault([...at, 'schema', ...steps], `the schema of ${what} can't be used: ${message}`);
   }
 }
 

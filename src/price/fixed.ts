@@ -9,10 +9,17 @@ export const fixed: PriceKind = {
       const price = { asset: USDC, atomic: toAtomic(amount) };
       return { most: price, least: price, needsBody: false, quote };
     } catch (error) {
-      throw new Error(`amount ${(error as Error).message}`, { cause: error });
+      const mended = typeof amount === 'string' ? '' : `: amount: '${inText(amount)}'`;
+      throw new Error(`amount ${(error as Error).message}${mended}`, { cause: error });
     }
   },
 };
+
+/** A number as it is meant, if it can be a price. */
+function inText(amount: unknown): string {
+  const text = String(amount);
+  return typeof amount === 'number' && /^\d+(?:\.\d{1,6})?$/.test(text) ? text : '0.01';
+}
 
 function quote(this: Price): Price['most'] {
   return this.most;

@@ -151,7 +151,7 @@ function referred(document: Json, { $ref: reference }: Json): Json {
 }
 
 function withoutParameter({ operation, notes }: Candidate, wrong: Json | undefined): boolean {
-  if (!wrong || wrong.required === true) return false;
+  if (!wrong || wrong.required === true || '$ref' in wrong) return false;
   const list = operation.parameters as Json[];
   if (list.includes(wrong)) notes.push(`without ${String(wrong.in)} ${String(wrong.name)}`);
   operation.parameters = list.filter(each => each !== wrong);

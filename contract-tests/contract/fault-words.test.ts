@@ -1,0 +1,150 @@
+import { expect } from 'chai';
+import { ContractFault } from '../../src/contract/contract.js';
+import { compileContract } from '../../src/contract/compile-contract.js';
+
+const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
+const UPSTREAM = "x-upstream: { url: 'https://api.example.com/a' }";
+const JSON_TYPE = 'content: { application/json: { schema: { type: object } } }';
+const ANSWER = `responses: { '200': { ${JSON_TYPE} } }`;
+
+/** One operation of a shop from line 3 on; line 5 is the first of `lines`. */
+function operation(lines: string[], path = '/a', method = 'get'): string {
+  return [`  ${path}:`, `    ${method}:`, ...lines.map(line => `      ${line}`)].join('\n');
+}
+
+function shop(...operations: string[]): string {
+  return `openapi: 3.1.0\npaths:\n${operations.join('\n')}\n`;
+}
+
+const nowhere = "$ref: '#/components/schemas/Nix'";
+const TYPES = 'only string, number, integer, boolean, array, object, null: type: integer';
+const own = ['operationId: a', PRICE, UPSTREAM];
+const inAnswer = (...schema: string[]): string[] => [
+  ...own,
+  'responses:',
+  "  '200':",
+  '    content:',
+  '      application/json:',
+  ...schema.map(line => `        ${line}`),
+];
+const ANSWERED = 'paths./a.get.responses.200.content.application/json.schema';
+
+const faults: Record<string, [string, string]> = {
+  'a parameter of the path that is not declared, once, whoever refers to it': [
+    shop(
+      operation(
+        ['operationId: a', PRICE, "x-upstream: { url: 'https://api.example.com/{id}' }", ANSWER],
+        '/a/{id}',
+      ),
+    ),
+    '5 paths./a/{id}.get.parameters: must declare id, which the path has: parameters: [{ name: id, in: path, required: true, schema: { type: string } }]',
+  ],
+  'another one, beside a list': [
+    shop(
+      operation(
+        [
+          'operationId: a',
+          PRICE,
+          "x-upstream: { url: 'https://api.example.com/{id}' }",
+          'parameters: [{ name: n, in: query, schema: { type: string } }]',
+          ANSWER,
+        ],
+        '/a/{id}',
+      ),
+    ),
+    '8 paths./a/{id}.get.parameters: must declare id, which the path has: - { name: id, in: path, required: true, schema: { type: string } }',
+  ],
+  'a price that is a number': [
+    shop(operation(['operationId: a', PRICE.replace("'0.01'", '0.05'), UPSTREAM, ANSWER])),
+    "6 paths./a.get.x-price: amount must be a decimal string in quotes, not number: amount: '0.05'",
+  ],
+  'a price that is no amount of USDC': [
+    shop(operation(['operationId: a', PRICE.replace("'0.01'", '-1'), UPSTREAM, ANSWER])),
+    "6 paths./a.get.x-price: amount must be a decimal string in quotes, not number: amount: '0.01'",
+  ],
+  'a key that a price does not have': [
+    shop(operation(['operationId: a', PRICE.replace('flow', 'tax: 1, flow'), UPSTREAM, ANSWER])),
+    "6 paths./a.get.x-price: unknown key 'tax': a price has mode, currency, flow, amount only",
+  ],
+  'a key that an upstream does not have': [
+    shop(operation(['operationId: a', PRICE, UPSTREAM.replace(' }', ', timeout: 3 }'), ANSWER])),
+    "7 paths./a.get.x-upstream: unknown key 'timeout': an x-upstream has url, method, headers, timeoutMs, maxMembers, check only. Is it timeoutMs?",
+  ],
+  'an upstream without a URL': [
+    shop(operation(['operationId: a', PRICE, 'x-upstream: {}', ANSWER])),
+    '7 paths./a.get.x-upstream.url: must be a text: url: https://api.example.com/path',
+  ],
+  'the second of two operations of one name': [
+    shop(operation([...own, ANSWER]), operation([PRICE, 'operationId: a', UPSTREAM, ANSWER], '/b')),
+    '12 paths./b.get.operationId: repeats the operationId a of GET /a: give each operation its own',
+  ],
+  'a reference that leads nowhere': [
+    shop(operation(inAnswer('schema:', `  ${nowhere}`))),
+    `13 ${ANSWERED}.$ref: the reference #/components/schemas/Nix leads nowhere`,
+  ],
+  'a parameter that leads nowhere': [
+    shop(operation([...own, ANSWER, 'parameters:', `  - ${nowhere}`])),
+    '10 paths./a.get.parameters.0.$ref: the reference #/components/schemas/Nix leads nowhere',
+  ],
+  'a parameter of the whole path that leads nowhere': [
+    `${shop(operation([...own, ANSWER]))}    parameters: [{ ${nowhere} }]`,
+    '5 paths./a.get: the reference #/components/schemas/Nix leads nowhere (in paths./a.parameters.0.$ref)',
+  ],
+  'a reference that leads to one that leads nowhere': [
+    `${shop(operation(inAnswer("schema: { $ref: '#/components/schemas/Pet' }")))}components:\n  schemas:\n    Pet: { properties: { owner: { ${nowhere} } } }\n`,
+    `12 ${ANSWERED}.$ref: the schema of its answer (application/json) can't be used: the reference #/components/schemas/Nix leads nowhere (in components.schemas.Pet.properties.owner.$ref)`,
+  ],
+  'a type of a parameter that there is not': [
+    shop(
+      operation([
+        ...own,
+        ANSWER,
+        'parameters:',
+        '  - name: n',
+        '    in: query',
+        '    required: true',
+        '    schema:',
+        '      type: int',
+      ]),
+    ),
+    `14 paths./a.get.parameters.0.schema.type: no schema has the type int, ${TYPES}`,
+  ],
+  'a type in a body that there is not': [
+    shop(
+      operation(
+        [
+          ...own,
+          ANSWER,
+          'requestBody:',
+          '  content:',
+          '    application/json:',
+          '      schema:',
+          '        required: [n]',
+          '        properties:',
+          '          type: { type: string }',
+          '          n: { type: int }',
+        ],
+        '/a',
+        'post',
+      ),
+    ),
+    `16 paths./a.post.requestBody.content.application/json.schema.properties.n.type: no schema has the type int, ${TYPES}`,
+  ],
+  'a type in an answer that there is not': [
+    shop(operation(inAnswer('schema:', '  items:', "    type: [int, 'null']"))),
+    `14 ${ANSWERED}.items.type: the schema of its answer (application/json) can't be used: no schema has the type int, ${TYPES}`,
+  ],
+};
+
+describe('A fault of a contract has its line, its place and the text that mends it:', () => {
+  for (const [name, [text, fault]] of Object.entries(faults))
+    it(name, async () => {
+      const error: unknown = await compileContract(text).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).to.be.instanceOf(ContractFault);
+      const [, ...told] = (error as Error).message.split('\n');
+      expect(told).to.deep.equal([`  openapi.yaml:${fault}`]);
+    });
+});
