@@ -1,7 +1,5 @@
-import type { components } from '../../generated/openapi.js';
-
 /** `method`: how the summary was made. */
-export type Summarized = Required<Pick<components['schemas']['Summary'], 'summary' | 'method'>>;
+export type Summarized = { summary: string; method: 'extractive' | 'model' | 'described' | 'whole' };
 
 /**
  * Makes a summary of one to three sentences (`summarize` in openapi.yaml).
