@@ -358,7 +358,20 @@ describe('A body of any type', () => {
       /each part of the form needs a name/,
     ],
     ['10 000 parts', raw(`${part('name="tags"').repeat(10_000)}${PHOTO}--b--`), /too many fields/],
+    [
+      '10 000 parts, and a second boundary that only some readers see',
+      raw(
+        `\r\n--c\r\n${part('name="tags"').repeat(10_000)}${PHOTO}--b--`,
+        "multipart/form-data; boundary*=x''b; boundary=c",
+      ),
+      /not a complete multipart/,
+    ],
     ['a part without a head', raw(`--b\r\n\r\nx\r\n${PHOTO}--b--`), /not a complete multipart/],
+    [
+      'a long part without a head',
+      raw(`--b\r\n\r\n${'x'.repeat(100_000)}\r\n${PHOTO}--b--`),
+      /not a complete multipart/,
+    ],
     [
       'a boundary that only begins like it',
       raw(`${part('name="title"', 'a\r\n--bc')}${PHOTO}--b--`),

@@ -1,6 +1,7 @@
-import { Busboy, type BusboyConfig, type BusboyFileStream } from '@fastify/busboy';
+import { Busboy, type BusboyFileStream } from '@fastify/busboy';
 import { parse as parseType } from 'content-type';
 import { isUtf8 } from 'node:buffer';
+import { MULTIPART_TYPE } from '../contract/body-types.js';
 import type { FormField } from '../contract/form-body.js';
 import type { Part } from '../contract/multipart.js';
 import { isFileName } from '../contract/sent-file.js';
@@ -13,6 +14,8 @@ type Sent = { name: string; bytes: Buffer; filename: string | undefined; type: s
 const MAX_PARTS = 256;
 /** Names, types and file names of a part; no client writes more. */
 const HEADERS = { headerPairs: 16, headerSize: 8 * 1024 };
+/** More than any client uses (RFC 2046: 70 characters), and nothing that ends a quoted text. */
+const BOUNDARY = /^[ !#-[\]-~]{1,200}$/;
 const FAULT = 'the body is not a complete multipart/form-data, as its Content-Type says';
 const FILE_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/;
 
@@ -35,11 +38,11 @@ function sentParts(bytes: Buffer, header: string): Promise<Sent[]> {
   return new Promise((resolve, reject) => {
     const parts: Sent[] = [];
     const fault = (words = FAULT): void => reject(new BodyFault(words));
-    const config = { headers: { 'content-type': header }, limits: HEADERS, isPartAFile: () => true };
-    const delimiters = delimitersIn(bytes, header);
-    const parser = parserOf(config);
-    if (!parser || delimiters === 0) return fault();
+    const { boundary = '' } = parseType(header).parameters;
+    const delimiters = BOUNDARY.test(boundary) ? delimitersIn(bytes, boundary) : 0;
+    if (delimiters === 0) return fault();
     if (delimiters > MAX_PARTS + 1) return fault('the form has too many fields');
+    const parser = parserOf(boundary, bytes.length);
     const add = (
       name: string | undefined,
       stream: BusboyFileStream,
@@ -64,23 +67,21 @@ function sentParts(bytes: Buffer, header: string): Promise<Sent[]> {
 }
 
 /** How often a form's boundary begins a line, counted before anything is parsed: ten thousand parts would take seconds. */
-function delimitersIn(bytes: Buffer, header: string): number {
-  const { boundary = '' } = parseType(header).parameters;
+function delimitersIn(bytes: Buffer, boundary: string): number {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
-  if (boundary === '') return 0;
   let count = bytes.indexOf(delimiter.subarray(2)) === 0 ? 1 : 0;
   for (let at = bytes.indexOf(delimiter); at >= 0 && count <= MAX_PARTS + 1; count++)
     at = bytes.indexOf(delimiter, at + delimiter.length);
   return count;
 }
 
-/** @returns undefined for a Content-Type without a boundary */
-function parserOf(config: BusboyConfig): InstanceType<typeof Busboy> | undefined {
-  try {
-    return new Busboy(config);
-  } catch {
-    return undefined;
-  }
+/**
+ * It gets a header of our own: in one that names two boundaries, it might read another one than that which was counted. It has room for
+ * the whole body: with less, it would wait for ever for a reader of a part that it leaves out.
+ */
+function parserOf(boundary: string, bytes: number): InstanceType<typeof Busboy> {
+  const headers = { 'content-type': `${MULTIPART_TYPE}; boundary="${boundary}"` };
+  return new Busboy({ headers, limits: HEADERS, fileHwm: bytes + 1, isPartAFile: () => true });
 }
 
 /** @param as what the contract says of it */
