@@ -107,6 +107,28 @@ describe('several facilitators', () => {
     expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
   });
 
+  it('one with a directory takes no payments from those that sell, whichever fee payers it names', async () => {
+    const greedy: Facilitator = {
+      supported: async () => ({ feePayer: a.feePayer, signers: [a.feePayer, a.other] }),
+      verify: () => b.verify(),
+      settle: () => b.settle(),
+      close: () => b.close(),
+    };
+    const own = new Facilitators([
+      { name: 'a', facilitator: a },
+      { name: 'greedy', facilitator: greedy, forDirectory: true },
+    ]);
+    await own.refresh(DEVNET);
+    await own.refresh(DEVNET);
+    for (const feePayer of [a.feePayer, a.other]) {
+      expect(own.nameOf(feePayer)).to.equal('a');
+      await own.settle(facilitatorRequest(feePayer));
+    }
+    expect(b.asked).to.deep.equal([]);
+    expect(own.isHealthy(a.feePayer), 'nor are they verified as its own').to.equal(true);
+    expect(own.offerable('greedy')).to.equal(undefined);
+  });
+
   it('offers the first one that answers, and refuses one that is wrong', async () => {
     const offered = async (): Promise<string | undefined> => {
       await facilitators.refresh(DEVNET);

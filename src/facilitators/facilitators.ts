@@ -118,7 +118,8 @@ export class Facilitators {
   offerable(name: string): string | undefined {
     const member = this.#members.find(each => each.forDirectory && each.name === name);
     const { available, doubtful, nearLimit } = member?.health ?? { available: false };
-    return available && !doubtful && !nearLimit ? member?.feePayer : undefined;
+    const its = member?.feePayer !== undefined && this.#owners.get(member.feePayer) === member;
+    return its && available && !doubtful && !nearLimit ? member.feePayer : undefined;
   }
 
   /** Whether the facilitator of this fee payer is known to be down, and when to try again. */
@@ -290,7 +291,14 @@ export class Facilitators {
     member.latencyMs = Math.round(ms);
     this.#observer.tell({ ...told, result: 'ok', ms });
     member.feePayer = supported.feePayer;
-    for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#owners.set(each, member);
+    for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#own(each, member);
+  }
+
+  /** One that is asked for its directory's sake takes no payments from those that sell, whichever fee payers it names. */
+  #own(feePayer: string, member: Member): void {
+    const owner = this.#owners.get(feePayer);
+    if (member.forDirectory && owner && !owner.forDirectory) return;
+    this.#owners.set(feePayer, member);
   }
 
   async #memberFor({ requirements }: FacilitatorRequest): Promise<Member | undefined> {
