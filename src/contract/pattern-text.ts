@@ -113,6 +113,9 @@ function ofClass({ negate, elements }: AST.CharacterClass): string {
 /** As a part of a class. */
 function ofSet(set: Exclude<AST.CharacterSet, AST.AnyCharacterSet>): string {
   if (set.kind !== 'property') return ranges(set.negate ? others(SETS[set.kind]) : SETS[set.kind]);
+  // RE2 would take it for the script of the same name, which has fewer characters.
+  if (/^(Script_Extensions|scx)$/.test(set.key))
+    throw new NotRegular(`it names the extensions of a script, by ${set.raw.slice(0, 40)}`);
   return `\\${set.negate ? 'P' : 'p'}{${set.value ?? set.key}}`;
 }
 
