@@ -46,7 +46,11 @@ export class StaticDocument {
 
   encoded(coding: Coding): Promise<Encoded> {
     let encoded = this.#encoded.get(coding);
-    if (!encoded) this.#encoded.set(coding, (encoded = this.#encode(coding)));
+    if (encoded) return encoded;
+    encoded = this.#encode(coding);
+    this.#encoded.set(coding, encoded);
+    // Whoever asks next tries again.
+    encoded.catch(() => this.#encoded.delete(coding));
     return encoded;
   }
 

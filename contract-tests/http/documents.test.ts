@@ -1,0 +1,17 @@
+import { expect } from 'chai';
+import { imageOf } from '../../src/http/documents.js';
+
+describe('A document that is made when somebody asks for it', () => {
+  it('is made again for the next one who asks, if it could not be made', async () => {
+    let fails = true;
+    const draw = (): Buffer => {
+      if (fails) throw new Error('no memory');
+      return Buffer.from('image');
+    };
+    const image = imageOf(draw, 'image/png', '');
+    const failed = await image.encoded('plain').catch((error: Error) => error.message);
+    expect(failed).to.equal('no memory');
+    fails = false;
+    expect((await image.encoded('plain')).body.toString()).to.equal('image');
+  });
+});
