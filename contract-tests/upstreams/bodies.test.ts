@@ -397,6 +397,11 @@ describe('A body of any type', () => {
       raw(`${part('name="about"', '{')}${PHOTO}--b--`),
       /about must be JSON: it is not JSON/,
     ],
+    [
+      'JSON of too many members in all',
+      raw(`${part('name="about"', `[${'1,'.repeat(900)}1]`).repeat(3)}${PHOTO}--b--`),
+      /about must be JSON: it has too many members/,
+    ],
     ['JSON of another schema', raw(`${part('name="about"', '{}')}${PHOTO}--b--`), /about.a is missing/],
     ['a number that is none', raw(`${part('name="count"', '0x1')}${PHOTO}--b--`), /count must be/],
     [

@@ -6,6 +6,9 @@ import { positionOfFault } from './json-position.js';
 /** Invalid body: 400. The message says what to correct. */
 export class BodyFault extends Error {}
 
+/** How many members a body has had so far. */
+export type Counted = { members: number };
+
 /** Names and values together. No operation needs more than a few; 100 000 would take half a second to parse and sort. */
 const MAX_MEMBERS = 1_000;
 const MAX_DEPTH = 64;
@@ -47,12 +50,17 @@ export function parseJsonObject(sent: Buffer): object {
 /**
  * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice in an object (parsers
  * disagree on which of the two counts). null says nothing, and is refused. Takes time linear in the number of bytes.
+ * @param counted shared by all JSON that is part of one body
  * @throws BodyFault
  */
-export function parseJson(sent: Buffer, wanted = 'JSON'): NonNullable<unknown> {
+export function parseJson(
+  sent: Buffer,
+  wanted = 'JSON',
+  counted: Counted = { members: 0 },
+): NonNullable<unknown> {
   requireText(sent);
   const bytes = sent.subarray(0, 3).equals(BYTE_ORDER_MARK) ? sent.subarray(3) : sent;
-  checkStructure(bytes);
+  checkStructure(bytes, counted);
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString('utf8'));
@@ -87,10 +95,9 @@ const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;
 
 /** Counts members and levels and compares names without parsing; strings are skipped. Invalid JSON is left to the parser. */
-function checkStructure(bytes: Buffer): void {
+function checkStructure(bytes: Buffer, counted: Counted): void {
   /** The names found so far in each open object or array. */
   const open: (Set<string> | undefined)[] = [];
-  let members = 0;
   let string: Buffer | undefined;
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index];
@@ -98,14 +105,14 @@ function checkStructure(bytes: Buffer): void {
       const end = endOfString(bytes, index);
       string = bytes.subarray(index, end + 1);
       index = end;
-    } else if (byte === COMMA) members += 1;
+    } else if (byte === COMMA) counted.members += 1;
     else if (byte === COLON) {
-      members += 1;
+      counted.members += 1;
       addName(open, string);
     } else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) open.push(undefined);
     // ] and } differ in one bit.
     else if (byte === 0x5d || byte === 0x7d) open.pop();
-    if (members > 2 * MAX_MEMBERS) throw new BodyFault('the body has too many members');
+    if (counted.members > 2 * MAX_MEMBERS) throw new BodyFault('the body has too many members');
     if (open.length > MAX_DEPTH) throw new BodyFault('the body is nested too deeply');
   }
 }

@@ -5,7 +5,7 @@ import { MULTIPART_TYPE } from '../contract/body-types.js';
 import type { FormField } from '../contract/form-body.js';
 import type { Part } from '../contract/multipart.js';
 import { isFileName } from '../contract/sent-file.js';
-import { BodyFault, parseJson } from './json-body.js';
+import { BodyFault, parseJson, type Counted } from './json-body.js';
 
 /** A part as it was sent. */
 type Sent = { name: string; bytes: Buffer; filename: string | undefined; type: string };
@@ -30,7 +30,8 @@ export async function readMultipart(
   fields: readonly FormField[],
 ): Promise<Part[]> {
   const sent = await sentParts(bytes, header);
-  return sent.map(part => partOf(part, fields.find(({ name }) => name === part.name)?.as));
+  const counted: Counted = { members: 0 };
+  return sent.map(part => partOf(part, fields.find(({ name }) => name === part.name)?.as, counted));
 }
 
 /** All parts are read as files are: as bytes, of which nothing is lost. */
@@ -84,9 +85,12 @@ function parserOf(boundary: string, bytes: number): InstanceType<typeof Busboy> 
   return new Busboy({ headers, limits: HEADERS, fileHwm: bytes + 1, isPartAFile: () => true });
 }
 
-/** @param as what the contract says of it */
-function partOf({ name, bytes, filename, type }: Sent, as: FormField['as']): Part {
-  if (as === 'json') return { name, json: jsonOf(name, bytes) };
+/**
+ * @param as what the contract says of it
+ * @param counted of all JSON in the form
+ */
+function partOf({ name, bytes, filename, type }: Sent, as: FormField['as'], counted: Counted): Part {
+  if (as === 'json') return { name, json: jsonOf(name, bytes, counted) };
   if (as === undefined && filename === undefined) return { name, text: utf8(name, bytes) };
   if (filename !== undefined && !isFileName(filename))
     throw new BodyFault(`the file name of ${name} must not be empty and have no control characters`);
@@ -94,9 +98,9 @@ function partOf({ name, bytes, filename, type }: Sent, as: FormField['as']): Par
   return { name, file: { bytes, type: FILE_TYPE.test(type) ? type : 'application/octet-stream', ...named } };
 }
 
-function jsonOf(name: string, bytes: Buffer): unknown {
+function jsonOf(name: string, bytes: Buffer, counted: Counted): unknown {
   try {
-    return parseJson(bytes);
+    return parseJson(bytes, 'JSON', counted);
   } catch (error) {
     if (!(error instanceof BodyFault)) throw error;
     throw new BodyFault(`${name} must be JSON: ${error.message.replace(/^the body/, 'it')}`);
