@@ -85,6 +85,11 @@ const METHODS = {
   getBlockHeight: () => slotNow(),
   getSignaturesForAddress: () => [],
   getAccountInfo: () => ({ context: { slot: slotNow() }, value: ACCOUNT }),
+  // Mint first; what else is asked for is not there.
+  getMultipleAccounts: ([addresses]) => ({
+    context: { slot: slotNow() },
+    value: addresses.map((_, index) => (index === 0 ? ACCOUNT : null)),
+  }),
   getLatestBlockhash: () => ({
     context: { slot: slotNow() },
     value: { blockhash: addressOf('blockhash'), lastValidBlockHeight: slotNow() + 150 },

@@ -535,28 +535,30 @@ export interface components {
             /** @description Part of the supply, in per cent, in the ten largest of those that are neither burned nor of a known program. */
             topTenPercent: number;
             /** @description The largest first. */
-            accounts: ({
-                /** @description Its address. */
-                address: string;
-                /** @description Whose it is; null if it could not be read. */
-                owner: string | null;
-                /**
-                 * @description wallet, a key may sign for the owner; program, only a program can; burned, nobody can.
-                 * @enum {string|null}
-                 */
-                kind: "wallet" | "program" | "burned" | null;
-                /** @description What the owner is known as, such as a pool of a known program; null if it is not known. */
-                name: string | null;
-                /** @description What it holds, in whole tokens. */
-                amount: string;
-                /** @description Part of the supply, in per cent. */
-                percent: number;
-            } & {
-                [key: string]: unknown;
-            })[];
+            accounts: components["schemas"]["TokenAccount"][];
         } & {
             [key: string]: unknown;
         }) | null;
+        /** @description A token account. */
+        TokenAccount: {
+            /** @description Its address. */
+            address: string;
+            /** @description Whose it is; null if it could not be read. */
+            owner: string | null;
+            /**
+             * @description wallet, a key may sign for the owner; program, only a program can; burned, nobody can.
+             * @enum {string|null}
+             */
+            kind: "wallet" | "program" | "burned" | null;
+            /** @description What the owner is known as, such as a pool of a known program; null if it is not known. */
+            name: string | null;
+            /** @description What it holds, in whole tokens. */
+            amount: string;
+            /** @description Part of the supply, in per cent. */
+            percent: number;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description The extensions of a Token-2022 mint, each with a sentence that says what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if beyond the calendar. */
         MintExtensions: {
             /** @description Can transfer or burn tokens from any account. */
