@@ -33,7 +33,7 @@ async function expectSound(data: Buffer): Promise<void> {
   if (data.length === MULTISIG_SIZE) return;
   const report = await reportOf(data);
   expect(report).to.include({ supply: '1234.56', mintAuthority: AUTHORITY.toBase58() });
-  expect(report.brief).to.not.match(/[\r\n]|undefined|NaN|\[object/);
+  expect(report.brief).to.not.match(/[\r\n]|\bundefined\b|\bNaN\b|\[object/);
   expect(JSON.parse(JSON.stringify(report)), 'nothing that JSON cannot hold').to.deep.equal(report);
 }
 

@@ -2,7 +2,7 @@ import type { Json } from '../json.js';
 import { isStream, kindOf } from '../read-answers.js';
 import { isObject, objectOf } from '../references.js';
 import type { Api, Credentials } from './api-of.js';
-import { cut, type SchemaCopies } from './copy-schema.js';
+import { cut, refersToParts, type SchemaCopies } from './copy-schema.js';
 import { LeftOut, type Source } from './source-document.js';
 import { operationOfTwo } from './swagger-two.js';
 
@@ -222,11 +222,6 @@ function exampleOf(source: Source, holder: Json, side: keyof typeof MAX_EXAMPLE)
   const found = values.find(each => each !== undefined);
   if (found === undefined || refersToParts(found)) return {};
   return JSON.stringify(found).length <= MAX_EXAMPLE[side] ? { example: found } : {};
-}
-
-/** Some documents have references in their examples, where they stand for nothing. */
-function refersToParts(example: unknown): boolean {
-  return JSON.stringify(example).includes('"$ref":');
 }
 
 function valueOf(source: Source, example: unknown): unknown {

@@ -200,17 +200,22 @@ function exclusive(made: Json, own: Json): Json {
   return made;
 }
 
-/** What says nothing of its elements is a list of anything, which some tools want said. */
+/** What says nothing of its elements, or of those after the first, is a list of anything, which some tools want said. */
 function listed(made: Json): Json {
   const isList = [made.type].flat().includes('array');
-  return isList && !('items' in made) && !('prefixItems' in made) ? { ...made, items: {} } : made;
+  return isList && !('items' in made) ? { ...made, items: {} } : made;
 }
 
-/** Without an example or default of another type, such as the text of a number: it would be no value of this schema. */
+/**
+ * Without an example or default of another type, such as the text of a number, and without those that hold references: they would be no
+ * values of this schema.
+ */
 function withoutOddValues(made: Json): Json {
   const types = [made.type ?? []].flat();
-  if (types.length === 0) return made;
-  const fits = (value: unknown): boolean => types.some(type => isOfType(value, type));
+  const fits = (value: unknown): boolean =>
+    value !== undefined &&
+    !refersToParts(value) &&
+    (types.length === 0 || types.some(type => isOfType(value, type)));
   const { example, default: usual, examples, ...others } = made;
   const right = Array.isArray(examples) ? examples.filter(fits) : [];
   return {
@@ -219,6 +224,11 @@ function withoutOddValues(made: Json): Json {
     ...(fits(example) ? { example } : {}),
     ...(right.length > 0 ? { examples: right } : {}),
   };
+}
+
+/** Some documents have references in their examples, where they stand for nothing. */
+export function refersToParts(example: unknown): boolean {
+  return JSON.stringify(example).includes('"$ref":');
 }
 
 function isOfType(value: unknown, type: unknown): boolean {
