@@ -325,7 +325,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'more replies than wanted',
     file: 'handlers/brand-feedback/reply-store.js',
-    find: 'if (counting.length >= order.wanted)',
+    find: 'if (isFull && (reply.isSample || !(yield* removeSample(id, counting))))',
     replace: 'if (false)',
     test: 'handlers/brand-feedback/reply-store',
     grep: 'never counts more replies than wanted',
@@ -373,15 +373,15 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a reply that is in a saved answer can be rejected',
     file: 'src/ledger/operation-store.js',
-    find: 'return (yield* execute(answerFacts({ id: payment }))).length === 0;',
-    replace: 'return true;',
+    find: 'return order && !answered ? { wanted: order.wanted } : undefined;',
+    replace: 'return order ? { wanted: order.wanted } : undefined;',
     test: 'handlers/brand-feedback/reply-store',
     grep: 'rejects no reply that is in a saved answer',
   },
   {
     name: 'a reply is rejected twice',
     file: 'handlers/brand-feedback/reply-store.js',
-    find: 'if (!counting.some(each => each.reply === reply))',
+    find: 'if (!all.some(each => each.reply === reply && (counts(each) || isHeld(each))))',
     replace: 'if (false)',
     test: 'handlers/brand-feedback/reply-store',
     grep: 'lets a rejected respondent reply no more',
