@@ -68,6 +68,14 @@ node-lines: build ## start the server and buy on each line of Node that has long
 ops-check: build ## run every query of ops/ against a Prometheus that scrapes a server under load (needs Debian's package prometheus)
 	@node dist/contract-tests/observe/prometheus.js
 
+.PHONY: week
+week: build ## run every step of docs/how-to/a-week-as-operator.md (needs Debian's packages caddy, prometheus and postgresql, and the superuser)
+	@exec bash contract-tests/docs/week.sh
+
+.PHONY: vps-all
+vps-all: build ## run every step of docs/how-to/on-a-vps.md in a clean Debian, and buy over TLS (root, debootstrap)
+	@exec bash contract-tests/docs/vps.sh
+
 .PHONY: attack-table
 attack-table: build ## measure what honest callers experience under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js
@@ -102,18 +110,18 @@ conformance: build ## check a deployed server: URL=https://… (KEYPAIR=file MAX
 .PHONY: example
 example: build $(TOOLS_STAMP) ## start examples/petstore, with a mock of the API that it sells (Ctrl-C stops both)
 	@$(TOOLS)/node_modules/.bin/prism mock $(TOOLS)/node_modules/@readme/oas-examples/3.0/json/petstore.json --port $(MOCK_PORT) >/dev/null & \
-	  trap "kill $$!" EXIT; SHOP_DIR=examples/petstore ALLOW_PRIVATE_UPSTREAMS=true PETSTORE_KEY=$${PETSTORE_KEY:-special-key} \
+	  trap "kill $$!" EXIT; SHOP_DIR=examples/petstore METHODS=x402,mpp ALLOW_PRIVATE_UPSTREAMS=true PETSTORE_KEY=$${PETSTORE_KEY:-special-key} \
 	  PETSTORE_URL=$${PETSTORE_URL:-http://127.0.0.1:$(MOCK_PORT)} node dist/src/main.js
 
 .PHONY: operation operation-remove package
-ADD = $(if $(PRICE),--price '$(PRICE)') $(if $(FLOW),--flow '$(FLOW)') $(if $(UPSTREAM),--upstream '$(UPSTREAM)') $(if $(METHOD),--method '$(METHOD)') \
+ADD = $(if $(PRICE),--price '$(PRICE)') $(if $(PRICE_BY),--price-by '$(PRICE_BY)') $(if $(FLOW),--flow '$(FLOW)') $(if $(UPSTREAM),--upstream '$(UPSTREAM)') $(if $(METHOD),--method '$(METHOD)') \
   $(if $(ROUTE),--route '$(ROUTE)') $(if $(REQUEST),--request '$(REQUEST)') $(if $(ANSWER),--answer '$(ANSWER)') $(if $(SUMMARY),--summary '$(SUMMARY)') \
   $(if $(TAG),--tag '$(TAG)')
 RELEASED = contract-tests/released/openapi-1.0.0.yaml
 # What the shop that ships promised its buyers. A shop that sells something else makes promises of its own.
 PROMISES = $(addprefix contract-tests/contract/,frozen.test.ts contract.test.ts contract-described.test.ts body-limits.test.ts)
 
-operation: command-made ## sell one more: NAME=textStats PRICE=0.01 (FLOW=upfront UPSTREAM=https://… METHOD=GET ROUTE=/v1/… REQUEST='{…}' ANSWER='{…}')
+operation: command-made ## sell one more: NAME=textStats PRICE=0.01 (PRICE_BY='…' FLOW=upfront UPSTREAM=https://… METHOD=GET ROUTE=/v1/… REQUEST='{…}' ANSWER='{…}')
 	@node dist/src/cli/main.js operation add $(NAME) $(ADD)
 	@$(MAKE) -s --no-print-directory types-made
 
@@ -127,9 +135,24 @@ operation-remove: command-made ## sell one less: NAME=textStats (or several: NAM
 command-made: install
 	@test -z "$$(find src -name '*.ts' -newer dist/.tsbuildinfo 2>&1 | head -n 1)" || $(MAKE) --no-print-directory build
 
-# .npmrc forbids scripts, so npm pack alone compiles nothing.
-package: install ## pack Coinslot and its sandbox for other folders: coinslot-<version>.tgz, coinslot-sandbox-<version>.tgz
-	@npm pack . ./packages/sandbox --ignore-scripts=false --loglevel=error
+package: build ## pack Coinslot and its sandbox, as they could be published: coinslot-<version>.tgz, coinslot-sandbox-<version>.tgz
+	@node dist/$(TOOLS)/package.js .
+
+.PHONY: image-lint image-all
+image-lint: build ## lint the Dockerfiles with hadolint
+	@node dist/contract-tests/image/hadolint.js
+
+image-all: build ## execute every step of the Dockerfile in a clean Debian, start both images read-only, and buy (root, debootstrap)
+	@node dist/contract-tests/image/run.js
+
+.PHONY: release
+release: build ## date what is unreleased in CHANGELOG.md, and write the version wherever it stands: VERSION=1.2.0
+	@node dist/$(TOOLS)/release.js '$(VERSION)'
+	@$(MAKE) --no-print-directory generate
+
+.PHONY: audit
+audit: build ## ask the registry for advisories on everything in every lock file; accepted ones: contract-tests/tools/audit-accepted.yaml
+	@node dist/$(TOOLS)/audit.js
 
 lint: build $(TOOLS_STAMP) ## check format, style, types, exports that nothing imports, that the generated types are fresh, and the contract
 	$(BIN)/prettier --check --log-level warn .
@@ -234,7 +257,7 @@ $(COMPILED): openapi.yaml package-lock.json $(wildcard dist/src/contract/*.js) d
 install: $(STAMP) ## install what is missing
 
 clean: ## remove what was built and installed; the state folder (.coinslot) stays
-	rm -rf dist dist-mutants-* packages/*/dist node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv contract-tests/speech/.venv
+	rm -rf dist dist-mutants-* packages/*/dist node_modules bench/node_modules bench/.cache bench/.run $(TOOLS)/node_modules $(TOOLS)/bin contract-tests/fuzz/.venv contract-tests/speech/.venv contract-tests/image/.venv
 
 # `npm ci` also where the lock file is newer than what is installed. The stamp is written last: a broken-off install is repeated.
 $(STAMP): package-lock.json

@@ -30,6 +30,7 @@ const STANDINS = {
       return {
         dialect: engine.dialect,
         owner: engine.owner,
+        show: (kind, use) => engine.show(kind, use),
         read: operation => now().read(operation),
         write: (operation, bytes) => now().write(operation, bytes),
         transact: work => now().transact(work),

@@ -345,7 +345,7 @@ export interface components {
             /** @description One to three concise sentences. */
             summary: string;
             /**
-             * @description How it was made. extractive, of the text's own sentences; model, written by a language model; described, of data, code or a list, which is said to be what it is; whole, the text itself, which is as short as its summary.
+             * @description How it was made. extractive, of the text's own sentences; model, written by a language model; described, of data, code, a list or a text without a sentence that stands alone, which is said to be what it is; whole, the text itself, which is as short as its summary.
              * @enum {string}
              */
             method?: "extractive" | "model" | "described" | "whole";
@@ -1154,7 +1154,7 @@ export interface components {
                  *               "method": "POST",
                  *               "bodyType": "json",
                  *               "body": {
-                 *                 "text": "The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. The city expects the work to take six weeks."
+                 *                 "text": "The harbour bridge will close for repairs on Monday. Two of its six cables have rusted. Ferries will run every ten minutes. Work should take six weeks."
                  *               }
                  *             },
                  *             "output": {
@@ -1376,7 +1376,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "text": "The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. The city expects the work to take six weeks."
+                 *       "text": "The harbour bridge will close for repairs on Monday. Two of its six cables have rusted. Ferries will run every ten minutes. Work should take six weeks."
                  *     }
                  */
                 "application/json": {
@@ -1386,7 +1386,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The summary. */
+            /** @description The summary. `method` says how it was made; before any payment, `summarizer` in `GET /health` says whether this server quotes sentences of the text (`extractive`) or has a model write. */
             200: {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -1398,8 +1398,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "summary": "The harbour bridge will close for repairs on Monday. Ferries run every ten minutes until it opens again. The city expects the work to take six weeks.",
-                     *       "method": "whole"
+                     *       "summary": "The harbour bridge will close for repairs on Monday. Ferries will run every ten minutes.",
+                     *       "method": "extractive"
                      *     }
                      */
                     "application/json": components["schemas"]["Summary"];

@@ -15,13 +15,17 @@ import { bannerOf } from './observe/banner.js';
 import { openObservation } from './observe/observation.js';
 import { createHttpOperations } from './upstreams/http-operations/http-operations.js';
 import { createHttpServer } from './http/server.js';
-import { shopMethods } from './methods/shop-methods.js';
+import { MPP_HEADER_BYTES, shopMethods } from './methods/shop-methods.js';
 import { serviceOf } from './methods/x402/service.js';
 import { loadShop, type Shop } from './shop/load-shop.js';
 import { readSettings, tokensSet } from './shop/settings.js';
 import { isSandbox, type Base, type Disposer } from './compose/base.js';
+import { OfferedPrices } from './offers/tell-prices.js';
 import { openOffering, type Offering } from './compose/offering.js';
 import { openSelling, type Selling } from './compose/selling.js';
+import { openTelling } from './compose/telling.js';
+import { webhookRoutes } from './admin/webhook-routes.js';
+import type { Webhooks } from './webhooks/open-webhooks.js';
 
 /** A running server. `stop` lets open requests finish for up to 25 s. */
 export type Running = {
@@ -61,7 +65,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
     const terms = termsOf(config, endpoints, shop.contract, publicUrl);
-    const methods = shopMethods(terms);
+    const methods = shopMethods(terms, { mpp: config.mpp, network: config.network.name });
     const base = {
       config,
       settings,
@@ -74,9 +78,11 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       disposers,
     };
     const offering = await openOffering(base);
+    const webhooks = await openTelling(base, offering, adminPlace.url);
     const selling = await openSelling(base, offering);
-    const admin = await adminOf(base, offering, selling, adminPlace);
+    const admin = await adminOf(base, { ...offering, ...selling, webhooks }, adminPlace);
     const server = createHttpServer({ ...selling, offers: offering.offers, observer });
+    await tellPrices(base, offering);
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const links = { pages: selling.pageLinks, operator: admin.link, buy: buyCommand(config.stateDir) };
@@ -108,16 +114,22 @@ function adminPlaceOf({ handlers }: Shop, config: Config, log: Log): Promise<Adm
   });
 }
 
+/** Before any challenge names them, and once more when no challenge does. */
+async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger }: Offering): Promise<void> {
+  const prices = new OfferedPrices({ paid, ledger, log });
+  disposers.unshift(() => prices.stop());
+  await prices.start();
+}
+
 /** Closes after open requests have ended and before everything else, so that it can be read while the server drains. */
 async function adminOf(
   base: Base,
-  offering: Offering,
-  selling: Selling,
+  parts: Offering & Selling & { webhooks: Webhooks },
   place: AdminPlace,
 ): Promise<AdminListener> {
   const { config, log, disposers } = base;
-  const routes = machineRoutes({ ...base, ...offering, ...selling });
-  const page = operatorPageOf({ ...base, ...offering, ...selling }, place);
+  const routes = [...machineRoutes({ ...base, ...parts }), ...webhookRoutes(parts.webhooks)];
+  const page = operatorPageOf({ ...base, ...parts }, place);
   const admin = await openAdmin(place, config.stateDir, { routes, page, log });
   disposers.unshift(() => admin.close());
   return admin;
@@ -144,5 +156,6 @@ async function makeStateDir(stateDir: string): Promise<void> {
 function termsOf(config: Config, { payTo }: Endpoints, contract: Contract, publicUrl: string): Terms {
   const { caip2, v1, usdcMint } = config.network;
   const service = serviceOf(contract, publicUrl);
-  return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl, service };
+  const otherMethodsBytes = config.mpp ? MPP_HEADER_BYTES : 0;
+  return { network: caip2, v1Network: v1, asset: usdcMint, payTo, publicUrl, service, otherMethodsBytes };
 }

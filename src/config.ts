@@ -7,7 +7,9 @@ import {
   type FacilitatorConfig,
   type FeePayerConfig,
 } from './config/facilitator-settings.js';
+import { readMpp, type MppConfig } from './config/method-settings.js';
 import { SettingReader } from './config/setting-reader.js';
+import { readWebhooks, type WebhookConfig } from './config/webhook-settings.js';
 import { NETWORKS, type Network, type NetworkName } from './rails/solana/networks.js';
 
 const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
@@ -59,9 +61,13 @@ export type Config = Readonly<{
   /** Beside those. */
   catalogue: CatalogueConfig;
   feePayer: FeePayerConfig;
+  /** Whether the shop takes MPP beside x402. */
+  mpp: MppConfig | undefined;
   payTo: string | undefined;
   /** Addresses from which the operator buys. */
   ownWallets: ReadonlySet<string>;
+  /** Who is told what happens. */
+  webhooks: WebhookConfig;
   /** Whether the directories of facilitators are told what is sold. */
   listed: boolean;
   sandboxRpcPort: number;
@@ -109,8 +115,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     facilitators: readFacilitators(read, DEFAULT_FACILITATOR[name]),
     catalogue: readCatalogue(read),
     feePayer: readFeePayer(read),
+    mpp: readMpp(read, name === 'sandbox'),
     payTo: read.address('PAY_TO'),
     ownWallets: new Set(read.addresses('OWN_WALLETS')),
+    webhooks: readWebhooks(read),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
     holdMs: read.integer('HOLD_SECONDS', 55, 1, MAX_HOLD_SECONDS) * 1000,

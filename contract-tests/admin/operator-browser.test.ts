@@ -30,6 +30,10 @@ describeInCi(
       browser = await Browser.start();
       world = await openOperatorWorld();
       ({ failed, open } = await fillMonth(world));
+      await world.ledger.setTargets([{ name: 'hooks.example.com-1a2b3c4d', kinds: [] }]);
+      await world.ledger.refreshTargets();
+      await sell(world, { sales: 3 });
+      world.clock.now += 1_000;
       await world.replies.add(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
     });
 
@@ -81,6 +85,7 @@ describeInCi(
         await signIn();
         const pages: [string, string][] = [
           ['/', '#headline'],
+          ['/events', 'td form'],
           [`/payments/${failed}`, '.history'],
           [`/payments/${failed}/retry`, 'form'],
           [`/payments/${failed}/refund`, '#tx'],

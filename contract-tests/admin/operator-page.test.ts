@@ -274,6 +274,39 @@ describe('the operator page', () => {
     expect(world.asked.refunds).to.have.length(1);
   });
 
+  it('says at its top what needs the operator, and why the shop is not well', async () => {
+    await owe(world, true);
+    await signIn();
+    const { text } = await get('/');
+    const [, needs = ''] = /<section[^>]*id="needs"[^>]*>([^]*?)<\/section>/.exec(text) ?? [];
+    expect(needs).to.include('1 payment has no answer: <a href="#attention">retry or refund</a>');
+    expect(needs).to.include('the last 2 calls failed: no answer within 20 s');
+    expect(needs).to.include('backup.facilitator.example').and.not.include('facilitator.payai.network');
+  });
+
+  it('shows what targets were told and what waits for them, and sends it again, for the operator only', async () => {
+    await world.ledger.setTargets([{ name: 'chat.example-1', kinds: [] }]);
+    await world.ledger.refreshTargets();
+    await sell(world, {});
+    world.clock.now += 1_000;
+    expect((await get('/events')).status).to.equal(401);
+    await signIn();
+    const [event] = await world.ledger.takeEvents('chat.example-1', 1);
+    const { seq = 0 } = event ?? {};
+    await world.ledger.attempted([{ seq, attempt: 1, answer: '500 <b>', againMs: 60_000 }]);
+    const waiting = await get('/events');
+    expect(waiting.text).to.include('sale.paid').and.include('chat.example-1').and.include('500 &lt;b&gt;');
+    expect(waiting.text).to.include('again in 60 s');
+    await world.ledger.attempted([{ seq, attempt: 1, answer: '200' }]);
+    expect((await get('/events')).text).to.include('<span class="badge good">told</span>');
+    const form = keyIn(waiting.text);
+    expect((await post(`/events/${seq}`, { form: 'x' })).status).to.equal(403);
+    expect(await world.ledger.takeEvents('chat.example-1', 1)).to.deep.equal([]);
+    expect((await post(`/events/${seq}`, { form })).status).to.equal(303);
+    expect((await world.ledger.takeEvents('chat.example-1', 1))[0]?.seq).to.equal(seq);
+    expect((await post('/events/999', { form })).status).to.equal(404);
+  });
+
   it('is there without the ledger, and says what cannot be read', async () => {
     await world.close();
     const broken = async (): Promise<never> => {

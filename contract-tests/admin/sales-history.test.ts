@@ -11,6 +11,7 @@ const sale = (settledAt: number, n = 0, operation = 'summarize'): Sale => ({
   operation,
   payer: 'Payer111',
   amount: 10_000n,
+  repaid: 0n,
   state: 'delivered',
   settledAt,
 });

@@ -34,7 +34,7 @@ const ORDER = [
   ['site', 'testing'],
   ['mcp', 'admin'],
   ['http'],
-  ['sale', 'documents', 'checks', 'operator'],
+  ['sale', 'documents', 'checks', 'operator', 'webhooks'],
   ['offers', 'wallet', 'facilitators'],
   ['methods'],
   ['handlers'],

@@ -3,7 +3,7 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mcp go java rust (all)
+#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp go java rust (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -13,7 +13,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-all='ts first crawlers catalogue faremeter agentcash python bruno pay-kit mcp go java rust'
+all='ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp go java rust'
 selected=${CLIENTS:-$all}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
@@ -143,6 +143,7 @@ ready_crawlers() { sources crawlers && prepare npm node -- 600 bash -c npm_ci; }
 ready_catalogue() { sources catalogue && prepare npm node -- 600 bash -c npm_ci; }
 ready_faremeter() { sources faremeter && prepare npm node -- 600 bash -c npm_ci; }
 ready_agentcash() { sources agentcash && prepare npm node -- 600 bash -c npm_ci; }
+ready_mpp() { sources mpp && prepare npm node -- 600 bash -c npm_ci; }
 ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
 ready_mcp() {
   sources mcp && prepare npm node python3 -- 600 bash -c 'npm_ci && venv'
@@ -179,6 +180,8 @@ start_server() {
   unset SOLANA_RPC_URL PAY_TO PUBLIC_URL DATABASE_URL FEE_PAYER_KEYPAIR
   # The embedded facilitator settles; all other tests that pay go through one over HTTP.
   export FACILITATOR_URL=embedded
+  # Every client of x402 buys beside a challenge that it does not know.
+  export METHODS=x402,mpp
   (cd "$root" && exec node "${SERVER:-dist/src/main.js}") >"$scratch/server.log" 2>&1 &
   server=$!
   for _ in $(seq 240); do
@@ -277,7 +280,13 @@ run_agentcash() {
 
 run_pay-kit() {
   ready_pay-kit
-  client 'pay without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py
+  client 'pay without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py x402
+  client 'pay over MPP without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py mpp
+}
+
+run_mpp() {
+  ready_mpp
+  client 'pay without an RPC server: mppx, @solana/mpp' 120 node buy.js
 }
 
 run_mcp() {

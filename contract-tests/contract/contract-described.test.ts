@@ -2,7 +2,8 @@ import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { loadContract } from '../../src/contract/parse-contract.js';
 import { follow, isObject, objectOf } from '../../src/contract/references.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/header-bytes.js';
+import { renderChallenge } from '../../src/methods/x402/challenge.js';
 import { serviceOf } from '../../src/methods/x402/service.js';
 import { openWorld, post, signFor, type World } from '../support/world.js';
 

@@ -1,7 +1,7 @@
 import type { Json } from '../../src/contract/json.js';
 import { expect } from 'chai';
 import { loadContract } from '../../src/contract/parse-contract.js';
-import { MAX_HEADER_BYTES } from '../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/header-bytes.js';
 import { MAX_TIMEOUT_SECONDS } from '../../src/methods/x402/requirements.js';
 import { breaksRelease } from '../tools/breaking.js';
 

@@ -33,7 +33,7 @@ describe('The entry for the MCP registry, server.json', () => {
     expect(entry).to.deep.include({
       name: 'com.example.shop/coinslot',
       title: 'Coinslot',
-      version: '1.0.0',
+      version: (SOLD.document.info as { version: string }).version,
       remotes: [{ type: 'streamable-http', url: 'https://shop.example.com/mcp' }],
     });
     const [provided] = Object.values(entry['_meta'] as Record<string, { prices: object }>);

@@ -1,6 +1,8 @@
+import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { fileURLToPath } from 'node:url';
 import { checkShop } from '../../src/cli/conformance/check-shop.js';
+import { mppPayment, readChallenge } from '../support/mpp-payment.js';
 import { call, openWorld, post, signFor, type Answer, type World } from '../support/world.js';
 import { noPrism, startMock, type Prism } from '../tools/prism.js';
 
@@ -18,7 +20,12 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
   before(async function () {
     if (noPrism) return this.skip();
     api = await startMock(API);
-    const upstream = { PETSTORE_URL: api.url, PETSTORE_KEY: KEY, ALLOW_PRIVATE_UPSTREAMS: 'true' };
+    const upstream = {
+      PETSTORE_URL: api.url,
+      PETSTORE_KEY: KEY,
+      ALLOW_PRIVATE_UPSTREAMS: 'true',
+      METHODS: 'x402,mpp',
+    };
     world = await openWorld({ SHOP_DIR: SHOP, ...upstream });
   });
   after(async () => {
@@ -50,5 +57,38 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
       expect(answer.body.toString('utf8')).not.to.contain(KEY);
     }
     expect((await world.earned()) - earned).to.equal(65_000n);
+  });
+
+  it('sells an order at the price of its quantity, and refuses the payment of a smaller one', async () => {
+    const unpaid = await post(`${world.url}/v1/orders`, { petId: 25, quantity: 3 });
+    const [offer] = unpaid.json().accepts as { amount: string }[];
+    expect(offer?.amount).to.equal('150000');
+    const paid = await signFor(world, '/v1/orders', 2, unpaid);
+    const larger = await post(`${world.url}/v1/orders`, { petId: 25, quantity: 4 }, paid);
+    expect([larger.status, (larger.json().accepts as { amount: string }[])[0]?.amount]).to.deep.equal([
+      402,
+      '200000',
+    ]);
+    const earned = await world.earned();
+    expect((await post(`${world.url}/v1/orders`, { petId: 25, quantity: 3 }, paid)).status).to.equal(200);
+    expect((await world.earned()) - earned).to.equal(150_000n);
+  });
+
+  it('sells by MPP, too, whose buyers pay the fee of the chain: the shop has no key', async () => {
+    const order = (quantity: number, headers = {}): Promise<Answer> =>
+      post(`${world.url}/v1/orders`, { petId: 25, quantity }, headers);
+    const earned = await world.earned();
+    const asked = readChallenge((await order(3)).headers.get('www-authenticate'));
+    expect(asked.request.amount).to.equal('150000');
+    const { authorization } = mppPayment(asked, Keypair.fromSecretKey(world.buyer));
+    const larger = await order(4, { authorization });
+    const { request } = readChallenge(larger.headers.get('www-authenticate'));
+    expect([larger.status, request.amount]).to.deep.equal([402, '200000']);
+    const sold = await order(3, { authorization });
+    expect(sold.status, sold.body.toString('utf8')).to.equal(200);
+    expect(sold.headers.get('payment-receipt')).not.to.equal(null);
+    expect((await world.earned()) - earned).to.equal(150_000n);
+    const page = await call(world.url, { headers: { accept: 'text/html' } });
+    expect(page.body.toString('utf8')).to.include('Or pay by MPP on Solana');
   });
 });

@@ -25,6 +25,7 @@ function limitedBy({ check, outcome, known = false }: { check: object; outcome?:
   const limits = new SourceLimits({ trustedProxies: 0 }, () => 0);
   const charge = {
     checkPayment: async () => check as PaymentCheck,
+    atOfferedPrice: async () => undefined,
     isKnown: async () => {
       asked.known += 1;
       return known;

@@ -1,17 +1,33 @@
 import { once } from 'node:events';
-import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { readFileSync } from 'node:fs';
+import {
+  createServer,
+  get,
+  request,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { hangUpIsTold } from '../../src/net/hang-up.js';
 import { SIGNATURE } from '../support/charge-world.js';
 import { callTool, paid } from '../support/mcp-call.js';
-import { noProxy, openHaproxy, openWithOps, type Proxy } from '../support/proxies.js';
-import { TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
+import { noProxy, openFlushingCaddy, openHaproxy, openWithOps, type Proxy } from '../support/proxies.js';
+import { ANSWERS_URL, TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
 import { call } from '../support/world.js';
 
 /** Longer than a test may take: work ends because its buyer is gone, or not at all. */
 const API_MS = 19_000;
 /** As long as a payment may be. */
 const LONG_HEADER = 'a'.repeat(7_500);
+
+/** More than the files of ops/ let through. */
+const LARGE_BODY = Buffer.alloc(11 << 20, ' ');
+const SPEECH = Buffer.from(Array.from({ length: 1 << 19 }, (_, index) => index % 256));
+const FILES = { nginx: 'nginx.conf', haproxy: 'haproxy.cfg', caddy: 'Caddyfile' };
+/** Paths of the listener for operators. */
+const FOR_OPERATORS = ['/ready', '/metrics', '/login', '/payments'];
 
 /** The next call of the API behind the shop, which is not answered until the test says so. */
 function held(upstream: TestUpstream): Promise<ServerResponse> {
@@ -32,10 +48,44 @@ async function hangUp(proxy: Proxy, shop: UpstreamShop, upstream: TestUpstream):
   return response;
 }
 
+/**
+ * Posts more than any body may have: announced by its length, and only begun, or all of it in chunks.
+ * @returns the status; undefined if the connection is closed while the buyer still sends
+ */
+function postLarge(
+  url: string,
+  headers: Record<string, string>,
+  chunked: boolean,
+): Promise<number | undefined> {
+  return new Promise(resolve => {
+    const length = chunked ? {} : { 'Content-Length': String(LARGE_BODY.length) };
+    const sent = request(url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers, ...length },
+    });
+    sent.once('response', response => {
+      resolve(response.statusCode);
+      sent.destroy();
+    });
+    sent.once('error', () => resolve(undefined));
+    if (chunked) sent.end(LARGE_BODY);
+    else sent.write(' ');
+  });
+}
+
 async function open(): Promise<{ shop: UpstreamShop; upstream: TestUpstream }> {
   const upstream = await TestUpstream.open();
+  const at = { upstream: { url: upstream.url, timeoutMs: API_MS } };
   const shop = await UpstreamShop.open([
-    { id: 'one', path: '/one', upstream: { url: `${upstream.url}/one`, timeoutMs: API_MS } },
+    { id: 'one', path: '/one', ...at },
+    { id: 'order', path: '/order', ...at, flow: 'upfront' },
+    { id: 'posted', path: '/posted', ...at, method: 'post', body: { type: 'object' } },
+    {
+      id: 'speech',
+      path: '/speech',
+      ...at,
+      content: { 'audio/wav': { type: 'string', format: 'binary' } },
+    },
   ]);
   return { shop, upstream };
 }
@@ -81,16 +131,64 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect([answer.status, answer.headers.has('payment-required')]).to.deep.equal([402, true]);
     });
 
+    it('passes a speech, byte by byte', async () => {
+      upstream.says(200, SPEECH, { 'Content-Type': 'audio/wav' });
+      const bought = await call(`${proxy.url}/speech`, { headers: shop.pay('speech') });
+      expect([bought.status, bought.headers.get('content-type')]).to.deep.equal([200, 'audio/wav']);
+      expect(bought.body.equals(SPEECH)).to.equal(true);
+      expect(bought.headers.has('payment-response')).to.equal(true);
+    });
+
+    it('passes an order that takes longer than its buyer waits, and the answer that is picked up later', async () => {
+      const working = held(upstream);
+      const payment = shop.pay('order');
+      const begun = await call(`${proxy.url}/order`, { headers: { ...payment, Prefer: 'wait=0' } });
+      expect([begun.status, begun.headers.has('retry-after')]).to.deep.equal([503, true]);
+      const link = begun.headers.get('location') ?? '';
+      expect(link).to.contain(ANSWERS_URL);
+      const api = await working;
+      api.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":8}');
+      const again = await call(`${proxy.url}/order`, { headers: payment });
+      const fetched = await call(link.replace(new URL(link).origin, proxy.url));
+      for (const answer of [again, fetched])
+        expect([answer.status, answer.json()]).to.deep.equal([200, { value: 8 }]);
+    });
+
+    it('has no way to the listener for operators', async () => {
+      const file = readFileSync(new URL(`../../../ops/${FILES[name]}`, import.meta.url), 'utf8');
+      const used = file.split('\n').filter(line => line.includes('8404') && !/^\s*#/.test(line));
+      // HAProxy only asks it whether the server is ready.
+      expect(used.filter(line => !line.endsWith(' check port 8404'))).to.deep.equal([]);
+      for (const path of FOR_OPERATORS) expect((await call(proxy.url + path)).status, path).to.equal(404);
+    });
+
+    // Caddy waits for what was announced.
+    for (const chunked of name === 'caddy' ? [true] : [false, true])
+      it(`lets no body through that is longer than any may be, ${chunked ? 'in chunks' : 'with its length'}: no work, no charge`, async () => {
+        const [settled, asked] = [shop.facilitator.settles, upstream.calls.length];
+        const status = await postLarge(`${proxy.url}/posted`, shop.pay('posted'), chunked);
+        // In chunks it is longer than the shop allows first: the proxy passes the refusal on, or hangs up on who still sends.
+        expect(chunked ? [400, 413, undefined] : [413]).to.include(status);
+        expect([shop.facilitator.settles, upstream.calls.length]).to.deep.equal([settled, asked]);
+        expect((await call(`${proxy.url}/one`)).status).to.equal(402);
+      });
+
     it('tells the server that a buyer hung up: the work ends, and nothing is charged', async () => {
       const settled = shop.facilitator.settles;
       const response = await hangUp(proxy, shop, upstream);
       if (!response.destroyed) await once(response, 'close');
       expect([response.writableFinished, shop.facilitator.settles - settled]).to.deep.equal([false, 0]);
     });
+
+    it('is found by a check through it to tell of hang-ups, without a purchase', async () => {
+      const settled = shop.facilitator.settles;
+      expect(await hangUpIsTold(proxy.url)).to.equal(true);
+      expect(shop.facilitator.settles - settled).to.equal(0);
+    });
   });
 
 describe('HAProxy with its defaults', function () {
-  this.timeout(12_000);
+  this.timeout(20_000);
 
   it('hides that a buyer hung up, so that the buyer is charged: hence the option in ops/haproxy.cfg', async function () {
     if (noProxy('haproxy')) return this.skip();
@@ -105,9 +203,38 @@ describe('HAProxy with its defaults', function () {
     const response = await hangUp(proxy, shop, upstream);
     response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":7}');
     await charged;
+    expect(await hangUpIsTold(proxy.url)).to.equal(false);
     await proxy.close();
     await shop.close();
     upstream.close();
+  });
+});
+
+describe('Caddy with flush_interval -1', function () {
+  this.timeout(20_000);
+
+  it('is found by a check through it to keep hang-ups to itself', async function () {
+    if (noProxy('caddy')) return this.skip();
+    const { shop, upstream } = await open();
+    const proxy = await openFlushingCaddy(shop.url);
+    expect(await hangUpIsTold(proxy.url)).to.equal(false);
+    await proxy.close();
+    await shop.close();
+    upstream.close();
+  });
+});
+
+describe('A check through a URL', function () {
+  this.timeout(20_000);
+
+  it('knows nothing of hang-ups where nothing answers, or something else does', async () => {
+    const other = createServer((_request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    expect(await hangUpIsTold(`http://127.0.0.1:${port}`)).to.equal(undefined);
+    other.closeAllConnections();
+    other.close();
+    expect(await hangUpIsTold(`http://127.0.0.1:${port}`)).to.equal(undefined);
   });
 });
 

@@ -125,6 +125,9 @@ function promises(make: () => Promise<LedgerPlace>): void {
         writtenAt: null,
         auditedAt: null,
         answerExpiresAt: null,
+        repaid: 0n,
+        repaying: 0n,
+        repaidBy: null,
       });
     });
 

@@ -84,6 +84,34 @@ onEachEngine('The store of an operation', (make, engine) => {
       await ledger.openStore(SWEETER);
     });
 
+  if (engine === 'PostgreSQL')
+    it('goes on with the next version in each of several servers that start together', async () => {
+      await ledger.openStore(CUPS);
+      await ledger.close();
+      for (let round = 0; round < 3; round += 1) {
+        const started = await Promise.all([1, 2, 3, 4].map(() => openLedger({ url: place.url, ...OWNER })));
+        try {
+          await Promise.all(started.map(each => each.openStore(SWEETER)));
+        } finally {
+          await Promise.all(started.map(each => each.close()));
+        }
+      }
+      ledger = await openLedger({ url: place.url, ...OWNER });
+    });
+
+  if (engine === 'PostgreSQL')
+    it('changes beside servers that can do without the change, and beside no others', async () => {
+      const older = await openLedger({ url: place.url, ...OWNER });
+      try {
+        await older.openStore(CUPS);
+        await ledger.openStore({ ...SWEETER, oldestBeside: 1 });
+        const store = await older.openStore(CUPS).catch((error: Error) => error.message);
+        expect(store, 'a start of the older one').to.match(/version 2.*up to 1/);
+      } finally {
+        await older.close();
+      }
+    });
+
   it('begins the names of its tables with its own, so that none takes those of others', async () => {
     for (const wrong of [
       { ...CUPS, tables: { payments: ['id'] } },

@@ -112,7 +112,14 @@ function binding(): void {
     const earlier = [
       "update meta set value = '5' where key = 'schema'",
       // What later versions have added.
+      'drop table targets',
+      'drop table outbox',
       'drop table stores',
+      'drop table repayments',
+      'drop index payments_settlement',
+      'drop index payments_identifiers',
+      'drop index payments_of_payer',
+      ...['repaid', 'repaying', 'repaid_by'].map(name => `alter table payments drop column ${name}`),
       'alter table orders drop column done',
       'drop index payments_released',
       'drop index payments_settled',

@@ -8,7 +8,7 @@ import { aRefund, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 describe('ledger: states', () => {
-  it('allows exactly the eight legal moves', () => {
+  it('allows exactly the nine legal moves', () => {
     const legal = STATES.flatMap(from =>
       STATES.filter(to =>
         (['work', 'chain', 'operator'] as const).some(ground => mayTransition(from, to, ground)),
@@ -16,6 +16,7 @@ describe('ledger: states', () => {
     );
     expect(legal).to.have.members([
       'claimed → settling',
+      'claimed → owed',
       'settling → released',
       'settling → delivered',
       'settling → owed',
@@ -24,7 +25,7 @@ describe('ledger: states', () => {
       'owed → delivered',
       'owed → refunded',
     ]);
-    expect(TRANSITIONS).to.have.length(8);
+    expect(TRANSITIONS).to.have.length(9);
   });
 
   it('revives a released payment by chain proof only, and refunds by the operator only', () => {
@@ -32,6 +33,8 @@ describe('ledger: states', () => {
     expect(sourcesOf('delivered', 'chain')).to.have.members(['settling', 'owed', 'released']);
     expect(sourcesOf('refunded', 'work')).to.deep.equal([]);
     expect(sourcesOf('refunded', 'operator')).to.deep.equal(['owed']);
+    expect(sourcesOf('owed', 'operator')).to.have.members(['claimed', 'settling', 'released']);
+    expect(sourcesOf('owed', 'chain')).to.have.members(['settling', 'released']);
   });
 });
 

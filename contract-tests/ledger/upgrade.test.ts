@@ -7,7 +7,7 @@ import pg from 'pg';
 import { openLedgerReader, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { POSTGRES, SQLITE } from '../../src/ledger/engine.js';
-import { MIGRATIONS } from '../../src/ledger/migrations.js';
+import { MIGRATIONS, OLDEST_BESIDE, SCHEMA_VERSION } from '../../src/ledger/migrations.js';
 import { openReplies } from '../support/brand-replies.js';
 import { claimRequest, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
@@ -83,7 +83,15 @@ function readable(row: Row): Row {
 /** Every row of 1.0.0 had one caller as far as is known, and what was written was written to that one. */
 function counted(row: Row): Row {
   const written = row['written_at'] !== null;
-  return { ...row, method: null, callers: 1, written_to: written ? 1 : null, unwritten: written ? 0 : 1 };
+  const sums = { repaid: row['state'] === 'refunded' ? row['amount'] : 0, repaying: 0, repaid_by: null };
+  return {
+    ...row,
+    ...sums,
+    method: null,
+    callers: 1,
+    written_to: written ? 1 : null,
+    unwritten: written ? 0 : 1,
+  };
 }
 
 /** No order of 1.0.0 was extended. One that failed may be attempted again when its buyer asks. */
@@ -280,6 +288,32 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
     });
     const ledger = await openLedger({ url: place.url, ...OWNER });
     await ledger.close();
+  });
+
+  it('may be used by servers of an earlier version that can do without what is new, and by no others', async () => {
+    await (await openLedger({ url: place.url, ...OWNER })).close();
+    const meta = (key: string, value: number | string): Promise<void> =>
+      inPostgres(place, async client => {
+        await client.query('insert into meta values ($1, $2) on conflict (key) do update set value = $2', [
+          key,
+          value,
+        ]);
+      });
+    await meta('schema', SCHEMA_VERSION + 1);
+    await (await openLedger({ url: place.url, ...OWNER })).close();
+    await meta('least', SCHEMA_VERSION + 1);
+    const refused = await openLedger({ url: place.url, ...OWNER }).catch((error: Error) => error.message);
+    expect(refused).to.match(
+      /schema version \d+; this program supports.*Run the newer program.*Nothing was changed/,
+    );
+  });
+
+  it('is brought up to date beside servers that know the oldest version that can live with it', async () => {
+    await inPostgres(place, async old => {
+      await old.query('select pg_advisory_lock_shared(8405, $1)', [OLDEST_BESIDE]);
+      await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
+      await (await openLedger({ url: place.url, ...OWNER })).close();
+    });
   });
 
   it('is brought up to date once by servers of this version that start together', async () => {

@@ -21,7 +21,7 @@ const operation = (more: Partial<PricedOperation>): PricedOperation => ({
   examplePath: '/v1/quotes/SOL',
   tags: [],
   summary: 'A quote',
-  price: { mode: 'fixed', currency: 'USD', amount: '0.01', atomic: 10_000n },
+  price: { mode: 'fixed', currency: 'USD', amount: '0.01', atomic: 10_000n, shown: '0.01 USDC' },
   pricing: fixed.read({ amount: '0.01' }),
   flow: 'authorization',
   parameters: [],

@@ -49,6 +49,9 @@ const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedd
     replace: 'if (false)',
     grep: 'never sends what it has not signed',
   },
+]);
+
+const sending = of('facilitators/send-until-landed', 'facilitators/embedded-facilitator', [
   {
     name: 'a transaction is sent once',
     find: 'if (!lives)',
@@ -170,6 +173,7 @@ const catalogue = of('facilitators/directory-offers', 'sale/charge-directory', [
 
 export const embeddedMutants: readonly Mutant[] = [
   ...facilitator,
+  ...sending,
   ...limits,
   ...guard,
   ...funds,

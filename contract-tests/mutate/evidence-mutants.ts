@@ -92,7 +92,7 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'a payer whose payment the chain proves unpaid is unknown again',
     },
   ]),
-  ...of('facilitators/embedded-facilitator', 'facilitators/embedded-facilitator', [
+  ...of('facilitators/send-until-landed', 'facilitators/embedded-facilitator', [
     {
       name: '`processed` in the last look counts as landed',
       find: "if (!status || status.finality === 'processed')",

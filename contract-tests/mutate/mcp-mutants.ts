@@ -98,7 +98,7 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'MCP: a settlement that was refused has no receipt',
     file: 'src/mcp/call-tool.js',
-    find: 'refusal, receipt && method.receiptMeta(receipt))',
+    find: 'refusal, receipt && method.receiptMeta(receipt, { sold: false }))',
     replace: 'refusal)',
     test: 'mcp/paid-tools',
     grep: 'refused when it is settled',

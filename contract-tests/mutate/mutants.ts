@@ -1,8 +1,11 @@
 import { embeddedMutants } from './embedded-mutants.js';
 import { evidenceMutants } from './evidence-mutants.js';
+import { foundMutants } from './found-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
+import { outboxMutants } from './outbox-mutants.js';
 import { limitMutants } from './limit-mutants.js';
 import { mcpMutants } from './mcp-mutants.js';
+import { mppMutants } from './mpp-mutants.js';
 import { orderMutants } from './order-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { priceMutants } from './price-mutants.js';
@@ -29,12 +32,15 @@ export type Mutant = {
 export const mutants: readonly Mutant[] = [
   ...settleMutants,
   ...ledgerMutants,
+  ...outboxMutants,
+  ...foundMutants,
   ...paymentMutants,
   ...transactionMutants,
   ...upstreamMutants,
   ...embeddedMutants,
   ...evidenceMutants,
   ...mcpMutants,
+  ...mppMutants,
   ...limitMutants,
   ...orderMutants,
   ...priceMutants,

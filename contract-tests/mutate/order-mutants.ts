@@ -11,6 +11,14 @@ const changed = (name: string, find: string, replace: string, grep = ''): Mutant
 
 /** Guards of an order that two servers believe to hold. */
 export const orderMutants: readonly Mutant[] = [
+  {
+    name: 'orders: one that a marketplace was paid for is begun with another one',
+    file: 'handlers/brand-feedback/begun-elsewhere.js',
+    find: 'if (begun === undefined || begun === chosen.name)',
+    replace: 'if (true)',
+    test: 'handlers/brand-feedback/begun-elsewhere',
+    grep: 'although another one is chosen by now',
+  },
   changed(
     'a server extends an order that it lost',
     'const next = (await lease.renew()) ? await this.#extend(id, current) : undefined;',

@@ -420,8 +420,8 @@ const answered = [
   ...of('sale/outcome', 'sale/{callers,charge-*}', [
     {
       name: 'a receipt without its amount',
-      find: ', amount: amount.toString() }',
-      replace: ", network, amount: '0' }",
+      find: 'amount: amount.toString(), ...repaidOf(paid)',
+      replace: "amount: '0'",
       grep: 'the receipt of the price that was paid',
     },
   ]),

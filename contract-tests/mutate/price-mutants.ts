@@ -1,9 +1,28 @@
 import type { Mutant } from './mutants.js';
 
 const TEST = 'price/toy-price';
+const TIERED = 'price/tiered';
+const OFFERED = 'price/offered-prices';
+const BY_HANDLER = 'price/handler-price';
 
 /** Prices that depend on the body. */
 export const priceMutants: Mutant[] = [
+  {
+    name: 'a price that was offered long ago is honoured',
+    file: 'src/ledger/offered-prices.js',
+    find: 'const HONOURED_MS = 5 * 60_000;',
+    replace: 'const HONOURED_MS = 50 * 60_000;',
+    test: OFFERED,
+    grep: 'sells nothing for a price that was offered more than five minutes ago',
+  },
+  {
+    name: 'a refused payment is told to pay what was offered before',
+    file: 'src/http/paid-calls.js',
+    find: 'return refused ? { ...result, operation: call.operation } : result;',
+    replace: 'return result;',
+    test: OFFERED,
+    grep: 'asks for the present price',
+  },
   {
     name: 'a payment is checked against the most that a call costs',
     file: 'src/http/paid-calls.js',
@@ -35,5 +54,45 @@ export const priceMutants: Mutant[] = [
     replace: 'if (false)',
     test: TEST,
     grep: 'sells nothing for a price beyond its bounds',
+  },
+  {
+    name: 'a part of a unit of the asset is given away',
+    file: 'src/price/tiered.js',
+    find: 'cost.atomic + divisor - 1n) / divisor',
+    replace: 'cost.atomic) / divisor',
+    test: TIERED,
+    grep: 'is rounded up to a millionth',
+  },
+  {
+    name: 'a price per unit exceeds what the contract says',
+    file: 'src/price/tiered.js',
+    find: 'atomic > most.atomic ? most.atomic : atomic',
+    replace: 'atomic',
+    test: TIERED,
+    grep: 'is rounded up to a millionth',
+  },
+  {
+    name: 'a call without the value costs the least',
+    file: 'src/price/tiered.js',
+    find: 'return size ? costs(size) : most;',
+    replace: 'return size ? costs(size) : least;',
+    test: TIERED,
+    grep: 'is the most for a call without the value',
+  },
+  {
+    name: 'the function of a handler changes what is sold',
+    file: 'src/price/of-handler.js',
+    find: 'own(structuredClone(asked))',
+    replace: 'own(asked)',
+    test: BY_HANDLER,
+    grep: 'changes nothing of what is asked for',
+  },
+  {
+    name: 'a paid answer is kept from its buyer while nobody can say the price',
+    file: 'src/http/paid-calls.js',
+    find: "if (!(await parts.charge.isKnown(payment)))\n        return { kind: 'unpriced', answer };",
+    replace: "return { kind: 'unpriced', answer };",
+    test: BY_HANDLER,
+    grep: 'gives what was paid for to its buyer',
   },
 ];

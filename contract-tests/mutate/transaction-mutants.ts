@@ -44,7 +44,7 @@ const CHANGES: readonly Change[] = [
   {
     name: 'the fee payer’s signature stays in what is passed on',
     find: 'bytes.fill(0, 1, 1 + SIGNATURE_BYTES);',
-    replace: '',
+    replace: ';',
     grep: 'does not vary with what is in the fee payer’s slot',
   },
   {
@@ -55,7 +55,7 @@ const CHANGES: readonly Change[] = [
   },
   {
     name: 'the second signer need not own the money',
-    find: 'if (authority !== keys[1])',
+    find: 'if (authority !== keys[signatures - 1])',
     replace: 'if (false)',
     grep: 'is signed by somebody else than the owner of the money',
   },
@@ -67,8 +67,16 @@ const CHANGES: readonly Change[] = [
   },
 ];
 
-export const transactionMutants: readonly Mutant[] = CHANGES.map(change => ({
-  file: 'src/rails/solana/transaction.js',
-  ...change,
-  test: 'rails/solana/transaction*',
-}));
+const FILE = 'src/rails/solana/transaction.js';
+
+export const transactionMutants: readonly Mutant[] = [
+  ...CHANGES.map(change => ({ file: FILE, ...change, test: 'rails/solana/transaction*' })),
+  {
+    name: 'the owner of a smart wallet is not told why it cannot pay',
+    file: FILE,
+    find: 'if (ofSmartWallet !== undefined)',
+    replace: 'if (false)',
+    test: 'rails/solana/smart-wallets',
+    grep: 'is refused with its cause',
+  },
+];

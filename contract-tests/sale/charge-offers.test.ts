@@ -1,7 +1,7 @@
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { SharedBucket } from '../../src/admission/admission.js';
-import { MAX_HEADER_BYTES } from '../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/header-bytes.js';
 import {
   asked,
   ACCEPTED,

@@ -43,7 +43,7 @@ describe('charge: promise 1, one payment buys one answer', () => {
         transaction: SIGNATURE,
         amount: '10000',
       });
-      expect(copies[n]?.method.receiptMeta(receipt)['x402/payment-response']).to.deep.equal({
+      expect(copies[n]?.method.receiptMeta(receipt, { sold: true })['x402/payment-response']).to.deep.equal({
         ...receipt,
         network: n % 2 ? DEVNET_V1 : DEVNET,
       });

@@ -48,6 +48,9 @@ function row(change: Partial<Payment> = {}): Payment {
     writtenAt: null,
     auditedAt: null,
     answerExpiresAt: null,
+    repaid: 0n,
+    repaying: 0n,
+    repaidBy: null,
     ...change,
   };
 }

@@ -32,6 +32,7 @@ describe('charge: a payment that the operator paid back', () => {
       errorReason: 'refunded',
       transaction: SIGNATURE,
       payer: payment.checked.payer,
+      refunded: { amount: '500000', transaction: 'its refund' },
     };
     expect(receiptOf(outcome)).to.deep.equal(receipt);
     expect(outcome).not.to.have.property('kept');
@@ -43,6 +44,33 @@ describe('charge: a payment that the operator paid back', () => {
       number: 1,
     });
     expect(picked).to.have.nested.property('outcome.receipt.errorReason', 'refunded');
+  });
+
+  it('keeps its answer where it was delivered, and says in the receipt what went back', async () => {
+    const payment = world.payment();
+    const first = await world.redeem(payment);
+    expect(receiptOf(first)).not.to.have.property('refunded');
+    await world.ledger.refund(payment.checked.id, aRefund({ signature: 'a part', amount: 7n }));
+    const again = await world.redeem(payment);
+    expect(bodyOf(again)).to.equal(bodyOf(first));
+    expect(receiptOf(again)).to.deep.include({ refunded: { amount: '7', transaction: 'a part' } });
+  });
+
+  it('is not worked for while all of it goes back, and says so', async () => {
+    const payment = world.payment();
+    const { operation, requestHash } = world.call(payment);
+    const { id, payer } = payment.checked;
+    const owed = { id, payer, requestHash, operation: operation.id, flow: operation.flow, amount: 500_000n };
+    await paymentIn(world.ledger, 'owed', { ...owed, settlement: SIGNATURE });
+    const back = { payment: id, amount: 500_000n, way: 'wallet', after: 1 } as const;
+    expect((await world.ledger.startRepayment(back)).kind).to.equal('started');
+    const outcome = await world.redeem(payment);
+    expect(outcome.kind).to.equal('unavailable');
+    expect(outcome).to.have.property('error').that.includes('the money is being sent back');
+    expect(receiptOf(outcome)).to.include({ success: true, transaction: SIGNATURE });
+    const callers = { fetching: () => undefined };
+    const picked = await pickUp({ ledger: world.ledger, callers } as never, { id, number: 1 });
+    expect(picked).to.have.nested.property('outcome.error').that.includes('the money is being sent back');
   });
 
   it('leaves its payment-identifier free: a new signature with it is a new sale, and one only', async () => {

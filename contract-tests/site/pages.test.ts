@@ -103,7 +103,7 @@ describe('The page at /', () => {
         expect(card, id)
           .to.contain(escapeHtml(`${method} ${path}`))
           .and.to.contain(escapeHtml(summary));
-        expect(card, id).to.contain(`${price.amount} USDC`);
+        expect(card, id).to.contain(price.shown);
         expect(card, id).to.contain(
           flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
         );
@@ -194,7 +194,7 @@ describe('The reference at /docs', () => {
         expect(document.info.description).to.contain(`| ${status} |`);
       for (const { id, path, method, price, flow } of contract.paid) {
         const described = document.paths[path]?.[method.toLowerCase()];
-        expect(described?.['x-badges'][0]?.name).to.equal(`${price.amount} USDC`);
+        expect(described?.['x-badges'][0]?.name).to.equal(price.shown);
         expect(described?.description).to.contain(
           flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
         );

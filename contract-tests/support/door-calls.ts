@@ -3,6 +3,7 @@ import type { Transport } from '../../src/observe/observer.js';
 import type { Sale } from '../../src/sale/outcome.js';
 import type { Receipt } from '../../src/methods/method.js';
 import { within } from './faults.js';
+import { carrierOf, isMpp } from './mpp-payment.js';
 import { CUT, type Sent } from './test-server.js';
 
 type Json = Record<string, unknown>;
@@ -24,7 +25,7 @@ export async function callThrough(
 ): Promise<Seen> {
   const asked =
     door === 'http'
-      ? post(url + path, body, { 'payment-signature': header }, gone)
+      ? post(url + path, body, carrierOf(header), gone)
       : post(
           `${url}/mcp`,
           toolCall(tool, body, header),
@@ -52,8 +53,13 @@ export async function pickUpThrough(
 }
 
 function toolCall(name: string, args: Json, header?: string): Json {
-  const meta = header === undefined ? {} : { _meta: { 'x402/payment': decoded(header) } };
+  const meta = header === undefined ? {} : { _meta: metaOf(header) };
   return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, ...meta } };
+}
+
+function metaOf(header: string): Json {
+  if (!isMpp(header)) return { 'x402/payment': decoded(header) };
+  return { 'org.paymentauth/credential': decoded(header.replace('Payment ', '')) };
 }
 
 function post(
@@ -113,7 +119,8 @@ function exchanged(
 }
 
 function seenOverHttp({ status, headers, body }: Arrived): Seen {
-  const receipt = headers['payment-response'] ? (decoded(headers['payment-response']) as Receipt) : undefined;
+  const { 'payment-response': told, 'payment-receipt': toldByMpp } = headers;
+  const receipt = told ? (decoded(told) as Receipt) : toldByMpp ? receiptOf(decoded(toldByMpp)) : undefined;
   return { sent: sentAs(status, body, receipt), link: headers['location'] };
 }
 
@@ -121,7 +128,11 @@ function seenOverMcp(arrived: Arrived): Seen {
   const { status, body, meta } = resultIn(arrived);
   const link = meta['coinslot/pick-up'] as { url?: string } | undefined;
   return {
-    sent: sentAs(status, body, meta['x402/payment-response'] as Receipt | undefined),
+    sent: sentAs(
+      status,
+      body,
+      (meta['x402/payment-response'] as Receipt | undefined) ?? receiptOf(meta['org.paymentauth/receipt']),
+    ),
     link: link?.url,
   };
 }
@@ -157,6 +168,12 @@ function sentAs(status: number, body: Buffer, receipt: Receipt | undefined): Sen
   if (status === 503) return { kind: 'unavailable', error, retryAfterSeconds: 1, ...given };
   if (status === 502) return { kind: 'failed', answer: { status, headers: {}, body }, ...given };
   throw new Error(`an answer that no call has: ${status} ${body.toString()}`);
+}
+
+/** A receipt of MPP, which names no payer. */
+function receiptOf(told: unknown): Receipt | undefined {
+  const { reference } = (told ?? {}) as { reference?: string };
+  return reference === undefined ? undefined : { success: true, payer: '', transaction: reference };
 }
 
 function decoded(header: string): unknown {

@@ -3,7 +3,7 @@ import addFormatsModule from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { Contract, PricedOperation } from '../../src/contract/contract.js';
-import { MAX_HEADER_BYTES } from '../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/header-bytes.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
 
 /** An answer of a server as its caller sees it. */

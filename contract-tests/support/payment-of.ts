@@ -37,6 +37,8 @@ export function paymentOf(header: string): Payment & { checked: CheckedTransacti
       hasNonce: instructions.some(
         ({ program, data }) => addressOf(keys[program]) === MEMO_PROGRAM && data.length > 0,
       ),
+      answers: false,
+      selfPaid: false,
     },
   };
 }

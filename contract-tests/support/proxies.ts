@@ -58,6 +58,45 @@ listen all
   );
 }
 
+/** HAProxy in front of several servers, of which it asks the listener for operators whether they are ready, as docs/how-to/upgrade.md says. */
+export function openHaproxyOver(servers: readonly { port: number; ready: number }[]): Promise<Proxy> {
+  const lines = servers.map(
+    ({ port, ready }, index) => `  server s${index} 127.0.0.1:${port} check port ${ready}`,
+  );
+  return openProxy(
+    'haproxy',
+    port => `global
+  tune.bufsize 32768
+defaults
+  mode http
+  option abortonclose
+  timeout connect 5s
+  timeout client 75s
+  timeout server 660s
+frontend public
+  bind 127.0.0.1:${port}
+  default_backend coinslot
+backend coinslot
+  option httpchk GET /ready
+  option redispatch 1
+  retries 3
+  retry-on conn-failure
+  http-reuse never
+  default-server inter 500ms fall 1 rise 1
+${lines.join('\n')}
+`,
+  );
+}
+
+/** Caddy that sends on at once what it gets, and keeps hang-ups to itself. */
+export function openFlushingCaddy(target: string): Promise<Proxy> {
+  return openProxy(
+    'caddy',
+    port =>
+      `{\n\tadmin off\n}\nhttp://127.0.0.1:${port} {\n\treverse_proxy ${new URL(target).host} {\n\t\tflush_interval -1\n\t}\n}\n`,
+  );
+}
+
 /**
  * A proxy in front of a server, with its file of ops/, but on a port of its own, without TLS, and without the check of the listener for
  * operators. @throws Error if the file no longer has what is replaced

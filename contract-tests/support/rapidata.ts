@@ -80,7 +80,8 @@ type Shape = { request?: object; status: number; response?: object; query?: stri
 const { calls: SHAPES } = JSON.parse(
   readFileSync(new URL('../../../contract-tests/fixtures/rapidata-api.json', import.meta.url), 'utf8'),
 ) as { calls: Record<string, Shape> };
-const ajv = new Ajv({ strict: false, allErrors: true });
+// The published schema has a oneOf without members (of cyclic values), which the standard does not allow.
+const ajv = new Ajv({ strict: false, allErrors: true, validateSchema: false });
 
 /** The path of the schema that a request is for, with what stands in its place of an id. */
 function shapeOf(method: string, path: string): { key: string; id: string } | undefined {

@@ -4,6 +4,7 @@ import { pickUpThrough } from './door-calls.js';
 import type { DoorWork } from './doors.js';
 import { CUT, jsonAnswer, type Sent } from './test-server.js';
 import { pause } from './faults.js';
+import { isMpp } from './mpp-payment.js';
 import { GIVEN_UP, storyOf, targetOf, type Attempt, type Record } from './schedule-record.js';
 import type { Schedule } from './schedule.js';
 import { BRAND, SUMMARIZE } from './test-chain.js';
@@ -165,14 +166,15 @@ export class BuyerSide {
     const { n, sends, text, operation } = record;
     const testServer = this.#schedule.testServer(n, sends, copy);
     if (!record.overDoors) {
-      const { id } = testServer.checkedPayment(header).checked;
+      const id = record.attempts.find(one => [one.header, one.landedHeader].includes(header))!.id;
       const work = (): Promise<Success> => this.#work(record, id);
       return testServer.receive({ header, operation, text }, { work, gone });
     }
     const door = this.#schedule.random.roll('door', n, sends, copy) < 0.5 ? 'http' : 'mcp';
     const { sent, link } = await this.#schedule.callOver(door, testServer, record, header, gone);
-    if (link !== undefined)
-      record.links.push({ link, receipt: 'receipt' in sent && sent.receipt !== undefined });
+    // MPP has receipts for what was sold alone.
+    const receipt = isMpp(header) || ('receipt' in sent && sent.receipt !== undefined);
+    if (link !== undefined) record.links.push({ link, receipt });
     return sent;
   }
 

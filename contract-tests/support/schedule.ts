@@ -4,7 +4,7 @@ import { callThrough, type Seen } from './door-calls.js';
 import { Doors } from './doors.js';
 import { BuyerSide } from './schedule-buyers.js';
 import { faultsIn } from './schedule-oracle.js';
-import { CUT, TestCluster, signed, type TestServer } from './test-server.js';
+import { CUT, TestCluster, signed, signedForMpp, type TestServer } from './test-server.js';
 import type { SeededRandom } from './seeded-random.js';
 import {
   askedFor,
@@ -24,6 +24,8 @@ import type { TestChain } from './test-chain.js';
 
 const PAYERS = 3;
 const PURCHASES = 10;
+/** The share of payments without an identifier that MPP carries. */
+const BY_MPP = 0.4;
 const CALM_AFTER_MS = 2_500;
 /** How long a whole schedule, and a new server, may take on a slow machine. */
 const LONGEST_MS = 240_000;
@@ -202,12 +204,12 @@ export class Schedule {
   sign(record: Record): Attempt {
     const { operation, attempts, identifier } = record;
     const offering = this.testServer('offer', record.n, attempts.length);
-    const made = signed(
-      this.testChain,
-      offering,
-      { ...record, operation },
-      identifier === undefined ? {} : { identifier },
-    );
+    const purchase = { ...record, operation };
+    const byMpp = this.random.roll('by MPP', record.n, attempts.length) < BY_MPP;
+    const made =
+      identifier !== undefined || !byMpp
+        ? signed(this.testChain, offering, purchase, identifier === undefined ? {} : { identifier })
+        : signedForMpp(this.testChain, offering, purchase);
     const { id, header, landedHeader, amount } = made;
     const attempt = { id, header, landedHeader, amount, pending: false };
     attempts.push(attempt);

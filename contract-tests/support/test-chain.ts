@@ -29,6 +29,8 @@ const operationOf = (id: string): PricedOperation => operationIn(RELEASED, id);
 export const SUMMARIZE = operationOf('summarize');
 export const BRAND = operationOf('brandFeedback');
 
+/** In lamports. */
+const FEES = 10_000_000;
 /** A slot of this length lets a payment be proven absent (claim height + 450, finalized) within fifteen seconds. */
 const SLOT_MS = 30;
 
@@ -112,7 +114,7 @@ export class TestChain {
     return payers;
   }
 
-  /** Opens a token account for a new payer and gives it this much USDC, in atomic units. */
+  /** Opens a token account for a new payer and gives it this much USDC, in atomic units, and SOL for the fees that it may pay. */
   async fund(payer: Keypair, amount: bigint): Promise<void> {
     const mint = new PublicKey(this.terms.asset);
     const { publicKey } = this.#funder;
@@ -120,6 +122,7 @@ export class TestChain {
     await this.send([
       createAssociatedTokenAccountInstruction(publicKey, account, payer.publicKey, mint),
       createTransferCheckedInstruction(this.tokenAccount(publicKey), mint, account, publicKey, amount, 6),
+      SystemProgram.transfer({ fromPubkey: publicKey, toPubkey: payer.publicKey, lamports: FEES }),
     ]);
   }
 
@@ -163,7 +166,7 @@ export class TestChain {
         const wire = Buffer.from(this.sandbox.chain.details(entry).wire, 'base64');
         const { message } = VersionedTransaction.deserialize(wire);
         // Money that came in is none of ours.
-        if (!message.staticAccountKeys[1]?.equals(payer.publicKey)) continue;
+        if (!message.staticAccountKeys.slice(0, 2).some(key => key.equals(payer.publicKey))) continue;
         const id = sha256(message.serialize());
         counts.set(id, (counts.get(id) ?? 0) + 1);
       }

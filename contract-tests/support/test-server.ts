@@ -26,11 +26,13 @@ import { createChain } from '../../src/rails/solana/rpc.js';
 import { readView } from '../../src/rails/solana/refresh-hints.js';
 import { craftPayment, v2Header, withIdentifier, type Recipe } from './craft.js';
 import { mortal, pause, within, withFaults, type LedgerFaults } from './faults.js';
+import { carrierOf, credentialOf, mppPayment, readChallenge } from './mpp-payment.js';
 import { paymentOf } from './payment-of.js';
 import { ownFacilitator } from './own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
 import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
-import { sellingOf } from './selling.js';
+import { MPP_HEADER_BYTES, shopMethods } from '../../src/methods/shop-methods.js';
+import { createSender } from '../../src/facilitators/sender.js';
 
 /** What these fast chains make at most, with room to spare. */
 const STAGE_BLOCKS_PER_SECOND = 200;
@@ -39,6 +41,7 @@ const VIEW_MS = 100;
 const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
 /** Verify, work, sign and settle together take less than the lease. */
 const OWN_TIMING = { verifyMs: 2_000, signMs: 2_000, settleMs: 4_000, resendMs: 200, lookMs: 50 };
+const SENDER_TIMING = { verifyMs: 2_000, settleMs: 4_000, resendMs: 200, lookMs: 50 };
 const LEASE_MS = 10_000;
 const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
@@ -58,6 +61,9 @@ const WATCH_BLOCKS = 60;
 /** Between two looks for the fee payers of other servers. */
 const DENIED = { afterMs: 100, deadlineMs: 2_000 };
 const CONFIRM = { deadlineMs: 1_500, pollMs: 50 };
+
+/** Shared by all servers. */
+const MPP_SECRET = 'the secret of all test servers, 40 chars';
 
 /** The answer of a call that died with its server: the caller's connection was cut. */
 export const CUT = { kind: 'cut' } as const;
@@ -180,16 +186,21 @@ export class TestServer {
       const view = await readView(chain, heights, AbortSignal.timeout(2_000));
       if (!state.dead) hints.setView(view);
     };
+    hints.sponsor = () => embedded?.keyPair.address;
+    const sender = createSender(mortal(withFaults(chain, faults, kill, state), state), log, SENDER_TIMING);
     const trust = await loadFacilitatorTrust(real, facilitator, log);
     const work = orderWork(options.ordered);
     const orders = new OrderWorker({ ledger, work, log, attemptMs: 60_000, firstPauseMs: 0 });
     const rail = new SolanaRail({
       ...{ terms, hints, facilitator, trust },
+      sender: mortal(sender, state),
       requests: new FacilitatorRequests(terms, real.receivers),
       chain: mortal(boundedHistory(chain, heights), state),
       timing: { confirm: CONFIRM, denied: DENIED, watchBlocks: WATCH_BLOCKS },
     });
-    const offers = new Offers(sellingOf(terms).methods, hints);
+    const beside = { ...terms, otherMethodsBytes: MPP_HEADER_BYTES };
+    const methods = shopMethods(beside, { mpp: { secrets: [MPP_SECRET] }, network: 'sandbox' });
+    const offers = new Offers(methods, hints);
     const charge = new Charge({
       ledger,
       rail,
@@ -227,6 +238,7 @@ export class TestServer {
       async () => hints.close(),
       () => http.close(),
       async () => embedded?.close(),
+      async () => sender.close(),
       () => chain.close(),
       () => real.close(),
     ];
@@ -264,10 +276,7 @@ export class TestServer {
   ): Promise<Sent> {
     if (this.dead) return CUT;
     const priced = this.priced(operation);
-    const checkedPayment = await this.charge.checkPayment(
-      { headers: { 'payment-signature': header } },
-      priced,
-    );
+    const checkedPayment = await this.charge.checkPayment({ headers: carrierOf(header) }, priced);
     if (checkedPayment.kind === 'unpaid' || checkedPayment.kind === 'refused')
       throw new Error(`checked: ${JSON.stringify(checkedPayment)}`);
     const { payment } = checkedPayment;
@@ -391,6 +400,27 @@ export function signed(
     transaction,
     id: sha256(messageBytes),
     amount,
+  };
+}
+
+/** The same by MPP, for the challenge of a server. Nobody but the buyer has the challenge; a stranger invents one. */
+export function signedForMpp(
+  testChain: TestChain,
+  testServer: TestServer,
+  { payer, operation = SUMMARIZE }: Purchase,
+): { header: string; landedHeader: string; id: string; amount: bigint } {
+  const { offers } = testServer;
+  const offered = testServer.priced(operation);
+  const { headers } = offers.challenge(offered, offers.methods.first);
+  const challenge = readChallenge(headers['WWW-Authenticate'] ?? null);
+  const { blockhash } = testChain.sandbox.chain.latestBlockhash('processed');
+  const { authorization, transaction, id } = mppPayment(challenge, payer, { blockhash });
+  const forged = { ...challenge, wire: { ...challenge.wire, id: 'of-a-stranger' } };
+  return {
+    header: authorization,
+    landedHeader: credentialOf(forged, transaction).authorization,
+    id,
+    amount: offered.price.atomic,
   };
 }
 

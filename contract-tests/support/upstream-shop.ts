@@ -111,7 +111,7 @@ const CENT = { mode: 'fixed', currency: 'USD', amount: '0.01' };
 export type OperationForSale = {
   id: string;
   path: string;
-  upstream: object;
+  upstream?: object;
   method?: 'get' | 'post';
   flow?: 'authorization' | 'upfront';
   /** `x-price`, without flow. Default: 0.01 USD. */
@@ -220,6 +220,8 @@ export type ShopOptions = {
   paths?: Record<string, object>;
   /** How many proxies name its callers. Default: none, and callers have no limits. */
   trustedProxies?: number;
+  /** The clock of its ledger. */
+  now?: () => number;
   /** Told of every response before it is written. */
   watch?: (response: ServerResponse) => void;
 };
@@ -260,6 +262,7 @@ export class UpstreamShop {
       url: `file:${folder}/ledger.db`,
       payTo: TERMS.payTo,
       network: TERMS.network,
+      ...(options.now && { now: options.now }),
     });
     const shop = new UpstreamShop(contract, ledger, folder);
     shop.#methods = options.methods ?? shop.#methods;

@@ -15,6 +15,13 @@ export type Till = {
   feePayer: string;
 };
 
+/**
+ * How far a request came: `price`: a task's price is asked for; `connected`: after the price was told, a connection comes, of which nothing
+ * is read yet; `paid`: a payment came, and is not settled; `settled`: it bought a job, and nobody was told; `sold`: the job is on its way;
+ * `view`: submissions are asked for; `viewed`: they are on their way.
+ */
+export type WurkStep = 'price' | 'connected' | 'paid' | 'settled' | 'sold' | 'view' | 'viewed';
+
 export type FakeWurk = {
   url: string;
   jobs: Job[];
@@ -33,6 +40,8 @@ export type FakeWurk = {
   /** Paid requests that came, and what becomes of the next one: `before` it is settled or `after`, the connection is closed. */
   paid: number;
   cut: 'before' | 'after' | undefined;
+  /** Told each step of a task; true cuts the connection there. */
+  onStep: ((step: WurkStep, description: string) => boolean) | undefined;
   close(): Promise<void>;
 };
 
@@ -40,7 +49,7 @@ export type FakeWurk = {
 export async function startFakeWurk(till: Till): Promise<FakeWurk> {
   const fake: FakeWurk = {
     ...{ url: '', jobs: [], submissions: new Map(), onJob: undefined, amount: undefined },
-    ...{ namesFeePayer: true, option: {}, remembers: true, paid: 0, cut: undefined },
+    ...{ namesFeePayer: true, option: {}, remembers: true, paid: 0, cut: undefined, onStep: undefined },
     close: async () => {
       server.closeAllConnections();
       await new Promise(resolve => server.close(resolve));
@@ -57,6 +66,10 @@ export async function startFakeWurk(till: Till): Promise<FakeWurk> {
     ...fake.option,
   });
 
+  let priced: URL | undefined;
+  const cutAt = (step: WurkStep, url: URL): boolean =>
+    fake.onStep?.(step, url.searchParams.get('description') ?? '') === true;
+
   function challenge(response: ServerResponse, url: URL, error = 'Payment required'): void {
     const body = {
       x402Version: 2,
@@ -70,6 +83,7 @@ export async function startFakeWurk(till: Till): Promise<FakeWurk> {
       .writeHead(402, {
         'content-type': 'application/json',
         'payment-required': Buffer.from(text).toString('base64'),
+        connection: 'close',
       })
       .end(text);
   }
@@ -85,7 +99,7 @@ export async function startFakeWurk(till: Till): Promise<FakeWurk> {
     fake.paid++;
     const { cut } = fake;
     fake.cut = undefined;
-    if (cut === 'before') return void request.socket.destroy();
+    if (cut === 'before' || cutAt('paid', url)) return void request.socket.destroy();
     const transaction = String(payment.payload['transaction']);
     const before = fake.jobs.find(job => job.transaction === transaction);
     if (before && fake.remembers) return send(response, 200, sold(before));
@@ -109,8 +123,9 @@ export async function startFakeWurk(till: Till): Promise<FakeWurk> {
     };
     fake.jobs.push(job);
     fake.onJob?.(job);
-    if (cut === 'after') return void request.socket.destroy();
+    if (cut === 'after' || cutAt('settled', url)) return void request.socket.destroy();
     send(response, 200, sold(job));
+    cutAt('sold', url);
   }
 
   const sold = ({ jobId, secret }: Job): Json => ({
@@ -140,9 +155,22 @@ export async function startFakeWurk(till: Till): Promise<FakeWurk> {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', fake.url);
     if (request.method !== 'GET' || url.pathname !== '/solana/agenttohuman') return send(response, 404, {});
-    if (url.searchParams.get('action') === 'view') return view(response, url.searchParams.get('secret'));
-    if (request.headers['payment-signature'] === undefined) return challenge(response, url);
+    if (url.searchParams.get('action') === 'view') {
+      if (cutAt('view', url)) return void request.socket.destroy();
+      view(response, url.searchParams.get('secret'));
+      return void cutAt('viewed', url);
+    }
+    if (request.headers['payment-signature'] === undefined) {
+      if (cutAt('price', url)) return void request.socket.destroy();
+      priced = url;
+      return challenge(response, url);
+    }
     sell(request, response, url).catch(() => request.socket.destroy());
+  });
+  server.on('connection', socket => {
+    const url = priced;
+    priced = undefined;
+    if (url && cutAt('connected', url)) socket.destroy();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -79,6 +79,7 @@ export const CLIENTS: Client[] = [
     version: npm('agentcash'),
   },
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },
+  { tool: '@solana/mpp', checks: WITHOUT_RPC, version: npm('mpp') },
   { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
   { tool: 'x402 for Python', checks: `${BUYS}, and every operation of the mock`, version: pip('x402') },
   { tool: 'pytest', checks: 'tests a shop that coinslot testing starts', version: pip('pytest') },

@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { loadContract, parseContract } from '../../src/contract/parse-contract.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../../src/methods/header-bytes.js';
+import { renderChallenge } from '../../src/methods/x402/challenge.js';
 import type { Terms } from '../../src/methods/x402/requirements.js';
 import { describeInCi } from '../support/extent.js';
 import {

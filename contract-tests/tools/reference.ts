@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Registry, type Metric } from 'prom-client';
 import { readConfig } from '../../src/config.js';
+import { EVENT_KINDS } from '../../src/config/event-kinds.js';
 import { SETTING_TEXTS } from '../../src/config/setting-texts.js';
 import { SettingReader } from '../../src/config/setting-reader.js';
 import { STATUS_MEANINGS } from '../../src/documents/status-meanings.js';
@@ -126,9 +127,17 @@ async function commands(): Promise<string> {
   }
 }
 
+function events(): string {
+  return table(
+    ['type', 'means that'],
+    Object.entries(EVENT_KINDS).map(([kind, meaning]) => [code(kind), meaning]),
+  );
+}
+
 const PARTS: Record<string, () => string | Promise<string>> = {
   settings,
   handlers,
+  events,
   metrics,
   statuses,
   refusals,

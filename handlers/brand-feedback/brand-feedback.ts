@@ -15,6 +15,7 @@ import {
 } from 'coinslot';
 import { createBrandFeedback } from './aggregate.js';
 import { withOpinions } from './with-opinions.js';
+import { finishingWhereBegun } from './begun-elsewhere.js';
 import { openPanel } from './open-panel.js';
 import { orderReplies } from './order-replies.js';
 import { createPanelPeople, type PanelPeopleOptions } from './panel-people.js';
@@ -58,6 +59,11 @@ const SETTINGS = {
   ),
   clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
   clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'its secret', { secret: true }),
+  rapidataUrl: setting.url('RAPIDATA_URL', 'where its API is (default https://api.rapidata.ai)'),
+  rapidataAuthUrl: setting.url(
+    'RAPIDATA_AUTH_URL',
+    'where its tokens come from (default https://auth.rapidata.ai)',
+  ),
   modelUrl: setting.url('SUMMARIZER_URL', 'its model also reads the opinions that respondents did not state'),
   model: setting.text('SUMMARIZER_MODEL', 'the model of that API'),
   modelKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
@@ -202,22 +208,41 @@ async function createModel({
 }
 
 /** Chooses who is asked. What is not used is not loaded. */
-async function createPeople(
+async function createPeople(context: HandlerContext<Values>, panel: PanelPeopleOptions): Promise<People> {
+  const { network, settings } = context;
+  const { people = network.name === 'sandbox' ? 'sandbox' : 'panel' } = settings;
+  const marketplace = await openMarketplace(people, context, panel);
+  const onPanel = people === 'sandbox' ? createSandboxPeople : createPanelPeople;
+  const chosen = typeof marketplace === 'string' ? onPanel(panel) : marketplace;
+  return finishingWhereBegun(chosen, {
+    replyStore: panel.replyStore,
+    open: name => openMarketplace(name, context, panel),
+  });
+}
+
+/** @returns words for the operator if there is no such marketplace, or its settings are missing */
+async function openMarketplace(
+  name: string,
   { network, settings }: HandlerContext<Values>,
   panel: PanelPeopleOptions,
-): Promise<People> {
-  const {
-    people = network.name === 'sandbox' ? 'sandbox' : 'panel',
-    clientId,
-    clientSecret,
-    budget,
-  } = settings;
-  if (people === 'rapidata' && clientId !== undefined && clientSecret !== undefined) {
-    const { createRapidataPeople } = await import('./rapidata.js');
-    return createRapidataPeople({ clientId, clientSecret, budget, replyStore: panel.replyStore });
-  }
-  if (people === 'wurk' && settings.wurkKey !== undefined) return createWurk(settings, network, panel);
-  return people === 'sandbox' ? createSandboxPeople(panel) : createPanelPeople(panel);
+): Promise<People | string> {
+  if (name === 'wurk')
+    return settings.wurkKey === undefined
+      ? 'set WURK_SECRET_KEY again'
+      : createWurk(settings, network, panel);
+  if (name === 'rapidata') return createRapidata(settings, panel);
+  return 'start the version of Coinslot that knows this marketplace';
+}
+
+async function createRapidata(
+  { clientId, clientSecret, budget, rapidataUrl: apiUrl, rapidataAuthUrl: authUrl }: Values,
+  { replyStore }: PanelPeopleOptions,
+): Promise<People | string> {
+  if (clientId === undefined || clientSecret === undefined)
+    return 'set RAPIDATA_CLIENT_ID and RAPIDATA_CLIENT_SECRET again';
+  const { createRapidataPeople } = await import('./rapidata.js');
+  const urls = { ...(apiUrl ? { apiUrl } : {}), ...(authUrl ? { authUrl } : {}) };
+  return createRapidataPeople({ clientId, clientSecret, budget, replyStore, ...urls });
 }
 
 async function createWurk(

@@ -167,21 +167,76 @@ function readLog(blocks: Block[]): string | undefined {
 /** What a text of data is; undefined if it is prose. */
 export function describeData(text: string, blocks: Block[]): string | undefined {
   const trimmed = text.trim();
-  return readJson(trimmed) ?? readLog(blocks) ?? readTable(trimmed, blocks) ?? readCode(blocks);
+  return (
+    readJson(trimmed) ??
+    readLog(blocks) ??
+    readTable(trimmed, blocks) ??
+    readCode(blocks) ??
+    readChanges(blocks)
+  );
 }
 
 const withoutEnd = (text: string): string => text.replace(/(?<![\s.;,])[\s.;,]+$/, '');
 
-/** What a text is in which nothing is a sentence. */
+/** A line that names a version, perhaps with its day, and nothing else. */
+const VERSION =
+  /^[[(]?(?:version |release |v)?\d{1,4}\.\d{1,4}\.\d{1,4}(?:[.+-][\da-z]{1,12}){0,3}[\])]?[\s/—–:,(-]{0,4}(?:\d{4}[-./]\d{1,2}[-./]\d{1,2})?\)?$/iu;
+const FEWEST_VERSIONS = 2;
+
+/** Changes by version mean little without it. */
+function readChanges(blocks: Block[]): string | undefined {
+  const versions = blocks.flatMap(({ kind, text }, index) =>
+    kind !== 'item' && text.length <= 60 && VERSION.test(text) ? [index] : [],
+  );
+  const [first = 0, second = 0] = versions;
+  const entries = blocks.slice(first).filter(({ kind }) => kind === 'item').length;
+  if (versions.length < FEWEST_VERSIONS || entries + versions.length < 0.5 * blocks.length) return undefined;
+  const name = (index: number): string => clean(blocks[index]?.text ?? '');
+  const entry = blocks
+    .slice(first, second)
+    .find(({ kind, text }) => kind === 'item' && text.length <= MOST_QUOTED);
+  const begins =
+    entry === undefined ? '' : `; an entry of ${name(first)}: “${entry.text.replace(/[“”]/g, '"')}”`;
+  return `Changes of ${plural(versions.length, 'version')}, from ${name(first)} to ${name(versions.at(-1) ?? first)}${begins}.`;
+}
+
+const MOST_QUOTED = 200;
+const FIRST_WORDS = 15;
+const quoted = (text: string): string => `“${clean(text.replace(/[\s:：“”]+/gu, ' '))}”`;
+
+/** Headings of a text, and the words that a paragraph begins with. */
+function outline(blocks: Block[], title: Block | undefined): string {
+  const headings = blocks
+    .filter(block => block.kind === 'heading' && block !== title)
+    .map(({ text }) => text);
+  const under = headings.length > 0 ? `, with ${plural(headings.length, 'heading')}: ${names(headings)}` : '';
+  const first = blocks.find(
+    ({ kind, text }) =>
+      kind === 'prose' && /[.!?。！？]/u.test(text) && countWords(text.slice(0, 1_000)) >= 8,
+  )?.text;
+  if (first === undefined) return under;
+  const words = first.slice(0, MOST_QUOTED).replace(/[“”"]/g, '').split(' ');
+  const shown = words.slice(0, FIRST_WORDS).join(' ');
+  return `${under}; a paragraph begins “${shown}${shown.length < first.length ? ' …' : ''}”`;
+}
+
+/** A list may have a title and a heading of its own; under more headings stand several lists. */
+const MOST_HEADINGS = 2;
+
+/** What a text is of which no sentence can stand for itself. */
 export function describeRest(blocks: Block[]): string {
-  const items = blocks.filter(({ kind }) => kind === 'item' || kind === 'row');
+  const items = blocks.filter(({ kind }) => kind === 'item');
+  const headings = blocks.filter(({ kind }) => kind === 'heading').length;
   const characters = blocks.reduce((sum, { text }) => sum + text.length, 0);
   const title = blocks.find(
     ({ kind, text }) => kind === 'heading' || (kind === 'prose' && /[:：]$/u.test(text)),
-  )?.text;
-  const under = title === undefined ? '' : ` under “${clean(title.replace(/[\s:：“”]+/gu, ' '))}”`;
-  if (items.length >= 2)
+  );
+  const under = title === undefined ? '' : ` under ${quoted(title.text)}`;
+  if (items.length >= 2 && items.length > 0.6 * blocks.length && headings <= MOST_HEADINGS)
     return `A list of ${plural(items.length, 'item')}${under}: ${names(items.map(({ text }) => withoutEnd(text)))}.`;
   const words = blocks.reduce((sum, { text }) => sum + countWords(text.slice(0, 100_000)), 0);
+  const top = title === blocks[0] ? under : '';
+  if (blocks.some(({ text }) => /\p{L}{2}[.!?]+(?:\s|$)|\p{L}[。！？]/u.test(text)))
+    return `A text of ${plural(words, 'word')}${top}${outline(blocks, top === '' ? undefined : title)}.`;
   return `A text of ${plural(words, 'word')} and ${plural(characters, 'character')} without a sentence${under}.`;
 }

@@ -1,10 +1,21 @@
 import { describeData, describeRest, LONGEST_SENTENCE } from './describe.js';
-import { countByMarks, END, joinSentences, MAX_SENTENCES, passes } from './gate.js';
-import { isBareSpeech, isQuestion, leansBack, leansOn } from './leaning.js';
+import { balanced, countByMarks, END, joinSentences, MAX_SENTENCES, passes } from './gate.js';
+import { isBareSpeech, isQuestion, leansBack, leansOn, seemsToAnswer } from './leaning.js';
 import { toBlocks, type Block } from './plain-text.js';
 import { rank, type Candidate } from './ranking.js';
-import { labelOf, sectionsOf, type Purpose, type Section } from './sections.js';
+import { labelOf, purposeOf, sectionsOf, type Purpose, type Section } from './sections.js';
 import { readingOf } from './sentences.js';
+import {
+  carries,
+  demonstrates,
+  isIndependent,
+  isLabelled,
+  isLed,
+  pointsElsewhere,
+  stemsOf,
+  supposes,
+  turnsBack,
+} from './standing.js';
 import { countWords, SPACELESS } from './words.js';
 
 /** A longer sentence is quoted only if no other carries the result. */
@@ -25,7 +36,7 @@ const KIND_WEIGHT: Record<Block['kind'], number> = {
   prose: 1,
   message: 1,
   item: 0.7,
-  quote: 0.5,
+  quote: 0,
   heading: 0.3,
   row: 0.2,
   frame: 0,
@@ -40,7 +51,13 @@ const PURPOSE_WEIGHT: Record<Purpose, number> = {
 };
 
 /** A sentence of the text, or what somebody says in a chat. */
-type Unit = Candidate & { words: number; kind: Block['kind']; purpose: Purpose; count: number };
+type Unit = Candidate & {
+  words: number;
+  kind: Block['kind'];
+  purpose: Purpose;
+  count: number;
+  place: number;
+};
 
 /** Numbers of paragraphs say nothing outside their text, and are taken for ends of sentences. */
 const unnumbered = (sentence: string, language: string): string =>
@@ -67,11 +84,10 @@ function readability(text: string, words: number): number {
   let weight = letters / text.replace(/\s/g, '').length >= 0.65 ? 1 : 0.4;
   if (letters < 3) weight *= 0.2;
   if (words < FRAGMENT_WORDS) weight *= 0.3;
-  if (/[!！]$/.test(text)) weight *= 0.5;
+  if (/[!！]$/.test(text) || /^(?:copyright|©)/i.test(text)) weight *= 0.5;
   if (/…["'”’»)]*$/u.test(text)) weight *= 0.5;
   if (text.length > 12 && text === text.toUpperCase() && text !== text.toLowerCase()) weight *= 0.6;
   if (/(?:https?:\/\/|www\.)\S+/.test(text)) weight *= 0.6;
-  if (isBareSpeech(text)) weight *= 0.4;
   return weight;
 }
 
@@ -94,30 +110,60 @@ type Piece = {
   led: boolean;
   section: number;
   question: number | undefined;
+  under: string;
+  supposed: boolean;
 };
 type Reading = ReturnType<typeof readingOf>;
 /** Where the reader is. `led`: what leads to the lines ends in a colon, without which they may mean the opposite. */
 type Place = { led: boolean; asked: { section: number; index: number } | undefined };
 
-/** The sentences of a block, without the name of a clause. */
-function linesOf({ kind, text }: Block, { language, sentencesOf }: Reading): string[] {
-  if (kind === 'message') return [text];
+/** The sentences of a block, without the name of a clause, and that name. */
+function linesOf(
+  { kind, text }: Block,
+  { language, sentencesOf }: Reading,
+): { found: string[]; name: string } {
+  if (kind === 'message') return { found: [text], name: '' };
   const found = sentencesOf(text).map(sentence => unnumbered(sentence, language));
-  return found[0] !== undefined && isRunIn(found[0], found.slice(1), kind) ? found.slice(1) : found;
+  const [name, ...rest] = found;
+  return name !== undefined && isRunIn(name, rest, kind) ? { found: rest, name } : { found, name: '' };
+}
+
+const CLAUSE_WORDS = 25;
+/** Whether a block is no entry of a list, which says little or something else without its list, and no part of a quotation. */
+function isWhole({ kind, text }: Block, { purpose }: Section, found: string[], name: string): boolean {
+  if (kind === 'message') return true;
+  const clause = name !== '' || (found.length > 1 && countWords(text) >= CLAUSE_WORDS);
+  return balanced(text) && (kind !== 'item' || purpose !== 'body' || clause);
+}
+
+/** The question that a block answers, or becomes: the place of its piece. */
+function askedOf(
+  pieces: Piece[],
+  place: Place,
+  { kind, text }: Block,
+  section: number,
+  only: boolean,
+): number | undefined {
+  const asks = kind === 'heading' || (only && isQuestion(text) && kind !== 'message');
+  if (asks) place.asked = { section, index: pieces.length };
+  return place.asked?.section === section && place.asked.index < pieces.length
+    ? place.asked.index
+    : undefined;
 }
 
 /** Adds the sentences of a block. A question that is a block asks what its section answers. */
 function addPieces(pieces: Piece[], place: Place, block: Block, section: Section, reading: Reading): void {
   const { kind, text } = block;
-  const found = linesOf(block, reading);
+  const { found, name } = linesOf(block, reading);
+  const own = name === '' ? section.purpose : purposeOf(name);
+  const under = name === '' ? section.under : own === 'body' ? name : '';
+  let supposed = !isWhole(block, section, found, name);
   if (kind !== 'item') place.led = false;
-  const asks = kind === 'heading' || (found.length === 1 && isQuestion(text) && kind !== 'message');
-  if (asks) place.asked = { section: section.section, index: pieces.length };
-  const { asked, led } = place;
+  const asked = askedOf(pieces, place, block, section.section, found.length === 1);
+  const { led } = place;
   for (const [index, sentence] of found.entries()) {
-    const question =
-      asked?.section === section.section && asked.index < pieces.length ? asked.index : undefined;
-    const purpose = labelOf(sentence) ?? section.purpose;
+    const purpose = labelOf(sentence) ?? own;
+    supposed ||= supposes(sentence);
     pieces.push({
       text: sentence,
       kind,
@@ -125,7 +171,9 @@ function addPieces(pieces: Piece[], place: Place, block: Block, section: Section
       first: index === 0,
       led,
       section: section.section,
-      question,
+      question: asked,
+      under,
+      supposed,
     });
   }
   if (leansOn(text)) place.led = true;
@@ -147,23 +195,52 @@ function piecesOf(blocks: Block[], reading: Reading): Piece[] {
 }
 
 /** Whether a line without an end mark may stand as a sentence. */
-const standsAlone = ({ text, kind }: Piece): boolean =>
-  END.test(text) || kind === 'message' || kind === 'item';
+const standsAlone = ({ text, kind }: Piece): boolean => END.test(text) || kind === 'message';
+
+/** Whether nothing that is left out gives a sentence another meaning: an example, a heading, another place, a name before it. */
+function isUnbound({ text, kind, supposed, under, purpose, question }: Piece): boolean {
+  if (kind === 'message') return true;
+  if (supposed || isBareSpeech(text) || pointsElsewhere(text)) return false;
+  if (isLabelled(text) && labelOf(text) === undefined) return false;
+  return (
+    under === '' ||
+    question !== undefined ||
+    (purpose !== 'body' && purpose !== 'back') ||
+    carries(text, under)
+  );
+}
 
 /** No sentence: what needs it can't be quoted. */
 const MISSING = -1;
 
-/** Which others a sentence needs: what it points back to, the question that it answers; a question needs its answer. */
-function needsOf(pieces: Piece[], index: number): number[] {
+/** What a text is known to be about: its title and its first sentence. */
+type Known = { language: string; about: Set<string> };
+
+/** The sentence before, if this one is not understood without it. */
+function neededBefore(pieces: Piece[], index: number, { language, about }: Known): number[] {
+  const piece = pieces[index] as Piece;
+  const before = pieces[index - 1];
+  if (before === undefined || piece.kind === 'message') return [];
+  if (isLed(before.text)) return [MISSING];
+  if (demonstrates(piece.text, about)) return [piece.first ? MISSING : index - 1];
+  if (leansBack(piece.text)) return [before.section === piece.section ? index - 1 : MISSING];
+  return piece.first || isIndependent(piece.text, language, about) ? [] : [index - 1];
+}
+
+/**
+ * Which others a sentence needs: what it points back to; what turns it; the question that it answers; a question needs its answer.
+ */
+function needsOf(pieces: Piece[], index: number, known: Known): number[] {
   const piece = pieces[index] as Piece;
   const before = pieces[index - 1];
   const after = pieces[index + 1];
   const needs: number[] = [];
   if (isQuestion(piece.text)) needs.push(after === undefined || isQuestion(after.text) ? MISSING : index + 1);
+  else if (after?.section === piece.section && piece.kind !== 'message' && turnsBack(after.text))
+    needs.push(index + 1);
   if (piece.question !== undefined) needs.push(piece.question);
   if (before !== undefined && isQuestion(before.text)) needs.push(index - 1);
-  else if (piece.kind !== 'message' && leansBack(piece.text))
-    needs.push(before !== undefined && before.section === piece.section ? index - 1 : MISSING);
+  else needs.push(...neededBefore(pieces, index, known));
   return needs;
 }
 
@@ -175,21 +252,25 @@ function begins(pieces: Piece[], index: number, hasty: boolean): boolean {
   if (!hasty && index > 0 && /^["'“‘«„(]{0,2}\p{Ll}/u.test(piece.text)) return false;
   // The number of a page, and what continues after it.
   if (piece.first && /^\d{1,3}\s\p{Ll}/u.test(piece.text)) return false;
-  const broken =
-    before?.kind === 'prose' &&
-    before.section === piece.section &&
-    /[\p{L}\p{N}]$/u.test(before.text) &&
-    before.text.length > 40;
-  return !(broken && piece.kind === 'prose' && piece.first && !leansOn(before.text));
+  return !(piece.kind === 'prose' && piece.first && before?.section === piece.section && brokeOff(before));
 }
 
+/** Whether a line ends within a sentence. */
+const brokeOff = ({ kind, text, first }: Piece): boolean =>
+  kind === 'prose' && /[\p{L}\p{N}]$/u.test(text) && (text.length > 40 || !first) && !leansOn(text);
+
 /** The sentences that may be quoted, each with those that it needs; what needs a sentence that can't be quoted can't be, either. */
-function unitsOf(pieces: Piece[], hasty: boolean): Unit[] {
+function unitsOf(pieces: Piece[], hasty: boolean, known: Known): Unit[] {
   const all = pieces.map((piece, index): Unit => {
     const text = standsAlone(piece) ? ended(piece.text) : piece.text;
     const words = text.length > LONGEST_SENTENCE ? Number.POSITIVE_INFINITY : countWords(text);
     const fit =
-      !piece.led && begins(pieces, index, hasty) && !leansOn(text) && Number.isFinite(words) && passes(text);
+      !piece.led &&
+      isUnbound(piece) &&
+      begins(pieces, index, hasty) &&
+      !leansOn(text) &&
+      Number.isFinite(words) &&
+      passes(text);
     const weight = fit
       ? KIND_WEIGHT[piece.kind] * PURPOSE_WEIGHT[piece.purpose] * readability(text, words)
       : 0;
@@ -201,8 +282,9 @@ function unitsOf(pieces: Piece[], hasty: boolean): Unit[] {
       purpose,
       first,
       weight: END.test(piece.text) ? weight : weight * 0.8,
-      needs: needsOf(pieces, index),
+      needs: needsOf(pieces, index, known),
       count: fit ? countEnds(text) : 1,
+      place: index,
     };
   });
   return quotable(all);
@@ -248,6 +330,7 @@ function choose(units: Unit[], topic: string): string[] {
     const chosen = picked.flatMap(index => units[index] ?? []);
     const long = chosen.filter(({ words }) => words > wide * LONG);
     if (long.length > (carried ? 0 : 1) || sum(chosen, ({ count }) => count) > most) return false;
+    if (seemsToAnswer(chosen.filter(({ kind }) => kind === 'message'))) return false;
     return sum(chosen, ({ words }) => words) <= wide * MOST_WORDS + sum(long, ({ words }) => words);
   };
   return rank(units, topic, fits).map(index => units[index]?.text ?? '');
@@ -280,13 +363,22 @@ export function extractSummary(text: string): Extract | null {
   const data = describeData(text, blocks);
   if (data !== undefined) return { sentences: [data], method: 'described' };
   const reading = readingOf(blocks.map(block => block.text).join(' '));
-  const units = unitsOf(piecesOf(blocks, reading), reading.hasty);
+  const topic = blocks.find(({ kind }) => kind === 'heading')?.text ?? '';
+  const pieces = piecesOf(blocks, reading);
+  const known = { language: reading.language, about: new Set(stemsOf(`${topic} ${pieces[0]?.text ?? ''}`)) };
+  const units = unitsOf(pieces, reading.hasty, known);
   const whole = wholeOf(blocks, units);
   if (whole?.method === 'whole') return whole;
-  const topic = blocks.find(({ kind }) => kind === 'heading')?.text ?? '';
   const sentences = choose(units, topic);
-  if (sentences.length > 0) return { sentences, method: 'extractive' };
-  return whole ? { ...whole, method: 'whole' } : { sentences: [describeRest(blocks)], method: 'described' };
+  const scraps = sentences.every(sentence => countWords(sentence) < FRAGMENT_WORDS);
+  if (!(scraps && pieces.some(piece => countWords(piece.text) >= 2 * FRAGMENT_WORDS)) && sentences.length > 0)
+    return { sentences, method: 'extractive' };
+  return whole
+    ? { ...whole, method: 'whole' }
+    : {
+        sentences: [describeRest(blocks)],
+        method: 'described',
+      };
 }
 
 /** The first one to three sentences of a model's summary, cleaned like any text; null if it has no content. */

@@ -1,3 +1,5 @@
+import { speakerOf } from './plain-text.js';
+
 /** Whether a sentence can be understood without the one before it: by the function words of ten languages. */
 
 const list = (words: string): string => words.trim().split(/\s+/).join('|').replaceAll('~', '\\s');
@@ -10,6 +12,10 @@ const POINTS_BACK = opening(
     'this~(?:is|was|has|had|will|would|can|may|means|makes|made|includes|allows|should|does) these~(?:are|were|have|will|include) that~(?:is|was|said|means|would|will) ' +
     'those~(?:are|were|who) however but and so thus hence therefore moreover furthermore also then instead meanwhile otherwise nevertheless ' +
     'for~example for~instance in~addition as~a~result yes no because which what~is~more in~this~case in~that~case similarly likewise accordingly ' +
+    'the~(?:first|second|third|fourth|two|three|other|next|last|remaining|rest|previous|new|old|above)~(?:one|ones|of|is|are|was|were)? of~(?:these|those|them) ' +
+    'first second third firstly secondly thirdly next finally lastly both all~(?:two|three|four|of~(?:them|these)) ' +
+    'der~zweite die~zweite das~zweite der~andere die~andere das~andere zweitens drittens danach anschließend zuletzt hij zij ze deze dit daarom dus echter ' +
+    'maar ook hierdoor daarbij bovendien daarna vervolgens tenslotte ensuite puis enfin luego después finalmente poi infine depois затем потом наконец ' +
     'er sie es ihm ihn ihnen ihr ihre dies dieses~ist das~ist das~war damit dadurch dabei dazu darin darauf dafür dagegen deshalb daher ' +
     'also jedoch aber und denn außerdem ferner zudem dennoch trotzdem somit sonst hierfür hierzu hierbei beide dessen deren ja nein zum~beispiel ' +
     "il elle ils elles lui leur leurs cela ceci c['’]est ce~sont celui celle ceux celles celui-ci celle-ci mais et donc ainsi cependant toutefois or en~effet " +
@@ -45,3 +51,13 @@ export const leansOn = (sentence: string): boolean => /[:：]["'”’»)]*$/u.t
 /** Speech without who speaks. */
 export const isBareSpeech = (sentence: string): boolean =>
   /^["“„«「『][^"”“»」』]*["”“»」』][.!?]?$/u.test(sentence);
+
+/** Whether two messages by two people would stand together that do not in their chat: the second would seem to answer the first. */
+export function seemsToAnswer(chosen: { text: string; place: number }[]): boolean {
+  const messages = [...chosen].sort((left, right) => left.place - right.place);
+  return messages.some((message, index) => {
+    const before = messages[index - 1];
+    if (before === undefined || message.place === before.place + 1) return false;
+    return speakerOf(message.text) !== speakerOf(before.text);
+  });
+}

@@ -191,7 +191,7 @@ const STAMPED = /^[[(]?\d[\d:./, -]{3,21}(?:[AP]M)?[\])]?(?: [-–])? ?(?=[<\p{L
 const SPOKEN =
   /^<?(\p{Lu}[\p{L}\p{M}\p{N}.'_-]{0,20}(?: \p{Lu}[\p{L}.'-]{0,20})?)>?(?: \([\d: ]{4,8}\))? ?[:：]\s{1,3}\S/u;
 /** Who speaks in a line of a chat, by what stands before its first colon. */
-const speakerOf = (line: string): string | undefined =>
+export const speakerOf = (line: string): string | undefined =>
   SPOKEN.exec(line.trim().slice(0, 120).replace(STAMPED, ''))?.[1];
 const SPOKEN_SHARE = 0.6;
 
@@ -262,12 +262,18 @@ export function toBlocks(text: string): Block[] {
   return markHeadings(blocks);
 }
 
-/** A short line without an end mark above a sentence is a heading, whether or not it is marked as one. */
+/** Where a writer marks headings, a line without a mark is none. */
+const MARKED = 2;
+
+/** A short line without an end mark above a sentence is a heading, unless others are marked as such. */
 function markHeadings(blocks: Block[]): Block[] {
+  if (blocks.filter(({ kind }) => kind === 'heading').length >= MARKED) return blocks;
   return blocks.map((block, index) => {
     const next = blocks[index + 1];
     const short =
-      block.kind === 'prose' && block.text.length <= 100 && !/[.!?。！？…:;,]["'”’)]*$/.test(block.text);
+      block.kind === 'prose' &&
+      block.text.length <= 100 &&
+      !/[.!?。！？…:;,]["'”’)]*$|\p{L}{4}[.!?]\s/u.test(block.text);
     const above =
       next?.kind === 'prose' && next.text.length > block.text.length && /[.!?。！？]/.test(next.text);
     return short && above ? { text: block.text, kind: 'heading' } : block;

@@ -1,4 +1,5 @@
 import type { Block } from './plain-text.js';
+import { stemsOf } from './standing.js';
 
 /** What a section is for, by its heading: where authors say themselves what their text comes to. */
 export type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
@@ -69,24 +70,52 @@ export function labelOf(sentence: string): Purpose | undefined {
   return purpose === 'result' || purpose === 'overview' ? purpose : undefined;
 }
 
-const purposeOf = (text: string): Purpose =>
+export const purposeOf = (text: string): Purpose =>
   HEADINGS.find(([, pattern]) => pattern.test(bare(text)))?.[0] ?? 'body';
 
-/** Where a block is. `heading`: it names its section. */
-export type Section = { purpose: Purpose; section: number; heading: boolean };
+/** Where a block is. `heading`: it names its section. `under`: the heading that may limit what the block says; empty if none does. */
+export type Section = { purpose: Purpose; section: number; heading: boolean; under: string };
+
+const HEADLINE_WORDS = 5;
+/** Whether a heading is the title once more, as a page has it in its head and above its text. */
+const repeats = (heading: string, title: string): boolean => {
+  const said = stemsOf(heading);
+  return said.length >= HEADLINE_WORDS && stemsOf(title).some(word => said.includes(word));
+};
+
+/** Headings of these purposes, and the title that opens the text, limit nothing. */
+const limits = (purpose: Purpose): boolean => purpose === 'body' || purpose === 'back';
+
+/** The purpose of a block that heads a section; undefined of any other. */
+function headed({ kind, text }: Block): Purpose | undefined {
+  const line = text.length <= LONGEST_LINE && kind !== 'item' && !/[.!?。]$/u.test(text);
+  const named = line ? purposeOf(text) : 'body';
+  return kind === 'heading' || (kind === 'prose' && (named === 'result' || named === 'overview'))
+    ? named
+    : undefined;
+}
+const isSentence = ({ kind, text }: Block): boolean => kind === 'prose' && /[.!?。！？]$/u.test(text);
 
 /** For each block the section that it is in. */
 export function sectionsOf(blocks: Block[]): Section[] {
   let purpose: Purpose = 'body';
   let section = 0;
-  return blocks.map(({ kind, text }) => {
-    const named =
-      text.length <= LONGEST_LINE && kind !== 'item' && !/[.!?。]$/u.test(text) ? purposeOf(text) : 'body';
-    const heads = kind === 'heading' || (kind === 'prose' && (named === 'result' || named === 'overview'));
-    if (heads) {
+  let under = '';
+  // The first heading above all sentences is the title.
+  let title = '';
+  let begun = false;
+  return blocks.map(block => {
+    const named = headed(block);
+    if (named !== undefined) {
       purpose = named;
       section += 1;
+      const again = title === '' || (!begun && repeats(block.text, title));
+      under = again || !limits(named) ? '' : block.text;
+      title ||= block.text;
+    } else if (isSentence(block)) {
+      begun = true;
+      title ||= block.text;
     }
-    return { purpose, section, heading: heads };
+    return { purpose, section, heading: named !== undefined, under };
   });
 }

@@ -7,12 +7,15 @@ import type { Log } from '../net/log.js';
 import { AdminPlaces } from './admin-places.js';
 
 /**
- * A GET route for programs, such as Prometheus or a load balancer. It needs no token where the listener is on loopback. Elsewhere, a
- * caller without the token gets nothing (`private`), or the status without the body (`status`).
+ * A route for programs, such as Prometheus or a load balancer. It needs no token where the listener is on loopback, unless a caller
+ * without it is refused everywhere (`refused`). Elsewhere, such a caller gets nothing (`private`), or the status without the body
+ * (`status`).
  */
 export type MachineRoute = {
   path: string;
-  withoutToken: 'private' | 'status';
+  /** GET, unless it is another. */
+  method?: 'POST';
+  withoutToken: 'private' | 'status' | 'refused';
   serve: (ctx: Context) => Promise<void> | void;
 };
 
@@ -98,18 +101,18 @@ function createAdminApp(parts: AdminParts, places: AdminPlaces): Koa {
 async function serveMachine(ctx: Context, parts: AdminParts, next: () => Promise<void>): Promise<void> {
   const route = parts.routes.find(({ path }) => path === ctx.path);
   if (!route) return next();
-  const { withoutToken, serve } = route;
+  const { withoutToken, serve, method = 'GET' } = route;
   const known = hasToken(ctx, parts);
-  if (!known && withoutToken === 'private') {
-    if (isReachable(parts))
+  if (!known && withoutToken !== 'status') {
+    if (isReachable(parts) || withoutToken === 'refused')
       return refuse(ctx, 401, `Send the header "Authorization: Bearer <ADMIN_TOKEN>".`, {
         'WWW-Authenticate': 'Bearer',
       });
     const foreign = foreignHost(ctx.req, parts);
     if (foreign) return refuse(ctx, 403, foreign);
   }
-  if (ctx.method !== 'GET' && ctx.method !== 'HEAD')
-    return refuse(ctx, 405, 'Use GET.', { Allow: 'GET, HEAD' });
+  if (ctx.method !== method && !(method === 'GET' && ctx.method === 'HEAD'))
+    return refuse(ctx, 405, `Use ${method}.`, { Allow: method === 'GET' ? 'GET, HEAD' : method });
   ctx.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' });
   await serve(ctx);
   if (!known && (isReachable(parts) || foreignHost(ctx.req, parts))) {

@@ -30,6 +30,7 @@ ${brand(shop, 'operator', '/')}
 <form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by its id</label>
 <input type="search" id="find" name="id" placeholder="Payment id (8 digits or more)" pattern="[0-9a-fA-F]{8,64}" title="8 to 64 hexadecimal digits" autocomplete="off" required>
 <button class="quiet">Find</button></form>
+<a class="button quiet" href="/events">Events</a>
 <form method="post" action="/logout">${hidden('form', formKey)}<button class="quiet">Sign out</button></form>
 </header>
 <main id="main" tabindex="-1">
@@ -79,6 +80,10 @@ const TONES: Record<string, string> = {
   owed: 'warn',
   settling: 'warn',
   down: 'bad',
+  told: 'good',
+  waiting: 'warn',
+  late: 'warn',
+  'given up': 'bad',
 };
 const NAMES: Record<string, string> = {
   settling: 'unresolved',

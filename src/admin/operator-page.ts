@@ -11,6 +11,7 @@ import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
 import { isSignature } from '../rails/solana/address.js';
 import { endedSessions } from './ended-sessions.js';
+import { eventsHtml, MAX_EVENTS } from './events-page.js';
 import { framed, operatorEntrance, SCRIPT } from './operator-layout.js';
 import { STYLE } from './operator-style.js';
 import { askHtml, doneMessage, noSuchItem, openTask, sectionHtml, type OpenTask } from './order-tasks.js';
@@ -37,6 +38,7 @@ const MAX_REFUNDS = 4;
 const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
+  again: 'It is sent again now.',
 };
 
 /** The operator page. Works without JavaScript. */
@@ -47,6 +49,8 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.get('/', page.show);
   router.get('/overview', page.parts);
   router.get('/live', page.live);
+  router.get('/events', page.events);
+  router.post('/events/:seq', page.resend);
   router.get('/payments', page.find);
   router.get('/payments/:id', page.payment);
   router.get('/payments/:id/retry', page.askRetry);
@@ -143,6 +147,23 @@ class OperatorPage {
     const { id } = ctx.query;
     const found = await findPayment(this.#options.ledger, typeof id === 'string' ? id.trim() : undefined);
     see(ctx, `/payments/${found.id}`);
+  };
+
+  readonly events = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    const formKey = this.#sessions.formKey(session);
+    const message = ctx.query['said'] === 'again' ? SAID.again : '';
+    const events = await this.#options.ledger.events(MAX_EVENTS);
+    this.#send(ctx, session, 'Events', eventsHtml(events, { now: this.#now(), formKey, message }));
+  };
+
+  readonly resend = async (ctx: Context): Promise<void> => {
+    await this.#signIn.form(ctx);
+    const seq = Number(paramsOf(ctx)['seq']);
+    if (!Number.isSafeInteger(seq) || !(await this.#options.ledger.resendEvent(seq)))
+      throw new PageFault(404, 'This event is not kept any more. Nothing was sent.');
+    this.#options.log.info({ event: seq }, 'the operator had an event sent again');
+    see(ctx, '/events?said=again');
   };
 
   readonly payment = async (ctx: Context): Promise<void> => {

@@ -78,6 +78,7 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 }
 @media (max-width: 40rem) {
   .bar { flex-wrap: wrap; }
+  .brand .soft { display: none; }
   .search { order: 3; flex: 1 1 100%; }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   dl > div { grid-template-columns: 1fr; }

@@ -5,6 +5,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import { barChart } from './charts.js';
+import { needsHtml } from './needs-part.js';
 import { operationsHtml, type CountedHere } from './operations-part.js';
 import { ago, badge, grid, paymentLink, short, span } from './operator-layout.js';
 import type { DaySales, History } from './sales-history.js';
@@ -33,6 +34,8 @@ export type Overview = {
   /** How many orders are in progress. */
   inProgress: number;
   orders: Order[] | string;
+  /** What targets were not told yet. */
+  untold: { target: string; events: number; since: number }[] | string;
 };
 
 const MAX_ORDERS = 50;
@@ -42,6 +45,7 @@ const MAX_VERDICTS = 200;
 export function overviewHtml(view: Overview): string {
   return [
     headline(view),
+    section('needs', 'Does anything need you?', needsHtml(view)),
     section('today', 'Today', today(view)),
     section('orders', 'Orders in progress', orders(view)),
     section('month', 'Last 30 days', charts(view)),

@@ -38,13 +38,14 @@ export class OverviewReader {
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
     const inProgress = paymentsInProgress(orders, now);
-    const [history, newest, undecided, unresolved, owed, directories] = await Promise.all([
+    const [history, newest, undecided, unresolved, owed, directories, untold] = await Promise.all([
       orWhy(this.#history.read()),
       orWhy(ledger.newestSales(MAX_NEWEST)),
       orWhy(ledger.undecided()),
       orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
       orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
       orWhy(listings()),
+      orWhy(ledger.eventsWaiting()),
     ]);
     const shown = {
       network,
@@ -56,7 +57,7 @@ export class OverviewReader {
       counted: this.#parts.counted(),
       ownWallets: this.#parts.ownWallets,
     };
-    const listed = { history, newest, undecided, unresolved, owed, orders, directories };
+    const listed = { history, newest, undecided, unresolved, owed, orders, directories, untold };
     return { now, ...shown, ...listed, inProgress: inProgress.size };
   }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import type { NetworkName } from '../rails/solana/networks.js';
 import { withAbortAfter } from '../net/deadline.js';
+import { hangUpIsTold } from '../net/hang-up.js';
 import { bareHost, isPublicAddress } from '../net/public-addresses.js';
 import type { Check, Finding } from './preflight.js';
 
@@ -43,6 +44,23 @@ export function publicUrlFault({ protocol, hostname }: URL): string | undefined 
   if (!host.includes('.') || PRIVATE_NAME.test(host))
     return 'is not a public host name, so agents cannot reach it';
   return undefined;
+}
+
+/** Whether what stands in front of this server tells it that a caller hung up. Nothing is found where nothing can be known. */
+export function hangUpCheck(publicUrl: string, isTold = hangUpIsTold): Check {
+  const subject = 'PUBLIC_URL';
+  return {
+    subject,
+    async look(signal) {
+      const told = await isTold(publicUrl, signal);
+      if (told === undefined) return [];
+      if (told) return [{ level: 'ok', subject, found: 'the server notices a caller who hangs up' }];
+      const found =
+        'a proxy in front keeps it from the server that a caller hung up, so buyers who are gone are charged';
+      const todo = 'compare its configuration with the files of ops/ (docs/explanation/promises.md, Proxies)';
+      return [{ level: 'warning', subject, found, todo }];
+    },
+  };
 }
 
 async function noteOf(reach: Reach, publicUrl: string, signal: AbortSignal): Promise<string> {

@@ -2,14 +2,14 @@ import type { Contract } from '../contract/contract.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { NetworkName } from '../rails/solana/networks.js';
 import { clockCheck, receiverCheck, rpcCheck } from './chain-checks.js';
-import { MAX_HEADER_BYTES } from '../methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../methods/header-bytes.js';
 import { headerAdvice } from '../methods/x402/header-room.js';
 import type { Challenge } from '../methods/method.js';
 import type { Methods } from '../methods/methods.js';
 import { facilitatorCheck } from './facilitator-checks.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { Check, Finding } from './preflight.js';
-import { publicUrlCheck, type Reach } from './public-url-check.js';
+import { hangUpCheck, publicUrlCheck, type Reach } from './public-url-check.js';
 import type { Terms } from '../methods/x402/requirements.js';
 
 const LONGEST_ADDRESS = 'z'.repeat(44);
@@ -38,6 +38,7 @@ export function startupChecks(parts: StartupParts): Check[] {
     facilitatorCheck(facilitators, chain, terms, hadFeePayer),
     databaseCheck(durability),
     publicUrlCheck(terms.publicUrl, network, reach),
+    ...(reach ? [hangUpCheck(terms.publicUrl)] : []),
     headerCheck(contract, methods, terms),
   ];
 }

@@ -17,6 +17,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   buy: ['cli/buy/main.js', 'buy one call'],
   mcp: ['cli/mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['cli/ledger/main.js', 'show revenue and open payments; refund, move, verify'],
+  webhooks: ['cli/webhooks/main.js', 'show what the operator is told as it happens, and send samples of it'],
   conformance: ['cli/conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
   list: ['cli/list/main.js', 'say where a shop is listed and what directories want of it; register it'],
   testing: ['cli/testing/main.js', 'start the shop in a sandbox for tests, and inject faults'],

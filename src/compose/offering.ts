@@ -2,6 +2,7 @@ import { durabilityOf } from '../ledger/durability.js';
 import { openLedger, type Ledger } from '../ledger/store.js';
 import { Offers } from '../offers/offers.js';
 import { DirectoryOffers } from '../facilitators/directory-offers.js';
+import { createSender } from '../facilitators/sender.js';
 import { createFacilitators, nameOf } from '../facilitators/create-facilitators.js';
 import type { FeePayerGuard } from '../facilitators/fee-payer-guard.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
@@ -86,8 +87,11 @@ export async function openOffering(base: Base): Promise<Offering> {
   await watch.start();
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
+  const sender = config.mpp && createSender(chain, log);
+  disposers.unshift(async () => sender?.close());
+  if (config.mpp) hints.sponsor = () => (guard?.refusal() === undefined ? facilitator.own : undefined);
   const rail = new SolanaRail({
-    ...{ terms, hints, facilitator, trust },
+    ...{ terms, hints, facilitator, sender, trust },
     requests: new FacilitatorRequests(terms, ledger.receivers, listings),
     chain: boundedHistory(chain, heights),
     blocksLeft: blockhash => life.blocksLeft(blockhash),

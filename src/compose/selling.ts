@@ -18,6 +18,7 @@ import { AnswerKeys } from '../http/answer-keys.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { Charge } from '../sale/charge.js';
 import { readRequestText } from '../contract/fingerprint.js';
+import { RefundWatch } from '../operator/refund-watch.js';
 import { OrderWorker } from '../sale/order-worker.js';
 import { Reconciler } from '../sale/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';
@@ -69,6 +70,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const reconciler = new Reconciler(sale);
   disposers.unshift(() => reconciler.stop());
   await reconciler.start(FIRST_LOOK_MS);
+  watchRefunds(base, offering);
   orders.start();
   disposers.unshift(() => orders.stop());
   const health = healthOf(base, offering, shop, calls);
@@ -108,6 +110,12 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
     sections: shop.sections,
     pageLinks: await keepPageLinks(shop.pages, config.stateDir, log),
   };
+}
+
+function watchRefunds({ terms, log, disposers }: Base, { ledger, chain }: Offering): void {
+  const refunds = new RefundWatch({ ledger, chain, mint: terms.asset, log });
+  refunds.start();
+  disposers.unshift(() => refunds.stop());
 }
 
 /** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */

@@ -88,6 +88,18 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   },
   CDP_API_KEY_ID: { ...FACILITATOR_CREDENTIALS, what: "the id of the key for Coinbase's facilitator" },
   CDP_API_KEY_SECRET: { ...FACILITATOR_CREDENTIALS, what: 'its secret' },
+  METHODS: {
+    what: 'the protocols by which buyers pay: x402, and MPP beside it',
+    values: '`x402`, `x402,mpp`',
+    fallback: '`x402`',
+    see: 'how-to/mpp.md',
+  },
+  MPP_SECRET: {
+    what: 'with `mpp` in `METHODS`: the secret that signs the challenges of MPP, the same at all servers; of several, the first signs and all are accepted. Required outside the sandbox',
+    values: 'at least 32 characters each, comma-separated',
+    fallback: 'generated in the sandbox',
+    see: 'how-to/mpp.md#the-secret',
+  },
   FEE_PAYER_KEYPAIR: {
     ...FEE_PAYER,
     what: 'with `embedded` in `FACILITATOR_URL`: the file with the key pair that pays the fees',
@@ -127,6 +139,21 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   CATALOGUE_HOURS: {
     what: 'how many hours after a sale over one of them the next one is offered',
     see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
+  },
+  WEBHOOK_URLS: {
+    what: 'who is told what happens: webhooks, Slack, Discord and Telegram by their URLs, mailboxes as `smtps://user:password@host?to=…`. `#` and types of events, joined by `+`, choose what a target is told',
+    values: 'URLs, comma-separated; a secret',
+    fallback: 'nobody',
+    see: 'how-to/be-told.md',
+  },
+  WEBHOOK_SECRET: {
+    what: 'the key that signs webhooks as Standard Webhooks says; two while one replaces the other',
+    values: '`whsec_…`, comma-separated',
+    see: 'how-to/be-told.md#check-the-signature',
+  },
+  ALLOW_PRIVATE_WEBHOOKS: {
+    what: '`true` lets the targets of `WEBHOOK_URLS` have private addresses',
+    see: 'how-to/be-told.md#addresses',
   },
   ALLOW_PRIVATE_UPSTREAMS: {
     what: '`true` lets the APIs that the contract sells have private addresses',

@@ -125,6 +125,11 @@ export type Served<O> = {
    * many are done.
    */
   wanted?(asked: Asked<O>): number;
+  /**
+   * Only for operations with `mode: handler` in `x-price`, and needed there: what a call costs, as decimal dollars (`'0.02'`), from `min` to
+   * `max` of the contract. The same for the same call, and quick: it is asked for every 402 and again for every payment, and has a second.
+   */
+  price?(asked: Asked<O>): string | Promise<string>;
 } & Backed;
 
 /** The backend that does the work of an operation. */
@@ -174,6 +179,7 @@ export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;
   ready?(asked: AnyAsked & { caller: string }): Promise<void>;
   wanted?(asked: AnyAsked): number;
+  price?(asked: AnyAsked): string | Promise<string>;
   /** The host of the API that does the work, which is never shown. */
   host?: string;
 } & Backed;

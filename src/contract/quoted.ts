@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { toDecimal } from '../price/amount.js';
-import type { Asked } from '../price/price.js';
+import type { Asked, OwnPrice } from '../price/price.js';
 import type { PricedOperation } from './read-operation.js';
 
 /** How many prices of an operation are kept, so that what is computed once for an operation is not computed for every call. */
@@ -10,20 +10,33 @@ const kept = new WeakMap<PricedOperation, LRUCache<bigint, PricedOperation>>();
 
 /**
  * The operation at the price of one call, whose body is valid.
+ * @param own the function of its handler that says it
  * @throws Error if its price is not from the least to the most that it says
  */
-export function quoted(operation: PricedOperation, asked: Asked): PricedOperation {
-  const { pricing, price } = operation;
-  const { atomic } = pricing.quote(asked);
+export async function quoted(
+  operation: PricedOperation,
+  asked: Asked,
+  own?: OwnPrice,
+): Promise<PricedOperation> {
+  const { pricing } = operation;
+  const { atomic } = await pricing.quote(asked, own);
   if (atomic < pricing.least.atomic || atomic > pricing.most.atomic)
     throw new Error(`the price of ${operation.id} is beyond its bounds: ${toDecimal(atomic)}`);
-  if (atomic === price.atomic) return operation;
+  return atPrice(operation, atomic);
+}
+
+/** The operation at another price than its own. The same object for the same price, as long as it is kept. */
+export function atPrice(operation: PricedOperation, atomic: bigint): PricedOperation {
+  const { price } = operation;
+  if (atomic === price.atomic && price.shown === shownAs(atomic)) return operation;
   let known = kept.get(operation);
   if (!known) kept.set(operation, (known = new LRUCache<bigint, PricedOperation>({ max: MAX_PRICES })));
   let found = known.get(atomic);
   if (!found) {
-    found = { ...operation, price: { ...price, amount: toDecimal(atomic), atomic } };
+    found = { ...operation, price: { ...price, amount: toDecimal(atomic), atomic, shown: shownAs(atomic) } };
     known.set(atomic, found);
   }
   return found;
 }
+
+const shownAs = (atomic: bigint): string => `${toDecimal(atomic)} USDC`;

@@ -3,12 +3,13 @@ import type { Json } from './json.js';
 import { readAnswers, type AnswerForms } from './read-answers.js';
 import { templateFault } from './paths.js';
 import { toDecimal } from '../price/amount.js';
-import type { Price, PriceKind } from '../price/price.js';
+import type { Price, PriceKind, ValueAt } from '../price/price.js';
 import { fixed } from '../price/fixed.js';
 import { PRICES } from '../price/prices.js';
 import { filledPath, readParameters, type Fault, type Parameter, type Place } from './read-parameters.js';
 import { checkOf, readUpstream, type Upstream } from './read-upstream.js';
 import { isObject, objectOf, ReferenceFault, stepsToReference } from './references.js';
+import { valuesOf } from './value-at.js';
 import { readBody, type RequestBody } from './request-body.js';
 
 export type { BodyForm, RequestBody } from './request-body.js';
@@ -38,7 +39,14 @@ export type CalledOperation = {
 /** An operation that costs money, as the contract describes it. */
 export type PricedOperation = CalledOperation & {
   /** The price of a call, in decimals and in units of 10⁻⁶ USDC. Where it depends on the body: the most, until `quoted` says more. */
-  price: { mode: string; currency: 'USD'; amount: string; atomic: bigint };
+  price: {
+    mode: string;
+    currency: 'USD';
+    amount: string;
+    atomic: bigint;
+    /** For people: `0.01 USDC`, `0.01 to 0.05 USDC`. */
+    shown: string;
+  };
   /** How that is found. */
   pricing: Price;
   flow: PaymentFlow;
@@ -55,15 +63,22 @@ const PRICE_KEYS = ['mode', 'currency', 'flow'];
 export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
 const FOR_NOTHING = 'amount must be more than zero: leave x-price out and set x-free-proxy to give it away';
 
+const NO_HANDLER =
+  'handler asks a function of the handler, and this operation has an x-upstream in its place: use mode: tiered, or write a handler';
+
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
 export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
   return readSound(place, report, (at, fault) => {
     checkShape(place, at, fault, 'paid');
     const { 'x-price': price, 'x-listed': listed = true } = place.operation;
-    const priced = readPrice(price, [...at, 'x-price'], fault, prices);
     // Also of a price with a fault, so that nothing right is reported below.
     const flow = objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization';
-    const called = readCalled(place, at, fault, flow);
+    const later: Parameters<Fault>[] = [];
+    const called = readCalled(place, at, (...each) => later.push(each), flow);
+    const priced = readPrice(price, [...at, 'x-price'], fault, { prices, called });
+    for (const each of later) fault(...each);
+    if (priced?.pricing.ofHandler && 'x-upstream' in place.operation)
+      fault([...at, 'x-price', 'mode'], NO_HANDLER);
     if (typeof listed !== 'boolean') fault([...at, 'x-listed'], 'must be true or false');
     return priced && called && { ...called, ...priced, ...(listed ? {} : { unlisted: true }) };
   });
@@ -165,7 +180,7 @@ function readPrice(
   price: unknown,
   place: string[],
   fault: Fault,
-  prices: typeof PRICES,
+  { prices, called }: { prices: typeof PRICES; called: CalledOperation | undefined },
 ): Pick<PricedOperation, 'price' | 'pricing' | 'flow'> | undefined {
   if (price === undefined) return void fault(place.slice(0, -1), `answers 402 but has no x-price: ${PRICE}`);
   if (!isObject(price)) return void fault(place, `must be an object: ${PRICE}`);
@@ -173,7 +188,7 @@ function readPrice(
   const known = typeof mode === 'string' && Object.hasOwn(prices, mode) ? prices[mode] : undefined;
   const faults = known ? [] : [`mode must be ${inQuotes(Object.keys(prices))}`];
   // The other faults of a price without a known mode are those of a fixed one.
-  const pricing = readKind(known ?? fixed, price, faults);
+  const pricing = readKind(known ?? fixed, price, faults, called && valuesOf(called));
   const zero = isZero(price.amount);
   for (const message of faults.filter(each => !zero || !each.startsWith('amount '))) fault(place, message);
   if (zero) return void fault(place, FOR_NOTHING);
@@ -181,10 +196,14 @@ function readPrice(
   const { atomic } = pricing.most;
   const amount = typeof price.amount === 'string' ? price.amount : toDecimal(atomic);
   return {
-    price: { mode: String(mode), currency: 'USD', amount, atomic },
+    price: { mode: String(mode), currency: 'USD', amount, atomic, shown: shownPrice(pricing, amount) },
     pricing,
     flow: flow as PaymentFlow,
   };
+}
+
+function shownPrice({ least, most }: Price, amount: string): string {
+  return least.atomic === most.atomic ? `${amount} USDC` : `${toDecimal(least.atomic)} to ${amount} USDC`;
 }
 
 /** Also as a number. */
@@ -195,7 +214,12 @@ function isZero(amount: unknown): boolean {
 const inQuotes = (names: string[]): string => names.map(each => `'${each}'`).join(' or ');
 
 /** Reads what every price has and what its kind has. */
-function readKind(kind: PriceKind, price: Json, faults: string[]): Price | undefined {
+function readKind(
+  kind: PriceKind,
+  price: Json,
+  faults: string[],
+  valueAt: ValueAt | undefined,
+): Price | undefined {
   const { currency, flow } = price;
   const known = [...PRICE_KEYS, ...kind.keys];
   for (const key of Object.keys(price))
@@ -204,7 +228,7 @@ function readKind(kind: PriceKind, price: Json, faults: string[]): Price | undef
   if (flow !== 'authorization' && flow !== 'upfront')
     faults.push("flow must be 'authorization' or 'upfront'");
   try {
-    return kind.read(price);
+    return kind.read(price, valueAt);
   } catch (error) {
     faults.push((error as Error).message);
     return undefined;

@@ -11,6 +11,7 @@ import { follow, isObject, objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Challenge } from '../methods/method.js';
 import type { Methods } from '../methods/methods.js';
+import { toDecimal } from '../price/amount.js';
 import { callShape } from '../methods/x402/describe-call.js';
 import { resourceUrl } from '../methods/x402/requirements.js';
 import { SCHEMATHESIS_PATH } from './schemathesis-config.js';
@@ -48,12 +49,12 @@ function howToCall(operations: PricedOperation[]): string {
 }
 
 function sentenceOf(operation: PricedOperation): string {
-  const { price, summary, flow, answers } = operation;
+  const { price, pricing, summary, flow, answers } = operation;
   const [form] = answers;
   const answer = form.kind === 'json' ? '' : ` The answer is ${formName(form)}.`;
   const upfront =
     flow === 'upfront' ? ' Paid before the work; send the same payment again to pick the answer up.' : '';
-  return `${callShape(operation)} costs ${price.amount} USDC. ${summary}.${answer}${upfront}`;
+  return `${callShape(operation)} costs ${price.shown}${pricing.terms === undefined ? '' : ` (${pricing.terms})`}. ${summary}.${answer}${upfront}`;
 }
 
 type Response = Json & { headers?: Record<string, Json>; content?: Record<string, Json> };
@@ -80,13 +81,14 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
     showExample(document, path, example);
   const replaced = new Set<unknown>();
   for (const operation of contract.paid) {
-    const { mode, currency, amount } = operation.price;
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
     if (!described) continue;
     // How the seller gets the answer is no business of the buyer.
     delete described['x-upstream'];
     delete described['x-listed'];
-    described['x-payment-info'] = { price: { mode, currency, amount }, protocols };
+    const offers = methods.all.flatMap(method => method.documents().offer?.(operation) ?? []);
+    const price = pricesOf(operation);
+    described['x-payment-info'] = { price, protocols, ...(offers.length > 0 && { offers }) };
     const { description } = described;
     const text = typeof description === 'string' ? `${description.trim()} ` : '';
     described.description = `${text}${noteOf(operation, methods)}`;
@@ -100,6 +102,13 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   for (const operation of contract.given) showGift(document, operation);
   dropUnused(document, replaced);
   return document;
+}
+
+/** As directories read it. */
+function pricesOf({ price, pricing }: PricedOperation): Json {
+  const { mode, currency, amount } = price;
+  if (!pricing.needsBody) return { mode, currency, amount };
+  return { mode: 'dynamic', currency, min: toDecimal(pricing.least.atomic), max: amount };
 }
 
 const COMPONENT = /"(#\/components\/[^"]+)"/g;
@@ -216,10 +225,12 @@ export function noteOf(operation: PricedOperation, methods: Methods): string {
 }
 
 /** The price as text, because renderers do not show `x-price`. */
-function priceNote({ price, flow }: PricedOperation, methods: Methods): string {
+function priceNote({ price, pricing, flow }: PricedOperation, methods: Methods): string {
   const by = methods.all.flatMap(method => method.documents().phrase ?? []).join(' or ');
   const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
-  return `Price: ${price.amount} USDC a call, ${when}, by ${by}.`;
+  const terms =
+    pricing.terms === undefined ? '' : ` ${pricing.terms[0]?.toUpperCase()}${pricing.terms.slice(1)}.`;
+  return `Price: ${price.shown} a call, ${when}, by ${by}.${terms}`;
 }
 
 /** The service index (`getIndex` in openapi.yaml), with paths relative to this server. */
@@ -229,6 +240,7 @@ export function indexOf(contract: Contract, siteUrl: string): Json {
   return {
     service: 'coinslot',
     endpoints: Object.fromEntries(
+      // The most that a call costs: the schema of the index knows no ranges.
       contract.paid.map(({ method, path, price }) => [`${method} ${path}`, `${price.amount} USDC`]),
     ),
     discovery: pathsOf(({ id }) => id === 'getDiscovery' || id === 'getOpenapi'),

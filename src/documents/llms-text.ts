@@ -58,14 +58,15 @@ function paidLinks({ paid }: Contract, selling: Selling): string[] {
 
 /** The link, the price and the call, with an example that can be sent as it stands. */
 function paidLink(operation: PricedOperation, selling: Selling): string {
-  const { summary, price, method, request, answers, flow } = operation;
+  const { summary, price, pricing, method, request, answers, flow } = operation;
+  const terms = pricing.terms === undefined ? '' : `, ${pricing.terms}`;
   const [form] = answers;
   const example = request
     ? ` Example: \`${method} ${operation.examplePath} ${exampleBody(request)}\`.`
     : ` Example: \`${method} ${operation.examplePath}\`.`;
   const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
   return (
-    `- [${line(summary)}](${resourceUrl(operation, selling)}): ${price.amount} USDC. \`${callShape(operation)}\`, answers ` +
+    `- [${line(summary)}](${resourceUrl(operation, selling)}): ${price.shown}${terms}. \`${callShape(operation)}\`, answers ` +
     `\`${formName(form)}\`.${upfront}${example}`
   );
 }

@@ -33,7 +33,7 @@ export function serverJson(contract: Contract, selling: Selling): Json {
     _meta: {
       [PUBLISHER]: {
         payment: selling.methods.first.documents().terms,
-        prices: Object.fromEntries(contract.paid.map(({ id, price }) => [id, `${price.amount} USDC`])),
+        prices: Object.fromEntries(contract.paid.map(({ id, price }) => [id, price.shown])),
       },
     },
   };

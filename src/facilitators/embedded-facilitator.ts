@@ -1,19 +1,27 @@
 import { messageOf } from '../ledger/fault.js';
 import { setMaxListeners } from 'node:events';
 import type { Log } from '../net/log.js';
-import { pause, withAbortAfter, withEither } from '../net/deadline.js';
-import { base58 } from '@scure/base';
-import { feeFault, feeOf, payloadFault, usesFeePayer, type FeeFault } from '../rails/solana/fee-limits.js';
+import { withAbortAfter } from '../net/deadline.js';
+import {
+  feeFault,
+  feeOf,
+  hasLimitFirst,
+  payloadFault,
+  SIGNATURES,
+  usesFeePayer,
+  type FeeFault,
+} from '../rails/solana/fee-limits.js';
 import type { KeyPair } from '../rails/solana/key-pair.js';
 import { isSane, MessageFault, readTransaction, type SolanaTransaction } from '../rails/solana/message.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
-import { SignatureWatch, type Landing } from '../rails/solana/signature-watch.js';
+import { SignatureWatch } from '../rails/solana/signature-watch.js';
 import { FacilitatorUnreachable, plain, type Facilitator, type FacilitatorRequest } from './facilitator.js';
 import type { SettleResult, SignResult, VerifyResult } from '../rails/rail.js';
 import type { FeePayerGuard } from './fee-payer-guard.js';
 import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
-import type { ReferenceVerdict } from './reference-verdict.js';
-import { nameOf, sourceAccountOf } from '../rails/solana/transaction.js';
+import type { ReferenceVerdict, Simulate } from './reference-verdict.js';
+import { sendUntilLanded, signatureOf } from './send-until-landed.js';
+import { nameOf, sourceAccountOf, TransactionChecker } from '../rails/solana/transaction.js';
 
 /** The name of this facilitator in FACILITATOR_URL and in the ledger. */
 export const EMBEDDED = 'embedded';
@@ -54,8 +62,9 @@ export type EmbeddedParts = {
 
 /**
  * Our own facilitator (x402 v2, scheme `exact` on SVM): it pays the fees with the operator's key and needs no third party. The reference
- * implementation judges a payment, after limits of our own that are stricter. Signing and sending are apart, so that the ledger has the
- * signed transaction before the chain can have it: what happened in between is decided by these bytes, after a crash and at any server.
+ * implementation judges a payment, after limits of our own that are stricter. It would refuse what clients of MPP build, for its order:
+ * that is judged by us alone. Signing and sending are apart, so that the ledger has the signed transaction before the chain can have
+ * it: what happened in between is decided by these bytes, after a crash and at any server.
  */
 export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator> {
   const timing = { ...TIMING, ...parts.timing };
@@ -112,12 +121,38 @@ async function judge(
   if (refusal !== undefined) return { kind: 'unavailable', detail: refusal };
   try {
     const found = await withAbortAfter(ms, closing, signal =>
-      verdict(request, async transaction => (await chain.simulate(transaction, signal)).error),
+      (isBuiltForX402(request) ? verdict : ownVerdict)(
+        request,
+        async transaction => (await chain.simulate(transaction, signal)).error,
+      ),
     );
     return found.kind === 'refused' ? { kind: 'refused', reason: plain(found.reason) } : found;
   } catch (error) {
     return { kind: 'unavailable', detail: messageOf(error) };
   }
+}
+
+function isBuiltForX402({ transaction }: FacilitatorRequest): boolean {
+  return hasLimitFirst(read(transaction));
+}
+
+const checker = new TransactionChecker();
+
+/** Everything but the memo, which whoever asks has compared with its challenge; and whether the chain would take it. */
+async function ownVerdict(
+  { transaction, requirements }: FacilitatorRequest,
+  simulate: Simulate,
+): Promise<VerifyResult> {
+  const { asset, payTo, amount, extra } = requirements;
+  const expected = { asset, payTo, amount: BigInt(amount) };
+  const check = await checker.check(transaction, expected, { feePayer: String(extra.feePayer) });
+  if (!check.ok) return { kind: 'refused', reason: `invalid_exact_svm_payload_transaction: ${check.error}` };
+  const error = await simulate(transaction);
+  if (error === null) return { kind: 'valid' };
+  return {
+    kind: 'refused',
+    reason: `invalid_exact_svm_transaction_simulation_failed: Simulation failed: ${error}`,
+  };
 }
 
 async function sign(all: Embedded, request: FacilitatorRequest): Promise<SignResult> {
@@ -151,7 +186,7 @@ function faultOf(base64: string, feePayer: string): FeeFault | undefined {
     if (!(error instanceof MessageFault)) throw error;
     return payloadFault('transaction_could_not_be_decoded', error.message);
   }
-  const fees = feeFault(transaction);
+  const fees = feeFault(transaction, { signatures: SIGNATURES, anyOrder: true });
   if (fees) return fees;
   if (!isSane(transaction)) return payloadFault('transaction', 'an index is out of range');
   if (nameOf(transaction.keys[0]) !== feePayer)
@@ -203,62 +238,4 @@ async function settle(all: Embedded, request: FacilitatorRequest): Promise<Settl
   } catch (error) {
     return unknown(messageOf(error));
   }
-}
-
-type Signed = { transaction: string; signature: string };
-
-async function sendUntilLanded(all: Embedded, signed: Signed, signal: AbortSignal): Promise<Landing> {
-  const over = new AbortController();
-  return withEither(signal, over.signal, async either => {
-    try {
-      await send(all, signed, either);
-      return await Promise.race([
-        all.watch.landing(signed.signature, either),
-        resendUntilDead(all, signed, either),
-      ]);
-    } finally {
-      over.abort(new Error('the settlement is over'));
-    }
-  });
-}
-
-/** An RPC server may lose what it accepted, so that it is sent again until it landed or never can. */
-async function resendUntilDead(all: Embedded, signed: Signed, signal: AbortSignal): Promise<Landing> {
-  const { chain, timing } = all;
-  const blockhash = nameOf(read(signed.transaction).blockhash);
-  for (;;) {
-    await pause(timing.resendMs, signal);
-    const lives = await chain.blockhashLives(blockhash, signal).catch(() => true);
-    if (!lives) return lastLook(all, signed, signal);
-    await send(all, signed, signal);
-  }
-}
-
-/** It may have landed in the last block that took it, after the last look. */
-async function lastLook({ chain }: Embedded, { signature }: Signed, signal: AbortSignal): Promise<Landing> {
-  const [status] = await chain.signatureStatuses([signature], signal);
-  if (!status || status.finality === 'processed')
-    throw new Error('the blockhash expired before the transaction was confirmed');
-  return { failed: status.failed };
-}
-
-/** Acceptance proves nothing, and neither does its lack: a server may have passed the transaction on and failed to say so. */
-async function send({ chain, log }: Embedded, signed: Signed, signal: AbortSignal): Promise<void> {
-  try {
-    await chain.send(signed.transaction, signal);
-  } catch (error) {
-    if (!signal.aborted)
-      log.warn(
-        { error, signature: signed.signature },
-        'no RPC server accepted a transaction; it is sent again',
-      );
-  }
-}
-
-const SIGNATURE_BYTES = 64;
-
-/** The fee payer's signature, base58; undefined if its slot is empty. */
-function signatureOf(base64: string): string | undefined {
-  const slot = Buffer.from(base64, 'base64').subarray(1, 1 + SIGNATURE_BYTES);
-  return slot.some(byte => byte !== 0) ? base58.encode(slot) : undefined;
 }

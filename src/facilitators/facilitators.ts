@@ -122,6 +122,12 @@ export class Facilitators {
     return its && available && !doubtful && !nearLimit ? member.feePayer : undefined;
   }
 
+  /** The fee payer of the one that can have no other, which is this server's own, if it answers. */
+  get own(): string | undefined {
+    const member = this.#members.find(({ onlyFeePayer }) => onlyFeePayer !== undefined);
+    return member?.health.available ? member.feePayer : undefined;
+  }
+
   /** Whether the facilitator of this fee payer is known to be down, and when to try again. */
   outage(feePayer: string): Outage | undefined {
     const member = this.#owners.get(feePayer);

@@ -83,6 +83,11 @@ export class FeePayerGuard {
     return this.#parts.address;
   }
 
+  /** Below so many lamports, somebody should send SOL. */
+  get low(): bigint {
+    return this.#parts.limits.floor * LOW;
+  }
+
   /** Why no payment may be signed now, in words for the operator; undefined if it may. @param fee in lamports */
   refusal(fee = MOST_FEE): string | undefined {
     const { address, limits } = this.#parts;

@@ -4,7 +4,7 @@ import { FacilitatorFault, type FacilitatorRequest } from './facilitator.js';
 import type { VerifyResult } from '../rails/rail.js';
 
 /** Simulates a transaction (base64). @returns why it would fail; null if it would succeed. Throws if the chain can't be asked. */
-type Simulate = (transaction: string) => Promise<string | null>;
+export type Simulate = (transaction: string) => Promise<string | null>;
 
 export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
 

@@ -4,6 +4,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import { rawParameters } from '../contract/paths.js';
 import { UNOBSERVED } from '../observe/observer.js';
 import type { StaticDocuments } from './documents.js';
+import { serveHeldProbe } from './held-probe.js';
 import { goneSignal } from './on-close.js';
 import { readAsked, type ReadParts } from './read-asked.js';
 import { CallsInHand } from './calls-in-hand.js';
@@ -13,8 +14,9 @@ import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
 import { BodyFault } from './json-body.js';
 import { told, type Throttled } from './tell-answer.js';
-import { Halt, NOT_INDEXED, sendChallenge, sendError } from './responses.js';
+import { Halt, NOT_INDEXED, send, sendChallenge, sendError } from './responses.js';
 import type { MethodNotAllowed, Routed } from '../contract/routes.js';
+import type { Failure } from '../sale/outcome.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { TOO_MANY_CALLS } from './source-limits.js';
 import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
@@ -42,8 +44,9 @@ export function createApp(parts: AppParts): Koa {
   app.use(reportFaults(parts));
   const whole = { ...parts, gifts: new CallsInHand() };
   app.use((ctx, next) => serve(ctx, whole, next));
+  app.use(serveHeldProbe(parts.limits));
   for (const page of parts.pages) app.use(page);
-  app.use(outsideTheContract(parts.documents));
+  app.use(outsideTheContract(parts.documents, parts.offers.methods));
   app.use(ctx => {
     throw new Halt(404, `${shown(ctx)} does not exist. GET / lists all operations.`);
   });
@@ -82,7 +85,7 @@ type WholeParts = AppParts & { gifts: CallsInHand };
 async function serve(ctx: Context, parts: WholeParts, next: () => Promise<unknown>): Promise<unknown> {
   const route = parts.routes.match(ctx.method, pathOf(ctx));
   if (route.kind === 'notFound') return next();
-  if (ctx.method === 'OPTIONS') return preflight(ctx, route);
+  if (ctx.method === 'OPTIONS') return preflight(ctx, route, parts.offers.methods);
   if (route.kind === 'methodNotAllowed') return refuseMethod(ctx, parts, route);
   if (route.priced || route.given || route.id === parts.pickUps.operation) ctx.set(NOT_INDEXED);
   if (route.priced) return servePaid(ctx, parts, route, route.priced);
@@ -121,6 +124,10 @@ function sendThrottled(ctx: Context, { retryAfterSeconds }: Throttled): void {
   sendError(ctx, 503, TOO_MANY_CALLS, { 'Retry-After': String(retryAfterSeconds) });
 }
 
+function sendFailure(ctx: Context, { status, body, headers }: Failure): void {
+  send(ctx, status, body, { ...headers, 'Cache-Control': 'no-store' });
+}
+
 function shown(ctx: Context): string {
   return pathOf(ctx).slice(0, 100);
 }
@@ -151,6 +158,7 @@ async function servePaid(
   });
   if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(result.operation, asked));
   if (result.kind === 'throttled') return sendThrottled(ctx, result);
+  if (result.kind === 'unpriced') return sendFailure(ctx, result.answer);
   if (result.kind === 'rejected') {
     return sendChallenge(ctx, offers.refusal(result.operation, asked, result.error, true));
   }

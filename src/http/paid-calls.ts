@@ -4,10 +4,11 @@ import { quoted } from '../contract/quoted.js';
 import type { AnyAsked } from '../contract/operation.js';
 import type { Charge } from '../sale/charge.js';
 import { UNOBSERVED, type Observer, type Spent, type Transport } from '../observe/observer.js';
+import type { Asked } from '../price/price.js';
 import type { Carrier } from '../methods/method.js';
 import type { Payment, PaymentCheck } from '../sale/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../contract/fingerprint.js';
-import type { Outcome } from '../sale/outcome.js';
+import type { Failure, Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
@@ -68,9 +69,11 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   const { source, carrier } = arrived;
   const read = await charge.checkPayment(carrier, arrived.operation);
   if (read.kind === 'unpaid') {
-    const { operation } = arrived;
     const away = throttledIf(limits.takeUnpaid(source));
-    return away ?? { ...read, operation: (await atItsPrice(arrived, strangerAt(source))) ?? operation };
+    if (away) return away;
+    const priced = await atItsPrice(parts, arrived, strangerAt(source));
+    if (priced && 'status' in priced) return { kind: 'unpriced', answer: priced };
+    return { ...read, operation: priced ?? arrived.operation };
   }
   if (read.kind === 'refused') return rejected(limits, arrived, read.error);
   const { id, payer } = read.payment.checked;
@@ -81,28 +84,52 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   if (away)
     return { kind: 'charged', payment: read.payment, owner, outcome: away, operation: call.operation };
   const asked = once(call.read);
-  const operation = await atItsPrice({ ...call, read: asked }, owner);
+  const operation = await atItsPrice(parts, { ...call, read: asked }, owner);
   // A body that is wrong has no price, and is refused for what is wrong with it.
   if (!operation) return chargedAt(parts, { ...call, read: asked }, read.payment, owner);
+  if ('status' in operation)
+    return unpriced(parts, { ...call, read: asked }, read.payment, { owner, answer: operation });
   const check = await charge.checkPayment(carrier, operation);
   if (check.kind === 'unpaid' || check.kind === 'refused')
     throw new Error('a payment was read, and cannot be read again');
   return decided(parts, { ...call, operation, read: asked }, check, owner);
 }
 
-/** The operation at the price of this call; undefined if that depends on a body that is wrong or cannot be read. */
+/**
+ * The operation at the price of this call; undefined if that depends on a body that is wrong or cannot be read. A failure if nobody can
+ * say the price.
+ */
 async function atItsPrice(
+  { handlers, log }: PaidCallParts,
   { operation, read }: ArrivedCall,
   owner: BudgetOwner,
-): Promise<PricedOperation | undefined> {
+): Promise<PricedOperation | Failure | undefined> {
   if (!operation.pricing.needsBody) return operation;
-  try {
-    const checked = await read(owner);
-    return checked.ok ? quoted(operation, checked.asked) : undefined;
-  } catch (error) {
+  const checked = await read(owner).catch((error: unknown) => {
     if (error instanceof BodiesFull || error instanceof BodyFault) return undefined;
     throw error;
+  });
+  if (!checked?.ok) return undefined;
+  try {
+    const served = handlers[operation.id];
+    const own = served?.price && ((asked: Asked) => served.price?.(asked) ?? '');
+    return await quoted(operation, checked.asked, own);
+  } catch (error) {
+    return failureAnswer(error, log);
   }
+}
+
+const NO_PRICE = 'The price of this call cannot be told at the moment';
+
+/** Nothing is sold for a payment whose price nobody can say. What it bought before is still its buyer's. */
+async function unpriced(
+  parts: PaidCallParts,
+  call: SpentCall,
+  payment: Payment,
+  { owner, answer }: { owner: BudgetOwner; answer: Failure },
+): Promise<PaidCallResult> {
+  if (!(await parts.charge.isKnown(payment))) return { kind: 'unpriced', answer };
+  return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
 
 /** Whoever asks for a price holds memory as one payer. */
@@ -122,9 +149,24 @@ async function decided(
   check: PaymentCheck & { payment: Payment },
   owner: BudgetOwner,
 ): Promise<PaidCallResult> {
-  if (check.kind === 'mismatch' && !(await parts.charge.isKnown(check.payment)))
-    return rejected(parts.limits, call, check.error);
+  if (check.kind === 'mismatch') {
+    const offered = await parts.charge.atOfferedPrice(call.carrier, call.operation);
+    if (offered) return chargedAsOffered(parts, call, offered, owner);
+    if (!(await parts.charge.isKnown(check.payment))) return rejected(parts.limits, call, check.error);
+  }
   return chargedAt(parts, call, check.payment, owner);
+}
+
+/** At a price that was offered a moment ago. If it is refused, the challenge has the present one. */
+async function chargedAsOffered(
+  parts: PaidCallParts,
+  call: SpentCall,
+  { operation, payment }: { operation: PricedOperation; payment: Payment },
+  owner: BudgetOwner,
+): Promise<PaidCallResult> {
+  const result = await chargedAt(parts, { ...call, operation }, payment, owner);
+  const refused = result.kind === 'charged' && result.outcome.kind === 'refused';
+  return refused ? { ...result, operation: call.operation } : result;
 }
 
 async function chargedAt(

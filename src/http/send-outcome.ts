@@ -1,6 +1,6 @@
 import type { Context } from 'koa';
 import type { PricedOperation } from '../contract/contract.js';
-import type { Method } from '../methods/method.js';
+import type { Method, Receipted } from '../methods/method.js';
 import type { Payment } from '../sale/check-payment.js';
 import type { AnswerKeys, AnswerLink } from './answer-keys.js';
 import type { Offers } from '../offers/offers.js';
@@ -31,7 +31,7 @@ export async function sendOutcome(
   const { priced, payment, asked, owner } = call;
   const link = outcome.kept && parts.answerKeys.linkOf(outcome.kept);
   const own = {
-    ...(outcome.receipt ? payment.method.receiptHeaders(outcome.receipt) : {}),
+    ...(outcome.receipt ? payment.method.receiptHeaders(outcome.receipt, goesWith(outcome, payment)) : {}),
     ...(link?.url === undefined ? {} : { Location: link.url }),
   };
   switch (outcome.kind) {
@@ -44,7 +44,7 @@ export async function sendOutcome(
     case 'refused':
       return sendChallenge(
         ctx,
-        offers.refusal(priced, asked, outcome.error, isUnused(outcome), payment.checked),
+        offers.refusal(priced, asked, outcome.error, isUnused(outcome), payment.checked, own),
         own,
       );
     case 'invalid':
@@ -55,6 +55,11 @@ export async function sendOutcome(
         'Retry-After': String(outcome.retryAfterSeconds),
       });
   }
+}
+
+/** What the receipt of an outcome goes with. */
+export function goesWith({ kind }: Pick<Outcome, 'kind'>, payment?: Pick<Payment, 'challenge'>): Receipted {
+  return { sold: kind === 'sold', challenge: payment?.challenge };
 }
 
 function withLink(error: string, link: AnswerLink | undefined): string {

@@ -4,14 +4,14 @@ import type { AnyReply } from '../contract/operation.js';
 import type { StaticDocuments } from './documents.js';
 import type { Failure } from '../sale/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
+import type { Methods } from '../methods/methods.js';
 import { Halt, send } from './responses.js';
 import type { MethodNotAllowed, Route, Routed } from '../contract/routes.js';
 
 export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'>;
 
 // The official fetch client sends access-control-expose-headers as a request header.
-const ALLOWED_HEADERS =
-  'content-type, payment-signature, x-payment, prefer, x-request-id, if-none-match, access-control-expose-headers';
+const ALLOWED_HEADERS = ['prefer', 'x-request-id', 'if-none-match', 'access-control-expose-headers'];
 const DAY_SECONDS = 86_400;
 
 /** The answer of a free operation that is built for each request, as JSON bytes, or its failure. */
@@ -42,25 +42,34 @@ export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Rout
 }
 
 /** Answers OPTIONS. */
-export function preflight(ctx: Context, route: Route): void {
+export function preflight(
+  ctx: Context,
+  route: Route,
+  { requestHeaders }: Pick<Methods, 'requestHeaders'>,
+): void {
   const { allow: methods = 'POST, GET, HEAD, OPTIONS', headers = [] } =
     route.kind === 'methodNotAllowed' ? route : {};
   ctx.status = 204;
   ctx.set({
     Allow: methods,
     'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': [ALLOWED_HEADERS, ...headers].join(', '),
+    'Access-Control-Allow-Headers': ['content-type', ...requestHeaders, ...ALLOWED_HEADERS, ...headers].join(
+      ', ',
+    ),
     'Access-Control-Max-Age': String(DAY_SECONDS),
     'Cache-Control': `public, max-age=${DAY_SECONDS}`,
   });
 }
 
 /** What is not a GET of a file that agents and browsers ask for by convention (`agent-files.ts`), but has its path. */
-export function outsideTheContract(documents: StaticDocuments): Middleware {
+export function outsideTheContract(
+  documents: StaticDocuments,
+  methods: Pick<Methods, 'requestHeaders'>,
+): Middleware {
   return (ctx, next) => {
     if (!documents.has(ctx.path)) return next();
     const route = { kind: 'methodNotAllowed', allow: 'GET, HEAD, OPTIONS' } as const;
-    if (ctx.method === 'OPTIONS') return preflight(ctx, route);
+    if (ctx.method === 'OPTIONS') return preflight(ctx, route, methods);
     throw notAllowed(ctx, route);
   };
 }

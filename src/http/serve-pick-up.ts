@@ -10,6 +10,7 @@ import type { Method } from '../methods/method.js';
 import type { Methods } from '../methods/methods.js';
 import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
+import { goesWith } from './send-outcome.js';
 import { sendSold, type SellingParts } from './send-sold.js';
 
 /**
@@ -84,7 +85,9 @@ export async function servePickUp(ctx: Context, parts: PickUpParts, key: string)
   const found = await parts.pickUps.get(key);
   if (found.kind === 'nothing') throw new Halt(404, found.error, { 'Cache-Control': 'no-store' });
   const { kept, payer, method, outcome } = found;
-  const own: Record<string, string> = outcome.receipt ? method.receiptHeaders(outcome.receipt) : {};
+  const own: Record<string, string> = outcome.receipt
+    ? method.receiptHeaders(outcome.receipt, goesWith(outcome))
+    : {};
   if (outcome.kind === 'unavailable')
     return sendError(ctx, 503, outcome.error, {
       ...own,

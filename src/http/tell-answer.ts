@@ -1,6 +1,6 @@
 import type { PricedOperation } from '../contract/contract.js';
 import type { Answered, Observer } from '../observe/observer.js';
-import type { Outcome } from '../sale/outcome.js';
+import type { Failure, Outcome } from '../sale/outcome.js';
 import { Halt } from './responses.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { Payment } from '../sale/check-payment.js';
@@ -12,6 +12,8 @@ import type { Payment } from '../sale/check-payment.js';
 export type PaidCallResult =
   | ({ kind: 'unpaid' } & Quoted)
   | Throttled
+  /** Nobody can say what the call costs. */
+  | { kind: 'unpriced'; answer: Failure }
   | ({ kind: 'rejected'; error: string } & Quoted)
   | ({ kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome } & Quoted);
 
@@ -39,6 +41,10 @@ export async function told(
   try {
     const result = await serve();
     if (result.kind === 'throttled') return result;
+    if (result.kind === 'unpriced') {
+      tell({ ...UNREAD, status: result.answer.status, error: errorOf(result.answer) });
+      return result;
+    }
     if (result.kind === 'unpaid') observer.unpaid(asked.operation);
     else if (result.kind === 'rejected')
       tell({ ...UNREAD, amount: amountOf(result), status: 402, error: result.error });
@@ -60,14 +66,15 @@ const amountOf = ({ operation }: Quoted): bigint => operation.price.atomic;
 const reporterOf = (outcome: Outcome): 'limit' | 'order' | undefined =>
   'reportedBy' in outcome ? outcome.reportedBy : undefined;
 
+const errorOf = ({ body }: Failure): string => (JSON.parse(body.toString('utf8')) as { error: string }).error;
+
 function answerOf(outcome: Outcome): Pick<Answered, 'status' | 'error' | 'paid'> {
   const paid = outcome.receipt?.success === true;
   switch (outcome.kind) {
     case 'sold':
       return { status: outcome.answer.status, error: undefined, paid };
     case 'failed': {
-      const { status, body } = outcome.answer;
-      return { status, error: (JSON.parse(body.toString('utf8')) as { error: string }).error, paid };
+      return { status: outcome.answer.status, error: errorOf(outcome.answer), paid };
     }
     case 'refused':
       return { status: 402, error: outcome.error, paid };

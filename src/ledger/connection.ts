@@ -1,9 +1,10 @@
 import type { Now } from './clock.js';
 import type { Engine } from './engine.js';
+import type { Audience } from './outbox.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
-/** An open database and its clock. */
-export type Connection = { readonly engine: Engine; readonly now: Now };
+/** An open database, its clock, and whether somebody is told what changes. */
+export type Connection = { readonly engine: Engine; readonly now: Now; readonly audience: Audience };
 
 /** A server's connection, with numbers for its claims. */
 export type ServerConnection = Connection & {

@@ -70,6 +70,8 @@ export type Engine = {
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
+  /** Shows other servers, until it is closed, what this one uses, in place of what it used of the same kind before. */
+  show(kind: string, use: string): Promise<void>;
   /** Waits for all earlier operations, then closes. */
   close(): Promise<void>;
 };

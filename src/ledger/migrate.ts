@@ -1,7 +1,7 @@
 import { execute } from './engine.js';
 import type { Dialect, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
-import { META_TABLE, MIGRATIONS, SCHEMA_VERSION } from './migrations.js';
+import { META_TABLE, MIGRATIONS, OLDEST_BESIDE, SCHEMA_VERSION } from './migrations.js';
 import { deleteNotes, ownMeta, setMeta, tableExists } from './queries/meta.js';
 import { servers, serversBehind } from './queries/server-presence.js';
 import { raw, sql } from './sql.js';
@@ -22,7 +22,7 @@ export function* migrate(dialect: Dialect, identity: ServerIdentity): Transactio
   if (dialect.concurrentWriters) yield* execute(sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`);
   yield* execute(raw(META_TABLE));
   const meta = yield* readMeta();
-  const version = checkVersion(meta.get('schema'));
+  const version = checkVersion(meta);
   refuseMoved(meta);
   if (version < SCHEMA_VERSION) yield* upgrade(dialect, version, meta.get('network') ?? identity.network);
   const upgraded = yield* readMeta();
@@ -54,16 +54,21 @@ function* changeNetwork(network: string): TransactionBody<Map<string, string>> {
 
 function* upgrade(dialect: Dialect, version: number, network: string): TransactionBody<void> {
   if (version > 0 && dialect.concurrentWriters) yield* refuseServersBehind();
-  if (dialect.concurrentWriters) yield* execute(raw('set local statement_timeout = 0'));
+  if (dialect.concurrentWriters) {
+    yield* execute(raw('set local statement_timeout = 0'));
+    // While it waits for a table, everybody else waits behind it.
+    yield* execute(raw("set local lock_timeout = '5s'"));
+  }
   for (const steps of MIGRATIONS.slice(version))
     for (const step of steps(dialect)) yield* execute({ ...raw(step), slow: true });
   yield* execute(setMeta({ key: 'schema', value: String(SCHEMA_VERSION) }));
+  yield* execute(setMeta({ key: 'least', value: String(OLDEST_BESIDE) }));
   yield* execute(setMeta({ key: 'network', value: network }));
 }
 
-/** Servers of an earlier version would write rows that this version can't read. One that starts later rejects the schema itself. */
+/** Servers before `OLDEST_BESIDE` would write rows that this version can't read. One that starts later rejects the schema itself. */
 function* refuseServersBehind(): TransactionBody<void> {
-  const [behind] = yield* execute(serversBehind({ version: SCHEMA_VERSION }));
+  const [behind] = yield* execute(serversBehind({ least: OLDEST_BESIDE }));
   if (!behind || behind.servers === 0) return;
   throw new LedgerFault(
     'open',
@@ -78,7 +83,7 @@ function* refuseServersBehind(): TransactionBody<void> {
  */
 export function* checkReadable(): TransactionBody<void> {
   const meta = yield* readMeta();
-  if (checkVersion(meta.get('schema')) < SCHEMA_VERSION)
+  if (checkVersion(meta) < SCHEMA_VERSION)
     throw new LedgerFault(
       'open',
       'The ledger has an older schema. Start the server once to bring it up to date.',
@@ -96,12 +101,27 @@ export function* inspect(
 ): TransactionBody<'none' | 'older' | Map<string, string>> {
   if ((yield* execute(tableExists(dialect, 'meta'))).length === 0) return 'none';
   const meta = yield* readMeta();
-  const version = checkVersion(meta.get('schema'));
+  const version = checkVersion(meta);
   refuseMoved(meta);
   if (version === 0) return 'none';
   if (version < SCHEMA_VERSION) return 'older';
+  refuseRestored(meta);
   checkIdentity(meta, identity);
   return meta;
+}
+
+/**
+ * A buyer whose payment the restored copy lacks would be asked for another one.
+ * @throws LedgerFault `open` if the ledger was restored and nobody has looked since for what it lacks
+ */
+export function refuseRestored(meta: ReadonlyMap<string, string>): void {
+  const restored = meta.get('restored');
+  if (restored === undefined) return;
+  throw new LedgerFault(
+    'open',
+    `This ledger was restored at ${restored} and may lack payments that were made after its backup. Take them in from the chain first: ` +
+      'npm run ledger -- adopt. Then start the server.',
+  );
 }
 
 /** The ledger's own keys. */
@@ -110,12 +130,16 @@ export function* readMeta(): TransactionBody<Map<string, string>> {
   return new Map(rows.map(row => [row.key, row.value]));
 }
 
-function checkVersion(text: string | undefined): number {
-  const version = Number(text ?? '0');
-  if (Number.isSafeInteger(version) && version <= SCHEMA_VERSION) return version;
+/** A newer schema may have said that this program can use it, too. */
+function checkVersion(meta: ReadonlyMap<string, string>): number {
+  const text = meta.get('schema') ?? '0';
+  const version = Number(text);
+  const least = Number(meta.get('least') ?? text);
+  if (Number.isSafeInteger(version) && Math.min(version, least) <= SCHEMA_VERSION) return version;
   throw new LedgerFault(
     'open',
-    `The ledger has schema version ${text}; this program supports versions up to ${SCHEMA_VERSION}. Run the newer program.`,
+    `The ledger has schema version ${text}; this program supports versions up to ${SCHEMA_VERSION}. Run the newer program. There is no way ` +
+      'back to this one but a backup that was made before the upgrade. Nothing was changed.',
   );
 }
 

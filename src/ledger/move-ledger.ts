@@ -11,6 +11,7 @@ import { FORMER_TABLES } from './migrations.js';
 import { copyStoreSchema, tablesOf } from './operation-store.js';
 import { allStores } from './queries/stores.js';
 import { COPIED_META, deleteNotes, tableExists } from './queries/meta.js';
+import { continueNumbers } from './queries/outbox.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
@@ -36,7 +37,10 @@ const PLANS: readonly Plan[] = [
   { table: 'orders', key: ['payment'], slice: 200 },
   ...FORMER_TABLES.map(former => ({ ...former, slice: 200 })),
   { table: 'refunds', key: ['payment'], slice: 500 },
+  { table: 'repayments', key: ['id'], slice: 500 },
   { table: 'answers', key: ['payment'], slice: 8 },
+  { table: 'targets', key: ['name'], slice: 200 },
+  { table: 'outbox', key: ['seq'], slice: 200 },
   { table: 'meta', key: ['key'], slice: 200, where: COPIED_META },
 ];
 
@@ -108,6 +112,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
       await write(deleteNotes());
       await makeStores(target, read, write);
       for (const plan of plans) await copyTable(plan, { read, target, write });
+      if (target.dialect.name === 'postgres') await write(continueNumbers());
       await write(sql`insert into meta (key, value) values ('arriving', ${names.predecessor})`);
       return verify(plans, { read, target, write });
     });
@@ -152,7 +157,8 @@ async function refuseFull(target: Engine): Promise<void> {
 
 async function refuseRows(run: Run, dialect: Dialect): Promise<void> {
   for (const { table } of await plansOf(run, dialect)) {
-    if (table === 'meta') continue;
+    // A ledger of an earlier version does not have all of them.
+    if (table === 'meta' || (await run(tableExists(dialect, table))).length === 0) continue;
     const [row] = await run(sql`select 1 from ${raw(table)} limit 1`);
     if (row === undefined) continue;
     const unfinished = (await runWith(run, readMeta())).has('arriving');

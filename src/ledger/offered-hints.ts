@@ -13,7 +13,7 @@ const MAX_LISTED = 64;
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 
 /** The hints that all servers on one ledger have offered. */
-export function offeredHintsOf({ engine, now }: Connection) {
+export function offeredHintsOf({ engine, now }: Pick<Connection, 'engine' | 'now'>) {
   return {
     /** Records that a server offers this hint now, and deletes those that were not offered for a day. */
     offerHint: async (hint: string, by?: string): Promise<void> => {

@@ -9,7 +9,7 @@ import { MIGRATION_LOCK } from './migrate.js';
 import { answerFacts } from './queries/answers.js';
 import { findToChange } from './queries/claims.js';
 import { findOrderToChange, setDone } from './queries/orders.js';
-import { servers } from './queries/server-presence.js';
+import { serversUsing } from './queries/server-presence.js';
 import { allStores, columnExists, findStore, recordStore, type StoreRow } from './queries/stores.js';
 import { raw, sql } from './sql.js';
 import type { Value } from './sql.js';
@@ -25,6 +25,11 @@ export type StoreDefinition = {
   tables: Readonly<Record<string, readonly string[]>>;
   /** The steps to each version, in order, never edited once released. */
   migrations: readonly (readonly StoreStep[])[];
+  /**
+   * Servers that know the tables from this version on can use them as they are now, so that they may run while a newer one changes them. Without
+   * it, the tables change only while no server of an earlier version uses them.
+   */
+  oldestBeside?: number;
 };
 
 /** A store that is open. Its transactions run as those of the ledger do: more than once if they must, so without side effects. */
@@ -48,6 +53,9 @@ export async function openStore(
   definition: StoreDefinition,
 ): Promise<OperationStore> {
   checkDefinition(definition);
+  const { name, migrations } = definition;
+  // Before it looks at their version, so that a server which changes them sees this one, or this one the change.
+  await opening(engine.show(name, useOf(name, migrations.length)));
   await opening(engine.write(() => migrateStore(engine.dialect, definition)));
   return {
     now,
@@ -74,21 +82,29 @@ function* migrateStore(dialect: Dialect, definition: StoreDefinition): Transacti
       `The tables of ${name} have version ${version}; this program supports versions up to ${migrations.length}. Run the newer program.`,
     );
   if (version === migrations.length) return;
-  if (version > 0 && dialect.concurrentWriters) yield* refuseOtherServers(name);
+  if (version > 0 && dialect.concurrentWriters) yield* refuseServersBehind(definition);
   if (dialect.concurrentWriters) yield* execute(raw('set local statement_timeout = 0'));
   yield* applySteps(dialect, migrations.slice(version));
   const texts = { tables: JSON.stringify(tables), migrations: JSON.stringify(migrations) };
   yield* execute(recordStore({ name, version: migrations.length, ...texts }));
 }
 
-/** What the statements of another server expect is not known: those of an earlier version may not fit the changed tables. */
-function* refuseOtherServers(name: string): TransactionBody<void> {
-  const [present] = yield* execute(servers());
-  if (!present || present.servers <= 1) return;
+const useOf = (name: string, version: number): string => `${name} ${version}`;
+
+/** Servers that start meanwhile look at the version afterwards. */
+function* refuseServersBehind({
+  name,
+  migrations,
+  oldestBeside = migrations.length,
+}: StoreDefinition): TransactionBody<void> {
+  const uses = migrations.slice(0, oldestBeside - 1).map((_, index) => useOf(name, index + 1));
+  if (uses.length === 0) return;
+  const [behind] = yield* execute(serversUsing({ uses }));
+  if (!behind || behind.servers === 0) return;
   throw new LedgerFault(
     'open',
-    `The tables of ${name} are of an earlier version, and ${present.servers - 1} other running server(s) use this ledger. Stop them, then ` +
-      'start this one, which will bring the tables up to date, and then the others. Nothing was changed.',
+    `The tables of ${name} are of an earlier version, and ${behind.servers} other running server(s) know no later one. Stop them, then ` +
+      'start this one, which will bring the tables up to date. Nothing was changed.',
   );
 }
 

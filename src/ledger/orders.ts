@@ -3,6 +3,7 @@ import { idOf } from './ids.js';
 import { changes, execute } from './engine.js';
 import type { TransactionBody, Query } from './engine.js';
 import { LedgerFault } from './fault.js';
+import { tellOf, type Telling } from './outbox.js';
 import { openStore, type OperationStore, type StoreDefinition } from './operation-store.js';
 import type { OrderRow } from './schema.js';
 import { findToChange } from './queries/claims.js';
@@ -24,7 +25,8 @@ type NewOrder = Pick<Order, 'payment' | 'request' | 'wanted' | 'deadline'>;
 type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
 
 /** All functions reject with a LedgerFault if the database fails. */
-export function ordersOf({ engine, now }: Connection) {
+export function ordersOf(connection: Connection) {
+  const { engine, now } = connection;
   /** The order that an operation returns, if it does. */
   const written = async (operation: () => TransactionBody<OrderRow[]>): Promise<Order | undefined> => {
     const [row] = await engine.write(operation);
@@ -40,7 +42,7 @@ export function ordersOf({ engine, now }: Connection) {
      * @throws LedgerFault `failed` if there is neither an order nor an owed payment
      */
     openOrder: async (request: NewOrder): Promise<Order> => {
-      const order = await written(() => open(request, now()));
+      const order = await written(() => open(request, connection));
       if (order) return order;
       throw new LedgerFault(
         'failed',
@@ -52,7 +54,7 @@ export function ordersOf({ engine, now }: Connection) {
       changes(engine, () => queries.finishOrder({ payment, attempt, now: now() })),
     /** Records that an attempt failed. @returns false if the claim is not the current one any more, or the attempt has ended */
     failOrder: async (payment: string, claim: number, failed: FailedAttempt): Promise<boolean> =>
-      (await engine.write(() => fail(payment, claim, { ...failed, now: now() }))).length === 1,
+      (await engine.write(() => fail(payment, claim, failed, connection))).length === 1,
     /** Counts a start of the work on an order in progress. `attemptMs`: the time of an attempt that was not begun before */
     beginOrder: (payment: string, attempt: { deadline: number; attemptMs: number }) =>
       written(() => begin(payment, attempt, now())),
@@ -85,13 +87,14 @@ export function ordersOf({ engine, now }: Connection) {
   };
 }
 
-function* open(order: NewOrder, now: Query): TransactionBody<OrderRow[]> {
-  const { payment } = order;
+function* open(order: NewOrder, telling: Telling): TransactionBody<OrderRow[]> {
+  const { payment, wanted, deadline } = order;
   const existing = yield* execute(queries.findOrder({ payment }));
   if (existing.length > 0) return existing;
   const [row] = yield* execute(findToChange({ id: payment }));
   if (row?.state !== 'owed') return [];
-  yield* execute(queries.insertOrder({ ...order, now }));
+  yield* execute(queries.insertOrder({ ...order, now: telling.now() }));
+  if (wanted > 0) yield* tellOf(telling, { kind: 'order.opened', id: payment }, { wanted, deadline });
   return yield* execute(queries.findOrder({ payment }));
 }
 
@@ -125,12 +128,19 @@ function* handOver(payment: string, claim: number): TransactionBody<unknown[]> {
 function* fail(
   payment: string,
   claim: number,
-  { attempt, failure, againMs, now }: FailedAttempt & { now: Query },
+  { attempt, failure, againMs }: FailedAttempt,
+  telling: Telling,
 ): TransactionBody<unknown[]> {
   const [row] = yield* execute(findToChange({ id: payment }));
   if (row?.claim !== claim) return [];
   const kept = failure.slice(0, MAX_FAILURE_CHARACTERS);
-  return yield* execute(queries.failAttempt({ payment, attempt, failure: kept, againMs, now }));
+  const ended = { payment, attempt, failure: kept, againMs, now: telling.now() };
+  const failed = yield* execute(queries.failAttempt(ended));
+  if (failed.length === 1) {
+    const more = { attempt, failure: kept, final: againMs === null };
+    yield* tellOf(telling, { kind: 'payment.owed', id: payment, once: `attempt ${attempt}` }, more);
+  }
+  return failed;
 }
 
 function orderOf(row: OrderRow) {

@@ -1,5 +1,11 @@
 import { idOf } from './ids.js';
-import type { PaymentView } from './schema.js';
+import type { PaymentRow, PaymentView } from './schema.js';
+
+/**
+ * The operation of a payment that the ledger had lost and that was found on chain, which does not say what was called. It gets the call
+ * with which it is sent next.
+ */
+export const FOUND_ON_CHAIN = '(found on chain)';
 
 /** A row of the ledger. Times are milliseconds since 1970, amounts atomic units. */
 export type Payment = Readonly<ReturnType<typeof paymentOf>>;
@@ -61,5 +67,15 @@ export function paymentOf(row: PaymentView) {
     writtenAt: row.written_at,
     auditedAt: row.audited_at,
     answerExpiresAt: row.answer_expires_at,
+    /** What went back to its payer, and what is on its way back. */
+    repaid: repaidOf(row),
+    repaying: BigInt(row.repaying),
+    /** The last transaction that repaid some of it. */
+    repaidBy: row.repaid_by,
   };
+}
+
+/** A server of an earlier version refunds whole payments, and notes only their state. */
+export function repaidOf({ state, amount, repaid }: Pick<PaymentRow, 'state' | 'amount' | 'repaid'>): bigint {
+  return BigInt(state === 'refunded' && repaid === '0' ? amount : repaid);
 }

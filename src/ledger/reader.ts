@@ -1,8 +1,7 @@
 import { execute } from './engine.js';
 import type { Connection } from './connection.js';
-import type { TransactionBody, Query } from './engine.js';
+import type { Query } from './engine.js';
 import { sql } from './sql.js';
-import { LedgerFault } from './fault.js';
 import { bytesOf, idOf } from './ids.js';
 import { readMeta } from './migrate.js';
 import { ordersOf } from './orders.js';
@@ -14,11 +13,12 @@ import type { PaymentView } from './schema.js';
 import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
-import { find, findToChange } from './queries/claims.js';
+import { find } from './queries/claims.js';
 import { getMeta, keepMeta, noteKey, setMeta } from './queries/meta.js';
-import * as moves from './queries/transitions.js';
-import { finishOrder } from './queries/orders.js';
-import { findRefund, insertRefund } from './queries/refunds.js';
+import { findRefund } from './queries/refunds.js';
+import { named } from './look-up.js';
+import { repaidOf } from './payment.js';
+import { repaymentsOf, type Refund } from './repayments.js';
 import * as reports from './queries/reports.js';
 
 const MAX_LISTED = 1_000;
@@ -61,12 +61,6 @@ type Counts = Record<State, { payments: number; amount: bigint }>;
 /** A payment whose money has moved. Amount in atomic units; `settledAt`, in ms since 1970, is when that was known. */
 export type Sale = ReturnType<typeof saleOf>;
 
-/**
- * A transfer that refunded a payment, as seen on chain; no two refunds share one. `amount`: what the payer received, in atomic units, at
- * least what was paid. `refundedAt`: time of its block, in ms since 1970.
- */
-export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number };
-
 /** The ledger's receivers and network, and where it was moved if it is retired. */
 export type Identity = Awaited<ReturnType<LedgerReports['identity']>>;
 
@@ -77,6 +71,7 @@ export function readerOf(connection: Connection) {
   const { engine, now } = connection;
   const { order, retryOrder } = ordersOf(connection);
   return {
+    ...repaymentsOf(connection),
     order,
     retryOrder,
     find: async (id: string): Promise<Payment | undefined> => {
@@ -124,12 +119,6 @@ export function readerOf(connection: Connection) {
       const { signature, amount, slot, refunded_at: refundedAt } = row;
       return { signature, amount: BigInt(amount), slot, refundedAt };
     },
-    /**
-     * Records that the operator refunded an owed payment: owed → refunded. This fences off its worker.
-     * @returns `used` if the same transaction refunded another payment
-     */
-    refund: (id: string, paidBack: Refund): Promise<'refunded' | 'not owed' | 'used'> =>
-      engine.write(() => refund(connection, id, paidBack)),
     /** Waits for all earlier operations, then closes. */
     close: (): Promise<void> => engine.close(),
   };
@@ -152,12 +141,17 @@ export function reportsOf({ engine, now }: Connection) {
       };
     },
     /**
-     * The payments by the UTC day on which they were settled (days since 1970), operation and state.
+     * The payments by the UTC day on which they were settled (days since 1970), operation and state. `repaid`: what of it went back.
      * @param own payers whose payments are apart from the others
      */
     turnover: async (own: readonly string[] = []) => {
       const rows = await engine.read(() => execute(reports.turnover({ own })));
-      return rows.map(row => ({ ...row, own: Number(row.own) === 1, amount: BigInt(row.amount) }));
+      return rows.map(row => ({
+        ...row,
+        own: Number(row.own) === 1,
+        amount: BigInt(row.amount),
+        repaid: BigInt(row.repaid),
+      }));
     },
     /** At most 1 000 sales after a place in their order, the oldest first. */
     salesAfter: async (
@@ -172,13 +166,13 @@ export function reportsOf({ engine, now }: Connection) {
       const page = { limit: Math.min(limit, MAX_LISTED) };
       return (await engine.read(() => execute(reports.newestSales(page)))).map(saleOf);
     },
-    /** @returns the first two payments whose id begins with these hex digits */
-    startingWith: async (prefix: string): Promise<Payment[]> => {
-      if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
-      const ids = { first: prefix.padEnd(64, '0'), last: prefix.padEnd(64, 'f') };
-      const rows = await engine.read(() => execute(reports.startingWith({ ...ids, now: now() })));
-      return rows.map(paymentOf);
-    },
+    /**
+     * What people quote: the id of a payment or at least its first 8 digits, the transaction that settled or refunded it, a refund, a
+     * payer, a payment-identifier. The newest first.
+     * @returns at most `limit` payments, by default 50
+     */
+    paymentsNamed: async (text: string, limit?: number): Promise<Payment[]> =>
+      (await engine.read(() => named(text, now(), limit))).map(paymentOf),
     answerFacts: async (id: string) => {
       const [row] = await engine.read(() => execute(answers.answerFacts({ id })));
       return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
@@ -191,26 +185,6 @@ export function reportsOf({ engine, now }: Connection) {
       return row?.slot ?? undefined;
     },
   };
-}
-
-/** Also ends the payment's order, so that nobody works on it any more. */
-function* refund(
-  { now }: Connection,
-  id: string,
-  { signature, amount, slot, refundedAt }: Refund,
-): TransactionBody<'refunded' | 'not owed' | 'used'> {
-  if ((yield* readMeta()).has('retired'))
-    throw new LedgerFault('failed', 'This ledger is retired. Record the refund in the one it was copied to.');
-  // Locks the row, so that its state can't change before the transition.
-  const [row] = yield* execute(findToChange({ id }));
-  if (row?.state !== 'owed') return 'not owed';
-  const recorded = yield* execute(
-    insertRefund({ payment: id, signature, amount: String(amount), slot, refunded_at: refundedAt }),
-  );
-  if (recorded.length === 0) return 'used';
-  yield* execute(moves.refund({ id, reason: `transaction ${signature}`, now: now() }));
-  yield* execute(finishOrder({ payment: id, now: now() }));
-  return 'refunded';
 }
 
 async function list({ engine, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
@@ -237,7 +211,7 @@ async function list({ engine, now }: Connection, listing: Listing = {}): Promise
 }
 
 function saleOf({ settled_at: settledAt, ...row }: reports.SaleRow) {
-  return { ...row, id: idOf(row.id), amount: BigInt(row.amount), settledAt };
+  return { ...row, id: idOf(row.id), amount: BigInt(row.amount), repaid: repaidOf(row), settledAt };
 }
 
 function answerOf(row: answers.SavedAnswer): StoredAnswer {

@@ -1,9 +1,10 @@
 import type { IdBytes } from './ids.js';
-import type { State } from './states.js';
+import type { RepaymentCause, RepaymentState, RepaymentWay, State } from './states.js';
 
 /*
  * Rows of the tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units,
- * flags 0 or 1. Integers stay below 2^53. What a column means says the field that is read from it (`Payment`, `Order`, `Refund`).
+ * flags 0 or 1. Integers stay below 2^53. What a column means says the field that is read from it (`Payment`, `Order`, `Refund`,
+ * `Repayment`).
  */
 
 export type PaymentRow = {
@@ -46,6 +47,11 @@ export type PaymentRow = {
   audited_at: number | null;
   /** Set at delivery; kept here because changing it beside the body would rewrite the body. */
   answer_expires_at: number | null;
+  /** Decimal sums of the repayments that landed, and that are under way. */
+  repaid: string;
+  repaying: string;
+  /** The last transaction that repaid some of it. */
+  repaid_by: string | null;
 };
 
 /** A row with its state at the time of reading. */
@@ -60,6 +66,27 @@ export type RefundRow = {
   amount: string;
   slot: number;
   refunded_at: number;
+};
+
+export type RepaymentRow = {
+  id: string;
+  payment: IdBytes;
+  amount: string;
+  receiver: string;
+  way: RepaymentWay;
+  state: RepaymentState;
+  cause: RepaymentCause;
+  reason: string | null;
+  after: number;
+  evidence: string | null;
+  signature: string | null;
+  position: number | null;
+  created_at: number;
+  decided_at: number | null;
+  slot: number | null;
+  landed_at: number | null;
+  source: string | null;
+  failure: string | null;
 };
 
 export type AnswerRow = {

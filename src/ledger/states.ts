@@ -12,7 +12,7 @@ export type State = 'claimed' | 'settling' | 'released' | 'delivered' | 'owed' |
 
 export const STATES: readonly State[] = ['claimed', 'settling', 'released', 'delivered', 'owed', 'refunded'];
 
-/** The cause of a transition: the server's own work, proof found on chain, or the operator. */
+/** The cause of a transition: the server's own work, proof found on chain, or the operator (who proves it by the chain, too). */
 export type TransitionCause = 'work' | 'chain' | 'operator';
 
 type Transition = { readonly from: State; readonly to: State; readonly grounds: readonly TransitionCause[] };
@@ -20,11 +20,13 @@ type Transition = { readonly from: State; readonly to: State; readonly grounds: 
 /** Every legal transition. A row may only be deleted while it is `claimed`. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: 'claimed', to: 'settling', grounds: ['work'] },
+  // Only if its transfer is on chain: the ledger was restored from a copy that is older than its settlement.
+  { from: 'claimed', to: 'owed', grounds: ['operator'] },
   { from: 'settling', to: 'released', grounds: ['work', 'chain'] },
   { from: 'settling', to: 'delivered', grounds: ['work', 'chain'] },
-  { from: 'settling', to: 'owed', grounds: ['work', 'chain'] },
+  { from: 'settling', to: 'owed', grounds: ['work', 'chain', 'operator'] },
   { from: 'released', to: 'delivered', grounds: ['chain'] },
-  { from: 'released', to: 'owed', grounds: ['chain'] },
+  { from: 'released', to: 'owed', grounds: ['chain', 'operator'] },
   { from: 'owed', to: 'delivered', grounds: ['work', 'chain'] },
   { from: 'owed', to: 'refunded', grounds: ['operator'] },
 ];
@@ -38,3 +40,20 @@ export function mayTransition(from: State, to: State, ground: TransitionCause): 
 export function sourcesOf(to: State, ground: TransitionCause): State[] {
   return STATES.filter(from => mayTransition(from, to, ground));
 }
+
+/**
+ * How money goes back:
+ * - `wallet`: somebody pays a link with a wallet of theirs.
+ * - `key`: this program sends it with a key.
+ * - `recorded`: it was sent by hand and is entered afterwards.
+ */
+export type RepaymentWay = 'wallet' | 'key' | 'recorded';
+
+/**
+ * - `asked`: a wallet may pay its link. `sending`: it is being sent with a key; what was signed may land.
+ * - `done`: it landed. `failed`: what was signed is proven never to land. `cancelled`: nobody is to send it any more.
+ */
+export type RepaymentState = 'asked' | 'sending' | 'done' | 'failed' | 'cancelled';
+
+/** Who decided that money goes back: the operator, or the setting that refunds owed payments. */
+export type RepaymentCause = 'operator' | 'policy';

@@ -5,11 +5,15 @@ import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
 import { openEngine, opening } from './engines/open-engine.js';
+import { foundPaymentsOf } from './found-payments.js';
 import { maintenanceOf } from './maintenance.js';
-import { checkReadable, migrate } from './migrate.js';
+import { checkReadable, migrate, refuseRestored } from './migrate.js';
 import { offeredHintsOf } from './offered-hints.js';
+import { offeredPricesOf } from './offered-prices.js';
 import { ordersOf } from './orders.js';
+import { outboxOf, type Audience } from './outbox.js';
 import { endEverything } from './queries/claims.js';
+import { endLeases } from './queries/outbox.js';
 import { readerOf, reportsOf } from './reader.js';
 import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { transitionsOf } from './transitions.js';
@@ -18,10 +22,14 @@ import { watched, type LedgerWatch } from './watched-engine.js';
 export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
 export type { Caller, PaymentLookup } from './callers.js';
 export type { Claim, ClaimLimit, ClaimRequest, ClaimResult } from './claim.js';
+export type { CallOf, FoundPayment } from './found-payments.js';
 export type { OfferedHint } from './offered-hints.js';
 export type { Order } from './orders.js';
+export { FOUND_ON_CHAIN } from './payment.js';
+export type { Attempted, OutboxEvent, LedgerEvent } from './outbox.js';
 export type { Payment } from './payment.js';
-export type { LedgerReader, LedgerReports, Refund, Sale, StoredAnswer } from './reader.js';
+export type { LedgerReader, LedgerReports, Sale, StoredAnswer } from './reader.js';
+export type { LandedRepayment, NewRepayment, Refund, Repayment } from './repayments.js';
 export type { CallKey, SettleDecision, SettleRequest } from './settle.js';
 
 const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
@@ -53,11 +61,13 @@ export async function openLedger(options: LedgerOptions) {
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;
   const receiver = new ReceiverBinding(options);
-  const connection = { engine, now, nextClaim: () => (claims += 1), receiver };
+  const audience: Audience = { listens: false, onTold: () => {} };
+  const connection = { engine, now, audience, nextClaim: () => (claims += 1), receiver };
   const answers = new AnswerStore(connection, options.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET);
   let former: string[];
   try {
     const meta = await opening(engine.write(() => migrate(engine.dialect, options)));
+    refuseRestored(meta);
     former = formerReceiversOf(meta).map(({ payTo }) => payTo);
     if (!engine.dialect.concurrentWriters) await opening(engine.write(endFormerServer));
     await opening(answers.recount());
@@ -73,13 +83,16 @@ export async function openLedger(options: LedgerOptions) {
     ...transitionsOf(connection, answers),
     ...maintenanceOf(connection, answers),
     ...offeredHintsOf(connection),
+    ...offeredPricesOf(connection),
+    ...foundPaymentsOf(connection),
+    ...outboxOf(connection),
     /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
   };
 }
 
 function* endFormerServer(): TransactionBody<void> {
-  for (const query of endEverything()) yield* execute(query);
+  for (const query of [...endEverything(), endLeases()]) yield* execute(query);
 }
 
 /**
@@ -88,10 +101,12 @@ function* endFormerServer(): TransactionBody<void> {
  */
 export async function openLedgerReader(options: { url: string; now?: () => number }) {
   const engine = await openEngine(options.url, 'beside');
-  const connection: Connection = { engine, now: clockOf(engine.dialect, options.now) };
+  // Whether somebody is told what a command changes, the ledger knows.
+  const audience: Audience = { listens: true, onTold: () => {} };
+  const connection: Connection = { engine, now: clockOf(engine.dialect, options.now), audience };
   try {
     await opening(engine.read(() => checkReadable()));
-    return { ...readerOf(connection), ...reportsOf(connection) };
+    return { ...readerOf(connection), ...reportsOf(connection), ...foundPaymentsOf(connection) };
   } catch (error) {
     await engine.close();
     throw error;

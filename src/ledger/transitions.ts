@@ -3,10 +3,10 @@ import type { AnswerStore, AnswerContent } from './answer-store.js';
 import type { Caller } from './callers.js';
 import { checkClaim, claimPayment } from './claim.js';
 import type { ClaimResult, ClaimRequest } from './claim.js';
-import type { Now } from './clock.js';
 import type { ServerConnection } from './connection.js';
 import { changes, execute } from './engine.js';
 import type { TransactionBody, Query } from './engine.js';
+import { tellOf, wasSettled, type Telling } from './outbox.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as claims from './queries/claims.js';
@@ -33,7 +33,8 @@ type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?:
  * This fences off a server whose lease has expired: its calls resolve to false. All functions reject with a LedgerFault if the database
  * fails.
  */
-export function transitionsOf({ engine, now, nextClaim, receiver }: ServerConnection, answers: AnswerStore) {
+export function transitionsOf(connection: ServerConnection, answers: AnswerStore) {
+  const { engine, now, nextClaim, receiver } = connection;
   const { owner, dialect } = engine;
   const dropped = async (freed: Promise<number | undefined>): Promise<boolean> => {
     const bytes = await freed;
@@ -87,12 +88,10 @@ export function transitionsOf({ engine, now, nextClaim, receiver }: ServerConnec
     },
     /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
     deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
-      engine.write(() => deliver({ id, claim, owner }, how, now)),
+      engine.write(() => deliver({ id, claim, owner }, how, connection)),
     /** settling → owed: the money moved, but there is no answer yet. */
-    owe: (id: string, claim: number, how: SettlementRecord): Promise<boolean> => {
-      const { settlement } = how;
-      return changes(engine, () => moves.owe({ id, claim, owner, by: proofOf(how), settlement, now: now() }));
-    },
+    owe: (id: string, claim: number, how: SettlementRecord): Promise<boolean> =>
+      engine.write(() => owe({ id, claim, owner }, how, connection)),
     /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
     release: (id: string, claim: number, reason: string): Promise<boolean> =>
       changes(engine, () => moves.release({ id, claim, owner, reason, now: now() })),
@@ -113,13 +112,27 @@ export function transitionsOf({ engine, now, nextClaim, receiver }: ServerConnec
   };
 }
 
-function* deliver(fence: Fence, how: DeliveryRecord, now: Now): TransactionBody<boolean> {
+function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): TransactionBody<boolean> {
+  const { now } = telling;
+  const known = yield* wasSettled(telling, fence.id);
   const { settlement, answerExpiresAt: answer_expires_at } = how;
   const [row] = yield* execute(
     moves.deliver({ ...fence, by: proofOf(how), settlement, answer_expires_at, now: now() }),
   );
   if (!row) return false;
   if (!how.payerKnown) yield* execute(knowPayer({ payer: row.payer, now: now() }));
+  if (!known) yield* tellOf(telling, { kind: 'sale.paid', id: fence.id });
+  return true;
+}
+
+/** Work that is done after it was paid is told of when it begins, or fails. */
+function* owe(fence: Fence, how: SettlementRecord, telling: Telling): TransactionBody<boolean> {
+  const { id } = fence;
+  const { settlement } = how;
+  const [row] = yield* execute(moves.owe({ ...fence, by: proofOf(how), settlement, now: telling.now() }));
+  if (!row) return false;
+  yield* tellOf(telling, { kind: 'sale.paid', id });
+  if (row.flow === 'authorization') yield* tellOf(telling, { kind: 'payment.owed', id });
   return true;
 }
 

@@ -21,6 +21,7 @@ export function watched(engine: Engine, watch: LedgerWatch): Engine {
     },
     write: (operation, bytes) => written(engine.write(operation, bytes)),
     transact: work => written(engine.transact(work)),
+    show: (kind, use) => engine.show(kind, use),
     close: () => engine.close(),
   };
 }

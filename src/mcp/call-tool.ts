@@ -5,11 +5,13 @@ import type { AskedCheck } from '../contract/routes.js';
 import type { BudgetOwner } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
+import { goesWith } from '../http/send-outcome.js';
 import { TOO_MANY_ANSWERS } from '../http/send-sold.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { PickUps } from '../http/serve-pick-up.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
+import type { Payment } from '../sale/check-payment.js';
 import { isUnused, type Outcome } from '../sale/outcome.js';
 import type { AnswerKeys } from '../http/answer-keys.js';
 import type { Method } from '../methods/method.js';
@@ -99,6 +101,7 @@ async function callPaid(
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
   if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
+  if (result.kind === 'unpriced') return failureResult(result.answer);
   const { operation: priced } = result;
   if (result.kind === 'unpaid')
     return challengeResult(priced, offers.challenge(priced, offers.methods.first, 'mcp'));
@@ -108,10 +111,10 @@ async function callPaid(
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
   const { method } = payment;
   if (outcome.kind !== 'refused')
-    return resultOf(parts, exchange, { outcome, method, owner, kept: outcome.kept });
+    return resultOf(parts, exchange, { outcome, payment, method, owner, kept: outcome.kept });
   const { error, receipt } = outcome;
   const refusal = offers.refusal(priced, offers.methods.first, error, isUnused(outcome), payment.checked);
-  return challengeResult(priced, refusal, receipt && method.receiptMeta(receipt));
+  return challengeResult(priced, refusal, receipt && method.receiptMeta(receipt, { sold: false }));
 }
 
 /** As over HTTP, where some texts in a path name another operation. */
@@ -158,6 +161,8 @@ export async function readAnswer(
 type Kept = {
   outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
   method: Method;
+  /** Unless the answer is fetched without it. */
+  payment?: Payment;
   owner: BudgetOwner;
   kept: Caller | undefined;
 };
@@ -166,9 +171,9 @@ type Kept = {
 async function resultOf(
   { deliveries, answerKeys }: CallToolParts,
   exchange: Exchange,
-  { outcome, method, owner, kept }: Kept,
+  { outcome, method, payment, owner, kept }: Kept,
 ): Promise<ToolResult> {
-  const receipt = outcome.receipt && method.receiptMeta(outcome.receipt);
+  const receipt = outcome.receipt && method.receiptMeta(outcome.receipt, goesWith(outcome, payment));
   const link = kept && answerKeys.linkOf(kept);
   if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, receipt, link });
   if (outcome.kind === 'failed') return failureResult(outcome.answer, receipt, link);

@@ -32,7 +32,7 @@ function paidTool({ document }: Contract, operation: PricedOperation, methods: M
   const { id, path, method, summary, price } = operation;
   const { description } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
   const text = typeof description === 'string' ? description.trim() : `${summary}.`;
-  const title = `${summary} (${price.amount} USDC)`;
+  const title = `${summary} (${price.shown})`;
   return {
     name: id,
     title,
@@ -75,7 +75,7 @@ function pickUpTool(): ToolDescription {
 
 /** What a host tells its model about this server. */
 export function instructionsFor({ paid }: Contract): string {
-  const prices = paid.map(({ id, price }) => `${id} ${price.amount}`).join(', ');
+  const prices = paid.map(({ id, price }) => `${id} ${price.shown.replace(' USDC', '')}`).join(', ');
   return (
     `Tools that are paid per call in USDC on Solana over x402 (scheme exact). Prices in USDC: ${prices}. A paid tool called without ` +
     'a payment returns an error result with x402 PaymentRequired in structuredContent and as JSON in the text. Sign one of its ' +

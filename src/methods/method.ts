@@ -15,6 +15,8 @@ type Credential = {
   identifier: string | null;
   /** Why it does not match the current offer. It may have been accepted under an earlier one. */
   mismatch?: string;
+  /** The challenge that it answers, where each is one of a kind: its id, and what it named for the rail to check. */
+  challenge?: { id: string; named: Hints };
 };
 
 export type Reading =
@@ -35,7 +37,12 @@ export type Receipt = {
   transaction: string;
   /** Atomic units. */
   amount?: string;
+  /** What of it the operator paid back, in atomic units, and the last transaction that did. */
+  refunded?: { amount: string; transaction: string };
 };
+
+/** What a receipt goes with. `sold`: the answer that was paid for. `challenge`: the id of the one that was answered, if it is known. */
+export type Receipted = { sold: boolean; challenge?: string | undefined };
 
 /** How a tool of MCP is called. */
 export type ToolShape = { inputSchema: Json; example: Json };
@@ -47,6 +54,8 @@ export type ToolPart = { structured: Json; meta: Json };
 export type MethodDocuments = {
   /** Its entry of `protocols` in `x-payment-info`; undefined if another method of its protocol has it. */
   protocol?: Json;
+  /** Its entry of `offers` there (the draft payment-discovery of MPP), for an operation. */
+  offer?: (operation: PricedOperation) => Json;
   /** How its challenge is read and its payment sent, as sentences. */
   instructions: string;
   /** The same as numbered steps. */
@@ -81,7 +90,7 @@ export interface Method {
   example(operation: PricedOperation): Challenge;
   /** Its challenge in the result of a tool call. */
   toolChallenge(operation: PricedOperation, challenge: Challenge, tool: ToolShape): ToolPart;
-  receiptHeaders(receipt: Receipt): Record<string, string>;
-  receiptMeta(receipt: Receipt): Json;
+  receiptHeaders(receipt: Receipt, goesWith: Receipted): Record<string, string>;
+  receiptMeta(receipt: Receipt, goesWith: Receipted): Json;
   documents(): MethodDocuments;
 }

@@ -1,19 +1,23 @@
 import type { PricedOperation } from '../contract/contract.js';
 import { hasHeader } from '../net/raw-headers.js';
+import { bytesOf, MAX_HEADER_BYTES, OTHER_HEADER_BYTES, RECEIPT_HEADER_BYTES } from './header-bytes.js';
 import type { Carrier, Challenge, Method, Reading } from './method.js';
 import type { Hints } from '../rails/rail.js';
 
 /** The challenges of one 402 answer by method, and how HTTP sends them: all headers, and the body of the first. */
 export type Challenges = Challenge & { each: readonly { method: Method; challenge: Challenge }[] };
 
+const ROOM = MAX_HEADER_BYTES - OTHER_HEADER_BYTES + RECEIPT_HEADER_BYTES;
+
 /** The methods of a shop. The first is offered to callers that ask for none. */
 export class Methods {
   readonly all: readonly [Method, ...Method[]];
-  readonly #requestHeaders: readonly string[];
+  /** The headers that may carry a payment, in lower case. */
+  readonly requestHeaders: readonly string[];
 
   constructor(all: readonly [Method, ...Method[]]) {
     this.all = all;
-    this.#requestHeaders = [...new Set(all.flatMap(({ requestHeaders }) => requestHeaders))];
+    this.requestHeaders = [...new Set(all.flatMap(({ requestHeaders }) => requestHeaders))];
   }
 
   get first(): Method {
@@ -32,7 +36,7 @@ export class Methods {
 
   /** Whether an HTTP request carries a payment. */
   areIn(rawHeaders: string[]): boolean {
-    return this.#requestHeaders.some(name => hasHeader(rawHeaders, name));
+    return this.requestHeaders.some(name => hasHeader(rawHeaders, name));
   }
 
   /** The payment of a request; undefined if it carries none. */
@@ -51,15 +55,30 @@ export class Methods {
     return [asked, ...others];
   }
 
-  challenges(asked: Method, operation: PricedOperation, hints: Hints, error?: string): Challenges {
-    const each = this.beside(asked).map(method => ({
+  /**
+   * That of `asked`, and beside it those for which proxies have room: none is cut.
+   * @param receipt the headers of a receipt that goes out with it
+   */
+  challenges(
+    asked: Method,
+    operation: PricedOperation,
+    hints: Hints,
+    error?: string,
+    receipt: Record<string, string> = {},
+  ): Challenges {
+    const [first, ...others] = this.beside(asked).map(method => ({
       method,
       challenge: method.challenge(operation, hints, error),
     }));
-    const headers = Object.assign(
-      {},
-      ...each.map(({ challenge }) => challenge.headers),
-    ) as Challenge['headers'];
-    return { headers, body: each[0]?.challenge.body ?? Buffer.alloc(0), each };
+    if (!first) throw new Error('a shop has at least one method');
+    const each = [first];
+    let { headers } = first.challenge;
+    for (const other of others) {
+      const together = { ...headers, ...other.challenge.headers };
+      if (bytesOf({ ...receipt, ...together }) > ROOM) continue;
+      headers = together;
+      each.push(other);
+    }
+    return { headers, body: first.challenge.body, each };
   }
 }

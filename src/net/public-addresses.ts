@@ -55,6 +55,12 @@ export function bareHost(hostname: string): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
+/** Whether a host of a URL is private as it is written, without a look-up. */
+export function isPrivateHost(hostname: string): boolean {
+  const host = bareHost(hostname);
+  return /(^|\.)localhost\.?$/.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));
+}
+
 export type Resolver = (
   host: string,
   options: LookupAllOptions,

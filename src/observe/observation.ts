@@ -3,7 +3,7 @@ import { createObserver } from './create-observer.js';
 import { faultLog } from './fault-log.js';
 import { createLog } from './create-log.js';
 import { createMetrics, type Metrics, type MetricsSource, type SoldOperation } from './metrics.js';
-import type { Observer } from './observer.js';
+import type { Listener, Observer } from './observer.js';
 import { withoutRepeats } from './repeats.js';
 import { saleLog, type DetailedLog } from './sale-log.js';
 
@@ -14,6 +14,8 @@ export type Observation = {
   metrics: Metrics;
   /** Has the metrics read what is only known when the server is built. */
   readFrom(source: MetricsSource): void;
+  /** Adds a listener that is only known when the server is built. */
+  listen(listener: Listener): void;
   /** Writes the repeated faults that were only counted so far. */
   flush(): void;
 };
@@ -38,7 +40,7 @@ export async function openObservation(
     debug: (fields, message) => written.debug(fields, message),
     isLevelEnabled: asked => written.isLevelEnabled(asked),
   };
-  const events = [metrics, saleLog(sales), faults];
+  const events: Listener[] = [metrics, saleLog(sales), faults];
   const committed = [metrics.committed, faults.committed];
   const observer = createObserver({ events, unpaid, committed, measured }, error =>
     log.error({ error }, 'an event could not be logged or counted'),
@@ -48,6 +50,7 @@ export async function openObservation(
     observer,
     metrics,
     readFrom: found => void (source = found),
+    listen: listener => void events.push(listener),
     flush: () => log.flush(),
   };
 }

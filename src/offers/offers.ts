@@ -42,6 +42,7 @@ export class Offers {
   /**
    * The challenge for a call whose payment was refused.
    * @param fresh whether the buyer may sign with what that payment was signed with
+   * @param receipt the headers of a receipt that goes out with it
    */
   refusal(
     operation: PricedOperation,
@@ -49,8 +50,10 @@ export class Offers {
     error: string,
     fresh: boolean,
     payment?: Checked,
+    receipt?: Record<string, string>,
   ): Challenges {
-    return this.methods.challenges(asked, operation, this.#hinting.hintsAfter(fresh, payment), error);
+    const hints = this.#hinting.hintsAfter(fresh, payment);
+    return this.methods.challenges(asked, operation, hints, error, receipt);
   }
 
   #turnTo(hints: Hints): void {

@@ -3,16 +3,38 @@ import { OperatorFault } from './operator-fault.js';
 
 export type ReportSource = LedgerReader & LedgerReports;
 
+const SHORTEST = 8;
+
 /**
- * The payment with this id, or the only one whose id begins with it.
+ * The payments that a text names: by id or at least its first 8 digits, transaction, refund, payer or payment-identifier. The newest first,
+ * at most 50.
+ * @throws OperatorFault if there are none
+ */
+export async function findPayments(reader: ReportSource, text: string | undefined): Promise<Payment[]> {
+  const quoted = text?.trim() ?? '';
+  if (quoted.length < SHORTEST)
+    throw new OperatorFault(
+      'Give the id of a payment or at least its first 8 digits, a transaction, a refund, a payer or a payment-identifier.',
+    );
+  const found = await reader.paymentsNamed(quoted);
+  if (found.length > 0) return found;
+  throw new OperatorFault(
+    `There is no payment ${quoted} in this ledger, and no transaction, refund, payer or payment-identifier of that name.`,
+  );
+}
+
+/**
+ * The only payment that a text names.
  * @throws OperatorFault
  */
 export async function findPayment(reader: ReportSource, text: string | undefined): Promise<Payment> {
-  const prefix = text?.toLowerCase() ?? '';
-  if (!/^[0-9a-f]{8,64}$/.test(prefix))
-    throw new OperatorFault('Give the id of a payment, or at least its first 8 digits.');
-  const [first, second] = await reader.startingWith(prefix);
-  if (!first) throw new OperatorFault(`There is no payment ${prefix} in this ledger.`);
-  if (second) throw new OperatorFault(`More than one payment begins with ${prefix}. Give more digits.`);
-  return first;
+  const [first, ...others] = await findPayments(reader, text);
+  if (first && others.length === 0) return first;
+  throw new OperatorFault(
+    `${others.length + 1} payments or more match ${text?.trim()}. Name one of them by its id: ` +
+      `${[first, ...others]
+        .slice(0, 5)
+        .map(each => each?.id.slice(0, 16))
+        .join(', ')}${others.length > 4 ? ', …' : ''}.`,
+  );
 }

@@ -1,7 +1,6 @@
 import type { LandedTransaction } from '../rails/solana/rpc-results.js';
 import type { Identity } from '../ledger/reader.js';
 import type { Payment, Refund } from '../ledger/store.js';
-import { toDecimal } from '../price/amount.js';
 import { isSignature } from '../rails/solana/address.js';
 import { createChain, type SolanaChain } from '../rails/solana/rpc.js';
 import { checkNetwork, patiently, usdcMintOf } from './check-network.js';
@@ -21,7 +20,7 @@ export type RecordedRefund = Pick<Payment, 'id' | 'amount' | 'payer'> & {
 type Paid = Pick<Payment, 'id' | 'amount' | 'payer' | 'settlement' | 'after'>;
 
 /**
- * Records that the operator refunded an owed payment, if the chain shows the refund.
+ * Records that the operator refunded a payment or a part of it, if the chain shows the refund.
  * @throws OperatorFault that says what is wrong; UpstreamFailure if the chain cannot be read. The ledger is unchanged in both cases
  */
 export async function recordRefund(
@@ -33,8 +32,8 @@ export async function recordRefund(
   if (tx === undefined || !isSignature(tx))
     throw new OperatorFault('Use --tx to give the signature of the transaction that refunded the money.');
   const payment = await findPayment(reader, name);
-  const { id, state, amount, payer } = payment;
-  if (state !== 'owed') throw notOwed(id, state);
+  const { id, amount, payer } = payment;
+  if (!mayBeRepaid(payment)) throw notPaid(payment);
   const identity = await reader.identity();
   const found = await withChain(identity, rpcUrls(), (chain, signal) =>
     findRefund(chain, identity, payment, tx, signal),
@@ -44,27 +43,53 @@ export async function recordRefund(
       `The transaction ${tx} does not refund payment ${id}: ${found}. Nothing was changed.`,
     );
   const outcome = await reader.refund(id, found);
-  if (outcome === 'not owed') throw notOwed(id, (await reader.find(id))?.state ?? 'gone');
-  if (outcome === 'used')
-    throw new OperatorFault(
-      `The transaction ${tx} is already recorded as the refund of another payment. Refund each payment with its own transaction. Nothing was changed.`,
-    );
+  if (outcome !== 'refunded' && outcome !== 'repaid')
+    throw notRecorded(outcome, tx, (await reader.find(id)) ?? payment);
   return { id, amount, payer, transaction: tx, refunded: found.amount };
 }
 
-function notOwed(id: string, now: string): OperatorFault {
-  return new OperatorFault(
-    `The payment ${id} is ${now}, not owed; only owed payments can be refunded. Nothing was changed.`,
-  );
+/** Whether its money moved, and some of it can go back. */
+export function mayBeRepaid({ state, aliasOf, amount, repaid }: Payment): boolean {
+  return aliasOf === null && (state === 'owed' || state === 'delivered') && repaid < amount;
 }
 
-async function withChain<T>(
+export function notPaid({ id, state, aliasOf }: Payment): OperatorFault {
+  if (aliasOf !== null)
+    return new OperatorFault(
+      `The payment ${id} moved no money: it redeems the answer of ${aliasOf}. Refund that one. Nothing was changed.`,
+    );
+  const why =
+    state === 'refunded' || state === 'delivered' || state === 'owed'
+      ? 'was refunded as a whole'
+      : `is ${state}: its money has not moved, or is not known to have`;
+  return new OperatorFault(`The payment ${id} ${why}; there is nothing to refund. Nothing was changed.`);
+}
+
+function notRecorded(
+  outcome: 'not paid' | 'nothing left' | 'under way' | 'used',
+  tx: string,
+  payment: Payment,
+): OperatorFault {
+  if (outcome === 'used')
+    return new OperatorFault(
+      `The transaction ${tx} is already recorded as the refund of another payment. Refund each payment with its own transaction. Nothing was changed.`,
+    );
+  if (outcome === 'under way')
+    return new OperatorFault(
+      `A refund of payment ${payment.id} is being sent. Wait until it has landed or failed. Nothing was changed.`,
+    );
+  return notPaid(payment);
+}
+
+/** @throws OperatorFault if the RPC servers belong to another network than the ledger */
+export async function withChain<T>(
   identity: Identity,
   urls: string[],
   work: (chain: SolanaChain, signal: AbortSignal) => Promise<T>,
+  deadlineMs = DEADLINE_MS,
 ): Promise<T> {
   const chain = createChain({ urls, timeoutMs: CALL_MS });
-  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const signal = AbortSignal.timeout(deadlineMs);
   try {
     await checkNetwork(chain, identity, signal);
     return await work(chain, signal);
@@ -75,8 +100,9 @@ async function withChain<T>(
 
 /**
  * Checks at `finalized` that the transaction refunds the payment: USDC left an account of a receiver, the present or a former one, the
- * payer received at least the amount paid, and the transaction landed after the payment was claimed. Only balances before and after are
+ * payer received some, and the transaction landed after the payment was claimed. Only balances before and after are
  * compared, so the refund may also come from a wallet program.
+ * @param otherSenders whose money may have refunded it, too
  * @returns the refund, or the reason why it is not one, as the end of a sentence
  */
 export async function findRefund(
@@ -85,6 +111,7 @@ export async function findRefund(
   payment: Paid,
   signature: string,
   signal: AbortSignal,
+  otherSenders: readonly string[] = [],
 ): Promise<Refund | string> {
   const mint = usdcMintOf(identity);
   if (signature === payment.settlement) return 'it is the transaction of the payment itself';
@@ -97,16 +124,32 @@ export async function findRefund(
   if (landed.tokens === null || landed.blockTime === null)
     return 'the RPC server does not report its transfers or its time; use another RPC server';
   const { tokens } = landed;
-  const receivers = receiversOf(identity, mint).map(({ payTo }) => payTo);
-  const changes = receivers.map(payTo => changeOf(tokens, mint, payTo));
+  const senders = [...receiversOf(identity, mint).map(({ payTo }) => payTo), ...otherSenders];
+  const changes = senders.map(payTo => changeOf(tokens, mint, payTo));
   const sent = -changes.reduce((least, change) => (change < least ? change : least), 0n);
   const got = changeOf(tokens, mint, payment.payer);
-  if (sent <= 0n) return `no USDC left an account of ${receivers.join(' or ')}`;
+  if (sent <= 0n) return `no USDC left an account of ${senders.join(' or ')}`;
   if (got <= 0n) return `no USDC reached an account of the payer ${payment.payer}`;
   const amount = got < sent ? got : sent;
-  if (amount < payment.amount)
-    return `it refunds ${toDecimal(amount)} USDC, but the payment was ${toDecimal(payment.amount)} USDC`;
-  return { signature, amount, slot: landed.slot, refundedAt: landed.blockTime * 1_000 };
+  const source = senders[changes.indexOf(-sent)] ?? '';
+  return { signature, amount, slot: landed.slot, refundedAt: landed.blockTime * 1_000, source };
+}
+
+/** The transactions that refunded a payment. An earlier version recorded one, and not whose money it was. */
+export async function recordedRefunds(
+  reader: ReportSource,
+  { id }: Payment,
+): Promise<{ signature: string; amount: bigint; source: string }[]> {
+  const landed = (await reader.repaymentsOf(id)).filter(({ state }) => state === 'done');
+  const former = landed.length === 0 ? await reader.refundOf(id) : undefined;
+  return [
+    ...landed.map(({ signature, amount, source }) => ({
+      signature: signature ?? '',
+      amount,
+      source: source ?? '',
+    })),
+    ...(former ? [{ ...former, source: '' }] : []),
+  ];
 }
 
 /** The increase of all token accounts of an owner together. */

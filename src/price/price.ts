@@ -4,8 +4,12 @@ import type { Amount } from './amount.js';
 export type Asked = {
   readonly params: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, unknown>>;
   readonly body: unknown;
 };
+
+/** A function of a handler that says what a call costs: dollars as a decimal string. */
+export type OwnPrice = (asked: Asked) => string | Promise<string>;
 
 /** What a call of an operation costs. */
 export interface Price {
@@ -13,14 +17,34 @@ export interface Price {
   readonly least: Amount;
   /** Whether it depends on what is asked for, so that nobody knows it before the body is read. If not, most, least and quote are one. */
   readonly needsBody: boolean;
+  /** What it depends on, for people: `by the length of /body/text: …`. */
+  readonly terms?: string;
+  /** Whether the handler of the operation has a function that says it. */
+  readonly ofHandler?: true;
   /** The price of a call whose body is valid: the same for the same call, from `least` to `most`. */
-  quote(asked: Asked): Amount;
+  quote(asked: Asked, own?: OwnPrice): Amount | Promise<Amount>;
 }
+
+/** What the contract says of one value of a call. */
+export type DescribedValue = {
+  /** Types of JSON Schema; none if the contract does not say. */
+  readonly types: readonly string[];
+  /** Whether every call has it, if only by default. */
+  readonly always: boolean;
+  /** Whether its text is bytes, as base64 or as a data URL. */
+  readonly bytes: boolean;
+};
+
+/** Finds the value to which a JSON pointer leads into `{ params, query, headers, body }`; undefined if no call has it. */
+export type ValueAt = (steps: readonly string[]) => DescribedValue | undefined;
 
 /** Reads the prices of one kind from `x-price`. */
 export type PriceKind = {
   /** The keys that it reads. Those of every price are `mode`, `currency` and `flow`. */
   readonly keys: readonly string[];
-  /** @throws Error whose message says what is wrong, beginning with the name of the key */
-  read(xPrice: Readonly<Record<string, unknown>>): Price;
+  /**
+   * @param valueAt absent where the operation itself can't be read
+   * @throws Error whose message says what is wrong, beginning with the name of the key
+   */
+  read(xPrice: Readonly<Record<string, unknown>>, valueAt?: ValueAt): Price;
 };

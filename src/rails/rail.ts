@@ -96,8 +96,11 @@ export interface Rail<C extends Checked = Checked> {
   readonly network: string;
   /** What makes a payment another one, after "sign a new one for this call, with". */
   readonly another: string;
-  /** Reads and checks a payment locally. */
-  check(evidence: string, amount: bigint): Promise<Check<C>>;
+  /**
+   * Reads and checks a payment locally.
+   * @param answered what the challenge that it answers named, if its method knows that: it must have been signed with it
+   */
+  check(evidence: string, amount: bigint, answered?: Hints): Promise<Check<C>>;
 
   /** A request with this payment has come. */
   arrived(payment: C): void;

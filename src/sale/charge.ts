@@ -1,6 +1,7 @@
 import { SharedBucket } from '../admission/admission.js';
 import { UnsoldWork, type PayerAllowance } from '../admission/unsold-work.js';
 import type { PricedOperation } from '../contract/contract.js';
+import { atPrice } from '../contract/quoted.js';
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller } from '../ledger/store.js';
 import type { Carrier } from '../methods/method.js';
@@ -31,6 +32,8 @@ export type ChargeOptions = Pick<Deps, 'ledger' | 'rail' | 'log' | 'maxUnsettled
     /** What a wallet may have done without a purchase; see `UnsoldWork`. */
     unsoldPerPayer?: PayerAllowance;
   };
+
+type OfferedBefore = { operation: PricedOperation; payment: Payment };
 
 /**
  * Exchanges payments for answers. The row in the ledger decides what comes next (`next-step.ts`). If nothing was sold for the payment
@@ -67,6 +70,20 @@ export class Charge {
   /** Reads and checks the payment of a request locally. Never rejects. */
   checkPayment(carrier: Carrier, operation: PricedOperation): Promise<PaymentCheck> {
     return checkPayment(this.#methods, this.#deps.rail, carrier, operation);
+  }
+
+  /**
+   * A payment that does not match the current offer, but one that a server of this ledger made in the last five minutes at another price:
+   * with the operation at that price. Prices by the call have no such offers.
+   */
+  async atOfferedPrice(carrier: Carrier, operation: PricedOperation): Promise<OfferedBefore | undefined> {
+    if (operation.pricing.needsBody) return undefined;
+    for (const atomic of await this.#offeredPrices(operation)) {
+      const offered = atPrice(operation, atomic);
+      const check = await this.checkPayment(carrier, offered);
+      if (check.kind === 'payment') return { operation: offered, payment: check.payment };
+    }
+    return undefined;
   }
 
   /** Whether a payment that does not match the current offer was accepted under an earlier one. True if the ledger can't be read. */
@@ -137,6 +154,16 @@ export class Charge {
   #useUp({ checked }: Payment, outcome: Outcome): Outcome {
     if (outcome.receipt) this.#deps.rail.moved(checked);
     return outcome;
+  }
+
+  async #offeredPrices({ id, price }: PricedOperation): Promise<bigint[]> {
+    try {
+      const prices = await this.#deps.ledger.offeredPrices(id);
+      return prices.filter(each => each !== price.atomic);
+    } catch (error) {
+      this.#deps.log.warn({ error }, 'could not read in the ledger at which prices calls were offered');
+      return [];
+    }
   }
 
   /** The last caller at this server has left: stops the work unless a caller waits at another server. */

@@ -10,6 +10,8 @@ export type Payment = {
   checked: Checked;
   /** Why it does not match the current offer. It may have been accepted under an earlier one. */
   mismatch?: string;
+  /** The id of the challenge that it answers, if its method has such. */
+  challenge?: string;
 };
 
 export type PaymentCheck =
@@ -29,12 +31,12 @@ export async function checkPayment(
   const reading = methods.read(carrier, operation);
   if (!reading) return { kind: 'unpaid' };
   if (reading.kind === 'refused') return reading;
-  const { method, evidence, identifier, mismatch } = reading.credential;
-  const check = await rail.check(evidence, operation.price.atomic);
+  const { method, evidence, identifier, mismatch, challenge } = reading.credential;
+  const check = await rail.check(evidence, operation.price.atomic, challenge?.named);
   const fault = check.ok ? undefined : check.error;
   const { checked } = check;
   if (!checked) return { kind: 'refused', method, error: fault ?? 'the payment cannot be read' };
-  const payment = { method, identifier, checked };
+  const payment = { method, identifier, checked, ...(challenge && { challenge: challenge.id }) };
   const error = mismatch ?? fault;
   return error === undefined
     ? { kind: 'payment', payment }

@@ -1,6 +1,6 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
-import type { Payment as Row, PaymentLookup } from '../ledger/store.js';
-import { noLongerKept, refunded, refused, type Unsold } from './outcome.js';
+import { FOUND_ON_CHAIN, type Payment as Row, type PaymentLookup } from '../ledger/store.js';
+import { goingBack, isGoingBack, noLongerKept, refunded, refused, type Unsold } from './outcome.js';
 
 /** The parts of a call that decide what a payment is worth for it. */
 export type RequestedCall = {
@@ -15,14 +15,14 @@ export type RequestedCall = {
  * The next step for a request with a payment:
  * - `sell`: nothing was sold for the payment; the current offer decides.
  * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
- *   `redo`: it is paid, and its answer must be made again. `answer`: its answer is stored.
+ *   `redo`: it is paid, and its answer must be made again. `answer`: its answer is stored. `found`: it is paid, and it is not known for what.
  * - `over`: the outcome is final.
  *
  * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
  */
 export type NextStep =
   | { kind: 'sell' }
-  | { kind: 'wait' | 'ask' | 'order' | 'redo' | 'answer'; row: Row; proven: boolean }
+  | { kind: 'wait' | 'ask' | 'order' | 'redo' | 'answer' | 'found'; row: Row; proven: boolean }
   | { kind: 'over'; outcome: Unsold };
 
 /** Decides the next step from the ledger's row, before the current offer is considered. `now` in ms since 1970. */
@@ -32,6 +32,8 @@ export function nextStep(
   now: number,
 ): NextStep {
   if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased)) return { kind: 'sell' };
+  if (row.operation === FOUND_ON_CHAIN)
+    return row.state === 'owed' ? { kind: 'found', row, proven: false } : next(row, false, now);
   if (!isSameCall(row, asked)) return over(otherCall(asked, row.operation));
   if (row.identifier !== null && row.identifier !== asked.identifier) {
     return over(
@@ -62,6 +64,7 @@ function next(row: Row, proven: boolean, now: number): NextStep {
     case 'settling':
       return { kind: row.leased ? 'wait' : 'ask', row, proven };
     case 'owed':
+      if (isGoingBack(row)) return over(goingBack(row));
       return { kind: row.flow === 'upfront' ? 'order' : row.leased ? 'wait' : 'redo', row, proven };
     case 'delivered':
       return isExpired(row, now) ? over(noLongerKept()) : { kind: 'answer', row, proven };

@@ -71,7 +71,14 @@ export type Sale = {
 };
 
 /** A payment as a receipt shows it. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
-export type Paid = { payer: string; amount: bigint; settlement: string | null };
+export type Paid = {
+  payer: string;
+  amount: bigint;
+  settlement: string | null;
+  /** What of it went back, and the last transaction that brought some of it back. */
+  repaid?: bigint;
+  repaidBy?: string | null;
+};
 
 /**
  * Why nobody works on an owed order now. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
@@ -232,16 +239,46 @@ export function refunded(paid: Paid & { reason: string | null }): Of<'failed'> {
   return { kind: 'failed', answer: failure(502, error), receipt: failed(paid, 'refunded') };
 }
 
+/** Whether all of an owed payment is on its way back, so that nobody works for it. */
+export function isGoingBack({
+  amount,
+  repaid,
+  repaying,
+}: Pick<Row, 'amount' | 'repaid' | 'repaying'>): boolean {
+  return repaying > 0n && repaid + repaying >= amount;
+}
+
+/** The operator is paying back what is owed: it may fail yet, and then the work goes on. */
+export function goingBack(paid: Paid): Of<'unavailable'> {
+  const error =
+    'Paid, and the money is being sent back. Do not sign a new one yet: send the same payment again to see that it has arrived';
+  return { ...unavailable(error, PAID_RETRY_SECONDS), receipt: success(paid) };
+}
+
+/** It is known that the payment was paid, but not for what, and this call costs more. */
+export function paidLess(): Of<'refused'> {
+  const error =
+    'this payment is paid, for a cheaper call than this one: send the call that you paid for, or sign a new payment for this one';
+  return refused(error, 'used');
+}
+
 /** For a caller whose wait has ended. */
 export function unfinished(row: Row): Of<'unavailable'> {
   if (row.state === 'settling') return pending(row);
   return row.state === 'owed' ? stillOwed(row) : inProgress();
 }
 
-function success({ payer, amount, settlement }: Paid): Receipt {
-  return { success: true, payer, transaction: settlement ?? '', amount: amount.toString() };
+function success(paid: Paid): Receipt {
+  const { payer, amount, settlement } = paid;
+  const transaction = settlement ?? '';
+  return { success: true, payer, transaction, amount: amount.toString(), ...repaidOf(paid) };
 }
 
-function failed({ payer, settlement }: Paid, errorReason: string): Receipt {
-  return { success: false, errorReason, payer, transaction: settlement ?? '' };
+function failed(paid: Paid, errorReason: string): Receipt {
+  const { payer, settlement } = paid;
+  return { success: false, errorReason, payer, transaction: settlement ?? '', ...repaidOf(paid) };
+}
+
+function repaidOf({ repaid = 0n, repaidBy }: Paid): Pick<Receipt, 'refunded'> {
+  return repaid > 0n ? { refunded: { amount: repaid.toString(), transaction: repaidBy ?? '' } } : {};
 }

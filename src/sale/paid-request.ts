@@ -11,6 +11,7 @@ import {
   isUnused,
   noLongerKept,
   overLimit,
+  paidLess,
   pending,
   refused,
   sentTooOften,
@@ -154,6 +155,7 @@ export class PaidRequest {
       return this.#isOver() ? inProgress() : undefined;
     }
     const { row, proven } = step;
+    if (step.kind === 'found') return this.#giveCall(row);
     if (!this.#waiting) {
       this.#cameLate = step.kind === 'answer';
       return this.#wait(row, proven);
@@ -164,6 +166,23 @@ export class PaidRequest {
     if (step.kind === 'redo') this.#start(row.id, () => redoOwedWork(this.#deps, row.id, this.#call));
     else if (step.kind === 'ask') return this.#askAgain(row);
     else await this.#waitForChange(row.id);
+    return undefined;
+  }
+
+  /** The ledger had lost the payment and knows from the chain that it was paid: it buys the call with which it is sent, if it pays it. */
+  async #giveCall({ id, amount }: Row): Promise<SharedOutcome | undefined> {
+    const { operation, requestHash, payment, upfront } = this.#call;
+    if (amount < operation.price.atomic) return paidLess();
+    const { identifier, method, checked } = payment;
+    await this.#deps.ledger.giveCall(id, {
+      payer: checked.payer,
+      operation: operation.id,
+      requestHash,
+      request: upfront?.request ?? null,
+      flow: operation.flow,
+      identifier,
+      method: method.name,
+    });
     return undefined;
   }
 

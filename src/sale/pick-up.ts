@@ -1,7 +1,17 @@
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, Payment as Row } from '../ledger/store.js';
 import type { Deps } from './deps.js';
-import { idleOrder, inProgress, pending, refunded, sold, stillOwed, type Outcome } from './outcome.js';
+import {
+  goingBack,
+  idleOrder,
+  inProgress,
+  isGoingBack,
+  pending,
+  refunded,
+  sold,
+  stillOwed,
+  type Outcome,
+} from './outcome.js';
 import type { SharedOutcome } from './outcome.js';
 
 type Unfound = { kind: 'refused' | 'invalid' };
@@ -48,6 +58,7 @@ async function worthOf(
     case 'settling':
       return pending(row);
     case 'owed': {
+      if (isGoingBack(row)) return goingBack(row);
       const instead = row.flow === 'upfront' ? await orders?.whyIdle(row.id) : undefined;
       return instead ? idleOrder(row, instead) : stillOwed(row);
     }

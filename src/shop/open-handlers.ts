@@ -52,7 +52,7 @@ export async function openHandlers(
     throw refused.reason;
   }
   const pages = all.flatMap(([id, served]) => (served.pages ? [{ id, ...served.pages }] : []));
-  const faults = pageFaults(contract, pages);
+  const faults = [...pageFaults(contract, pages), ...priceFaults(contract, all)];
   if (faults.length > 0) {
     await close();
     throw new ContractFault(faults.join('\n'));
@@ -70,6 +70,21 @@ export async function openHandlers(
     sections: Object.fromEntries(all.flatMap(([id, { admin }]) => (admin ? [[id, admin]] : []))),
     close,
   };
+}
+
+/** Of those whose handlers say the price, or would be asked for none. */
+function priceFaults(
+  { paid }: Pick<Contract, 'paid'>,
+  all: readonly (readonly [string, AnyOpened])[],
+): string[] {
+  const saying = new Set(all.flatMap(([id, served]) => ('price' in served && served.price ? [id] : [])));
+  return paid
+    .filter(({ id, pricing }) => saying.has(id) !== (pricing.ofHandler === true))
+    .map(({ id }) =>
+      saying.has(id)
+        ? `The handler of ${id} has a function price that nobody would ask: write mode: handler, min and max in its x-price, or remove the function.`
+        : `The x-price of ${id} has mode: handler, but its handler has no function price: add price: asked => '0.02', or change the mode.`,
+    );
 }
 
 /** Contexts that differ in their settings, and share what was made for all. */

@@ -2,9 +2,11 @@ import { formName } from '../contract/answer-forms.js';
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { follow, objectOf } from '../contract/references.js';
+import { toDecimal } from '../price/amount.js';
 import { escapeHtml } from '../pages/escape.js';
 import { ICON, pageFrame } from '../pages/page-frame.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
+import type { Methods } from '../methods/methods.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
@@ -14,6 +16,7 @@ import { whenCharged } from './what-it-costs.js';
 export type LandingParts = {
   contract: Contract;
   terms: Terms;
+  methods: Methods;
   words: OwnWords;
   /** The human site, if that is elsewhere. */
   siteUrl: string;
@@ -71,13 +74,13 @@ function logo({ logo: own, name }: OwnWords): string {
 
 function hero({ contract: { paid }, words, network, terms }: LandingParts): string {
   const [first] = paid;
-  const amounts = paid.map(({ price }) => price).sort((a, b) => (a.atomic < b.atomic ? -1 : 1));
-  const from = amounts[0] ? `From ${amounts[0].amount} USDC a call. ` : '';
+  const amounts = paid.map(({ pricing }) => pricing.least).sort((a, b) => (a.atomic < b.atomic ? -1 : 1));
+  const from = amounts[0] ? `From ${toDecimal(amounts[0].atomic)} USDC a call. ` : '';
   const shown = first
     ? `<div class="terminal" role="img" aria-label="A call without payment is answered 402 Payment Required, with the price.">
 <p><b>$</b> curl -X ${first.method} ${escapeHtml(terms.publicUrl + examplePath(first))}</p>
 <p class="warm">402 Payment Required</p>
-<p>price: ${escapeHtml(first.price.amount)} USDC</p>
+<p>price: ${escapeHtml(first.price.shown)}</p>
 <p><b>$</b> … the same call, with a signed payment</p>
 <p class="good">200 OK</p>
 </div>`
@@ -102,7 +105,7 @@ function priceList(paid: PricedOperation[]): string {
   if (paid.length === 0) return '<p>Nothing is sold at the moment.</p>';
   const rows = paid.map(
     operation => `<tr><th scope="row"><a href="#${anchor(operation)}">${inline(operation.summary)}</a></th>
-<td><code>${operation.method} ${escapeHtml(operation.path)}</code></td><td class="price">${escapeHtml(operation.price.amount)} USDC</td></tr>`,
+<td><code>${operation.method} ${escapeHtml(operation.path)}</code></td><td class="price">${escapeHtml(operation.price.shown)}</td></tr>`,
   );
   return `<div class="scroll" tabindex="0" role="region" aria-labelledby="h-prices"><table class="prices">
 <caption id="h-prices">Prices of a call</caption>
@@ -122,7 +125,7 @@ function card(operation: PricedOperation, parts: LandingParts): string {
 <div class="top">
 <div><h3 id="h-${anchor(operation)}">${inline(summary)}</h3>
 <p class="call"><code>${method} ${escapeHtml(path)}</code>${tags.map(tag => ` <span class="tag">${escapeHtml(tag)}</span>`).join('')}</p></div>
-<p class="cost"><strong>${escapeHtml(price.amount)} USDC</strong> <span>${whenCharged(operation.flow)}</span></p>
+<p class="cost"><strong>${escapeHtml(price.shown)}</strong> <span>${whenCharged(operation.flow)}</span></p>
 </div>
 ${typeof description === 'string' && description.trim() !== summary ? paragraphs(description) : ''}
 <div class="split even">${sent}${answer(operation, parts)}</div>
@@ -151,7 +154,8 @@ function answer(operation: PricedOperation, parts: LandingParts): string {
   const [form] = answers;
   const { kind, example } = form;
   const title = `You get <span class="soft">${escapeHtml(formName(form))}</span>`;
-  if (example !== undefined)
+  // An empty text is an answer, too, and nothing to look at.
+  if (example !== undefined && example !== '')
     return block(
       title,
       typeof example === 'string' ? example : JSON.stringify(example, null, 2),
@@ -194,7 +198,7 @@ function tryIt(operation: PricedOperation, { hasWallet, sampleMint }: LandingPar
 <textarea id="body-${own}" name="body" rows="6" spellcheck="false">${escapeHtml(example)}</textarea>`
     : '';
   const pay = hasWallet
-    ? `<button type="button" data-pay>Pay ${escapeHtml(price.amount)} USDC with the sandbox wallet</button>`
+    ? `<button type="button" data-pay>Pay ${escapeHtml(price.shown)} with the sandbox wallet</button>`
     : '';
   return `<details class="try" hidden data-operation="${own}" data-method="${method}" data-headers="${escapeHtml(JSON.stringify({ ...exampleHeaders(operation), ...type }))}">
 <summary>Try it: ${inline(operation.summary)}</summary>
@@ -232,7 +236,16 @@ function shownInCode(paid: PricedOperation[]): PricedOperation | undefined {
   return [...(json.length > 0 ? json : among)].sort((a, b) => Number(a.price.atomic - b.price.atomic))[0];
 }
 
-function howToPay({ contract: { paid }, terms, hasWallet }: LandingParts): string {
+/** The protocols beside the one that the steps show. */
+function otherWays({ all, first }: Methods): string {
+  const others = all.filter(({ protocol }) => protocol !== first.protocol);
+  const phrases = others.flatMap(method => method.documents().phrase ?? []);
+  return phrases.length === 0
+    ? ''
+    : `<p>Or pay by ${escapeHtml(phrases.join(' or '))}: the same 402 has its challenge.</p>`;
+}
+
+function howToPay({ contract: { paid }, terms, methods, hasWallet }: LandingParts): string {
   const operation = shownInCode(paid);
   if (!operation) return '';
   const snippets = snippetsFor(operation, terms);
@@ -265,8 +278,9 @@ function howToPay({ contract: { paid }, terms, hasWallet }: LandingParts): strin
 <ol class="steps">
 ${steps}
 </ol>
+${otherWays(methods)}
 <div class="code">
-<fieldset><legend>Code that buys “${inline(operation.summary)}” (${escapeHtml(operation.price.amount)} USDC)</legend>
+<fieldset><legend>Code that buys “${inline(operation.summary)}” (${escapeHtml(operation.price.shown)})</legend>
 ${choices}
 </fieldset>
 ${blocks}

@@ -77,7 +77,7 @@ export function readableContract(
   document.info.description = `${typeof document.info.description === 'string' ? document.info.description : ''}\n\n${money()}`;
   for (const operation of paid) {
     const described = objectOf(document.paths[operation.path]?.[operation.method.toLowerCase()]);
-    described['x-badges'] = [{ name: `${operation.price.amount} USDC`, position: 'after' }];
+    described['x-badges'] = [{ name: operation.price.shown, position: 'after' }];
     const text = typeof described.description === 'string' ? described.description : '';
     described.description = `${text}\n\n[Try this call, and pay for it](${tryUrl(operation)})`;
   }

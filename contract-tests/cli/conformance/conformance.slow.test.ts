@@ -10,8 +10,18 @@ type Reply = { status: number; headers: Record<string, string>; body: Buffer };
 type Harm = (path: string, method: string, reply: Reply, headers: IncomingHttpHeaders) => void;
 
 /** A front that harms what passes. It speaks for itself: the server's own address is replaced in every body. */
-async function harmfulFront(upstream: string, harm: Harm): Promise<{ url: string; server: Server }> {
+async function harmfulFront(
+  upstream: string,
+  harm: Harm,
+  tellsHangUps = true,
+): Promise<{ url: string; server: Server }> {
   const server = createServer((request, response) => {
+    const over = new AbortController();
+    const timer = setTimeout(() => over.abort(), 20_000);
+    response.once('close', () => {
+      clearTimeout(timer);
+      if (tellsHangUps) over.abort();
+    });
     void (async () => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -23,7 +33,7 @@ async function harmfulFront(upstream: string, harm: Harm): Promise<{ url: string
         method,
         headers: passed as [string, string][],
         ...(chunks.length ? { body: Buffer.concat(chunks) } : {}),
-        signal: AbortSignal.timeout(20_000),
+        signal: over.signal,
       });
       const reply: Reply = {
         status: answer.status,
@@ -263,6 +273,18 @@ describe('The conformance report', function () {
       },
     ],
   ];
+  it('finds a front that keeps to itself that a caller hung up, without buying', async () => {
+    const { url, server } = await harmfulFront(world.url, () => undefined, false);
+    try {
+      expect(faults(await checkShop(url)).join('\n')).to.match(
+        /^a caller who hangs up is noticed[^\n]*ops\/$/,
+      );
+    } finally {
+      server.closeAllConnections();
+      await new Promise(resolve => server.close(resolve));
+    }
+  });
+
   for (const [name, fault, harm] of harms) {
     it(`finds ${name}`, async () => {
       const { url, server } = await harmfulFront(world.url, harm);

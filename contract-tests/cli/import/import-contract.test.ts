@@ -547,4 +547,24 @@ describe('coinslot import', () => {
           expect(error, JSON.stringify(document)).to.be.instanceOf(ImportFault);
         });
   });
+
+  it('keeps a price by the call that the document has, and names its mode in the table', async () => {
+    const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
+    const steps = [{ upTo: 100, amount: '0.01' }, { amount: '0.03' }];
+    const price = {
+      mode: 'tiered',
+      currency: 'USD',
+      flow: 'authorization',
+      by: '/body/text',
+      measure: 'length',
+      steps,
+    };
+    const requestBody = { required: true, content: { 'application/json': { schema } } };
+    const result = await imported(documentOf({ '/a': { post: called({ 'x-price': price, requestBody }) } }), {
+      prices: [],
+    });
+    expect(rowOf(result, '/a').price).to.equal('tiered');
+    const [operation] = await sold(result);
+    expect(operation?.price.shown).to.equal('0.01 to 0.03 USDC');
+  });
 });

@@ -107,6 +107,11 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await (await openLedger({ url: target.url, ...OWNER })).close();
     await execute(target.url, 'drop index payments_released');
     await execute(target.url, 'drop table stores');
+    for (const name of ['outbox', 'targets', 'repayments']) await execute(target.url, `drop table ${name}`);
+    for (const name of ['settlement', 'identifiers', 'of_payer'])
+      await execute(target.url, `drop index payments_${name}`);
+    for (const name of ['repaid', 'repaying', 'repaid_by'])
+      await execute(target.url, `alter table payments drop column ${name}`);
     await execute(target.url, 'alter table orders drop column done');
     await execute(target.url, "update meta set value = '10' where key = 'schema'");
     const { status, stderr, stdout } = await move();

@@ -33,6 +33,10 @@ async function fakeRpc(
   let pages = 0;
   const methods: Record<string, (params: [string, Record<string, unknown>]) => unknown> = {
     getGenesisHash: () => GENESIS,
+    getLatestBlockhash: () => ({
+      context: { slot: 9_000 },
+      value: { blockhash: GENESIS, lastValidBlockHeight: 9_150 },
+    }),
     getSignaturesForAddress: ([, { before, limit, commitment }]) => {
       pages += 1;
       if (commitment !== 'finalized') throw new Error('only finalized history counts');
@@ -133,10 +137,11 @@ describe('ledger verify', function () {
     });
   };
   type Verdict = {
+    slot: number;
     transfers: number;
     settled: number;
     unjudged: number;
-    differences: { kind: string; payment: string | null; transaction: string | null }[];
+    differences: { kind: string; payment: string | null; transaction: string | null; usdc?: string }[];
   };
   const verify = async (...args: string[]): Promise<Outcome & { verdict: Verdict }> => {
     const outcome = await ledgerCommand(
@@ -155,11 +160,11 @@ describe('ledger verify', function () {
     await paymentIn(ledger, 'settling');
     land(transfer(5n, Keypair.generate().publicKey), { failed: true });
     const { status, verdict } = await verify();
-    expect(verdict).to.include({ transfers: 5, settled: 5, unjudged: 0 });
+    expect(verdict).to.include({ slot: 9_000, transfers: 5, settled: 5, unjudged: 0 });
     expect(verdict.differences).to.deep.equal([]);
     expect(status).to.equal(0);
     const human = await ledgerCommand({ STATE_DIR: stateDir, SOLANA_RPC_URL: rpc.url }, 'verify');
-    expect(human.stdout).to.include('No differences.');
+    expect(human.stdout).to.include('No differences.').and.include('up to slot 9000 (finalized)');
   });
 
   it('names what is missing, failed, unknown, uncounted, unreadable, under another signature or of another amount', async () => {
@@ -193,7 +198,12 @@ describe('ledger verify', function () {
     ]);
     const human = await ledgerCommand({ STATE_DIR: stateDir, SOLANA_RPC_URL: rpc.url }, 'verify');
     expect(human.status).to.equal(1);
-    expect(human.stdout).to.include('7 differences').and.include(missing).and.include('7.00 USDC');
+    expect(human.stdout)
+      .to.include('7 differences')
+      .and.include(missing)
+      .and.include('7.00 USDC')
+      .and.include('adopt');
+    expect(verdict.differences.find(({ kind }) => kind === 'unknown')).to.include({ usdc: '7.00' });
   });
 
   it('pages through a long history, and within --limit judges only what it can see', async () => {

@@ -66,6 +66,8 @@ describe('coinslot operation', () => {
   const kinds: [string, string[]][] = [
     ['by a handler', []],
     ['by a handler, paid up front', ['--flow', 'upfront']],
+    ['with a price by the unit', ['--price-by', 'length of /body/text, 0.001 per 1000, at most 0.02']],
+    ['with a price of its handler', ['--price-by', 'handler, at most 0.02']],
     ['by an upstream', ['--upstream', 'https://api.example.com/v1/stats']],
     [
       'by GET, with parameters in path and query',
@@ -195,6 +197,7 @@ describe('coinslot operation', () => {
       '--request must be a JSON',
     ],
     ['a parameter without an example', ['add', 'a', '--price', '1', '--route', '/{b}'], 'example of b'],
+    ['a rule of no price', ['add', 'a', '--price', '1', '--price-by', 'words'], '--price-by must be like'],
     ['an unknown flow', ['add', 'a', '--price', '1', '--flow', 'later'], '--flow must be'],
     ['the removal of what is not there', ['remove', 'nothing'], 'has no operation nothing'],
     ['an unknown option', ['add', 'a', '--cost', '1'], "Unknown option '--cost'"],

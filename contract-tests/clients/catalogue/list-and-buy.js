@@ -85,7 +85,9 @@ async function soldBy(shop) {
     Object.entries(item).flatMap(([method, each]) => {
       if (!each?.['x-price']) return [];
       const listed = shop.url + path.replace(/\{(\w+)\}/g, ':$1');
-      const amount = String(Math.round(Number(each['x-price'].amount) * 1e6));
+      // Examples cost the least.
+      const { amount: fixed, min = fixed } = each['x-price'];
+      const amount = String(Math.round(Number(min) * 1e6));
       return [{ shop, path, listed, method: method.toUpperCase(), amount, ...each }];
     }),
   );
@@ -102,10 +104,12 @@ async function buyFirst({ listed, method }) {
 /** The first sale of an operation over MCP. */
 async function callFirst({ shop, operationId }) {
   const asked = { name: operationId, arguments: {} };
-  const { structuredContent: required } = await mcp(`${shop.url}/mcp`, 'tools/call', asked);
-  const { example } = required.extensions.bazaar.info.input;
-  const payment = await wallet.createPaymentPayload(required);
-  const call = { ...asked, arguments: example, _meta: { 'x402/payment': payment } };
+  const { structuredContent: probed } = await mcp(`${shop.url}/mcp`, 'tools/call', asked);
+  const { example } = probed.extensions.bazaar.info.input;
+  // A price by the call is known once the call is.
+  const whole = { ...asked, arguments: example };
+  const { structuredContent: required } = await mcp(`${shop.url}/mcp`, 'tools/call', whole);
+  const call = { ...whole, _meta: { 'x402/payment': await wallet.createPaymentPayload(required) } };
   const paid = await mcp(`${shop.url}/mcp`, 'tools/call', call);
   assert.equal(paid._meta['x402/payment-response'].success, true, operationId);
 }

@@ -29,8 +29,9 @@ function checkInvariants(input: string, sentences: string[]): void {
   for (const sentence of sentences) {
     expect(sentence.trim(), 'no blank sentence').to.not.equal('');
     expect(sentence).to.not.match(/[\r\n\t]| {2}/);
+    // Between an ideographic full stop and a letter stands no space.
     expect(
-      described || whole.includes(sentence.replace(/[.。]$/u, '')),
+      described || whole.replaceAll(' ', '').includes(sentence.replace(/[.。]$/u, '').replaceAll(' ', '')),
       `stands in the text: ${sentence}`,
     ).to.equal(true);
     expect(sentence, 'well-formed Unicode').to.not.match(/\p{Surrogate}/u);
@@ -89,7 +90,7 @@ describe('embedded summariser: what it says', () => {
 
   it('takes the marks of markdown lists, headings and links away', async () => {
     const summary = (extractSummary(await text('changelog.md')) ?? []).join(' ');
-    expect(summary).to.match(/^(?:Added: )?Streaming uploads: files above 64 MB/);
+    expect(summary).to.match(/^Changes of 2 versions, .*Streaming uploads: files above 64 MB/);
     expect(summary).to.not.match(/\*\*|\]\(|^[-*#]| [*#] /);
   });
 

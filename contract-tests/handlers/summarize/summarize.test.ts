@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { extractSummary } from '../../../handlers/summarize/extract.js';
 import { summarize, summarizeBy } from '../../../handlers/summarize/summarize.js';
 import type { Summarizer } from '../../../handlers/summarize/summarizer.js';
 import { settingFaults } from '../../support/setting-faults.js';
@@ -21,6 +22,25 @@ describe('An answer of summarize', () => {
         components: { schemas: { Summary: { properties: { method: { enum: string[] } } } } };
       };
       expect(components.schemas.Summary.properties.method.enum).to.include(method);
+    });
+});
+
+describe('100 000 characters of noise', () => {
+  for (const [name, alphabet] of [
+    ['printed characters', Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))],
+    ['ideographs', Array.from({ length: 5_000 }, (_, index) => String.fromCharCode(0x4e00 + index))],
+    ['one letter', ['a']],
+  ] as const)
+    it(`of ${name} are called what they are`, () => {
+      let state = 7;
+      const next = (): string => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+        return alphabet[state % alphabet.length] ?? '';
+      };
+      const text = Array.from({ length: 100_000 }, next).join('');
+      const { sentences, method } = extractSummary(text) ?? { sentences: [] };
+      expect(method).to.equal('described');
+      expect(sentences.join()).to.match(/^A text of [\d]+ words?/);
     });
 });
 

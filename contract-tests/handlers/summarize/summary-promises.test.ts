@@ -163,6 +163,111 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.not.match(/sell the data|share the key/);
   });
 
+  for (const [what, text, never] of [
+    [
+      'a clause under a heading that limits it',
+      '# Terms of the archive\n\nThe archive keeps letters of the nineteenth century in twelve rooms of the old mill.\n\n## Exceptions\n\nVisitors may photograph every letter of the archive with a flash.\n\n' +
+        '## You must not\n\nCopy the letters of the archive for a shop. Lend the letters to friends of yours.',
+      /photograph|Copy the|Lend the/,
+    ],
+    [
+      'a step or an entry of a list without its list',
+      'The archive keeps letters of the nineteenth century. Everybody may read them in the hall. The hall is open on weekdays.\n\n' +
+        '1. The visitor gets a warning.\n2. The visitor waits.\n3. The visitor is banned from the archive for ever.\n- The letters are burned after a year.',
+      /banned|burned/,
+    ],
+    [
+      'a label without its heading',
+      'The archive keeps letters of the nineteenth century. The hall is open on weekdays. Admission costs four euros.\n\nConsequence: a ban from the archive for one year.',
+      /ban from/,
+    ],
+    [
+      'a supposition or what follows from it',
+      'The archive keeps letters of the nineteenth century. The hall is open on weekdays. Admission costs four euros.\n\nSuppose the archive burned down last night. All letters of the archive are lost.',
+      /burned|are lost/,
+    ],
+    [
+      'what the next sentence takes back without that sentence',
+      'Critics say that the archive sells letters of the nineteenth century. However, the archive has never sold a letter.\n\nThe hall is open on weekdays. Admission costs four euros. Children pay half.',
+      /sells letters of the nineteenth century\.(?! However)/,
+    ],
+    [
+      'an old section',
+      '# Archive API\n\nThe archive has an API for letters.\n\n## Old API\n\nThe API takes a password in the address of every request.\n\n## Use\n\nThe API is for the letters of the archive.',
+      /password/,
+    ],
+    [
+      'what names something as named before',
+      'Die Halle ist an Werktagen offen. Der Eintritt kostet vier Euro. Kinder zahlen die Hälfte.\n\nDas Gericht hat diesen Vertrag für nichtig erklärt.\n\nIm Archiv liegen Briefe.',
+      /diesen Vertrag/,
+    ],
+    [
+      'the rest of a sentence whose line broke off before it',
+      'The archive keeps letters of the nineteenth century in twelve rooms. It can not be said that the\nArchive Sells Letters to shops in the city, and nobody has said so.\n\nAdmission costs four euros.',
+      /(?<!that the )Archive Sells/,
+    ],
+    [
+      'a rule without the next sentence that stands against it',
+      'The government shall have only restricted rights in the letters of the archive. Notwithstanding the foregoing, the archive grants it all rights.\n\nAdmission costs four euros. Children pay half.',
+      /restricted rights in the letters of the archive\.(?! Notwithstanding)/,
+    ],
+  ] as const)
+    it(`does not quote ${what}`, () => expect(summaryOf(text)).to.not.match(never));
+
+  it('does not put together messages of two people that do not stand together', () => {
+    const lines = [
+      'Do you like films?',
+      'Who wrote Alice?',
+      'Do you like tea?',
+      'Where is the hall?',
+      'What costs a ticket?',
+    ];
+    const answers = [
+      'I like films of Alice.',
+      'Carroll wrote Alice.',
+      'Tea keeps me awake.',
+      'The hall is on the hill.',
+      'A ticket costs 4 euros.',
+    ];
+    const chat = lines.map((line, index) => `User: ${line}\nBot: ${answers[index]}`).join('\n');
+    const said = extractSummary(chat)?.sentences ?? [];
+    for (const [index, sentence] of said.entries()) {
+      const before = said[index - 1];
+      if (before === undefined || before.slice(0, 4) === sentence.slice(0, 4)) continue;
+      expect(chat).to.include(`${before.replace(/\.$/, '')}`);
+      expect(chat.replaceAll('\n', ' ')).to.include(`${before} ${sentence}`);
+    }
+  });
+
+  it('says what release notes are of, and what the versions are', () => {
+    const text =
+      '# Changes\n\n## 2.1.0 (2026-05-01)\n\n- Adds a hall.\n- Removes the mill.\n\n## 2.0.0 (2026-04-01)\n\n- Adds a mill.';
+    expect(extractSummary(text)).to.deep.equal({
+      sentences: [
+        'Changes of 2 versions, from 2.1.0 (2026-05-01) to 2.0.0 (2026-04-01); an entry of 2.1.0 (2026-05-01): “Adds a hall.”.',
+      ],
+      method: 'described',
+    });
+  });
+
+  it('says how many headings a text has, and takes several lists and tables for no list', () => {
+    const lists = ['Scope', 'Threats', 'Next'].map(
+      name =>
+        `## ${name}\n\n- one of them\n- another of them\n- the last\n\n| what | who |\n|---|---|\n| it | me |`,
+    );
+    expect(summaryOf(`# Model\n\n${lists.join('\n\n')}`)).to.match(
+      /^A text of \d+ words .*under “Model”(?:, with 3 headings: Scope, Threats and Next)?\.$/,
+    );
+  });
+
+  it('says what a text is of which no sentence stands alone', () => {
+    const text = `# Terms\n\n## Exceptions\n\n${'Visitors may photograph every letter of the house with a flash. '.repeat(4)}\n\n## Duties\n\nGuests leave the hall at five and close all of the doors.`;
+    expect(extractSummary(text)?.method).to.equal('described');
+    expect(summaryOf(text)).to.match(
+      /^A text of \d+ words under “Terms”, with 2 headings: Exceptions and Duties; /,
+    );
+  });
+
   it('gives three of five sentences or fewer, whole and not joined', () => {
     const five =
       'One cat sat on the mat. Two dogs ran home. Three birds sang songs. Four fish swam away. Five cows slept well.';

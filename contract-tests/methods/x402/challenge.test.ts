@@ -6,7 +6,8 @@ import { parsePaymentRequired } from '@x402/core/schemas';
 import type { PricedOperation } from '../../../src/contract/contract.js';
 import { loadContract } from '../../../src/contract/parse-contract.js';
 import type { Challenge } from '../../../src/methods/method.js';
-import { MAX_HEADER_BYTES, renderChallenge } from '../../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES } from '../../../src/methods/header-bytes.js';
+import { renderChallenge } from '../../../src/methods/x402/challenge.js';
 import { Offers } from '../../../src/offers/offers.js';
 import { bazaarOf } from '../../../src/methods/x402/describe-call.js';
 import type { Terms } from '../../../src/methods/x402/requirements.js';
@@ -348,6 +349,8 @@ describe('The offers', () => {
     payer: FEE_PAYER,
     blockhash: bytesOf(blockhash),
     hasNonce,
+    answers: false,
+    selfPaid: false,
   });
   const next = (blockhash: string, slot = VIEW.slot + 1) => hints.setView({ ...VIEW, slot, blockhash });
 

@@ -3,11 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { PricedOperation } from '../../../src/contract/contract.js';
 import { parseContract } from '../../../src/contract/parse-contract.js';
 import type { Json } from '../../../src/contract/json.js';
-import {
-  MAX_HEADER_BYTES,
-  OTHER_HEADER_BYTES,
-  renderChallenge,
-} from '../../../src/methods/x402/challenge.js';
+import { MAX_HEADER_BYTES, OTHER_HEADER_BYTES } from '../../../src/methods/header-bytes.js';
+import { renderChallenge } from '../../../src/methods/x402/challenge.js';
 import { headerAdvice } from '../../../src/methods/x402/header-room.js';
 import { bazaarOf, callShape, outputSchemaOf, typeText } from '../../../src/methods/x402/describe-call.js';
 import { discoveryOf, indexOf, servedContract } from '../../../src/documents/discovery.js';

@@ -244,9 +244,9 @@ describe('wire: payment-identifier', () => {
 describe('wire: receipts', () => {
   it('travel in the header of the version they answer', () => {
     const receipt = { success: true, payer: 'p', transaction: 's' };
-    const v2 = METHODS.named('x402-v2').receiptHeaders(receipt);
+    const v2 = METHODS.named('x402-v2').receiptHeaders(receipt, { sold: true });
     expect(Object.keys(v2)).to.deep.equal(['PAYMENT-RESPONSE']);
-    expect(Object.keys(METHODS.named('x402-v1').receiptHeaders(receipt))).to.deep.equal([
+    expect(Object.keys(METHODS.named('x402-v1').receiptHeaders(receipt, { sold: true }))).to.deep.equal([
       'X-PAYMENT-RESPONSE',
     ]);
     expect(JSON.parse(Buffer.from(String(v2['PAYMENT-RESPONSE']), 'base64').toString())).to.deep.equal({

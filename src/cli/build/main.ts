@@ -67,7 +67,7 @@ async function build(): Promise<void> {
     ...headerAdvice(shop.contract, termsOf(shop.contract)),
   ])
     writeErr(`openapi.yaml: ${each}\n`);
-  writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.amount} USDC)`).join(', ') || 'nothing'}\n`);
+  writeOut(`Built: ${paid.map(({ id, price }) => `${id} (${price.shown})`).join(', ') || 'nothing'}\n`);
 }
 
 if (process.argv.length > 2) {

@@ -17,7 +17,7 @@ import { directoryFindings } from '../../checks/directory-findings.js';
 import { runChecks, sentenceOf, type Check, type Finding } from '../../checks/preflight.js';
 import { databaseCheck, headerCheck, startupChecks } from '../../checks/startup-checks.js';
 import { publicUrlCheck } from '../../checks/public-url-check.js';
-import { shopMethods } from '../../methods/shop-methods.js';
+import { MPP_HEADER_BYTES, shopMethods } from '../../methods/shop-methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 import { serviceOf } from '../../methods/x402/service.js';
 import { feePayerOf } from '../../endpoints/endpoints.js';
@@ -141,13 +141,14 @@ async function reach(url: string): Promise<void> {
   }
 }
 
-function termsOf({ network, publicUrl, host, port }: Config, payTo: string): Terms {
+function termsOf({ network, publicUrl, host, port, mpp }: Config, payTo: string): Terms {
   return {
     network: network.caip2,
     v1Network: network.v1,
     asset: network.usdcMint,
     payTo,
     publicUrl: publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    otherMethodsBytes: mpp ? MPP_HEADER_BYTES : 0,
   };
 }
 
@@ -164,8 +165,8 @@ async function check(config: Config): Promise<Finding[]> {
   const earlier = [...looked, ...(await lookAtUpstreams(contract, { variable, allowPrivate }))];
   const offered = termsOf(config, payTo ?? config.network.usdcMint);
   const terms = { ...offered, service: serviceOf(contract, offered.publicUrl) };
-  const methods = shopMethods(terms);
   const { name: network } = config.network;
+  const methods = shopMethods(terms, { mpp: config.mpp, network });
   const durability = () => durabilityOf(config.databaseUrl, config.answerBudgetBytes);
   if (!endpoints) {
     const subject = 'sandbox';

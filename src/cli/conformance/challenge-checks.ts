@@ -3,8 +3,10 @@ import { parsePaymentRequired } from '@x402/core/schemas';
 import { toAtomic } from '../../price/amount.js';
 import type { Json } from '../../contract/json.js';
 import { unpaid, type Sold } from './catalogue.js';
+import { BASE58, isDollar } from './assets.js';
 import { offSchema } from './document-checks.js';
 import { Broken, must, type Findings } from './findings.js';
+import { checkMpp, isMppOnly } from './mpp-checks.js';
 import {
   call,
   expectHeader,
@@ -22,7 +24,6 @@ type Option = Json & { scheme: string; network: string; payTo: string; asset: st
 export type Challenge = Json & { x402Version: number; accepts: Option[]; resource?: Json; extensions?: Json };
 
 const CAIP2 = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
-const BASE58 = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 const HEX = /^0x[0-9a-fA-F]{40}$/;
 const UNREADABLE = 'bm90aGluZw==';
 
@@ -62,10 +63,15 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
   let challenge: Challenge | undefined;
   await findings.must(`${name} without payment is a challenge at its price`, async () => {
     reply = await call(operation.url, unpaid(method, operation.body, operation.headers));
+    if (isMppOnly(reply)) return;
     challenge = readChallenge(reply);
     checkOptions(challenge, operation);
   });
-  if (reply?.status === 402) await checkReply(name, reply, challenge, findings);
+  if (reply?.status === 402) {
+    await checkReply(name, reply, challenge, findings);
+    await checkMpp(operation, reply, findings);
+    if (isMppOnly(reply)) return { operation, reply, challenge };
+  }
   if (operation.v1)
     await findings.must(`${name} with x402Version=1 is a v1 challenge at its price`, async () => {
       const url = `${operation.url}${operation.url.includes('?') ? '&' : '?'}x402Version=1`;
@@ -100,25 +106,13 @@ export function checkOptions(
       const asked = option[name];
       if (asked === undefined) continue;
       must(/^[1-9]\d*$/.test(textOf(asked)), `${name} is ${textOf(asked)}, not a positive whole number`);
-      if (amount !== undefined && isDollar(option))
+      if (amount !== undefined && isDollar(option.asset))
         must(
           asked === toAtomic(amount).toString(),
           `${name} is ${textOf(asked)}, the price ${amount} is ${toAtomic(amount)}`,
         );
     }
   }
-}
-
-/** The USDC mints of Solana's networks and the contract of Base: all have six decimals. */
-const DOLLARS = new Set([
-  'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-  '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
-  '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
-  '0x036cbd53842c5426634e7929541ec2318f3dcf7e',
-]);
-
-function isDollar({ asset }: Option): boolean {
-  return DOLLARS.has(asset) || DOLLARS.has(asset.toLowerCase());
 }
 
 /** What the `exact` scheme needs on the two families of chains that official clients pay on. */

@@ -1,3 +1,4 @@
+import { hangUpIsTold } from '../../net/hang-up.js';
 import { bodyLimit } from '../../contract/body-limit.js';
 import { readChallenge } from './challenge-checks.js';
 import { unpaid, type Catalogue, type Sold } from './catalogue.js';
@@ -40,6 +41,11 @@ export async function checkFront({ base, sold }: Catalogue, findings: Findings):
     const { method, url, body } = operation;
     readChallenge(await call(url, unpaid(method, body, { 'x-filler': 'x'.repeat(HEADER_BYTES) })));
   });
+  const told = await hangUpIsTold(base);
+  if (told !== undefined)
+    await findings.must('a caller who hangs up is noticed, so that it is not charged', () =>
+      must(told, 'a proxy in front keeps it from the server; compare it with the files of ops/'),
+    );
 }
 
 /** What the schema allows, without the share that covers escapes and unknown fields. */

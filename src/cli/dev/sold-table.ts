@@ -5,8 +5,7 @@ const MAX_ROWS = 30;
 /** What a shop sells: operation, price and address of each. */
 export function soldTable({ paid }: Contract, url: string): string {
   const rows = paid.slice(0, MAX_ROWS).map(({ id, price, method, path }) => {
-    const upTo = price.mode === 'fixed' ? '' : 'up to ';
-    return [id, `${upTo}${price.amount} USDC`, `${method} ${url}${path}`] as const;
+    return [id, price.shown, `${method} ${url}${path}`] as const;
   });
   const widths = [0, 1].map(column => Math.max(0, ...rows.map(row => row[column as 0 | 1].length)));
   const lines = rows.map(([id, price, address]) =>

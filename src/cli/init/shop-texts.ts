@@ -8,7 +8,7 @@ export const EXAMPLE: { operation: NewOperation; handler: string } = {
     method: 'post',
     path: '/v1/text-stats',
     summary: 'Count the words of a text',
-    price: '0.01',
+    price: { mode: 'fixed', amount: '0.01' },
     flow: 'authorization',
     request: { text: 'One coin, one call.' },
     answer: { words: 4, characters: 19 },

@@ -3,17 +3,16 @@ import type { SignatureEntry } from '../../rails/solana/rpc-results.js';
 import { createHash } from 'node:crypto';
 import type { Identity } from '../../ledger/reader.js';
 import type { Payment } from '../../ledger/store.js';
-import { ASSOCIATED_TOKEN_PROGRAM, TOKEN_PROGRAM } from '../../rails/solana/networks.js';
-import { toAddress } from '../../rails/solana/address.js';
-import { readTransaction, type SolanaTransaction } from '../../rails/solana/message.js';
 import { createChain } from '../../rails/solana/rpc.js';
 import type { SolanaChain } from '../../rails/solana/rpc.js';
+import { commandLine } from '../../config/command-line.js';
 import { checkNetwork, patiently, usdcMintOf } from '../../operator/check-network.js';
 import { countOf, table, time } from './print.js';
 import type { Report } from './print.js';
 import { receiverOf, receiversOf, wasReceiver, type Receiver } from '../../operator/receivers.js';
-import { changeOf, findRefund } from '../../operator/record-refund.js';
+import { changeOf, findRefund, recordedRefunds } from '../../operator/record-refund.js';
 import { pages } from './reports.js';
+import { describeTransfer, incoming, type TransferIn } from '../../operator/transfers-in.js';
 import { toDecimal } from '../../price/amount.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 
@@ -25,7 +24,7 @@ const AUDIT_MS = 30 * 60_000;
 const YOUNG_MS = 120_000;
 export const MAX_TRANSACTIONS = 100_000;
 
-type Difference = {
+export type Difference = {
   /**
    * - `missing`: settled in the ledger, not on chain;
    * - `failed`: settled in the ledger, its transaction failed on chain;
@@ -40,6 +39,8 @@ type Difference = {
   payment: string | null;
   transaction: string | null;
   detail: string;
+  /** Of `unknown` and `uncounted`. */
+  transfer?: TransferIn;
 };
 
 export type AuditOptions = { rpcUrls: string[]; maxTransactions: number; now: number };
@@ -47,7 +48,14 @@ export type AuditOptions = { rpcUrls: string[]; maxTransactions: number; now: nu
 type Found = { entry: SignatureEntry; landed: LandedTransaction | null };
 type History = { entries: SignatureEntry[]; complete: boolean };
 /** Money that left the receiver's accounts: refunds, by their signatures, and all other transfers. */
-type Outgoing = { refunds: Set<string>; refunded: bigint; others: number; withdrawn: bigint };
+type Outgoing = {
+  refunds: Set<string>;
+  refunded: bigint;
+  others: number;
+  withdrawn: bigint;
+  /** To whom the other transfers went. */
+  paid: { transaction: string; owner: string; amount: bigint; slot: number }[];
+};
 /** `foreign`: transfers to a receiver's account at a time when it was not the ledger's receiver. */
 type Tally = {
   differences: Difference[];
@@ -66,19 +74,29 @@ type Compared = { reader: ReportSource; mint: string; receivers: readonly Receiv
  * @throws OperatorFault; UpstreamFailure if the chain cannot be read
  */
 export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
-  const identity = await reader.identity();
+  return report(await compareWithChain(reader, await reader.identity(), options));
+}
+
+/** The same, as data. `identity`: the ledger's, or what it will be if it has sold nothing yet. */
+export async function compareWithChain(
+  reader: ReportSource,
+  identity: Identity,
+  options: AuditOptions,
+): Promise<Outcome> {
   const mint = usdcMintOf(identity);
   const books = { reader, mint, receivers: receiversOf(identity, mint) };
   const signal = AbortSignal.timeout(AUDIT_MS);
   const chain = createChain({ urls: options.rpcUrls, network: identity.network, timeoutMs: CALL_MS });
-  const out: Outgoing = { refunds: new Set(), refunded: 0n, others: 0, withdrawn: 0n };
+  const out: Outgoing = { refunds: new Set(), refunded: 0n, others: 0, withdrawn: 0n, paid: [] };
   const tally: Tally = { differences: [], matched: new Set(), transfers: 0, foreign: 0, out };
   try {
     await checkNetwork(chain, identity, signal);
     const firstSlot = await reader.firstSlot();
+    const { slot } = await patiently(() => chain.latestBlockhash('finalized', signal), signal);
     const audited: Audited[] = [];
     for (const receiver of books.receivers) {
-      const history = await readHistory(chain, receiver.account, firstSlot, options.maxTransactions, signal);
+      const range = { firstSlot, slot, max: options.maxTransactions };
+      const history = await readHistory(chain, receiver.account, range, signal);
       audited.push({ receiver, history, transfers: 0 });
     }
     await compareRefunds(reader, chain, identity, tally, signal);
@@ -91,7 +109,7 @@ export async function audit(reader: ReportSource, options: AuditOptions): Promis
       each.transfers = tally.transfers - audited.reduce((sum, { transfers }) => sum + transfers, 0);
     }
     const rest = await compareRows(books, audited, options.now, tally);
-    return report({ audited, tally, ...rest });
+    return { slot, audited, tally, ...rest };
   } finally {
     await chain.close();
   }
@@ -101,8 +119,7 @@ export async function audit(reader: ReportSource, options: AuditOptions): Promis
 async function readHistory(
   chain: SolanaChain,
   account: string,
-  firstSlot: number | undefined,
-  max: number,
+  { firstSlot, slot, max }: { firstSlot: number | undefined; slot: number; max: number },
   signal: AbortSignal,
 ): Promise<History> {
   const entries: SignatureEntry[] = [];
@@ -110,9 +127,10 @@ async function readHistory(
     const before = entries.at(-1)?.signature;
     const limit = Math.min(PAGE, max - entries.length);
     if (limit === 0) return { entries, complete: false };
-    const query = { finality: 'finalized' as const, limit, ...(before === undefined ? {} : { before }) };
+    const from = { finality: 'finalized' as const, minContextSlot: slot };
+    const query = { ...from, limit, ...(before === undefined ? {} : { before }) };
     const page = await patiently(() => chain.signaturesFor(account, query, signal), signal);
-    const ours = page.filter(({ slot }) => slot >= (firstSlot ?? 0));
+    const ours = page.filter(entry => entry.slot >= (firstSlot ?? 0));
     entries.push(...ours);
     if (page.length < limit || ours.length < page.length) return { entries, complete: true };
   }
@@ -144,31 +162,39 @@ async function compare(
 ): Promise<void> {
   if (entry.failed) return;
   const transaction = entry.signature;
-  const differ = (kind: Difference['kind'], payment: string | null, detail: string): void =>
-    void tally.differences.push({ kind, payment, transaction, detail });
+  const differ = (kind: Difference['kind'], payment: string | null, detail: string): Difference => {
+    const difference = { kind, payment, transaction, detail };
+    tally.differences.push(difference);
+    return difference;
+  };
   if (!landed)
-    return differ('unreadable', null, 'listed, but the RPC server does not have it; use an archive server');
+    return void differ(
+      'unreadable',
+      null,
+      'listed, but the RPC server does not have it; use an archive server',
+    );
   const amount = incoming(landed.transaction, receiver.account);
   const id = createHash('sha256').update(landed.message).digest('hex');
+  const describe = (): Promise<TransferIn> =>
+    describeTransfer({ entry, landed, id }, { asset: mint, payTo: receiver.payTo }, amount ?? 0n);
   const payment = await reader.find(id);
   if (!payment) {
     if (movedBetween(receivers, receiver, landed, mint)) return;
     if (!wasReceiver(receiver, entry.blockTime)) return void (tally.foreign += 1);
     if (amount === undefined)
       differ('unreadable', null, 'may have changed the balance, through another program');
-    else if (amount > 0n)
-      differ('unknown', null, `${toDecimal(amount)} USDC in slot ${entry.slot}, which belongs to no payment`);
+    else if (amount > 0n) {
+      const transfer = await describe();
+      differ('unknown', null, `${unknownText(transfer)}, which belongs to no payment`).transfer = transfer;
+    }
     return;
   }
   tally.transfers += 1;
   tally.matched.add(id);
-  if (payment.settledAt === null)
-    differ(
-      'uncounted',
-      id,
-      `${toDecimal(payment.amount)} USDC were paid, but the state in the ledger is ${payment.state}`,
-    );
-  else if (payment.settlement !== transaction)
+  if (payment.settledAt === null) {
+    const detail = `${toDecimal(payment.amount)} USDC were paid, but the state in the ledger is ${payment.state}`;
+    differ('uncounted', id, detail).transfer = await describe();
+  } else if (payment.settlement !== transaction)
     differ('signature', id, `the ledger has ${payment.settlement ?? 'no signature'}`);
   if (amount !== payment.amount)
     differ(
@@ -176,6 +202,12 @@ async function compare(
       id,
       `${amount === undefined ? '?' : toDecimal(amount)} on chain, ${toDecimal(payment.amount)} in the ledger`,
     );
+}
+
+function unknownText({ amount, payer, at, slot, memo }: TransferIn): string {
+  const when = at === null ? '' : ` at ${time(at)}`;
+  const said = memo === null ? '' : `, memo '${memo}'`;
+  return `${toDecimal(amount)} USDC of ${payer ?? 'somebody'}${when} in slot ${slot}${said}`;
 }
 
 /** Whether the operator moved money from another receiver of the ledger to this one. It is counted as money out over there. */
@@ -199,39 +231,41 @@ async function compareRefunds(
   { differences, out }: Tally,
   signal: AbortSignal,
 ): Promise<void> {
+  const receivers = receiversOf(identity, usdcMintOf(identity)).map(({ payTo }) => payTo);
   for await (const payment of pages(reader, { state: 'refunded' })) {
-    const recorded = await reader.refundOf(payment.id);
-    const differ = (detail: string): void =>
-      void differences.push({
-        kind: 'refund',
-        payment: payment.id,
-        transaction: recorded?.signature ?? null,
-        detail,
-      });
-    if (recorded === undefined) {
+    const differ = (transaction: string | null, detail: string): void =>
+      void differences.push({ kind: 'refund', payment: payment.id, transaction, detail });
+    const recorded = await recordedRefunds(reader, payment);
+    if (recorded.length === 0)
       differ(
+        null,
         `${toDecimal(payment.amount)} USDC, recorded before refunds were checked: ${payment.reason ?? 'no reason'}`,
       );
-      continue;
+    for (const { signature, amount, source } of recorded) {
+      const found = await findRefund(chain, identity, payment, signature, signal, [source].filter(Boolean));
+      if (typeof found === 'string') {
+        differ(signature, found);
+        continue;
+      }
+      if (receivers.includes(found.source ?? '')) {
+        out.refunds.add(signature);
+        out.refunded += found.amount;
+      }
+      if (found.amount !== amount)
+        differ(signature, `${toDecimal(found.amount)} on chain, ${toDecimal(amount)} in the ledger`);
     }
-    const found = await findRefund(chain, identity, payment, recorded.signature, signal);
-    if (typeof found === 'string') {
-      differ(found);
-      continue;
-    }
-    out.refunds.add(recorded.signature);
-    out.refunded += found.amount;
-    if (found.amount !== recorded.amount)
-      differ(`${toDecimal(found.amount)} on chain, ${toDecimal(recorded.amount)} in the ledger`);
   }
 }
 
 /** Other transfers by the operator are not differences, but they explain the balance. */
-function countWithdrawal({ landed }: Found, payTo: string, mint: string, out: Outgoing): void {
+function countWithdrawal({ entry, landed }: Found, payTo: string, mint: string, out: Outgoing): void {
   const change = landed?.tokens ? changeOf(landed.tokens, mint, payTo) : 0n;
   if (change >= 0n) return;
   out.others += 1;
   out.withdrawn -= change;
+  for (const { owner, change: amount } of landed?.tokens ?? [])
+    if (amount > 0n && owner !== payTo)
+      out.paid.push({ transaction: entry.signature, owner, amount, slot: entry.slot });
 }
 
 /** Looks up settled payments that are missing from the history. */
@@ -275,39 +309,9 @@ function missing(payment: Payment): string {
   return `${toDecimal(payment.amount)} USDC, ${payment.state}, settled ${time(payment.settledAt)}`;
 }
 
-/**
- * @returns the amount that the top-level instructions of a transaction move into a token account (SPL Token: Transfer 3, MintTo 7,
- *   TransferChecked 12, MintToChecked 14), or undefined if another program may have moved tokens too
- */
-function incoming(bytes: Uint8Array, account: string): bigint | undefined {
-  const transaction = readTransaction(Buffer.from(bytes));
-  const keys = transaction.keys.map(key => toAddress(Buffer.from(key, 'latin1')));
-  const index = keys.indexOf(account);
-  if (index < 0) return undefined;
-  let sum = 0n;
-  for (const { program, accounts, data } of transaction.instructions) {
-    if (!accounts.includes(index) || keys[program] === ASSOCIATED_TOKEN_PROGRAM) continue;
-    if (keys[program] === TOKEN_PROGRAM) sum += tokenAmount(data, accounts, index);
-    else if (isWritable(transaction, index)) return undefined;
-  }
-  return sum;
-}
-
-/** Signers come first; among signers and among others, those that may be written to. */
-function isWritable(
-  { signatures, readonlySigners, readonlyOthers, keys }: SolanaTransaction,
-  index: number,
-): boolean {
-  return index < signatures ? index < signatures - readonlySigners : index < keys.length - readonlyOthers;
-}
-
-function tokenAmount(data: Buffer, accounts: Buffer, index: number): bigint {
-  const [source, target] = data[0] === 12 ? [accounts[0], accounts[2]] : [accounts[0], accounts[1]];
-  const moves = [3, 7, 12, 14].includes(data[0] ?? 0) && data.length >= 9;
-  return moves && target === index && source !== index ? data.readBigUInt64LE(1) : 0n;
-}
-
-type Outcome = {
+export type Outcome = {
+  /** The finalized slot up to which the chain was read. */
+  slot: number;
   audited: Audited[];
   tally: Tally;
   settled: number;
@@ -315,7 +319,7 @@ type Outcome = {
   unjudged: number;
 };
 
-function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
+function report({ slot, audited, tally, settled, young, unjudged }: Outcome): Report {
   const { differences, transfers, foreign, out } = tally;
   const accounts = audited.map(({ receiver: { payTo, account }, history, transfers: matched }) => ({
     payTo,
@@ -323,8 +327,9 @@ function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
     transactions: history.entries.length,
     transfers: matched,
   }));
-  const complete = audited.every(({ history }) => history.complete);
+  const complete = isComplete(audited);
   const data = {
+    slot,
     account: accounts[0]?.account ?? null,
     accounts,
     transactions: accounts.reduce((sum, each) => sum + each.transactions, 0),
@@ -336,9 +341,13 @@ function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
     complete,
     refunds: { payments: out.refunds.size, usdc: toDecimal(out.refunded) },
     withdrawals: { transactions: out.others, usdc: toDecimal(out.withdrawn) },
-    differences,
+    differences: differences.map(({ transfer, ...rest }) => ({
+      ...rest,
+      ...(transfer ? publicTransfer(transfer) : {}),
+    })),
   };
   const lines = [
+    `Looked at the chain up to slot ${slot} (finalized). What landed later is not judged.`,
     ...accounts.map(
       ({ account, ...of }) =>
         `Account ${account}: ${countOf(of.transactions, 'transaction')} at finalized, of which ${of.transfers} paid for sales of this ledger.`,
@@ -356,14 +365,28 @@ function report({ audited, tally, settled, young, unjudged }: Outcome): Report {
     );
   if (!complete)
     lines.push(`The history is longer than --limit. Not checked: ${countOf(unjudged, 'older payment')}.`);
-  if (differences.length === 0) lines.push('No differences.');
-  else {
-    const rows = differences.map(each => [each.kind, each.payment, each.transaction, each.detail]);
-    lines.push(
-      `${countOf(differences.length, 'difference')}:`,
-      '',
-      ...table(['kind', 'payment', 'transaction', 'detail'], rows),
-    );
-  }
+  lines.push(...linesOf(differences));
   return { data, lines, ok: differences.length === 0 };
+}
+
+function linesOf(differences: readonly Difference[]): string[] {
+  if (differences.length === 0) return ['No differences.'];
+  const rows = differences.map(each => [each.kind, each.payment, each.transaction, each.detail]);
+  const lines = [
+    `${countOf(differences.length, 'difference')}:`,
+    '',
+    ...table(['kind', 'payment', 'transaction', 'detail'], rows),
+  ];
+  if (!differences.some(({ transfer }) => transfer)) return lines;
+  const adopt = `${commandLine('ledger')} adopt`;
+  return [...lines, '', `${adopt} takes in what was paid and the ledger does not have as paid.`];
+}
+
+export function isComplete(audited: Outcome['audited']): boolean {
+  return audited.every(({ history }) => history.complete);
+}
+
+/** Its id is given as `payment` only if the ledger has one. */
+function publicTransfer({ amount, payer, at, slot, memo }: TransferIn) {
+  return { usdc: toDecimal(amount), payer, at: time(at), slot, memo };
 }

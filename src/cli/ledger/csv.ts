@@ -62,7 +62,8 @@ export function csvLine(cells: readonly Cell[]): string {
   return `${texts.join(',')}\r\n`;
 }
 
-function startOfDay(option: string, text: string): number {
+/** @throws OperatorFault */
+export function startOfDay(option: string, text: string): number {
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
   if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return ms;
   throw new OperatorFault(`${option} must be a day like 2026-01-31, not '${text}'.`);

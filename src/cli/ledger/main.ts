@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join, resolve as resolvePath } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { toDecimal } from '../../price/amount.js';
 import { LedgerFault, messageOf } from '../../ledger/fault.js';
 import { openLedgerReader } from '../../ledger/store.js';
-import { csvLines } from './csv.js';
+import { csvLines, startOfDay } from './csv.js';
+import type { AuditOptions } from './audit.js';
+import { backUp, restore } from './backup.js';
 import { height } from './chain-height.js';
 import { commandLine } from '../../config/command-line.js';
 import { GivenFault, GivenValues } from '../../config/given-values.js';
@@ -22,24 +23,37 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
   summary                       revenue per operation and UTC day, and payments by state
   list                          the newest payments
+  list <text>                   the payments that <text> names (see show)
       --state STATE             claimed, settling, released, delivered, owed or refunded
       --payer ADDRESS  --operation ID  --limit N   (default 50, at most 1000)
-  show <payment>                all data of one payment except its answer; <payment> is its id or at least
-                                the first 8 digits of it
+  show <payment>                all data of one payment except its answer; <payment> is what people quote: its id or
+                                at least the first 8 digits of it, the transaction that paid or refunded it, a
+                                refund, the payer or the payment-identifier. Several hits are a list
       --transaction             include the signed transaction
   owed                          payments that are owed an answer: who, how much, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
   retry <payment>               starts another attempt at an order that failed, also after the last one; a running
                                 server works on it within seconds
-  refund <payment> --tx SIG     records that you refunded an owed payment with transaction SIG, if the chain shows
-                                the refund at finalized (read through SOLANA_RPC_URL or the sandbox)
+  refund <payment>              reserves a refund of an owed or delivered payment and prints the link that pays it
+                                (Solana Pay): open it with the wallet that is to pay. Repeated, the same link
+      --amount USDC             a part of the payment; default: what is left of it
+      --reason TEXT             kept with the refund
+      --wait                    wait up to ten minutes until it is paid; a running server notices it, too
+      --cancel                  cancel it. Whoever has the link can still pay it: that is recorded then, too
+      --tx SIG                  records that you refunded a payment or a part of it with your own
+                                transaction SIG, if the chain shows the refund at finalized (read through
+                                SOLANA_RPC_URL or the sandbox)
   receiver                      the address to which this ledger's sales are paid, and those before it
   receiver <address>            makes another address the receiver, keeps what is owed, and lists it
   move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
       --limit N                 number of transactions to check (default 10000, at most 100000)
+  adopt                         takes in what verify finds to be paid and the ledger does not have as paid: owed from then on
+      --limit N  --from DAY     as above; nothing before this UTC day
+  backup <file>                 copies a ledger in SQLite beside a running server; replaces no file
+  restore <file>                puts a backup in the place of a lost ledger; adopt must follow
   height                        the greatest block height that any server of this ledger has seen
       --reset                   forget it, if an RPC server reported a wrong height and sales have stopped
 
@@ -48,7 +62,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
 With OWN_WALLETS, summary and export tell the sales to your own wallets apart.
 The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except
-move and receiver <address> can run while a server runs.
+move, restore and receiver <address> can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;
@@ -77,17 +91,22 @@ const OPTIONS = {
   from: TEXT,
   to: TEXT,
   tx: TEXT,
+  amount: TEXT,
+  reason: TEXT,
+  wait: SWITCH,
+  cancel: SWITCH,
   reset: SWITCH,
   json: SWITCH,
   help: { type: 'boolean', short: 'h' },
 } as const;
 
+type OpenLedger = Awaited<ReturnType<typeof openLedgerReader>>;
 type Values = ReturnType<typeof parse>['values'];
 type Option = keyof typeof OPTIONS;
 
 type Command = {
   options: readonly Option[];
-  /** Whether the command takes a payment id, or an address. */
+  /** Whether the command takes a payment id, an address or a file. */
   named?: boolean;
   run: (values: Values, name: string | undefined) => Promise<Report | undefined>;
 };
@@ -96,7 +115,8 @@ const COMMANDS: Record<string, Command> = {
   summary: { options: [], run: () => withBooks(reader => summary(reader, ownWallets())) },
   list: {
     options: ['state', 'payer', 'operation', 'limit'],
-    run: values => withBooks(reader => list(reader, values)),
+    named: true,
+    run: (values, text) => withBooks(reader => list(reader, values, text)),
   },
   show: {
     options: ['transaction'],
@@ -106,9 +126,9 @@ const COMMANDS: Record<string, Command> = {
   owed: { options: [], run: () => withBooks(reader => owed(reader, Date.now())) },
   export: { options: ['from', 'to'], run: values => withBooks(reader => writeCsv(reader, values)) },
   refund: {
-    options: ['tx'],
+    options: ['tx', 'amount', 'reason', 'wait', 'cancel'],
     named: true,
-    run: (values, name) => withBooks(reader => refund(reader, name, values.tx)),
+    run: (values, name) => withBooks(reader => refund(reader, name, values)),
   },
   retry: { options: [], named: true, run: (_, name) => withBooks(reader => retry(reader, name)) },
   receiver: { options: [], named: true, run: (_, address) => receiver(address) },
@@ -116,6 +136,9 @@ const COMMANDS: Record<string, Command> = {
   copy: { options: ['from', 'to'], run: renamed },
   height: { options: ['reset'], run: values => withBooks(reader => height(reader, values.reset === true)) },
   verify: { options: ['limit'], run: values => withBooks(reader => verify(reader, values.limit)) },
+  adopt: { options: ['limit', 'from'], run: values => withBooks(reader => adopt(reader, values)) },
+  backup: { options: [], named: true, run: (_, file) => backUp(databaseUrl(), inCallersFolder(file)) },
+  restore: { options: [], named: true, run: (_, file) => restore(databaseUrl(), inCallersFolder(file)) },
 };
 
 function parse() {
@@ -126,7 +149,7 @@ function parse() {
   }
 }
 
-async function withBooks<T>(work: (reader: ReportSource) => Promise<T>): Promise<T> {
+async function withBooks<T>(work: (reader: OpenLedger) => Promise<T>): Promise<T> {
   const reader = await openLedgerReader({ url: databaseUrl() });
   try {
     const { retired } = await reader.identity();
@@ -156,18 +179,9 @@ function write(text: string): Promise<boolean> {
   });
 }
 
-async function refund(
-  reader: ReportSource,
-  name: string | undefined,
-  tx: string | undefined,
-): Promise<Report> {
-  const { recordRefund } = await import('../../operator/record-refund.js');
-  const { id, amount, payer, transaction, refunded } = await recordRefund(reader, name, tx, rpcUrls);
-  const [usdc, back] = [toDecimal(amount), toDecimal(refunded)];
-  return {
-    data: { id, state: 'refunded', usdc, payer, transaction, refunded: back },
-    lines: [`Recorded: ${back} USDC refunded to ${payer} for payment ${id}.`],
-  };
+async function refund(reader: ReportSource, name: string | undefined, values: Values): Promise<Report> {
+  const refunds = await import('./refund.js');
+  return refunds.refund(reader, name, values, rpcUrls);
 }
 
 async function receiver(address: string | undefined): Promise<Report> {
@@ -204,6 +218,11 @@ async function move({ from, to }: Values): Promise<Report> {
   };
 }
 
+/** @returns undefined if there is none */
+function inCallersFolder(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : resolvePath(callersFolder, file);
+}
+
 /** Accepts a URL or the path of a file. */
 function ledgerUrl(text: string): string {
   if (/^postgres(ql)?:\/\//.test(text)) return text;
@@ -211,13 +230,28 @@ function ledgerUrl(text: string): string {
   return `file:${resolvePath(callersFolder, path)}`;
 }
 
+// Only these two and refunds need the chain's libraries, which take a while to load.
 async function verify(reader: ReportSource, limit: string | undefined): Promise<Report> {
-  // Only this command and refunds need the chain's libraries, which take a while to load.
   const { audit, MAX_TRANSACTIONS } = await import('./audit.js');
+  return audit(reader, auditOptions(limit, MAX_TRANSACTIONS));
+}
+
+async function adopt(reader: OpenLedger, { limit, from }: Values): Promise<Report> {
+  const { MAX_TRANSACTIONS } = await import('./audit.js');
+  const { adopt: takeIn } = await import('./adopt.js');
+  return takeIn(reader, {
+    ...auditOptions(limit, MAX_TRANSACTIONS),
+    payTo: given.of('PAY_TO'),
+    from: from === undefined ? 0 : startOfDay('--from', from),
+    own: ownWallets(),
+  });
+}
+
+function auditOptions(limit: string | undefined, most: number): AuditOptions {
   const maxTransactions = limit === undefined ? DEFAULT_AUDITED : Number(limit);
-  if (!Number.isInteger(maxTransactions) || maxTransactions < 1 || maxTransactions > MAX_TRANSACTIONS)
-    throw new OperatorFault(`--limit must be a whole number from 1 to ${MAX_TRANSACTIONS}.`);
-  return audit(reader, { rpcUrls: rpcUrls(), maxTransactions, now: Date.now() });
+  if (!Number.isInteger(maxTransactions) || maxTransactions < 1 || maxTransactions > most)
+    throw new OperatorFault(`--limit must be a whole number from 1 to ${most}.`);
+  return { rpcUrls: rpcUrls(), maxTransactions, now: Date.now() };
 }
 
 function rpcUrls(): string[] {

@@ -1,12 +1,13 @@
 import { STATES } from '../../ledger/states.js';
 import type { State } from '../../ledger/states.js';
-import type { LedgerReader, Order, Payment } from '../../ledger/store.js';
+import { FOUND_ON_CHAIN } from '../../ledger/store.js';
+import type { LedgerReader, Order, Payment, Repayment } from '../../ledger/store.js';
 import { fields, table, time } from './print.js';
 import type { Cell, Report } from './print.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { commandLine } from '../../config/command-line.js';
 import { toDecimal } from '../../price/amount.js';
-import { findPayment } from '../../operator/find-payment.js';
+import { findPayments } from '../../operator/find-payment.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 
 const DAY_MS = 86_400_000;
@@ -16,7 +17,7 @@ const PAGE = 1_000;
 type Turnover = Awaited<ReturnType<ReportSource['turnover']>>;
 
 function earnedIn(turnover: Turnover): bigint {
-  return turnover.reduce((sum, { state, amount }) => (state === 'refunded' ? sum : sum + amount), 0n);
+  return turnover.reduce((sum, { amount, repaid }) => sum + amount - repaid, 0n);
 }
 
 /** By day and operation. @param apart whether to say how much of it came from the operator's own wallets */
@@ -102,8 +103,9 @@ export async function summary(reader: ReportSource, own: readonly string[] = [])
 
 export type ListOptions = { state?: string; payer?: string; operation?: string; limit?: string };
 
-/** The newest payments, up to 1 000. */
-export async function list(reader: ReportSource, options: ListOptions): Promise<Report> {
+/** The newest payments, up to 1 000; or those that a text names. */
+export async function list(reader: ReportSource, options: ListOptions, text?: string): Promise<Report> {
+  if (text !== undefined) return listed(await findPayments(reader, text));
   const limit = options.limit === undefined ? DEFAULT_LISTED : Number(options.limit);
   if (!Number.isInteger(limit) || limit < 1 || limit > PAGE)
     throw new OperatorFault(`--limit must be a whole number from 1 to ${PAGE}.`);
@@ -118,6 +120,10 @@ export async function list(reader: ReportSource, options: ListOptions): Promise<
     ...(payer === undefined ? {} : { payer }),
     ...(operation === undefined ? {} : { operation }),
   });
+  return listed(rows);
+}
+
+function listed(rows: readonly Payment[]): Report {
   const lines = table(
     ['payment', 'claimed at', 'operation', 'USDC', 'state', 'payer'],
     rows.map(row => [
@@ -132,36 +138,56 @@ export async function list(reader: ReportSource, options: ListOptions): Promise<
   return { data: rows.map(row => publicPayment(row, false)), lines };
 }
 
-/** All data of one payment except the body of its answer. */
+/** All data of one payment except the body of its answer; a list if the text names several. */
 export async function show(
   reader: ReportSource,
   text: string | undefined,
   withTransaction: boolean,
 ): Promise<Report> {
-  const payment = await findPayment(reader, text);
+  const [payment, ...others] = await findPayments(reader, text);
+  if (!payment || others.length > 0) return listed(payment ? [payment, ...others] : []);
   const facts = await reader.answerFacts(payment.id);
   const order = await reader.order(payment.id);
   const stored = await reader.storedRows(payment.id);
   const shown = publicPayment(payment, withTransaction);
-  const paidBack = await reader.refundOf(payment.id);
-  const refund = paidBack
-    ? {
-        transaction: paidBack.signature,
-        usdc: toDecimal(paidBack.amount),
-        slot: paidBack.slot,
-        at: time(paidBack.refundedAt),
-      }
-    : null;
+  const refund = await publicRefund(reader, payment.id);
+  const refunds = (await reader.repaymentsOf(payment.id)).map(publicRepayment);
   const answer = facts ? { status: facts.status, bytes: facts.bytes, savedAt: time(facts.savedAt) } : null;
-  const data = { payment: shown, refund, answer, order: order ? publicOrder(order) : null, stored };
+  const data = { payment: shown, refund, refunds, answer, order: order ? publicOrder(order) : null, stored };
   const lines = fields([...Object.entries(shown), ['answer', answer && describeAnswer(answer)]]);
-  if (refund) lines.push('', 'Refund', ...fields(Object.entries(refund)));
+  if (refund && refunds.length === 0) lines.push('', 'Refund', ...fields(Object.entries(refund)));
+  for (const each of refunds) lines.push('', `Refund ${each.id}`, ...fields(Object.entries(each)));
   if (order) {
     lines.push('', 'Order', ...fields(Object.entries(publicOrder(order))));
   }
   for (const [name, rows] of Object.entries(stored))
     lines.push('', name, ...table(Object.keys(rows[0] ?? {}), rows.map(Object.values)));
   return { data, lines };
+}
+
+/** As earlier versions recorded it; of this version, every whole refund of an owed payment. */
+async function publicRefund(reader: ReportSource, id: string): Promise<Record<string, Cell> | null> {
+  const paidBack = await reader.refundOf(id);
+  if (!paidBack) return null;
+  const { signature: transaction, amount, slot, refundedAt } = paidBack;
+  return { transaction, usdc: toDecimal(amount), slot, at: time(refundedAt) };
+}
+
+function publicRepayment(each: Repayment): Record<string, Cell> {
+  return {
+    id: each.id,
+    state: each.state,
+    transaction: each.signature,
+    usdc: toDecimal(each.amount),
+    receiver: each.receiver,
+    way: each.way,
+    cause: each.cause,
+    reason: each.reason,
+    from: each.source,
+    createdAt: time(each.createdAt),
+    landedAt: time(each.landedAt),
+    failure: each.failure,
+  };
 }
 
 function describeAnswer(answer: { status: number; bytes: number; savedAt: string | null }): string {
@@ -173,7 +199,7 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
   const entries: { payment: Payment; order: Order | undefined; why: string }[] = [];
   for await (const payment of pages(reader, { state: 'owed' })) {
     const order = await reader.order(payment.id);
-    entries.push({ payment, order, why: whyOwed(order, now) });
+    entries.push({ payment, order, why: whyOwed(payment, order, now) });
   }
   const data = entries.map(({ payment, order, why }) => ({
     id: payment.id,
@@ -204,7 +230,9 @@ export async function owed(reader: ReportSource, now: number): Promise<Report> {
   return { data, lines };
 }
 
-function whyOwed(order: Order | undefined, now: number): string {
+function whyOwed({ operation }: Payment, order: Order | undefined, now: number): string {
+  if (operation === FOUND_ON_CHAIN)
+    return 'found on chain: answered when its buyer sends the payment again; or refund it';
   if (!order) return 'paid, not yet answered; a running server will do the work';
   const got = order.wanted > 0 ? ` (${order.done} of ${order.wanted} done)` : '';
   if (order.finishedAt !== null)
@@ -243,6 +271,7 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     operation: payment.operation,
     payer: payment.payer,
     usdc: toDecimal(payment.amount),
+    refunded: toDecimal(payment.repaid),
     network: payment.network,
     flow: payment.flow,
     method: payment.method,

@@ -103,12 +103,13 @@ async function receiptFor(
   priced: PricedOperation,
 ): Promise<Record<string, string>> {
   const check = await checkPayment(methods, railOf(terms), { headers }, priced);
-  return methodOf(check, methods).receiptHeaders({
+  const receipt = {
     success: true,
     payer: 'payment' in check ? check.payment.checked.payer : PAYER,
     transaction: TRANSACTION,
     amount: priced.price.atomic.toString(),
-  });
+  };
+  return methodOf(check, methods).receiptHeaders(receipt, { sold: true });
 }
 
 /** It checks payments like the real one, and moves no money. */

@@ -10,8 +10,8 @@ export type NewOperation = {
   method: Lowercase<CalledMethod>;
   path: string;
   summary: string;
-  /** USD, as a decimal string. */
-  price: string;
+  /** What `x-price` says beside currency and flow (`priceBy`). */
+  price: Json;
   flow: 'authorization' | 'upfront';
   tag?: string;
   /** URL of the API that serves it; without one, a handler does. */
@@ -58,7 +58,7 @@ function thinOf(operation: NewOperation): Json {
     operationId: id,
     ...(tag === undefined ? {} : { tags: [tag] }),
     summary,
-    'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
+    'x-price': { ...price, currency: 'USD', flow },
     ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(hasBody(operation) ? { requestBody: bodyOf(operation) } : {}),
@@ -73,7 +73,7 @@ function wholeOf(operation: NewOperation): Json {
     tags: [tagOf(operation)],
     summary,
     description: `${summary}. One call, one answer.`,
-    'x-price': { mode: 'fixed', currency: 'USD', amount: price, flow },
+    'x-price': { ...price, currency: 'USD', flow },
     ...(upstream === undefined ? {} : { 'x-upstream': { url: upstream } }),
     parameters: [...ownParameters(operation), ...paymentParameters(operation)],
     ...(hasBody(operation) ? { requestBody: bodyOf(operation) } : {}),

@@ -83,7 +83,7 @@ function write(file: string, text: string): void {
   writeFileSync(file, text);
 }
 
-function handlerText({ id, summary, flow, answer }: NewOperation): string {
+function handlerText({ id, summary, flow, answer, price }: NewOperation): string {
   const fields = Object.keys(answer).join(', ');
   const lines = [
     "import { UpstreamFailure, type Entry } from 'coinslot';",
@@ -99,6 +99,7 @@ function handlerText({ id, summary, flow, answer }: NewOperation): string {
     '    signal.throwIfAborted();',
     `    throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
     '  },',
+    ...(price.mode === 'handler' ? priceLines(String(price.max)) : []),
     ...(flow === 'upfront' ? readyLines(id) : []),
     '});',
   ];
@@ -109,6 +110,13 @@ function failed(flow: NewOperation['flow']): string {
   return flow === 'upfront'
     ? 'In `ready`, it is not charged; in `call`, it stays owed and is tried again.'
     : 'It is not charged.';
+}
+
+function priceLines(max: string): string[] {
+  return [
+    '  // What a call costs: the same for the same call. It is asked for every 402 and every payment.',
+    `  price: () => '${max}',`,
+  ];
 }
 
 /** An upfront call is paid before its handler runs, so this is what keeps it from being sold. */

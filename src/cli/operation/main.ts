@@ -6,12 +6,13 @@ import type { Json } from '../../contract/json.js';
 import { OperationFault } from './contract-text.js';
 import { pathParameters, schemaName, wordsOf, type NewOperation } from './describe-operation.js';
 import { addOperation, removeOperation } from './edit-shop.js';
+import { priceBy } from './price-by.js';
 import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot operation add <operationId> --price USD [options]
        coinslot operation remove <operationId>
-Or, with make: make operation NAME=… PRICE=… [FLOW=…] [UPSTREAM=…] [METHOD=…] [ROUTE=…] [REQUEST=…] [ANSWER=…]
-               [SUMMARY=…] [TAG=…]
+Or, with make: make operation NAME=… PRICE=… [PRICE_BY=…] [FLOW=…] [UPSTREAM=…] [METHOD=…] [ROUTE=…] [REQUEST=…]
+               [ANSWER=…] [SUMMARY=…] [TAG=…]
                make operation-remove NAME=…
 
 add puts an operation into openapi.yaml, with schemas that are inferred from one example of a call and its answer. Without
@@ -19,6 +20,8 @@ add puts an operation into openapi.yaml, with schemas that are inferred from one
 remove takes an operation out again, with everything that nothing else needs.
 
   --price USD        what a call costs, for example 0.01
+  --price-by RULE    by what it rises from --price, which is then the least: 'length of /body/text, 0.001 per 1000, at most 0.50' (or
+                     value, items or bytes), or 'handler, at most 0.50' for a function of the handler
   --flow FLOW        authorization (default): charged only for an answer; upfront: paid before the work, for slow work
   --upstream URL     the HTTP API that answers the calls; {name} stands for a path parameter
   --method METHOD    POST (default), GET, PUT, PATCH or DELETE
@@ -34,6 +37,7 @@ The folder is the current one; it must have an openapi.yaml.`;
 const TEXT = { type: 'string' } as const;
 const OPTIONS = {
   price: TEXT,
+  'price-by': TEXT,
   flow: TEXT,
   upstream: TEXT,
   method: TEXT,
@@ -80,6 +84,15 @@ function oneOf<T extends string>(name: string, value: string, allowed: readonly 
   return found;
 }
 
+function readPrice(least: string, { 'price-by': rule, upstream }: Values): Json {
+  const price = priceBy(rule, least);
+  if (price.mode === 'handler' && upstream !== undefined)
+    throw new OperationFault(
+      '--price-by handler asks a function of the handler, and --upstream takes its place.',
+    );
+  return price;
+}
+
 function readNew(id: string, values: Values): NewOperation {
   if (!ID.test(id) || RESERVED.test(id))
     throw new OperationFault(`The name of an operation is a word like textStats, not '${id}'.`);
@@ -98,7 +111,7 @@ function readNew(id: string, values: Values): NewOperation {
     id,
     method,
     path,
-    price: values.price,
+    price: readPrice(values.price, values),
     request,
     answer: jsonOption('answer', values.answer, { result: 'What you sell.' }),
     summary: values.summary ?? schemaName(wordsOf(id, ' ')),

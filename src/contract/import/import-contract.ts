@@ -118,8 +118,8 @@ function candidateOf(
   const { method, item, operation } = found;
   if (OTHER_METHODS.includes(method)) throw new LeftOut(`${row.method} is no method that is sold`);
   const { 'x-price': ownPrice } = operation;
-  const { amount } = objectOf(ownPrice);
-  const shown = price ?? (typeof amount === 'string' ? amount : undefined);
+  const { amount, mode } = objectOf(ownPrice);
+  const shown = price ?? [amount, mode].find(each => typeof each === 'string');
   if (shown !== undefined) row.price = shown;
   if (price === undefined && ownPrice === undefined)
     throw new LeftOut(`has no price: --price '${row.method} ${row.path}=0.01'`);

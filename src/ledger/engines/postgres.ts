@@ -139,6 +139,10 @@ class PostgresEngine implements Engine {
     }
   }
 
+  async show(kind: string, use: string): Promise<void> {
+    await this.#presence?.show(kind, use);
+  }
+
   async close(): Promise<void> {
     // A PostgreSQL that vanished never confirms the close, which must not keep the process from ending.
     const limit = new AbortController();

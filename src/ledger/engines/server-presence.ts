@@ -2,7 +2,7 @@ import type { Role } from '../engine.js';
 import pg from 'pg';
 import { LedgerFault } from '../fault.js';
 import { SCHEMA_VERSION } from '../migrations.js';
-import { PRESENCE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
+import { PRESENCE_LOCK, USE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
 
 export const CONNECT_MS = 5_000;
 export const STATEMENT_MS = 10_000;
@@ -19,6 +19,7 @@ export class ServerPresence {
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
+  readonly #uses = new Map<string, string>();
 
   private constructor(url: string, role: Role) {
     this.#url = url;
@@ -43,6 +44,20 @@ export class ServerPresence {
     );
   }
 
+  /** Shows other servers what this one uses, in place of what it used of the same kind before. */
+  async show(kind: string, use: string): Promise<void> {
+    const before = this.#uses.get(kind);
+    if (before === use) return;
+    this.#uses.set(kind, use);
+    await this.#onUse('pg_advisory_lock_shared', use);
+    if (before !== undefined) await this.#onUse('pg_advisory_unlock_shared', before);
+  }
+
+  async #onUse(command: string, use: string): Promise<void> {
+    const key = "hashtext(current_schema() || ' ' || $1)";
+    await this.#client?.query(`select ${command}(${USE_LOCK}, ${key})`, [use]);
+  }
+
   async end(): Promise<void> {
     this.#ended = true;
     clearTimeout(this.#timer);
@@ -62,6 +77,7 @@ export class ServerPresence {
     await client.connect();
     const server = this.#role === 'server';
     if (server) await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
+    for (const use of this.#uses.values()) await this.#onUse('pg_advisory_lock_shared', use);
     const shared = server ? '_shared' : '';
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,

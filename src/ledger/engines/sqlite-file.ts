@@ -1,5 +1,16 @@
 import type { Role } from '../engine.js';
-import { closeSync, existsSync, fdatasync, openSync, realpathSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'libsql';
@@ -38,6 +49,67 @@ export class SqliteFile {
     } catch (error) {
       release(lock);
       throw openFault(file, error);
+    }
+  }
+
+  /**
+   * Puts another file in the place of one that no server uses, or that does not exist. `isEmpty`: whether nothing is lost with it. `make`
+   * writes the other one, under another name in the same folder.
+   * @throws LedgerFault `open`
+   */
+  static async replace(
+    url: string,
+    isEmpty: (db: Connection) => boolean,
+    make: (path: string) => Promise<void>,
+  ): Promise<void> {
+    const path = pathOf(url);
+    const existed = existsSync(path);
+    const file = createFile(path);
+    const lock = takeLock(file);
+    const part = `${file}.restored`;
+    try {
+      removeDatabase(part);
+      refuseUnless(readAtOnce(file, isEmpty), file);
+      await make(part);
+      for (const beside of ['-wal', '-shm']) rmSync(`${file}${beside}`, { force: true });
+      renameSync(part, file);
+      syncPath(dirname(file));
+    } catch (error) {
+      if (!existed) removeDatabase(file);
+      throw openFault(file, error);
+    } finally {
+      removeDatabase(part);
+      release(lock);
+    }
+  }
+
+  /**
+   * Copies a file as it is at one moment, also while a server writes it. The copy is checked and on disk when this returns.
+   * @throws LedgerFault `open` if there is no such file or it is damaged, or there is a file in the place of the copy
+   */
+  static copy(from: string, to: string): void {
+    refuseMissing(from);
+    if (existsSync(to))
+      throw new LedgerFault(
+        'open',
+        `There is a file ${to} already. Choose another name. Nothing was written.`,
+      );
+    const part = `${to}.part-${process.pid}`;
+    try {
+      createEmpty(part);
+      readAtOnce(from, db => db.prepare('vacuum into ?').run([part]));
+      const found = readAtOnce(part, db => db.prepare('pragma integrity_check').get()) as {
+        integrity_check?: unknown;
+      };
+      if (found.integrity_check !== 'ok') throw new Error(`damaged: ${String(found.integrity_check)}`);
+      syncPath(part);
+      // Unlike a rename, a link replaces no file that has come meanwhile.
+      linkSync(part, to);
+      syncPath(dirname(resolve(to)));
+    } catch (error) {
+      throw copyFault(from, to, error);
+    } finally {
+      removeDatabase(part);
     }
   }
 
@@ -126,6 +198,50 @@ function takeLock(file: string): Connection {
       );
     throw openFault(file, error);
   }
+}
+
+/** Opens a file for one read and closes it again. */
+function readAtOnce<T>(file: string, read: (db: Connection) => T): T {
+  const db = new Database(file, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    return read(db);
+  } finally {
+    db.close();
+  }
+}
+
+function refuseUnless(isEmpty: boolean, file: string): void {
+  if (isEmpty) return;
+  throw new LedgerFault(
+    'open',
+    `There are payments in ${file}, so nothing is restored over it. Keep it: move it elsewhere, with ${basename(file)}-wal if there is one, ` +
+      'then repeat the command. Nothing was changed.',
+  );
+}
+
+/** Waits until a file, or the names in a folder, are on disk. */
+export function syncPath(path: string): void {
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function removeDatabase(file: string): void {
+  for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${end}`, { force: true });
+}
+
+function copyFault(from: string, to: string, error: unknown): LedgerFault {
+  if (error instanceof LedgerFault) return error;
+  return new LedgerFault(
+    'open',
+    `${from} can't be copied to ${to} (${messageOf(error)}). Check that it is a ledger of SQLite, and that the folder of the copy exists, is ` +
+      'writable and has space left. No copy was kept.',
+    { cause: error },
+  );
 }
 
 function release(lock: Connection | undefined): void {

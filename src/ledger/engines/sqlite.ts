@@ -113,6 +113,9 @@ class SqliteEngine implements Engine {
     }
   }
 
+  /** There are no other servers. */
+  async show(): Promise<void> {}
+
   close(): Promise<void> {
     return (this.#closing ??= this.#end());
   }

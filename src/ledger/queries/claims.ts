@@ -1,6 +1,6 @@
 import { idBytes } from '../ids.js';
 import type { IdBytes } from '../ids.js';
-import { one, sql } from '../sql.js';
+import { one, raw, sql } from '../sql.js';
 import type { PaymentRow, PaymentView } from '../schema.js';
 import { nextClaim, ours, SUM_OF_AMOUNTS, viewed } from './conditions.js';
 import type { At, Call, Fence, Id, IdRow } from './conditions.js';
@@ -129,11 +129,14 @@ export const hold = (p: Fence & At & { lease_ms: number }) =>
   one<IdRow>`
     update payments set lease_until = ${p.now} + ${p.lease_ms} where ${ours(p)} and alias_of is null returning id`;
 
-/** Takes over a row beyond `claimed` whose lease has ended. */
+/** Takes over a row beyond `claimed` whose lease has ended. Nobody works for a payment that is being repaid as a whole. */
 export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
-    where id = ${idBytes(p.id)} and state <> 'claimed' and lease_until <= ${p.now} returning ${viewed(p.now)}`;
+    where id = ${idBytes(p.id)} and state <> 'claimed' and lease_until <= ${p.now} and ${NOT_BEING_REPAID} returning ${viewed(p.now)}`;
+
+const NOT_BEING_REPAID = raw(`(repaying = '0' or state <> 'owed'
+      or cast(repaid as bigint) + cast(repaying as bigint) < cast(amount as bigint))`);
 
 /**
  * Ends all leases and callers. Only the server of a SQLite file may do this at its start, when all earlier workers and callers are

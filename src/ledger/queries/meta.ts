@@ -5,7 +5,9 @@ import type { Query } from '../sql.js';
 type MetaRow = { key: string; value: string };
 
 /** The ledger's own keys. All other keys begin with `note:`. */
-const OWN_KEYS = raw("'schema', 'pay_to', 'former_pay_to', 'network', 'retired', 'arriving'");
+const OWN_KEYS = raw(
+  "'schema', 'pay_to', 'former_pay_to', 'network', 'retired', 'arriving', 'restored', 'least'",
+);
 
 /** The key of a note. */
 export const noteKey = (key: string): string => `note:${key}`;
@@ -19,7 +21,7 @@ export const tableExists = ({ name: engine }: Dialect, name: string): Query =>
 export const ownMeta = () => sql<MetaRow>`select key, value from meta where key in (${OWN_KEYS})`;
 
 /** What is copied to another ledger: the receivers and all keys that are not the ledger's own. */
-export const COPIED_META = "key not in ('schema', 'network', 'retired', 'arriving')";
+export const COPIED_META = "key not in ('schema', 'least', 'network', 'retired', 'arriving')";
 
 export const getMeta = ({ key }: { key: string }) =>
   one<{ value: string }>`select value from meta where key = ${key}`;
@@ -44,6 +46,9 @@ export const receiverBound = () => one<{ value: string }>`select value from meta
 
 /** Everything that is not the ledger's own. */
 export const deleteNotes = () => sql`delete from meta where key like 'note:%'`;
+
+/** Somebody has looked on chain for what a restored ledger lacks. */
+export const endRestoration = () => sql`delete from meta where key = 'restored'`;
 
 /** The condition of a sale: the ledger is not bound to another receiver. */
 export const isReceiver = (payTo: string): Query =>

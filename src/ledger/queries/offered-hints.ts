@@ -8,7 +8,7 @@ const PREFIX = 'note:fee-payer ';
 type HintRow = { key: string; value: string };
 
 /** SQLite would write a number from outside with a fraction. */
-const timeText = (now: Query, ago = 0): Query => sql`cast(cast(${now} - ${ago} as bigint) as text)`;
+export const timeText = (now: Query, ago = 0): Query => sql`cast(cast(${now} - ${ago} as bigint) as text)`;
 
 /**
  * The value is the time, ms since 1970, and the name of who settles after a space, if it is known. The time has had thirteen digits since

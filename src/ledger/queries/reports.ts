@@ -31,14 +31,19 @@ type TurnoverRow = {
   own: number;
   payments: number;
   amount: string;
+  repaid: string;
 };
+
+/** As `repaidOf`. */
+const REPAID = raw("case when state = 'refunded' and repaid = '0' then amount else repaid end");
 
 /** Settled payments by the UTC day on which the money was known to have moved. `own`: 1 for those of these payers. */
 export const turnover = ({ own }: { own: readonly string[] }) =>
   sql<TurnoverRow>`
-    select day, operation, state, own, count(*) as payments, ${SUM_OF_AMOUNTS} as amount
+    select day, operation, state, own, count(*) as payments, ${SUM_OF_AMOUNTS} as amount,
+      cast(coalesce(sum(cast(repaid as bigint)), 0) as text) as repaid
     from (
-      select settled_at / 86400000 as day, operation, state, amount, ${isOneOf(own)} as own
+      select settled_at / 86400000 as day, operation, state, amount, ${REPAID} as repaid, ${isOneOf(own)} as own
       from payments where settled_at is not null and alias_of is null
     ) as settled
     group by day, operation, state, own
@@ -47,11 +52,11 @@ export const turnover = ({ own }: { own: readonly string[] }) =>
 const isOneOf = (payers: readonly string[]): Query =>
   payers.length === 0 ? sql`0` : sql`case when payer in (${list(payers)}) then 1 else 0 end`;
 
-export type SaleRow = Pick<PaymentRow, 'id' | 'operation' | 'payer' | 'amount' | 'state'> & {
+export type SaleRow = Pick<PaymentRow, 'id' | 'operation' | 'payer' | 'amount' | 'state' | 'repaid'> & {
   settled_at: number;
 };
 
-const SALE = raw('id, operation, payer, amount, state, settled_at');
+const SALE = raw('id, operation, payer, amount, state, repaid, settled_at');
 const IS_SALE = raw('settled_at is not null and alias_of is null');
 
 /** Settled payments in the order in which their money was known to have moved. Both lists use the index of sales. */
@@ -63,10 +68,6 @@ export const salesAfter = (p: { settled_at: number; id: string; limit: number })
 
 export const newestSales = ({ limit }: { limit: number }) =>
   sql<SaleRow>`select ${SALE} from payments where ${IS_SALE} order by settled_at desc, id desc limit ${limit}`;
-
-export const startingWith = (p: At & { first: string; last: string }) =>
-  sql<PaymentView>`
-    select ${viewed(p.now)} from payments where id >= ${idBytes(p.first)} and id <= ${idBytes(p.last)} order by id limit 2`;
 
 export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
 

@@ -1,4 +1,5 @@
-import { one, sql } from '../sql.js';
+import { list, one, sql } from '../sql.js';
+import type { Query } from '../sql.js';
 
 /*
  * Advisory locks with which servers on PostgreSQL show their presence. The numbers are arbitrary but must be the same in all versions
@@ -10,6 +11,9 @@ export const PRESENCE_LOCK = 8403;
 /** Its second key is the version of the schema that the server knows. Version 1.0 has none. */
 export const VERSION_LOCK = 8405;
 
+/** Its second key is a hash of the schema's name and of what is used. */
+export const USE_LOCK = 8406;
+
 /** Counts the locks with which servers on this ledger show that they are there. */
 const PRESENT = sql`
     select count(*) as servers from pg_locks as present
@@ -20,10 +24,21 @@ const PRESENT = sql`
 /** The number of servers on this ledger, this one included. */
 export const servers = () => one<{ servers: number }>`${PRESENT}`;
 
-/** The number of servers on this ledger that do not know this version of its schema. */
-export const serversBehind = ({ version }: { version: number }) =>
+/** The number of servers on this ledger that know no version of its schema from this one on. */
+export const serversBehind = ({ least }: { least: number }) =>
   one<{ servers: number }>`${PRESENT}
       and not exists (
         select 1 from pg_locks as known
         where known.pid = present.pid and known.locktype = 'advisory' and known.classid = ${VERSION_LOCK}
-          and known.objid = ${version} and known.granted)`;
+          and known.objid::bigint >= ${least} and known.granted)`;
+
+/** The number of servers on this ledger that show any of these uses. Each server shows its own while its presence lasts. */
+export const serversUsing = ({ uses }: { uses: readonly string[] }) =>
+  one<{ servers: number }>`${PRESENT}
+      and exists (
+        select 1 from pg_locks as shown
+        where shown.pid = present.pid and shown.locktype = 'advisory' and shown.classid = ${USE_LOCK} and shown.granted
+          and shown.objid in (${list(uses.map(hashed))}))`;
+
+const hashed = (use: string): Query =>
+  sql`(hashtext(current_schema() || ' ' || ${use})::bigint & 4294967295)::oid`;

@@ -52,10 +52,10 @@ export const deliver = (p: Fence & At & Proof & { settlement: string; answer_exp
 
 /** Clears the expiry: a released payment's answer had expired, but the new one must not. */
 export const owe = (p: Fence & At & Proof & { settlement: string }) =>
-  one<IdRow>`
+  one<IdRow & Pick<PaymentView, 'flow'>>`
     update payments set state = 'owed', settlement = ${p.settlement}, settled_at = ${p.now}, decided_at = null, reason = null,
       answer_expires_at = null
-    where ${ours(p)} and ${MAY_OWE[p.by]} returning id`;
+    where ${ours(p)} and ${MAY_OWE[p.by]} returning id, flow`;
 
 export const release = (p: Fence & At & { reason: string }) =>
   one<IdRow>`

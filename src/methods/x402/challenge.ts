@@ -4,6 +4,7 @@ import { tagsOf } from './service.js';
 import { networkName, requirementsOf, resourceUrl, type Terms } from './requirements.js';
 import { USDC } from '../../price/amount.js';
 import { bazaarOf, outputSchemaOf, PAYMENT_IDENTIFIER } from './describe-call.js';
+import { MAX_HEADER_BYTES, OTHER_HEADER_BYTES } from '../header-bytes.js';
 import type { Challenge } from '../method.js';
 import type { Hints } from '../../rails/rail.js';
 import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
@@ -11,15 +12,11 @@ import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 /** The version of x402 that a challenge is in. */
 export type ChallengeVersion = 1 | 2;
 
-/** What nginx and other proxies have room for: the status line and all headers of an answer together. */
-export const MAX_HEADER_BYTES = 4096;
-/** The status line and the other headers, with the receipt of a payment that was refused when it was settled. */
-export const OTHER_HEADER_BYTES = 1_000;
-/** The bodies that take so many bytes in base64. That of v1 is in no header; its bounds have only kept it as short. */
-const MAX_BODY_BYTES = {
-  1: (MAX_HEADER_BYTES / 4) * 3,
-  2: ((MAX_HEADER_BYTES - OTHER_HEADER_BYTES) / 4) * 3,
-};
+/** The body that takes so many bytes in base64. That of v1 is in no header; its bounds have only kept it as short. */
+function maxBodyBytes(version: ChallengeVersion, { otherMethodsBytes = 0 }: Terms): number {
+  const others = version === 1 ? 0 : OTHER_HEADER_BYTES + otherMethodsBytes;
+  return ((MAX_HEADER_BYTES - others) / 4) * 3;
+}
 
 const UNPAID =
   'Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)';
@@ -42,7 +39,7 @@ export function renderChallenge(
   const render = (text?: string): Buffer =>
     Buffer.from(challengeText(operation, terms, live, version, crawlers, text));
   const body = render(
-    error === undefined ? error : cutToJsonBytes(error, MAX_BODY_BYTES[version] - render('').length),
+    error === undefined ? error : cutToJsonBytes(error, maxBodyBytes(version, terms) - render('').length),
   );
   return inVersion(version, body);
 }
@@ -119,7 +116,7 @@ function option(
   version: ChallengeVersion,
   withV1Extras: boolean,
 ): Json {
-  const { feePayer = '', ...hints } = live;
+  const { feePayer = '', recentBlockhash } = live;
   const { amount, extra, ...requirements } = requirementsOf(operation, terms, feePayer);
   const ofV1 = {
     maxAmountRequired: amount,
@@ -133,7 +130,12 @@ function option(
     amount,
     ...(withV1Extras ? ofV1 : {}),
     // What a buyer would otherwise read from an RPC server before signing.
-    extra: { ...extra, decimals: USDC.decimals, tokenProgram: TOKEN_PROGRAM, ...hints },
+    extra: {
+      ...extra,
+      decimals: USDC.decimals,
+      tokenProgram: TOKEN_PROGRAM,
+      ...(recentBlockhash !== undefined && { recentBlockhash }),
+    },
   };
 }
 
@@ -164,8 +166,8 @@ function largestThatFits(operation: PricedOperation, terms: Terms): ForCrawlers 
   const steps = GIVING_WAY.map((_, count) => GIVING_WAY.slice(0, count));
   const all = [...steps, GIVING_WAY].map(without => withoutSome(operation, without));
   const shortest = withoutSome(operation, GIVING_WAY);
-  const found = all.find(each => bytes(2, each) <= MAX_BODY_BYTES[2]) ?? shortest;
-  const room = MAX_BODY_BYTES[1] - ROOM_FOR_ERROR;
+  const found = all.find(each => bytes(2, each) <= maxBodyBytes(2, terms)) ?? shortest;
+  const room = maxBodyBytes(1, terms) - ROOM_FOR_ERROR;
   const outputSchemas = [true, false].map(whole => outputSchemaOf(operation, whole));
   const outputSchema = outputSchemas.find(each => bytes(1, { ...found, outputSchema: each }) <= room);
   return outputSchema ? { ...found, outputSchema } : found;

@@ -1,5 +1,6 @@
 import type { Contract, PricedOperation } from '../../contract/contract.js';
-import { givenUpBy, MAX_HEADER_BYTES } from './challenge.js';
+import { MAX_HEADER_BYTES } from '../header-bytes.js';
+import { givenUpBy } from './challenge.js';
 import { tagsOf } from './service.js';
 import type { Terms } from './requirements.js';
 

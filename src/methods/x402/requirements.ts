@@ -15,6 +15,8 @@ export type Terms = {
   publicUrl: string;
   /** Who sells, for the challenge; absent where nobody shows it. */
   service?: Service;
+  /** Bytes of the headers of every 402 that the challenges of other methods take. */
+  otherMethodsBytes?: number;
 };
 
 /** Seconds from challenge to settlement. A Solana blockhash is valid for 60 to 90. */

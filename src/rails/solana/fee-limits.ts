@@ -14,32 +14,41 @@ const MICROLAMPORTS_PER_LAMPORT = 1_000_000n;
 const COMPUTE_BUDGET = keyOf(COMPUTE_BUDGET_PROGRAM).toString('latin1');
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
+const LIMIT_BYTES = 5;
+const PRICE_BYTES = 9;
 
 /** `reason` is the code from x402's scheme exact on SVM, `message` is for people. */
 export type FeeFault = { reason: string; message: string };
 
 /**
+ * How a protocol builds its transactions: with how many signatures, and whether the compute unit limit comes before its price. Clients of
+ * x402 put the limit first, those of MPP the price.
+ */
+export type TransactionForm = { signatures: number; anyOrder: boolean };
+
+const X402_FORM: TransactionForm = { signatures: SIGNATURES, anyOrder: false };
+
+/**
  * Why a facilitator refuses to pay the fees of a transaction; undefined if it pays. The fees are 5 000 lamports per signature, plus the
  * requested compute units at the requested price.
  */
-export function feeFault({
-  signatures,
-  lookups,
-  keys,
-  instructions,
-}: SolanaTransaction): FeeFault | undefined {
-  if (signatures !== SIGNATURES) {
+export function feeFault(
+  { signatures, lookups, keys, instructions }: SolanaTransaction,
+  form = X402_FORM,
+): FeeFault | undefined {
+  if (signatures !== form.signatures) {
+    const whose = form.signatures === 1 ? 'yours' : "the fee payer's and yours";
     return payloadFault(
       'excessive_signers',
-      `needs ${signatures} signatures, must be 2: the fee payer's and yours`,
+      `needs ${signatures} signatures, must be ${form.signatures}: ${whose}`,
     );
   }
   if (lookups.length > 0) return payloadFault('transaction', 'address lookup tables are not accepted');
-  const [limit, price] = instructions;
-  if (!limit || !isBudget(limit, keys, SET_COMPUTE_UNIT_LIMIT, 5)) {
+  const [limit, price] = form.anyOrder ? limitFirst(instructions) : instructions;
+  if (!limit || !isBudget(limit, keys, SET_COMPUTE_UNIT_LIMIT, LIMIT_BYTES)) {
     return payloadFault(LIMIT, 'the first instruction must set the compute unit limit');
   }
-  if (!price || !isBudget(price, keys, SET_COMPUTE_UNIT_PRICE, 9)) {
+  if (!price || !isBudget(price, keys, SET_COMPUTE_UNIT_PRICE, PRICE_BYTES)) {
     return payloadFault(PRICE, 'the second instruction must set the compute unit price');
   }
   const units = limit.data.readUInt32LE(1);
@@ -76,12 +85,22 @@ export function usesFeePayer({ instructions, keys }: SolanaTransaction): boolean
 
 /** The fees in lamports of a transaction in which `feeFault` finds no fault. */
 export function feeOf({ signatures, instructions }: SolanaTransaction): bigint {
-  const [limit, price] = instructions;
+  const [limit, price] = limitFirst(instructions);
   if (!limit || !price) throw new Error('the transaction does not set its compute budget');
   return (
     BigInt(signatures) * LAMPORTS_PER_SIGNATURE +
     priorityFee(limit.data.readUInt32LE(1), price.data.readBigUInt64LE(1))
   );
+}
+
+/** Whether the compute unit limit comes before its price. */
+export function hasLimitFirst({ instructions: [first] }: SolanaTransaction): boolean {
+  return first?.data.length === LIMIT_BYTES;
+}
+
+/** The two instructions of the compute budget, told apart by their lengths. */
+function limitFirst([first, second]: readonly Instruction[]): (Instruction | undefined)[] {
+  return first?.data.length === LIMIT_BYTES ? [first, second] : [second, first];
 }
 
 const LIMIT = 'transaction_instructions_compute_limit_instruction';

@@ -45,6 +45,8 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   onUsedUp: () => void = () => {};
   /** The fee payer for this call, if it is another one than that of all others; its payments must be taken already. */
   elsewhere: (called: Called) => string | undefined = () => undefined;
+  /** The fee payer whose key this server has, while it can pay, for methods whose payments only this server settles. */
+  sponsor: () => string | undefined = () => undefined;
   /** The hints with such fee payers, by those with the usual one. */
   readonly #others = new WeakMap<Hints, Map<string, Hints>>();
   #view: (ChainView & { readAt: number }) | undefined;
@@ -62,7 +64,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   hints(called?: Called): Hints {
     this.#asked = true;
     const elsewhere = called && this.elsewhere(called);
-    return elsewhere === undefined ? this.#live : this.#with(elsewhere);
+    return this.#sponsored(elsewhere === undefined ? this.#live : this.#with('feePayer', elsewhere));
   }
 
   /**
@@ -72,7 +74,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
     this.#asked = true;
     const another = payment !== undefined && !payment.hasNonce && payment.blockhash !== this.#offeredHash;
-    return fresh || another ? this.#live : this.#bare;
+    return this.#sponsored(fresh || another ? this.#live : this.#bare);
   }
 
   /** Sets the fee payer that the facilitator named. */
@@ -146,11 +148,18 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     clearTimeout(this.#blockhashTimer);
   }
 
-  #with(feePayer: string): Hints {
-    const known = this.#others.get(this.#live) ?? new Map<string, Hints>();
-    this.#others.set(this.#live, known);
-    const hints = known.get(feePayer) ?? { ...this.#live, feePayer };
-    known.set(feePayer, hints);
+  #sponsored(hints: Hints): Hints {
+    const sponsor = this.sponsor();
+    return sponsor === undefined ? hints : this.#with('sponsor', sponsor, hints);
+  }
+
+  /** The same object for the same hints and the same name. */
+  #with(key: 'feePayer' | 'sponsor', address: string, base = this.#live): Hints {
+    const known = this.#others.get(base) ?? new Map<string, Hints>();
+    this.#others.set(base, known);
+    const name = `${key} ${address}`;
+    const hints = known.get(name) ?? { ...base, [key]: address };
+    known.set(name, hints);
     return hints;
   }
 

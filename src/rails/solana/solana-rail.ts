@@ -4,6 +4,7 @@ import type {
   Called,
   Check,
   Fate,
+  Hints,
   Outage,
   Position,
   Rail,
@@ -17,14 +18,18 @@ import type { BlockhashLife } from './blockhash-life.js';
 import { explainRefusal } from './explain-refusal.js';
 import { confirmTransfer, findDenied, type ChainHistory } from './find-transfer.js';
 import type { SolanaHints } from './solana-hints.js';
-import { feePayerOf, TransactionChecker, type CheckedTransaction } from './transaction.js';
+import { feePayerOf, isSelfPaid, TransactionChecker, type CheckedTransaction } from './transaction.js';
 import { sightingIn, TransferFates } from './transfer-fates.js';
 
-/** Those who verify and settle on Solana. The fee payer that a buyer signed for names one of them. `Ask`: what they are asked with. */
-type Settlers<Ask> = {
+/** Who verifies a payment and settles it. */
+type Sending<Ask> = {
   verify(ask: Ask): Promise<VerifyResult>;
   sign(ask: Ask): Promise<SignResult>;
   settle(ask: Ask): Promise<SettleResult>;
+};
+
+/** Those who verify and settle on Solana. The fee payer that a buyer signed for names one of them. `Ask`: what they are asked with. */
+type Settlers<Ask> = Sending<Ask> & {
   outage(feePayer: string): { name: string; retryAfterSeconds: number } | undefined;
   isHealthy(feePayer: string): boolean;
   /** The names of those that may have this fee payer. */
@@ -51,6 +56,8 @@ export type SolanaRailParts<Ask> = {
   terms: { network: string; asset: string; payTo: string };
   hints: SolanaHints;
   facilitator: Settlers<Ask>;
+  /** For payments whose payers pay the fees themselves. Without it, they are refused. */
+  sender?: Sending<Ask> | undefined;
   requests: Asks<Ask>;
   chain: ChainHistory;
   /** Without it, every report of a settlement is believed. */
@@ -87,9 +94,9 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     this.#fates = new TransferFates(parts.chain, parts.timing?.watchBlocks ?? EXPIRED_AFTER_BLOCKS);
   }
 
-  check(transaction: string, amount: bigint): Promise<Check<CheckedTransaction>> {
+  check(transaction: string, amount: bigint, answered?: Hints): Promise<Check<CheckedTransaction>> {
     const { asset, payTo } = this.#parts.terms;
-    return this.#checker.check(transaction, { asset, payTo, amount });
+    return this.#checker.check(transaction, { asset, payTo, amount }, answered);
   }
 
   arrived(payment: CheckedTransaction): void {
@@ -105,9 +112,11 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return view && { after: view.slot, position: view.height };
   }
 
-  formerHint({ feePayer }: CheckedTransaction): ClaimRequest['hint'] {
+  formerHint({ feePayer, answers }: CheckedTransaction): ClaimRequest['hint'] {
     const { facilitator, hints } = this.#parts;
-    return feePayer === hints.feePayer ? undefined : { name: feePayer, by: facilitator.namesFor(feePayer) };
+    return answers || feePayer === hints.feePayer
+      ? undefined
+      : { name: feePayer, by: facilitator.namesFor(feePayer) };
   }
 
   unoffered({ feePayer }: CheckedTransaction): string {
@@ -131,19 +140,18 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
   }
 
   verify(payment: CheckedTransaction, call: Called): Promise<VerifyResult> {
-    const { facilitator, requests } = this.#parts;
-    return facilitator.verify(requests.request(call, payment));
+    return this.#settlerOf(payment).verify(this.#parts.requests.request(call, payment));
   }
 
   sign(payment: CheckedTransaction, call: Called): Promise<SignResult> {
-    const { facilitator, requests } = this.#parts;
-    return facilitator.sign(requests.request(call, payment));
+    return this.#settlerOf(payment).sign(this.#parts.requests.request(call, payment));
   }
 
   settle(payment: CheckedTransaction, call: Called, signed?: string): Promise<SettleResult> {
-    const { facilitator, requests } = this.#parts;
-    const request = requests.request(call, payment);
-    return facilitator.settle(signed === undefined ? request : { ...request, transaction: signed });
+    const request = this.#parts.requests.request(call, payment);
+    return this.#settlerOf(payment).settle(
+      signed === undefined ? request : { ...request, transaction: signed },
+    );
   }
 
   maySettleAgain({ position, evidence }: Row): boolean {
@@ -154,16 +162,16 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
   }
 
   settleAgain(row: Row): Promise<SettleResult> {
-    const { facilitator, requests } = this.#parts;
-    return facilitator.settle(requests.repeatRequest(row));
+    const settler = this.#settlerOf({ selfPaid: isSelfPaid(row.evidence) });
+    return settler.settle(this.#parts.requests.repeatRequest(row));
   }
 
   explain(reason: string): string {
     return explainRefusal(reason);
   }
 
-  isDoubted({ feePayer }: CheckedTransaction): boolean {
-    return this.#parts.trust?.lied(feePayer) ?? false;
+  isDoubted({ feePayer, selfPaid }: CheckedTransaction): boolean {
+    return !selfPaid && (this.#parts.trust?.lied(feePayer) ?? false);
   }
 
   confirm(row: Row, settlement: string): Promise<boolean> {
@@ -186,6 +194,11 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
   }
 
   async distrust({ evidence }: Row): Promise<void> {
-    await this.#parts.trust?.distrust(feePayerOf(evidence));
+    if (!isSelfPaid(evidence)) await this.#parts.trust?.distrust(feePayerOf(evidence));
+  }
+
+  #settlerOf({ selfPaid }: Pick<CheckedTransaction, 'selfPaid'>): Sending<Ask> {
+    const { facilitator, sender } = this.#parts;
+    return selfPaid && sender ? sender : facilitator;
   }
 }

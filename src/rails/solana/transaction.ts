@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache';
 import { createPublicKey, hash, verify, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { toDecimal, USDC } from '../../price/amount.js';
-import type { Check, Checked } from '../rail.js';
+import type { Check, Checked, Hints } from '../rail.js';
 import { keyOf, programAddress, toAddress } from './address.js';
-import { feeFault, usesFeePayer } from './fee-limits.js';
+import { feeFault, SIGNATURES, usesFeePayer, type TransactionForm } from './fee-limits.js';
 import {
   isSane,
   MessageFault,
@@ -13,12 +13,13 @@ import {
   type Key,
   type SolanaTransaction,
 } from './message.js';
+import { smartWalletFault } from './smart-wallets.js';
 import { ASSOCIATED_TOKEN_PROGRAM, LIGHTHOUSE_PROGRAM, MEMO_PROGRAM, TOKEN_PROGRAM } from './networks.js';
 
 /**
  * A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. Its id is the hex sha256 of the message
  * bytes that the payer's signature covers; its evidence the base64 of the transaction as it is sent to the facilitator: our own encoding,
- * with an empty fee payer signature.
+ * with an empty fee payer signature unless the payer pays the fee.
  */
 export type CheckedTransaction = Checked & {
   readonly feePayer: string;
@@ -26,6 +27,10 @@ export type CheckedTransaction = Checked & {
   readonly blockhash: Key;
   /** Whether a memo distinguishes it from payments of the same payer and price with the same blockhash. */
   readonly hasNonce: boolean;
+  /** Whether it was checked against the very challenge that it answers, which named its fee payer. */
+  readonly answers: boolean;
+  /** Whether the payer pays the fee, too: it is signed in full. */
+  readonly selfPaid: boolean;
 };
 
 /** The transfer that pays an offer. Amount in atomic units. */
@@ -51,28 +56,34 @@ export class TransactionChecker {
   /**
    * Checks a half-signed transaction against an offer locally (x402 scheme `exact` on SVM, but stricter: two signers, no lookup
    * tables, canonical bytes). Never rejects; `error` names the fault.
+   * @param challenge what the challenge that it answers named, where that is known (MPP): `memo`, if it named one, which must be
+   *   the only one, and `feePayer`; without one, the payer pays the fee
    */
-  async check(base64: string, expected: Expected): Promise<Check<CheckedTransaction>> {
+  async check(base64: string, expected: Expected, challenge?: Hints): Promise<Check<CheckedTransaction>> {
     try {
-      return await this.#check(base64, expected);
+      return await this.#check(base64, expected, challenge);
     } catch (error) {
       if (error instanceof MessageFault) return { ok: false, error: `transaction: ${error.message}` };
       return { ok: false, error: 'transaction: cannot be decoded' };
     }
   }
 
-  async #check(base64: string, expected: Expected): Promise<Check<CheckedTransaction>> {
+  async #check(base64: string, expected: Expected, challenge?: Hints): Promise<Check<CheckedTransaction>> {
     const bytes = decodeBytes(base64);
     const transaction = readTransaction(bytes);
-    checkLayout(transaction);
+    const ofSmartWallet = smartWalletFault(transaction);
+    if (ofSmartWallet !== undefined) throw new MessageFault(ofSmartWallet);
+    const selfPaid = challenge !== undefined && challenge['feePayer'] === undefined;
+    checkLayout(transaction, { signatures: selfPaid ? 1 : SIGNATURES, anyOrder: challenge !== undefined });
     const { payer, mismatch } = checkTransfer(transaction, expected, this.#accountsOf(expected));
-    const signature = bytes.subarray(1 + SIGNATURE_BYTES, 1 + 2 * SIGNATURE_BYTES);
+    const [start, end] = selfPaid ? [0, 1] : [1, 2];
+    const signature = bytes.subarray(1 + start * SIGNATURE_BYTES, 1 + end * SIGNATURE_BYTES);
     await checkSignature(payer, transaction.message, signature);
     if (!isSane(transaction)) {
       throw new MessageFault('its header or an instruction refers to accounts that it does not list');
     }
     // The buyer does not supply the fee payer's signature, and its value does not change the payment's id.
-    bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
+    if (!selfPaid) bytes.fill(0, 1, 1 + SIGNATURE_BYTES);
     const checked = {
       id: hash('sha256', transaction.message),
       payer: nameOf(payer),
@@ -80,8 +91,11 @@ export class TransactionChecker {
       evidence: bytes.toString('base64'),
       blockhash: transaction.blockhash,
       hasNonce: hasMemo(transaction),
+      answers: challenge !== undefined,
+      selfPaid,
     };
-    return mismatch === undefined ? { ok: true, checked } : { ok: false, error: mismatch, checked };
+    const error = mismatch ?? (challenge && unlike(challenge, transaction));
+    return error === undefined ? { ok: true, checked } : { ok: false, error, checked };
   }
 
   #accountsOf({ asset, payTo }: Expected): Accounts {
@@ -98,6 +112,11 @@ export class TransactionChecker {
 /** The fee payer of a transaction that has passed the check. */
 export function feePayerOf(base64: string): string {
   return nameOf(readTransaction(Buffer.from(base64, 'base64')).keys[0]);
+}
+
+/** Whether the payer of a transaction that has passed the check pays the fee, too. */
+export function isSelfPaid(base64: string): boolean {
+  return readTransaction(Buffer.from(base64, 'base64')).signatures === 1;
 }
 
 /** The source account of the third instruction, TransferChecked, of a transaction that has passed the check. */
@@ -151,12 +170,12 @@ function accountOf({ accounts }: Instruction, position: number, keys: Key[]): Ke
   return index === undefined ? undefined : keys[index];
 }
 
-function checkLayout(transaction: SolanaTransaction): void {
+function checkLayout(transaction: SolanaTransaction, form: TransactionForm): void {
   const { instructions, keys } = transaction;
   if (instructions.length < 3 || instructions.length > MAX_INSTRUCTIONS) {
     throw new MessageFault(`has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`);
   }
-  const fault = feeFault(transaction);
+  const fault = feeFault(transaction, form);
   if (fault) throw new MessageFault(fault.message);
   if (new Set(keys).size !== keys.length) throw new MessageFault('names an account twice');
   for (const { program } of instructions.slice(3)) {
@@ -166,9 +185,19 @@ function checkLayout(transaction: SolanaTransaction): void {
       );
     }
   }
-  if (usesFeePayer(transaction)) {
+  if (form.signatures > 1 && usesFeePayer(transaction)) {
     throw new MessageFault('the fee payer must not appear in any instruction');
   }
+}
+
+/** How a transaction differs from what the challenge that it answers named; undefined if it does not. */
+function unlike({ feePayer, memo }: Hints, { instructions, keys }: SolanaTransaction): string | undefined {
+  if (feePayer !== undefined && nameOf(keys[0]) !== feePayer)
+    return `transaction: its fee payer is ${nameOf(keys[0])}, must be ${feePayer} as in the challenge`;
+  const memos = instructions.filter(({ program }) => keys[program] === MEMO);
+  if (memo !== undefined && (memos.length !== 1 || memos[0]?.data.toString('utf8') !== memo))
+    return 'transaction: its memo must be the externalId of the challenge, and the only one';
+  return undefined;
 }
 
 function hasMemo({ instructions, keys }: SolanaTransaction): boolean {
@@ -176,7 +205,7 @@ function hasMemo({ instructions, keys }: SolanaTransaction): boolean {
 }
 
 function checkTransfer(
-  { instructions, keys }: SolanaTransaction,
+  { instructions, keys, signatures }: SolanaTransaction,
   expected: Expected,
   ours: Accounts,
 ): { payer: Key; mismatch: string | undefined } {
@@ -198,7 +227,8 @@ function checkTransfer(
   const destination = accountOf(instruction, 2, keys);
   if (data[9] !== USDC.decimals) throw new MessageFault(`decimals are ${data[9]}, must be ${USDC.decimals}`);
   if (source === destination) throw new MessageFault('source and destination are the same account');
-  if (authority !== keys[1]) throw new MessageFault('the second signer must be the owner of the money');
+  if (authority !== keys[signatures - 1])
+    throw new MessageFault('the second signer must be the owner of the money');
   const amount = data.readBigUInt64LE(1);
   return { payer: authority, mismatch: mismatchOf({ mint, destination, amount }, expected, ours) };
 }

@@ -6,13 +6,13 @@ import { sentBodyOf, writtenBody, type WrittenBody } from '../../contract/sent-b
 import { isSold } from '../../contract/answer-headers.js';
 import { UpstreamFailure } from '../../net/failure.js';
 import { NoAnswer } from '../../net/http-client.js';
+import { isPrivateHost } from '../../net/public-addresses.js';
 import { Secrets } from '../../net/secrets.js';
 import type { HostCircuitOptions } from './host-circuit.js';
 import { failureOf, readAnswer, type Reading } from './upstream-answer.js';
 import { resting, UpstreamHost } from './upstream-host.js';
 import {
   headersOf,
-  isPrivateHost,
   resolveUpstream,
   targetOf,
   type UpstreamRequest,

@@ -1,10 +1,9 @@
-import { isIP } from 'node:net';
 import type { Parameter } from '../../contract/contract.js';
 import type { AnyAsked } from '../../contract/operation.js';
 import { encodedQuery } from '../../contract/query-styles.js';
 import { isHeaderValue, piecesOf, variablesOf, type Upstream } from '../../contract/read-upstream.js';
 import { UpstreamFailure } from '../../net/failure.js';
-import { bareHost, isPublicAddress } from '../../net/public-addresses.js';
+import { isPrivateHost } from '../../net/public-addresses.js';
 
 /** What the environment says about upstreams. */
 export type UpstreamSettings = {
@@ -96,12 +95,6 @@ function splitUrl(url: string): { origin: string; target: string } | undefined {
   if (!URL.canParse(host)) return undefined;
   const rest = url.slice(host.length);
   return { origin: new URL(host).origin, target: rest.startsWith('/') ? rest : `/${rest}` };
-}
-
-/** Whether a host of a URL is private as it is written, without a look-up. */
-export function isPrivateHost(hostname: string): boolean {
-  const host = bareHost(hostname);
-  return /(^|\.)localhost\.?$/.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));
 }
 
 /**

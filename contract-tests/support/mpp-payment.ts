@@ -1,0 +1,78 @@
+import type { Keypair } from '@solana/web3.js';
+import { craftPayment, type Recipe } from './craft.js';
+import { sha256 } from './test-chain.js';
+
+/** A challenge as its header has it, and what is in it. */
+export type ReadChallenge = {
+  /** The parameters, as they are sent. */
+  wire: Record<string, string>;
+  request: {
+    amount: string;
+    currency: string;
+    recipient: string;
+    externalId: string;
+    methodDetails: Record<string, unknown> & { feePayerKey?: string; recentBlockhash?: string };
+  };
+};
+
+export const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+export function readChallenge(header: string | null): ReadChallenge {
+  if (!header?.startsWith('Payment ')) throw new Error(`no challenge of Payment: ${header}`);
+  const wire = Object.fromEntries(
+    [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+  );
+  const request = JSON.parse(
+    Buffer.from(String(wire['request']), 'base64url').toString(),
+  ) as ReadChallenge['request'];
+  return { wire: wire as Record<string, string>, request };
+}
+
+export type MppPayment = {
+  /** The value of `Authorization`. */
+  authorization: string;
+  /** The same for `_meta` of MCP, where the request is JSON. */
+  meta: Record<string, unknown>;
+  transaction: string;
+  /** The id of the payment in the ledger. */
+  id: string;
+};
+
+/** A payment as the clients of MPP build it: price before limit, the transfer, `externalId` as its memo. */
+export function mppPayment({ wire, request }: ReadChallenge, payer: Keypair, bend: Recipe = {}): MppPayment {
+  const { feePayerKey = payer.publicKey.toBase58(), recentBlockhash } = request.methodDetails;
+  const { transaction, messageBytes } = craftPayment({
+    payer,
+    feePayer: feePayerKey,
+    asset: request.currency,
+    payTo: request.recipient,
+    amount: BigInt(request.amount),
+    memo: request.externalId,
+    computeLimit: 200_000,
+    instructions: ([limit, price, ...others]) => [price!, limit!, ...others],
+    ...(recentBlockhash === undefined ? {} : { blockhash: recentBlockhash }),
+    ...bend,
+  });
+  return { ...credentialOf({ wire, request }, transaction), transaction, id: sha256(messageBytes) };
+}
+
+/** The headers with which a payment is sent, as the value of PAYMENT-SIGNATURE or of Authorization. */
+export function carrierOf(header: string): Record<string, string> {
+  return isMpp(header) ? { authorization: header } : { 'payment-signature': header };
+}
+
+export function isMpp(header: string): boolean {
+  return header.startsWith('Payment ');
+}
+
+/** A credential of type `transaction`. */
+export function credentialOf(
+  { wire, request }: ReadChallenge,
+  transaction: string,
+): Pick<MppPayment, 'authorization' | 'meta'> {
+  const payload = { type: 'transaction', transaction };
+  return {
+    authorization: `Payment ${base64url({ challenge: wire, payload })}`,
+    meta: { 'org.paymentauth/credential': { challenge: { ...wire, request }, payload } },
+  };
+}

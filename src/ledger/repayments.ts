@@ -1,0 +1,300 @@
+import { randomBytes } from 'node:crypto';
+import type { Connection } from './connection.js';
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
+import { LedgerFault } from './fault.js';
+import { idOf } from './ids.js';
+import { readMeta } from './migrate.js';
+import { tellOf } from './outbox.js';
+import { repaidOf } from './payment.js';
+import { findToChange, lockPayer } from './queries/claims.js';
+import { finishOrder } from './queries/orders.js';
+import { insertRefund } from './queries/refunds.js';
+import * as queries from './queries/repayments.js';
+import * as moves from './queries/transitions.js';
+import type { PaymentRow, RefundRow, RepaymentRow } from './schema.js';
+import type { RepaymentCause, RepaymentWay, State } from './states.js';
+
+const ID_BYTES = 12;
+const MAX_LISTED = 1_000;
+const MAX_REASON_CHARACTERS = 500;
+const BY_HAND = 'another transfer was recorded instead';
+
+/** Money on its way back to a payer, or back there. Amounts in atomic units, times in ms since 1970. */
+export type Repayment = Readonly<ReturnType<typeof repaymentOf>>;
+
+/** `reason`: the operator's words. `after`: the rail's position; only a transfer after it counts. */
+export type NewRepayment = {
+  payment: string;
+  amount: bigint;
+  way: RepaymentWay;
+  cause?: RepaymentCause;
+  reason?: string | undefined;
+  after: number;
+};
+
+/** `too much`: more than what is left to repay. `under way`: another one must end first. `not paid`: there is no such payment, or its money did not move. */
+export type StartedRepayment =
+  | { kind: 'started'; repayment: Repayment }
+  | { kind: 'too much'; left: bigint }
+  | { kind: 'under way'; repayment: Repayment }
+  | { kind: 'not paid'; state: State | undefined };
+
+/** A transfer that repays, as it was seen where it is final. `source`: whose money it was. */
+export type LandedRepayment = { signature: string; slot: number; at: number; source: string };
+
+/**
+ * A transfer that refunded a payment, as seen on chain; no two refunds share one. `amount`: what the payer received, in atomic units.
+ * `refundedAt`: time of its block, in ms since 1970. `source`: whose money it was.
+ */
+export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number; source?: string };
+
+export type RecordedRefund = 'refunded' | 'repaid' | 'not paid' | 'nothing left' | 'under way' | 'used';
+
+/**
+ * `done`: it counts now, or did before. `twice`: another transaction has done it before. `used`: the transaction is another repayment's.
+ */
+export type RepaymentOutcome = 'done' | 'twice' | 'used' | 'unknown';
+
+function repaymentOf(row: RepaymentRow) {
+  return {
+    id: row.id,
+    payment: idOf(row.payment),
+    amount: BigInt(row.amount),
+    /** Who is to get it: the payment's payer. */
+    receiver: row.receiver,
+    way: row.way,
+    state: row.state,
+    cause: row.cause,
+    reason: row.reason,
+    after: row.after,
+    /** What was signed, in the rail's own form. It is stored before it is sent, and nothing else is ever sent. */
+    evidence: row.evidence,
+    /** The transaction that repays it, once that is known. */
+    signature: row.signature,
+    /** The rail's position after which what was signed can't land. */
+    position: row.position,
+    createdAt: row.created_at,
+    /** When it became `done`, `failed` or `cancelled`. */
+    decidedAt: row.decided_at,
+    slot: row.slot,
+    landedAt: row.landed_at,
+    source: row.source,
+    /** Why it failed or was cancelled. */
+    failure: row.failure,
+  };
+}
+
+/**
+ * What goes back to payers. An amount is reserved before anything is signed, and stays so until the transfer has landed or is proven never
+ * to: all reservations of a payment together are never more than was paid. All functions reject with a LedgerFault.
+ */
+export function repaymentsOf(connection: Connection) {
+  const { engine } = connection;
+  const written = async (
+    operation: () => TransactionBody<RepaymentRow | undefined>,
+  ): Promise<Repayment | undefined> => {
+    const row = await engine.write(operation);
+    return row && repaymentOf(row);
+  };
+  return {
+    /** The repayments of a payment, the oldest first. */
+    repaymentsOf: async (payment: string): Promise<Repayment[]> =>
+      (await engine.read(() => execute(queries.repaymentsOf({ id: payment })))).map(repaymentOf),
+    repayment: async (id: string): Promise<Repayment | undefined> => {
+      const [row] = await engine.read(() => execute(queries.findRepayment({ id })));
+      return row && repaymentOf(row);
+    },
+    /** Those that are `asked` or `sending`, the oldest first, at most 1 000 after the one that is given. */
+    openRepayments: async (after?: Repayment, limit = MAX_LISTED): Promise<Repayment[]> => {
+      const page = {
+        created_at: after?.createdAt ?? 0,
+        id: after?.id ?? '',
+        limit: Math.min(limit, MAX_LISTED),
+      };
+      return (await engine.read(() => execute(queries.openRepayments(page)))).map(repaymentOf);
+    },
+    /** What this cause repays since a time, in atomic units. */
+    repaidSince: async (since: number, cause: RepaymentCause): Promise<bigint> => {
+      const [row] = await engine.read(() => execute(queries.repaidSince({ since, cause })));
+      return BigInt(row?.amount ?? '0');
+    },
+    /**
+     * Reserves an amount of a payment that is owed or delivered. Of one payment, one repayment at a time is under way. Nobody works any
+     * more for an owed payment that is repaid as a whole.
+     */
+    startRepayment: (request: NewRepayment): Promise<StartedRepayment> => {
+      const id = randomBytes(ID_BYTES).toString('hex');
+      return engine.write(() => start(connection, id, request));
+    },
+    /** Stores what was signed, before it is sent. @returns what is stored now: that of another one, if it came first */
+    writeDownRepayment: (
+      id: string,
+      signed: { evidence: string; signature: string; position: number },
+    ): Promise<Repayment | undefined> =>
+      written(function* () {
+        const [row] = yield* execute(queries.writeDownRepayment({ id, ...signed }));
+        if (row) return row;
+        const [stored] = yield* execute(queries.findRepayment({ id }));
+        return stored;
+      }),
+    /** Records that a transfer has repaid it, in whatever state it is. An owed payment that is repaid as a whole becomes refunded. */
+    landRepayment: (id: string, landed: LandedRepayment): Promise<RepaymentOutcome> =>
+      engine.write(() => land(connection, id, landed)),
+    /**
+     * Records a transfer that was sent by hand, of which the chain shows what it moved. A link that nobody has paid yet is cancelled.
+     * @returns `refunded`: an owed payment, as a whole; `repaid`: a part of it, or a payment whose answer was delivered
+     */
+    refund: (payment: string, paidBack: Refund): Promise<RecordedRefund> => {
+      const id = randomBytes(ID_BYTES).toString('hex');
+      return engine.write(() => record(connection, id, payment, paidBack));
+    },
+    /** What was signed is proven never to land, so that the amount can be repaid otherwise. @returns false if something else is stored */
+    failRepayment: async (id: string, signature: string, failure: string): Promise<boolean> =>
+      engine.write(() => end(connection, id, { state: 'failed', signature, failure })),
+    /** Nobody is to send it. @returns false if it was decided, or something was signed that may land */
+    cancelRepayment: async (id: string, failure: string): Promise<boolean> =>
+      engine.write(() => end(connection, id, { state: 'cancelled', signature: null, failure })),
+  };
+}
+
+function* start(
+  { now }: Connection,
+  id: string,
+  { payment, amount, way, cause = 'operator', reason, after }: NewRepayment,
+): TransactionBody<StartedRepayment> {
+  yield* refuseRetired();
+  // Whoever else repays this payment waits for this row.
+  const [row] = yield* execute(findToChange({ id: payment }));
+  if (!row || !isPaid(row)) return { kind: 'not paid', state: row?.state };
+  const open = yield* underWay(payment);
+  if (open) return { kind: 'under way', repayment: repaymentOf(open) };
+  const left = BigInt(row.amount) - repaidOf(row);
+  if (amount <= 0n || amount > left) return { kind: 'too much', left };
+  const values = { id, payment, amount: String(amount), receiver: row.payer, way, cause, after };
+  const state = way === 'key' ? 'sending' : 'asked';
+  const text = reason?.slice(0, MAX_REASON_CHARACTERS) ?? null;
+  const [made] = yield* execute(queries.insertRepayment({ ...values, state, reason: text, now: now() }));
+  if (!made) throw new LedgerFault('failed', 'The refund could not be stored. Nothing was changed.');
+  yield* setSums(row, { repaying: BigInt(row.repaying) + amount });
+  if (row.state === 'owed' && amount === left) yield* execute(queries.fenceOff({ id: payment }));
+  return { kind: 'started', repayment: repaymentOf(made) };
+}
+
+function* record(
+  connection: Connection,
+  id: string,
+  payment: string,
+  { signature, amount, slot, refundedAt: at, source = '' }: Refund,
+): TransactionBody<RecordedRefund> {
+  const { now } = connection;
+  yield* refuseRetired();
+  const [row] = yield* execute(findToChange({ id: payment }));
+  if (!row || !isPaid(row)) return 'not paid';
+  if (yield* isUsed(connection, signature, { id, payment })) return 'used';
+  if (repaidOf(row) >= BigInt(row.amount)) return 'nothing left';
+  const open = yield* underWay(payment);
+  if (open?.state === 'sending') return 'under way';
+  if (open) yield* end(connection, open.id, { state: 'cancelled', signature: null, failure: BY_HAND });
+  const values = { id, payment, amount: String(amount), receiver: row.payer, after: row.claim_slot };
+  const as = { way: 'recorded', state: 'asked', cause: 'operator', reason: null } as const;
+  yield* execute(queries.insertRepayment({ ...values, ...as, now: now() }));
+  yield* setSums(row, { repaying: amount });
+  yield* land(connection, id, { signature, slot, at, source });
+  return row.state === 'owed' && repaidOf(row) + amount >= BigInt(row.amount) ? 'refunded' : 'repaid';
+}
+
+function isPaid({ alias_of, state }: PaymentRow): boolean {
+  return alias_of === null && (state === 'owed' || state === 'delivered');
+}
+
+function* underWay(payment: string): TransactionBody<RepaymentRow | undefined> {
+  const rows = yield* execute(queries.repaymentsOf({ id: payment }));
+  return rows.find(each => each.decided_at === null);
+}
+
+function* land(
+  connection: Connection,
+  id: string,
+  { signature, slot, at, source }: LandedRepayment,
+): TransactionBody<RepaymentOutcome> {
+  const { now } = connection;
+  yield* refuseRetired();
+  const found = yield* lockBoth(id);
+  if (!found) return 'unknown';
+  const { row, repayment } = found;
+  if (repayment.state === 'done') return repayment.signature === signature ? 'done' : 'twice';
+  const own = { id, payment: idOf(repayment.payment) };
+  if (yield* isUsed(connection, signature, own)) return 'used';
+  yield* execute(queries.landRepayment({ id, signature, slot, landed_at: at, source, now: now() }));
+  const amount = BigInt(repayment.amount);
+  const repaid = repaidOf(row) + amount;
+  const reserved = repayment.decided_at === null ? amount : 0n;
+  yield* setSums(row, { repaid, repaying: BigInt(row.repaying) - reserved, by: signature });
+  const told = { kind: 'payment.refunded', id: own.payment, once: signature } as const;
+  yield* tellOf(connection, told, { refund: signature, refunded: String(amount) });
+  if (row.state !== 'owed' || repaid < BigInt(row.amount)) return 'done';
+  yield* refundWhole(row, { signature, amount: String(repaid), slot, refunded_at: at }, now());
+  return 'done';
+}
+
+/** As servers of earlier versions know it. */
+function* refundWhole(
+  row: PaymentRow,
+  refund: Omit<RefundRow, 'payment'>,
+  now: ReturnType<Connection['now']>,
+): TransactionBody<void> {
+  const payment = idOf(row.id);
+  yield* execute(insertRefund({ ...refund, payment }));
+  yield* execute(moves.refund({ id: payment, reason: `transaction ${refund.signature}`, now }));
+  yield* execute(finishOrder({ payment, now }));
+}
+
+function* end(
+  { now }: Connection,
+  id: string,
+  how: { state: 'failed' | 'cancelled'; signature: string | null; failure: string },
+): TransactionBody<boolean> {
+  yield* refuseRetired();
+  const found = yield* lockBoth(id);
+  if (!found) return false;
+  const [ended] = yield* execute(queries.endRepayment({ id, ...how, now: now() }));
+  if (!ended) return false;
+  yield* setSums(found.row, { repaying: BigInt(found.row.repaying) - BigInt(ended.amount) });
+  return true;
+}
+
+/** The payment first, as everywhere. */
+function* lockBoth(id: string): TransactionBody<{ row: PaymentRow; repayment: RepaymentRow } | undefined> {
+  const [known] = yield* execute(queries.findRepayment({ id }));
+  if (!known) return undefined;
+  const [row] = yield* execute(findToChange({ id: idOf(known.payment) }));
+  const [repayment] = yield* execute(queries.findRepaymentToChange({ id }));
+  return row && repayment ? { row, repayment } : undefined;
+}
+
+/** Whether a transaction repays something else. Those who ask about one transaction at once wait for each other. */
+function* isUsed(
+  { engine }: Connection,
+  signature: string,
+  { id, payment }: { id: string; payment: string },
+): TransactionBody<boolean> {
+  if (engine.dialect.concurrentWriters) yield* execute(lockPayer({ payer: signature }));
+  const [other] = yield* execute(queries.repaymentBy({ signature }));
+  if (other && other.id !== id) return true;
+  const [recorded] = yield* execute(queries.refundBy({ signature }));
+  return recorded !== undefined && idOf(recorded.payment) !== payment;
+}
+
+function* setSums(
+  row: PaymentRow,
+  { repaid, repaying, by }: { repaid?: bigint; repaying: bigint; by?: string },
+): TransactionBody<void> {
+  const sums = { repaid: String(repaid ?? row.repaid), repaying: String(repaying) };
+  yield* execute(queries.setRepaid({ id: idOf(row.id), ...sums, repaid_by: by ?? row.repaid_by }));
+}
+
+function* refuseRetired(): TransactionBody<void> {
+  if ((yield* readMeta()).has('retired'))
+    throw new LedgerFault('failed', 'This ledger is retired. Record the refund in the one it was copied to.');
+}

@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto';
+import type { PricedOperation } from '../../contract/contract.js';
+import type { Json } from '../../contract/json.js';
+import { USDC } from '../../price/amount.js';
+import type { Hints } from '../../rails/rail.js';
+import { TOKEN_PROGRAM, type NetworkName } from '../../rails/solana/networks.js';
+import type { ChallengeIds } from './challenge-ids.js';
+import { encoded } from './credential.js';
+
+/** The protocol's names of the networks. The sandbox has devnet's, as in x402, so that clients with one setting pay either way. */
+const NETWORKS: Record<NetworkName, string> = { sandbox: 'devnet', devnet: 'devnet', mainnet: 'mainnet' };
+
+/** Until when a challenge can be answered. Its blockhash, if it names one, lives 60 to 90 s. */
+const LIFE_MS = 5 * 60_000;
+const RANDOM_BYTES = 12;
+
+/** Under which all challenges of this server are. They do not change while it runs. */
+export type MppTerms = {
+  network: NetworkName;
+  /** Address of the USDC mint. */
+  asset: string;
+  /** Address that receives the money. */
+  payTo: string;
+  /** The host of the public URL. */
+  realm: string;
+};
+
+/** A challenge of method `solana`, intent `charge`. */
+export type MppChallenge = {
+  id: string;
+  realm: string;
+  method: 'solana';
+  intent: 'charge';
+  expires: string;
+  request: Json;
+  opaque: Json;
+};
+
+/** Makes a challenge that no other is like: its `externalId` is the memo by which a payment answers this one and no other. */
+export function makeChallenge(
+  operation: PricedOperation,
+  { network, asset, payTo, realm }: MppTerms,
+  { sponsor, recentBlockhash }: Hints,
+  { ids, now }: { ids: ChallengeIds; now: number },
+): MppChallenge {
+  const request = {
+    amount: operation.price.atomic.toString(),
+    currency: asset,
+    recipient: payTo,
+    externalId: `cs_${randomBytes(RANDOM_BYTES).toString('hex')}`,
+    methodDetails: {
+      network: NETWORKS[network],
+      decimals: USDC.decimals,
+      tokenProgram: TOKEN_PROGRAM,
+      ...(sponsor === undefined ? {} : { feePayer: true, feePayerKey: sponsor }),
+      ...(recentBlockhash === undefined ? {} : { recentBlockhash }),
+    },
+  };
+  const opaque = opaqueOf(operation);
+  const expires = new Date(now + LIFE_MS).toISOString().replace(/\.\d+Z$/, 'Z');
+  const slots = { realm, method: 'solana', intent: 'charge', expires } as const;
+  const id = ids.of({ ...slots, request: encoded(request), opaque: encoded(opaque) });
+  return { id, ...slots, request, opaque };
+}
+
+/** What a challenge is for: an answer to that of one operation buys no other. */
+export function opaqueOf({ id }: Pick<PricedOperation, 'id'>): { operation: string } {
+  return { operation: id };
+}
+
+/** The value of `WWW-Authenticate`. */
+export function headerOf({ request, opaque, ...rest }: MppChallenge): string {
+  const parameters = { ...rest, request: encoded(request), opaque: encoded(opaque) };
+  return `Payment ${Object.entries(parameters)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join(', ')}`;
+}

@@ -1,0 +1,118 @@
+import { Ajv } from 'ajv';
+import { canonicalJson } from '../../contract/fingerprint.js';
+import type { Json } from '../../contract/json.js';
+import type { Carrier } from '../method.js';
+import type { Slots } from './challenge-ids.js';
+
+/** Where the metadata of an MCP call has the credential. */
+const CREDENTIAL_KEY = 'org.paymentauth/credential';
+const SCHEME = /(?:^|,)\s*payment[ \t]+([\w+/=-]+)/i;
+
+/** The parts of a credential that the server uses, and what its challenge asked for. */
+export type Sent = {
+  id: string;
+  /** As they were sent, so that the id can be compared with them. */
+  slots: Slots;
+  request: ChargeRequest;
+  payload: { type: string; transaction?: string; signature?: string };
+};
+
+/** The request of method `solana`, intent `charge`, as far as it is used. */
+export type ChargeRequest = {
+  amount: string;
+  currency: string;
+  recipient: string;
+  externalId?: string;
+  methodDetails?: { feePayer?: boolean; feePayerKey?: string };
+};
+
+type Wire = {
+  challenge: Omit<Slots, 'request' | 'opaque'> & {
+    id: string;
+    request: string | Json;
+    opaque?: string | Json;
+  };
+  payload: Sent['payload'];
+};
+
+const text = (maxLength = 256) => ({ type: 'string', maxLength }) as const;
+
+// The schemas are our own. Compiling the meta-schema to validate them would dominate this folder's start time.
+const ajv = new Ajv({ allowUnionTypes: true, meta: false, validateSchema: false });
+
+const isWire = ajv.compile<Wire>({
+  type: 'object',
+  required: ['challenge', 'payload'],
+  properties: {
+    challenge: {
+      type: 'object',
+      required: ['id', 'realm', 'method', 'intent', 'request'],
+      properties: {
+        ...{ id: text(), realm: text(), method: text(), intent: text(), expires: text(), digest: text() },
+        request: { type: ['string', 'object'], maxLength: 8192 },
+        opaque: { type: ['string', 'object'], maxLength: 1024 },
+      },
+    },
+    payload: {
+      type: 'object',
+      required: ['type'],
+      properties: { type: text(), transaction: text(8192), signature: text() },
+    },
+  },
+});
+
+const isRequest = ajv.compile<ChargeRequest>({
+  type: 'object',
+  required: ['amount', 'currency', 'recipient'],
+  properties: {
+    ...{ amount: text(), currency: text(), recipient: text(), externalId: text(566) },
+    methodDetails: {
+      type: 'object',
+      properties: { feePayer: { type: 'boolean' }, feePayerKey: text() },
+    },
+  },
+});
+
+/** Reads the credential of a request: undefined if there is none, a sentence if it can't be read. */
+export function readCredential(carrier: Carrier): Sent | string | undefined {
+  const value = 'meta' in carrier ? carrier.meta[CREDENTIAL_KEY] : inHeader(carrier.headers.authorization);
+  if (value === undefined) return undefined;
+  if (!isWire(value)) return `the credential is not one of Payment: ${faultOf(isWire.errors)}`;
+  const { id, request: asked, opaque, ...rest } = value.challenge;
+  const request = typeof asked === 'string' ? jsonIn(asked) : asked;
+  if (!isRequest(request))
+    return `the request of the challenge is not a charge: ${faultOf(isRequest.errors)}`;
+  // Over MCP it is JSON; and some clients send `opaque` as the object that is in it.
+  const slots = {
+    ...rest,
+    request: encoded(asked),
+    ...(opaque !== undefined && { opaque: encoded(opaque) }),
+  };
+  return { id, slots, request, payload: value.payload };
+}
+
+/** Base64url of canonical JSON; what is text has that form already. */
+export function encoded(value: string | Json): string {
+  return typeof value === 'string' ? value : Buffer.from(canonicalJson(value)).toString('base64url');
+}
+
+/** The JSON of base64url, padded or not; undefined if it is none. */
+export function jsonIn(base64: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(base64, 'base64url').toString('utf8')) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined unless the header is of the scheme `Payment`. */
+function inHeader(header: string | undefined): unknown {
+  const [, base64] = SCHEME.exec(header ?? '') ?? [];
+  if (base64 !== undefined) return jsonIn(base64) ?? 'neither base64url nor JSON';
+  return /^\s*payment(\s|$)/i.test(header ?? '') ? 'empty' : undefined;
+}
+
+function faultOf(errors: typeof isWire.errors): string {
+  const first = errors?.[0];
+  return first ? `${first.instancePath || 'it'} ${first.message}` : 'wrong shape';
+}

@@ -1,0 +1,131 @@
+import type { PricedOperation } from '../../contract/contract.js';
+import type { Json } from '../../contract/json.js';
+import type { Carrier, Challenge, Method, MethodDocuments, Reading, Receipt, Receipted } from '../method.js';
+import { faultIn } from './answered.js';
+import { headerOf, makeChallenge, type MppChallenge, type MppTerms } from './charge-challenge.js';
+import { ChallengeIds } from './challenge-ids.js';
+import { encoded, readCredential, type Sent } from './credential.js';
+
+/** Where the metadata of an MCP result has the challenges and the receipt. */
+const CHALLENGES_KEY = 'org.paymentauth/challenges';
+const RECEIPT_KEY = 'org.paymentauth/receipt';
+const PROBLEMS = 'https://paymentauth.org/problems/';
+
+/** `secrets`: the first signs challenges, all verify them. */
+export type MppOptions = { secrets: readonly [string, ...string[]]; now?: () => number };
+
+/**
+ * MPP, the HTTP authentication scheme `Payment`: method `solana`, intent `charge`. A payment is bound to its challenge by its memo, and the
+ * challenge to one operation at one price by its id.
+ */
+export function mppMethod(terms: MppTerms, { secrets, now = Date.now }: MppOptions): Method {
+  const ids = new ChallengeIds(secrets);
+  const made = new WeakMap<Challenge, MppChallenge>();
+
+  function render(
+    operation: PricedOperation,
+    hints: Readonly<Record<string, string>>,
+    why?: string,
+  ): Challenge {
+    const challenge = makeChallenge(operation, terms, hints, { ids, now: now() });
+    const body = Buffer.from(JSON.stringify(problemOf(why)));
+    const rendered = { headers: { 'WWW-Authenticate': headerOf(challenge) }, body };
+    made.set(rendered, challenge);
+    return rendered;
+  }
+
+  const method: Method = {
+    name: 'mpp',
+    protocol: 'mpp',
+    requestHeaders: ['authorization'],
+    answerHeaders: ['WWW-Authenticate', 'Payment-Receipt'],
+    fresh: true,
+    isAskedBy: () => false,
+    read(carrier: Carrier, operation): Reading | undefined {
+      const sent = readCredential(carrier);
+      if (sent === undefined) return undefined;
+      if (typeof sent === 'string') return { kind: 'refused', method, error: sent };
+      return readingOf(method, sent, operation, { terms, ids, now: now() });
+    },
+    challenge: render,
+    example: operation => render(operation, {}),
+    toolChallenge(_operation, challenge) {
+      const challenges = [made.get(challenge)];
+      const problem = JSON.parse(challenge.body.toString('utf8')) as Json;
+      return { structured: { ...problem, challenges }, meta: { [CHALLENGES_KEY]: challenges } };
+    },
+    receiptHeaders(receipt, goesWith): Record<string, string> {
+      const told = receiptOf(receipt, goesWith, now());
+      return told ? { 'Payment-Receipt': encoded(told) } : {};
+    },
+    receiptMeta(receipt, goesWith): Json {
+      const told = receiptOf(receipt, goesWith, now());
+      return told ? { [RECEIPT_KEY]: told } : {};
+    },
+    documents: () => documentsOf(terms),
+  };
+  return method;
+}
+
+/** What the local checks of a credential need. */
+type Judging = { terms: MppTerms; ids: ChallengeIds; now: number };
+
+function readingOf(method: Method, sent: Sent, operation: PricedOperation, judging: Judging): Reading {
+  const { payload, request } = sent;
+  if (payload.type !== 'transaction' || payload.transaction === undefined) {
+    const error = `payload: type ${payload.type} is not accepted, only transaction is, with the signed transaction in base64`;
+    return { kind: 'refused', method, error };
+  }
+  const { feePayer, feePayerKey = '' } = request.methodDetails ?? {};
+  const named = { memo: request.externalId ?? '', ...(feePayer === true ? { feePayer: feePayerKey } : {}) };
+  const mismatch = faultIn(sent, operation, judging.terms, judging.ids, judging.now);
+  const credential = {
+    method,
+    evidence: payload.transaction,
+    identifier: null,
+    challenge: { id: sent.id, named },
+    ...(mismatch === undefined ? {} : { mismatch }),
+  };
+  return { kind: 'credential', credential };
+}
+
+/** Never on an answer that is not sold, and never without the challenge that was paid. */
+function receiptOf(
+  { success, transaction: reference }: Receipt,
+  { sold, challenge }: Receipted,
+  now: number,
+): Json | undefined {
+  if (!success || !sold || challenge === undefined) return undefined;
+  const timestamp = new Date(now).toISOString();
+  return { method: 'solana', challengeId: challenge, reference, status: 'success', timestamp };
+}
+
+/** For clients of a shop that takes nothing else (RFC 9457). */
+function problemOf(why?: string): Json {
+  const type = `${PROBLEMS}${why === undefined ? 'payment-required' : 'verification-failed'}`;
+  return { type, title: 'Payment required', status: 402, ...(why === undefined ? {} : { detail: why }) };
+}
+
+function documentsOf({ asset }: MppTerms): MethodDocuments {
+  return {
+    protocol: { mpp: { method: 'solana', intent: 'charge', currency: 'USD' } },
+    offer: ({ price, pricing, summary }) => ({
+      intent: 'charge',
+      method: 'solana',
+      amount: pricing.needsBody ? null : price.atomic.toString(),
+      currency: asset,
+      description: summary,
+    }),
+    instructions:
+      'Or pay with MPP (method solana, intent charge): answer the Payment challenge in the WWW-Authenticate header of the 402 with a ' +
+      'credential of type transaction in the Authorization header.',
+    steps: [
+      `Or, with a client of MPP: answer the \`Payment\` challenge in the header \`WWW-Authenticate\` of the same 402 (method \`solana\`, intent ` +
+        `\`charge\`, USDC mint \`${asset}\`) with a credential of type \`transaction\` in the header \`Authorization\`. The receipt is in ` +
+        '`Payment-Receipt`.',
+    ],
+    tool: `MPP: the challenges are in _meta["${CHALLENGES_KEY}"], the credential goes into _meta["org.paymentauth/credential"].`,
+    phrase: 'MPP on Solana',
+    terms: { protocol: 'mpp', method: 'solana', intent: 'charge', asset },
+  };
+}

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withAbortAfter } from './deadline.js';
+
+/** Below it, a server holds calls that are there to be hung up, and says what became of each. */
+export const HELD_PATH = '/.well-known/coinslot/held';
+/** What became of a held call: nobody hung up yet, nobody did, or the server saw that its caller was gone. */
+export type HeldOutcome = 'held' | 'stayed' | 'left';
+
+const ALL_MS = 7_500;
+const ASK_MS = 2_000;
+const PAUSE_MS = 50;
+const NEVER = new AbortController().signal;
+
+/**
+ * Calls a shop at its public URL, hangs up, and asks whether the server noticed. Nothing is bought.
+ * @returns whether it did; undefined if that can't be known: nothing answers, or what answers holds no such calls
+ */
+export async function hangUpIsTold(
+  publicUrl: string,
+  signal: AbortSignal = NEVER,
+): Promise<boolean | undefined> {
+  const url = `${publicUrl}${HELD_PATH}/${randomBytes(16).toString('hex')}`;
+  const caller = new AbortController();
+  let answered = false;
+  try {
+    return await withAbortAfter(ALL_MS, signal, async bounded => {
+      const gone = request(url, caller.signal).finally(() => (answered = true));
+      while ((await outcomeOf(url, bounded)) !== 'held') {
+        if (answered) return undefined;
+        await sleep(PAUSE_MS, undefined, { signal: bounded });
+      }
+      caller.abort();
+      await gone;
+      for (;;) {
+        const outcome = await outcomeOf(url, bounded);
+        if (outcome === 'left' || outcome === 'stayed') return outcome === 'left';
+        await sleep(PAUSE_MS, undefined, { signal: bounded });
+      }
+    });
+  } catch {
+    return undefined;
+  } finally {
+    caller.abort();
+  }
+}
+
+/** Behind a proxy with several servers, another one may answer, which knows of no such call. */
+async function outcomeOf(url: string, signal: AbortSignal): Promise<HeldOutcome | undefined> {
+  const answer = await withAbortAfter(ASK_MS, signal, bounded => request(`${url}/outcome`, bounded));
+  return answer?.outcome;
+}
+
+/** A small JSON answer; undefined for any other. */
+async function request(url: string, signal: AbortSignal): Promise<{ outcome?: HeldOutcome } | undefined> {
+  try {
+    const response = await fetch(url, { signal, redirect: 'manual' });
+    if (response.status === 200) return (await response.json()) as { outcome?: HeldOutcome };
+    await response.body?.cancel();
+  } catch {
+    // Whoever asks tries again, until its time is over.
+  }
+  return undefined;
+}

@@ -1,0 +1,45 @@
+import type { PricedOperation } from '../contract/contract.js';
+import type { Ledger } from '../ledger/store.js';
+import type { Log } from '../net/log.js';
+
+/** A server that is killed tells nothing more: its prices count for as long less. */
+const TELL_EVERY_MS = 15_000;
+
+type Parts = { paid: readonly PricedOperation[]; ledger: Pick<Ledger, 'offerPrices'>; log: Log };
+
+/**
+ * Tells the servers of a ledger what calls cost here, so that each of them sells at a price that another one, or this one before its last
+ * start, offered in the last five minutes. Prices by the call are not among them.
+ */
+export class OfferedPrices {
+  readonly #parts: Parts;
+  readonly #prices: Record<string, string>;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const fixed = parts.paid.filter(({ pricing }) => !pricing.needsBody);
+    this.#prices = Object.fromEntries(fixed.map(({ id, price }) => [id, price.atomic.toString()]));
+  }
+
+  /** Resolves when they are told. Never rejects. */
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => void this.#tell(), TELL_EVERY_MS).unref();
+    await this.#tell();
+  }
+
+  /** Tells that they were offered until now. Never rejects. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#tell();
+  }
+
+  async #tell(): Promise<void> {
+    const { ledger, log } = this.#parts;
+    try {
+      await ledger.offerPrices(this.#prices);
+    } catch (error) {
+      log.warn({ error }, 'could not record the offered prices in the ledger');
+    }
+  }
+}

@@ -1,0 +1,155 @@
+import type { LandedRepayment, Payment, Repayment } from '../ledger/store.js';
+import { toAtomic, toDecimal } from '../price/amount.js';
+import { payLink, referenceOf } from '../rails/solana/pay-link.js';
+import type { LandedTransaction } from '../rails/solana/rpc-results.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
+import { pause } from '../net/deadline.js';
+import { patiently, usdcMintOf } from './check-network.js';
+import { findPayment, type ReportSource } from './find-payment.js';
+import { OperatorFault } from './operator-fault.js';
+import { changeOf, mayBeRepaid, notPaid, withChain } from './record-refund.js';
+
+/** More transfers than these name a refund only if somebody plays with its link. */
+const MAX_CANDIDATES = 100;
+const WAIT_MS = 600_000;
+const LOOK_AGAIN_MS = 2_000;
+
+/** `link`: what a wallet pays. */
+export type AskedRefund = { payment: Payment; repayment: Repayment; link: string };
+
+type RefundChain = Pick<SolanaChain, 'signaturesFor' | 'transaction'>;
+
+const memoOf = ({ id }: Repayment): string => `refund:${id}`;
+
+/**
+ * Reserves a refund and returns the link that pays it. While one is under way, the same link again.
+ * @param amount decimal USDC; what is left of the payment if it is not given
+ * @throws OperatorFault that says what is wrong; nothing was changed then
+ */
+export async function askRefund(
+  reader: ReportSource,
+  name: string | undefined,
+  { amount, reason }: { amount?: string | undefined; reason?: string | undefined },
+): Promise<AskedRefund> {
+  const payment = await findPayment(reader, name);
+  const wanted = amount === undefined ? undefined : atomicOf(amount);
+  const identity = await reader.identity();
+  const mint = usdcMintOf(identity);
+  const left = payment.amount - payment.repaid;
+  const started = await reader.startRepayment({
+    payment: payment.id,
+    amount: wanted ?? left,
+    way: 'wallet',
+    reason,
+    after: payment.after,
+  });
+  if (started.kind === 'not paid' || !mayBeRepaid(payment)) throw notPaid(payment);
+  if (started.kind === 'too much')
+    throw new OperatorFault(
+      `Of payment ${payment.id}, ${toDecimal(started.left)} USDC can be refunded, not ${toDecimal(wanted ?? left)}. Nothing was changed.`,
+    );
+  const { repayment } = started;
+  if (wanted !== undefined && wanted !== repayment.amount)
+    throw new OperatorFault(
+      `A refund of ${toDecimal(repayment.amount)} USDC is under way for payment ${payment.id}. Pay it, or cancel it with --cancel. Nothing was changed.`,
+    );
+  const { receiver } = repayment;
+  const transfer = { receiver, mint, amount: repayment.amount, memo: memoOf(repayment), label: 'Refund' };
+  return { payment, repayment, link: payLink(transfer) };
+}
+
+/**
+ * Cancels the refund that nobody has paid yet. Whoever has its link can still pay it: that counts then, too.
+ * @throws OperatorFault if there is none
+ */
+export async function cancelRefund(reader: ReportSource, name: string | undefined): Promise<Repayment> {
+  const payment = await findPayment(reader, name);
+  const open = (await reader.repaymentsOf(payment.id)).find(({ decidedAt }) => decidedAt === null);
+  if (open && (await reader.cancelRepayment(open.id, 'by the operator'))) return open;
+  throw new OperatorFault(`No refund of payment ${payment.id} waits for a wallet. Nothing was changed.`);
+}
+
+/**
+ * Looks once for the transfer that pays a refund's link, where it is final: it has the refund's memo and names its reference, and exactly its
+ * amount reached the payer. Rejects if the chain can't be read.
+ */
+export async function findRefundTransfer(
+  chain: RefundChain,
+  mint: string,
+  repayment: Repayment,
+  signal: AbortSignal,
+): Promise<LandedRepayment | undefined> {
+  const page = { finality: 'finalized', limit: MAX_CANDIDATES } as const;
+  for (const { signature, failed } of await chain.signaturesFor(
+    referenceOf(memoOf(repayment)),
+    page,
+    signal,
+  )) {
+    if (failed) continue;
+    const landed = await chain.transaction(signature, 'finalized', signal);
+    const source = landed ? sourceOf(landed, mint, repayment) : undefined;
+    if (!landed || source === undefined) continue;
+    const at = (landed.blockTime ?? 0) * 1_000 || Date.now();
+    return { signature, slot: landed.slot, at, source };
+  }
+  return undefined;
+}
+
+/** Whose money paid this refund; undefined if the transaction does not pay it. */
+function sourceOf(
+  { failed, slot, message, tokens }: LandedTransaction,
+  mint: string,
+  repayment: Repayment,
+): string | undefined {
+  const fits =
+    !failed &&
+    slot > repayment.after &&
+    tokens !== null &&
+    Buffer.from(message).includes(memoOf(repayment)) &&
+    changeOf(tokens, mint, repayment.receiver) === repayment.amount;
+  if (!fits) return undefined;
+  return tokens.find(each => each.mint === mint && changeOf(tokens, mint, each.owner) < 0n)?.owner;
+}
+
+/**
+ * Waits until the link of a refund is paid, and records it.
+ * @throws OperatorFault if it is not paid in time: the link stays as it is
+ */
+export async function awaitRefund(
+  reader: ReportSource,
+  { repayment }: AskedRefund,
+  rpcUrls: string[],
+): Promise<LandedRepayment> {
+  const identity = await reader.identity();
+  const mint = usdcMintOf(identity);
+  const landed = await withChain(
+    identity,
+    rpcUrls,
+    async (chain, signal) => {
+      for (;;) {
+        const found = await patiently(() => findRefundTransfer(chain, mint, repayment, signal), signal);
+        if (found) return found;
+        await pause(LOOK_AGAIN_MS, signal).catch(() => {
+          throw new OperatorFault(
+            `Nobody has paid the link of refund ${repayment.id} yet. It stays valid, and a running server goes on looking; cancel it with --cancel.`,
+          );
+        });
+      }
+    },
+    WAIT_MS,
+  );
+  const outcome = await reader.landRepayment(repayment.id, landed);
+  if (outcome === 'done') return landed;
+  throw new OperatorFault(
+    `The transaction ${landed.signature} is the refund of something else (${outcome}). Nothing was changed.`,
+  );
+}
+
+/** @throws OperatorFault */
+function atomicOf(amount: string): bigint {
+  try {
+    return toAtomic(amount);
+  } catch (error) {
+    throw new OperatorFault(`--amount ${(error as Error).message}. Nothing was changed.`);
+  }
+}

@@ -1,0 +1,27 @@
+import { toAtomic, USDC, type Amount } from './amount.js';
+import { boundsOf } from './bounds.js';
+import { withDeadline } from '../net/deadline.js';
+import type { Asked, OwnPrice, PriceKind } from './price.js';
+
+const DEADLINE_MS = 1_000;
+
+/** `mode: handler`: the function `price` of the handler says it, from `min` to `max`. */
+export const ofHandler: PriceKind = {
+  keys: ['min', 'max'],
+  read: xPrice => ({
+    ...boundsOf(xPrice),
+    needsBody: true,
+    terms: 'by what is asked for; the 402 of a call says its price',
+    ofHandler: true,
+    quote,
+  }),
+};
+
+/** The function gets a copy, so that it can't change what is sold. */
+async function quote(asked: Asked, own?: OwnPrice): Promise<Amount> {
+  if (!own) throw new Error('no handler says the price');
+  const said = await withDeadline(DEADLINE_MS, new AbortController().signal, async () =>
+    own(structuredClone(asked)),
+  );
+  return { asset: USDC, atomic: toAtomic(said) };
+}
