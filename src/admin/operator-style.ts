@@ -1,19 +1,15 @@
 import { BASE_STYLE } from '../pages/base-style.js';
 
-/** The style sheet of the operator page: a wider page, tables, charts and states. Both colour schemes have a contrast of at least 4.5 : 1. */
+/** The style sheet of the operator page: a wider page, tables, charts and states. */
 export const STYLE = `${BASE_STYLE}
-:root { --warn: #7a4a00; --good-ground: #e3f3e6; --warn-ground: #fdeecb; --bad-ground: #fbe3e0; --plain-ground: #eeebe2; --bar: #c58a2b; }
-@media (prefers-color-scheme: dark) {
-  :root { --warn: #f2c878; --good-ground: #1c3524; --warn-ground: #3b2f12; --bad-ground: #431f1b; --plain-ground: #312e24; --bar: #b8842c; }
-}
 body { max-width: 76rem; font-variant-numeric: tabular-nums; }
 a { color: inherit; text-underline-offset: .15em; }
-code, .id { font-family: ui-monospace, 'Liberation Mono', monospace; font-size: .92em; }
+code, .id { font-family: var(--mono); font-size: .92em; }
 .bar { flex-wrap: nowrap; }
 .search { display: flex; gap: .5rem; flex: 0 1 26rem; }
 button { white-space: nowrap; flex: none; }
 input[type=search], input[type=text] {
-  width: 100%; min-width: 0; font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
+  width: 100%; min-width: 0; font: inherit; color: inherit; background: var(--card); border: 1px solid var(--edge);
   border-radius: .4rem; padding: .5rem .6rem; min-height: 2.75rem;
 }
 .headline { padding-top: 1.25rem; }
@@ -32,15 +28,15 @@ figure { margin: 0; min-width: 0; }
 figcaption { display: flex; align-items: baseline; gap: .6rem; }
 figcaption strong { font-size: 1.25rem; }
 .chart svg { display: block; width: 100%; height: 8.5rem; margin-top: .5rem; }
-.chart rect { fill: var(--bar); }
-.chart rect.now { fill: var(--deep); }
-.chart line { stroke: var(--line); stroke-width: 1; vector-effect: non-scaling-stroke; }
+.chart rect { fill: var(--series-2); }
+.chart rect.now { fill: var(--accent); }
+.chart line { stroke: var(--edge); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .axis { display: flex; justify-content: space-between; gap: 1rem; font-size: .82rem; margin-top: .25rem; }
 .chart summary { font-size: .9rem; color: var(--soft); }
 .chart details .scroll { max-height: 16rem; }
 .scroll { overflow: auto; border-radius: .3rem; }
 table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
-th, td { text-align: left; padding: .5rem 1.5rem .5rem 0; border-top: 1px solid var(--edge); vertical-align: top; }
+th, td { text-align: left; padding: .5rem 1.5rem .5rem 0; border-top: 1px solid var(--line); vertical-align: top; }
 thead th { border-top: 0; font-size: .85rem; font-weight: 600; color: var(--soft); white-space: nowrap; }
 tbody th { font-weight: 400; }
 td:first-child, td:first-child a, td time { white-space: nowrap; }
@@ -56,20 +52,20 @@ td:last-child { overflow-wrap: anywhere; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1rem; }
 a.button {
   display: inline-flex; align-items: center; font-weight: 600; min-height: 2.75rem; padding: .5rem 1.1rem; border-radius: .4rem;
-  border: 1px solid var(--deep); background: var(--deep); color: var(--on-deep); text-decoration: none;
+  border: 1px solid var(--accent); background: var(--accent); color: var(--on-accent); text-decoration: none;
 }
-a.button.quiet { background: transparent; color: var(--ink); border-color: var(--line); font-weight: 400; }
+a.button.quiet { background: transparent; color: var(--ink); border-color: var(--edge); font-weight: 400; }
 ol.items { list-style: none; margin: 0; padding: 0; }
-ol.items li { border-top: 1px solid var(--edge); padding: .6rem 0; }
+ol.items li { border-top: 1px solid var(--line); padding: .6rem 0; }
 ol.items li:first-child { border-top: 0; padding-top: 0; }
 .given { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .25rem 1rem; }
 .given p { margin: 0; }
 .quoted { background: var(--ground); border-radius: .4rem; padding: .6rem .75rem; margin: .75rem 0; }
 .history { list-style: none; margin: 0; padding: 0; }
-.history li { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .45rem 0 .45rem 1rem; border-left: 2px solid var(--bar); }
+.history li { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .45rem 0 .45rem 1rem; border-left: 2px solid var(--series-2); }
 .history time { color: var(--soft); white-space: nowrap; }
 dl { margin: 0; }
-dl > div { display: grid; grid-template-columns: 14rem 1fr; gap: .1rem 1rem; padding: .45rem 0; border-top: 1px solid var(--edge); }
+dl > div { display: grid; grid-template-columns: 14rem 1fr; gap: .1rem 1rem; padding: .45rem 0; border-top: 1px solid var(--line); }
 dl > div:first-child { border-top: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
@@ -84,7 +80,7 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
   dl > div { grid-template-columns: 1fr; }
   table.cards, table.cards tbody, table.cards tr, table.cards td { display: block; }
   table.cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  table.cards tr { border-top: 1px solid var(--edge); padding: .5rem 0; }
+  table.cards tr { border-top: 1px solid var(--line); padding: .5rem 0; }
   table.cards tbody tr:first-child { border-top: 0; }
   table.cards td:last-child, #facilitators td:last-child, #upstreams td:last-child { width: auto; }
   table.cards td { border: 0; padding: .1rem 0; text-align: right; display: flex; justify-content: space-between; gap: 1rem; white-space: normal; }

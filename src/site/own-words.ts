@@ -2,6 +2,7 @@ import type { Contract } from '../contract/contract.js';
 import { productName } from '../contract/product-name.js';
 import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../pages/escape.js';
+import type { Accent } from '../pages/design-tokens.js';
 
 /** Name, words and colours of a shop, as its contract's `info` has them. */
 export type OwnWords = {
@@ -13,12 +14,9 @@ export type OwnWords = {
   details: string;
   /** `info.x-logo`, if a page of this server may show it. */
   logo?: { src: string; alt: string };
-  /** `#rrggbb`, and black or white, whichever can be read on it. */
-  accent: string;
-  onAccent: string;
+  /** The shop's own colour, `#rrggbb`, with black or white, whichever can be read on it. */
+  colour?: Accent;
 };
-
-const ACCENT = '#7a4a00';
 
 /** @param publicUrl images of this server are shown, and `data:` URLs; a page that asks no other host shows no others */
 export function ownWords(contract: Contract, publicUrl: string): OwnWords {
@@ -27,15 +25,14 @@ export function ownWords(contract: Contract, publicUrl: string): OwnWords {
   const { backgroundColor, url, altText } = objectOf(info['x-logo']);
   const name = productName(contract);
   const src = typeof url === 'string' ? shownHere(url, publicUrl) : undefined;
-  const accent = hexColour(backgroundColor) ?? ACCENT;
+  const accent = hexColour(backgroundColor);
   return {
     name,
     summary: textOf(info.summary, name),
     lead: paragraphs(first),
     details: paragraphs(others.join('\n\n')),
     ...(src === undefined ? {} : { logo: { src, alt: textOf(altText, '') } }),
-    accent,
-    onAccent: readableOn(accent),
+    ...(accent === undefined ? {} : { colour: { accent, onAccent: readableOn(accent) } }),
   };
 }
 

@@ -3,6 +3,7 @@ import type { Json } from '../contract/json.js';
 import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../pages/escape.js';
 import { ICON, pageFrame } from '../pages/page-frame.js';
+import { tokensByClass } from '../pages/design-tokens.js';
 import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import type { OwnWords } from './own-words.js';
 
@@ -41,22 +42,31 @@ const sizes = Object.entries(SIZES).flatMap(([prefix, named]) =>
   Object.entries(named).map(([name, pixels]) => `${prefix}${name}: ${pixels / PIXELS_OF_A_REM}rem;`),
 );
 
-/** Redoc's own colours of secondary text have too little contrast. */
-export const REFERENCE_STYLE = `body { margin: 0; }
+/** The style sheet of the reference, in the colours of the shop. Redoc's own colours of secondary text have too little contrast. */
+export function referenceStyle({ colour }: OwnWords): string {
+  return `${tokensByClass(colour)}${RULES}`;
+}
+
+const RULES = `body { margin: 0; background: var(--ground); color: var(--ink); }
 html:root { ${sizes.join(' ')} }
+html:root:root {
+  --bg-color: var(--ground); --bg-color-raised: var(--card); --text-color-primary: var(--ink); --text-color-secondary: var(--soft);
+  --text-color-description: var(--soft); --text-color-helper: var(--soft); --border-color-primary: var(--line); --border-color-secondary: var(--line);
+  --link-color-primary: var(--ink); --link-color-primary-hover: var(--ink); --link-color-primary-pressed: var(--ink);
+  --search-highlight-text-color: var(--warn); --code-block-tokens-string-color: var(--good); --code-block-tokens-property-color: var(--ink);
+  --input-content-placeholder-color: var(--soft); --button-bg-color-primary: var(--accent); --button-content-color-primary: var(--on-accent);
+  --font-family-base: var(--font); --code-font-family: var(--mono);
+}
+html:root:root :is(.tag-post, .tag-get) { --tag-color: var(--ink); }
 #reference :is(h1, h2, h3, h4, h5, h6) { line-height: 1.3 !important; overflow-wrap: anywhere; }
-.front { display: flex; flex-wrap: wrap; gap: 0 1.5rem; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif; border-bottom: 1px solid #8885; }
-.front a { display: inline-flex; align-items: center; min-height: 2.75rem; color: inherit; }
-.front h1 { font-size: 1rem; margin: 0; }
+.front { display: flex; flex-wrap: wrap; gap: 0 1.5rem; padding: 0 1.5rem; font: var(--text)/1.5 var(--font); border-bottom: 1px solid var(--line); }
+.front a { display: inline-flex; align-items: center; min-height: var(--touch); color: inherit; }
+.front h1 { font-size: var(--text); margin: 0; }
 .front h1 a { text-decoration: none; }
-.loading { padding: 1.5rem; font: 1rem/1.5 system-ui, sans-serif; }
-html:root:not(.dark) .tag-post, html:root:not(.dark) .tag-get { --tag-color: #1550c8; }
-html:root:not(.dark) { --search-highlight-text-color: #0b57d0; --code-block-tokens-string-color: #1550c8; --code-block-tokens-property-color: #1550c8; --input-content-placeholder-color: #5f606b; --link-color-primary: #0b57d0; }
-html:root.dark { --search-highlight-text-color: #8ab8ff; --input-content-placeholder-color: #b6b8c4; --link-color-primary: #8ab8ff; }
+.loading { padding: 1.5rem; font: var(--text)/1.5 var(--font); }
 a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
-[data-testid=search-dialog] [data-component-name="Badge/Badge"] { background: #0b57d0 !important; color: #fff !important; }
-:focus-visible { outline: 3px solid #0b57d0 !important; outline-offset: 2px; }
-html.dark :focus-visible { outline-color: #8ab8ff !important; }
+[data-testid=search-dialog] [data-component-name="Badge/Badge"] { background: var(--accent) !important; color: var(--on-accent) !important; }
+:focus-visible { outline: 3px solid var(--focus) !important; outline-offset: 2px; }
 `;
 
 /**

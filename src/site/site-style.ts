@@ -1,100 +1,89 @@
+import { tokens } from '../pages/design-tokens.js';
 import type { OwnWords } from './own-words.js';
 
-/** The style sheet of the landing page, in the colours of the shop. Text has a contrast of at least 4.5 : 1 in both schemes. */
-export function siteStyle({ accent, onAccent }: OwnWords): string {
-  return `:root {
-  color-scheme: light dark;
-  --accent: ${accent}; --on-accent: ${onAccent};
-${RULES}`;
+/** The style sheet of the landing page, in the colours of the shop. */
+export function siteStyle({ colour }: OwnWords): string {
+  return tokens(colour) + RULES;
 }
 
-const RULES = `  --ground: #ffffff; --tint: #f6f5f1; --card: #ffffff; --ink: #1a1a17; --soft: #5a574e; --line: #d9d5ca; --edge: #7d786b;
-  --code: #16181d; --on-code: #e8e6df; --warm: #ffc46b; --good: #8fdca6; --focus: #0b57d0; --ok: #1b6b33; --bad: #a3201b;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --ground: #121210; --tint: #1a1a17; --card: #1d1d1a; --ink: #f0eee6; --soft: #b9b4a6; --line: #3a3832; --edge: #8f8875;
-    --code: #0b0c0e; --focus: #9cc2ff; --ok: #83d69b; --bad: #ffb0a8;
-  }
-}
-* { box-sizing: border-box; }
+const RULES = `* { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; scroll-padding-top: 5rem; }
 @media (prefers-reduced-motion: no-preference) { html { scroll-behavior: smooth; } }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 1rem/1.6 system-ui, sans-serif; overflow-wrap: break-word; }
+body { margin: 0; background: var(--ground); color: var(--ink); font: var(--text)/1.6 var(--font); overflow-wrap: break-word; }
 .wide { max-width: 70rem; margin: 0 auto; padding: 0 1.25rem; }
-h1 { font-size: clamp(2rem, 5vw, 3.1rem); line-height: 1.12; letter-spacing: -.02em; margin: 0 0 1rem; text-wrap: balance; }
-h2 { font-size: 1.75rem; line-height: 1.2; letter-spacing: -.01em; margin: 0 0 1.5rem; }
-h3 { font-size: 1.15rem; line-height: 1.35; margin: 0 0 .25rem; }
+h1 { font-size: var(--text-3xl); line-height: 1.12; letter-spacing: -.02em; margin: 0 0 1rem; text-wrap: balance; }
+h2 { font-size: var(--text-2xl); line-height: 1.2; letter-spacing: -.01em; margin: 0 0 1.5rem; }
+h3 { font-size: var(--text-l); line-height: 1.35; margin: 0 0 .25rem; }
 p { margin: .5rem 0; }
 a { color: inherit; text-underline-offset: .2em; }
-code, pre, .terminal { font-family: ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; font-size: .9em; }
+code, pre, .terminal { font-family: var(--mono); font-size: .9em; }
 code { overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; top: 1rem; z-index: 2; background: var(--card); padding: .75rem 1rem; }
 .bar { position: sticky; top: 0; z-index: 1; background: var(--ground); border-bottom: 1px solid var(--line); }
 .bar .wide { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1.5rem; min-height: 4rem; }
-.brand { display: inline-flex; align-items: center; gap: .6rem; font-weight: 700; font-size: 1.1rem; text-decoration: none; min-height: 2.75rem; }
+.brand { display: inline-flex; align-items: center; gap: .6rem; font-weight: 700; font-size: var(--text-l); text-decoration: none; min-height: var(--touch); }
 .coin {
   display: inline-grid; place-items: center; width: 2rem; height: 2rem; border-radius: 50%; background: var(--accent);
   color: var(--on-accent); box-shadow: inset 0 0 0 2px var(--accent), inset 0 0 0 3px var(--on-accent);
 }
 nav { display: flex; flex-wrap: wrap; gap: 0 1.25rem; }
-nav a { display: inline-flex; align-items: center; min-height: 2.75rem; text-decoration: none; color: var(--soft); }
+nav a { display: inline-flex; align-items: center; min-height: var(--touch); text-decoration: none; color: var(--soft); }
 nav a:hover { color: var(--ink); text-decoration: underline; }
 section { padding: 4rem 0; }
 .hero { padding: 4.5rem 0; background: var(--tint); border-bottom: 1px solid var(--line); }
-.lead { font-size: 1.1rem; color: var(--soft); max-width: 40rem; }
+.lead { font-size: var(--text-l); color: var(--soft); max-width: 40rem; }
 .tinted { background: var(--tint); border-block: 1px solid var(--line); }
 .split { display: grid; gap: 1.5rem 3rem; grid-template-columns: minmax(0, 1fr); }
 .split > *, .steps > * { min-width: 0; }
 .even { gap: 1rem; margin-top: 1rem; }
 .terminal {
-  background: var(--code); color: var(--on-code); border-radius: .75rem; padding: 1.25rem 1.5rem; align-self: center;
+  background: var(--code); color: var(--on-code); border-radius: var(--radius-l); padding: 1.25rem 1.5rem; align-self: center;
   border: 1px solid var(--edge); overflow-wrap: anywhere;
 }
 .terminal p { margin: .35rem 0; }
-.terminal b { color: var(--warm); }
-.terminal .warm { color: var(--warm); }
-.terminal .good { color: var(--good); }
+.terminal b { color: var(--on-code-warm); }
+.terminal .warm { color: var(--on-code-warm); }
+.terminal .good { color: var(--on-code-good); }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.25rem 0 0; }
 .button, button {
-  display: inline-flex; align-items: center; min-height: 2.75rem; padding: .5rem 1.1rem; border-radius: .5rem; cursor: pointer;
+  display: inline-flex; align-items: center; min-height: var(--touch); padding: .5rem 1.1rem; border-radius: var(--radius-s); cursor: pointer;
   font: inherit; font-weight: 600; text-decoration: none; border: 1px solid var(--edge); background: var(--accent); color: var(--on-accent);
 }
 .button.quiet, button.quiet { background: transparent; color: var(--ink); }
 .button:hover, button:hover { text-decoration: underline; }
 button[disabled] { opacity: .6; cursor: progress; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: .9rem; padding: 1.5rem; margin: 1.5rem 0 0; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-l); padding: 1.5rem; margin: 1.5rem 0 0; }
 .top { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .5rem 2rem; }
 .call { margin: 0; color: var(--soft); }
-.tag { border: 1px solid var(--line); border-radius: 1rem; padding: .05rem .6rem; font-size: .85rem; margin-left: .35rem; white-space: nowrap; }
+.tag { border: 1px solid var(--line); border-radius: var(--round); padding: .05rem .6rem; font-size: var(--text-xs); margin-left: .35rem; white-space: nowrap; }
 .cost { margin: 0; }
-.cost strong { display: block; font-size: 1.35rem; line-height: 1.3; font-variant-numeric: tabular-nums; }
-.cost span { color: var(--soft); font-size: .9rem; }
+.cost strong { display: block; font-size: var(--text-xl); line-height: 1.3; font-variant-numeric: tabular-nums; }
+.cost span { color: var(--soft); font-size: var(--text-s); }
 figure { margin: 0; position: relative; min-width: 0; }
-figcaption { font-weight: 600; font-size: .9rem; margin-bottom: .35rem; min-height: 1.6rem; padding-right: 4rem; }
+figcaption { font-weight: 600; font-size: var(--text-s); margin-bottom: .35rem; min-height: 1.6rem; padding-right: 4rem; }
 pre {
-  margin: 0; padding: 1rem; background: var(--code); color: var(--on-code); border-radius: .6rem; overflow: auto; max-height: 24rem;
+  margin: 0; padding: 1rem; background: var(--code); color: var(--on-code); border-radius: var(--radius); overflow: auto; max-height: 24rem;
   line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line);
 }
 .copy {
-  position: absolute; right: 0; top: -.35rem; min-height: 1.9rem; padding: .1rem .7rem; font-size: .85rem; font-weight: 500;
+  position: absolute; right: 0; top: -.35rem; min-height: 1.9rem; padding: .1rem .7rem; font-size: var(--text-xs); font-weight: 500;
   background: transparent; color: var(--ink); border-color: var(--line);
 }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 caption { text-align: left; color: var(--soft); padding-bottom: .25rem; }
 th, td { text-align: left; vertical-align: top; padding: .65rem 1.25rem .65rem 0; border-top: 1px solid var(--line); font-weight: 400; }
-thead th { border-top: 0; color: var(--soft); font-size: .9rem; }
+thead th { border-top: 0; color: var(--soft); font-size: var(--text-s); }
 td.price, th.price { text-align: right; white-space: nowrap; padding-right: 0; font-variant-numeric: tabular-nums; }
 td.price { font-weight: 600; }
 .try { margin-top: 1.25rem; border-top: 1px solid var(--line); padding-top: .5rem; }
-summary { cursor: pointer; min-height: 2.75rem; padding: .6rem 0; font-weight: 600; }
+summary { cursor: pointer; min-height: var(--touch); padding: .6rem 0; font-weight: 600; }
 label { font-weight: 600; display: block; margin-top: .75rem; }
 input:not([type=radio]), textarea {
-  width: 100%; font: .9em/1.5 ui-monospace, Menlo, Consolas, monospace; color: inherit; background: var(--ground);
-  border: 1px solid var(--edge); border-radius: .5rem; padding: .65rem .75rem; margin-top: .25rem;
+  width: 100%; font: .9em/1.5 var(--mono); color: inherit; background: var(--ground);
+  border: 1px solid var(--edge); border-radius: var(--radius-s); padding: .65rem .75rem; margin-top: .25rem;
 }
 textarea { resize: vertical; }
 .say:empty { display: none; }
@@ -104,7 +93,7 @@ textarea { resize: vertical; }
 .trace h4 { margin: 0 0 .35rem; font-size: 1rem; }
 .trace dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1rem; margin: .5rem 0; }
 .trace dt { color: var(--soft); }
-.trace dd { margin: 0; overflow-wrap: anywhere; font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .9em; }
+.trace dd { margin: 0; overflow-wrap: anywhere; font-family: var(--mono); font-size: .9em; }
 .trace audio, .trace img { max-width: 100%; display: block; }
 .steps { list-style: none; counter-reset: step; padding: 0; margin: 0 0 2rem; display: grid; gap: 1.5rem; }
 .steps li { counter-increment: step; }
@@ -115,20 +104,20 @@ textarea { resize: vertical; }
 .steps p { color: var(--soft); }
 fieldset { border: 0; padding: 0; margin: 0 0 1rem; display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
 legend { font-weight: 600; padding: 0; }
-fieldset label { display: inline-flex; align-items: center; gap: .5rem; min-height: 2.75rem; margin: 0; cursor: pointer; font-weight: 500; }
+fieldset label { display: inline-flex; align-items: center; gap: .5rem; min-height: var(--touch); margin: 0; cursor: pointer; font-weight: 500; }
 input[type=radio] { width: 1.15rem; height: 1.15rem; margin: 0; accent-color: var(--focus); }
-.code { background: var(--card); border: 1px solid var(--line); border-radius: .9rem; padding: 1.5rem; margin-bottom: 2.5rem; }
+.code { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-l); padding: 1.5rem; margin-bottom: 2.5rem; }
 .code pre { max-height: none; }
 .snippet { display: none; }
 ${['curl', 'typescript', 'python', 'mcp'].map(id => `.code:has(#choose-${id}:checked) .of-${id}`).join(', ')} { display: block; }
 .backends { list-style: none; padding: 0; display: grid; gap: .5rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(14rem, 100%), 1fr)); }
 .backends:empty { display: none; }
 .backends li { border-top: 1px solid var(--line); padding-top: .5rem; display: flex; justify-content: space-between; gap: 1rem; }
-.ok { color: var(--ok); font-weight: 600; }
+.ok { color: var(--good); font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
 footer { border-top: 1px solid var(--line); padding: 2rem 0 3rem; color: var(--soft); background: var(--tint); }
 footer ul { list-style: none; padding: 0; margin: .5rem 0 0; display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
-footer a { display: inline-flex; align-items: center; min-height: 2.75rem; }
+footer a { display: inline-flex; align-items: center; min-height: var(--touch); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 [hidden] { display: none !important; }
 @media (min-width: 52rem) {
@@ -139,7 +128,7 @@ footer a { display: inline-flex; align-items: center; min-height: 2.75rem; }
 }
 @media (max-width: 30rem) {
   .bar { position: static; }
-  nav { gap: 0 .9rem; font-size: .9rem; }
+  nav { gap: 0 .9rem; font-size: var(--text-s); }
   .prices :is(th, td):nth-child(2) { display: none; }
   section, .hero { padding: 2.5rem 0; }
   .card, .code { padding: 1.1rem; }

@@ -16,7 +16,7 @@ import type { Terms } from '../methods/x402/requirements.js';
 import { browserScript } from '../pages/browser-script.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';
 import { ownWords } from './own-words.js';
-import { readableContract, referencePage, REFERENCE_STYLE } from './reference-page.js';
+import { readableContract, referencePage, referenceStyle } from './reference-page.js';
 import { siteStyle } from './site-style.js';
 
 export type SiteParts = {
@@ -63,7 +63,7 @@ export async function createSite(parts: SiteParts): Promise<Site> {
     ['/site/style.css', file(siteStyle(words), STYLE)],
     ['/site/page.js', file(browserScript('site/assets/page.js'), SCRIPT)],
     [REFERENCE_PATH, page(referencePage(words), REFERENCE_POLICY)],
-    ['/docs/style.css', file(REFERENCE_STYLE, STYLE)],
+    ['/docs/style.css', file(referenceStyle(words), STYLE)],
     ['/docs/reference.js', file(browserScript('site/assets/reference.js'), SCRIPT)],
     ['/docs/redoc.js', zippedFileOf(zipped, SCRIPT, exposed, FILE_HEADERS)],
     ['/docs/contract.json', documentOf(readable, exposed)],
