@@ -110,31 +110,6 @@ describe('the panel page', () => {
       .and.contain('overflow-wrap: anywhere');
   });
 
-  it('keeps a contrast of 4.5 : 1 for text in both colour schemes', async () => {
-    const style = (await visitor.get('/panel/style.css')).text;
-    const schemes = [...style.matchAll(/:root \{([^}]*--ground[^}]*)\}/g)].map(([, block = '']) =>
-      Object.fromEntries(
-        [...block.matchAll(/--([\w-]+): (#[0-9a-f]{6})/g)].map(([, name, value]) => [name, value]),
-      ),
-    );
-    expect(schemes).to.have.length(2);
-    for (const colours of schemes) {
-      for (const [ink, ground] of [
-        ['ink', 'card'],
-        ['ink', 'ground'],
-        ['soft', 'card'],
-        ['soft', 'ground'],
-        ['good', 'card'],
-        ['bad', 'card'],
-        ['on-deep', 'deep'],
-      ] as const)
-        expect(contrast(colours[ink] ?? '', colours[ground] ?? ''), `${ink} on ${ground}`).to.be.at.least(
-          4.5,
-        );
-      expect(contrast(colours['focus'] ?? '', colours['card'] ?? '')).to.be.at.least(3);
-    }
-  });
-
   it('says that it can not read the questions while the ledger is out of reach', async () => {
     await visitor.signIn();
     panel.replyStore.broken = true;
@@ -189,16 +164,3 @@ describe('the panel page', () => {
     });
   });
 });
-
-function contrast(a: string, b: string): number {
-  const [dark = 0, light = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y);
-  return (light + 0.05) / (dark + 0.05);
-}
-
-/** WCAG 2.2, relative luminance. */
-function luminance(colour: string): number {
-  const [r = 0, g = 0, b = 0] = [1, 3, 5]
-    .map(at => Number.parseInt(colour.slice(at, at + 2), 16) / 255)
-    .map(channel => (channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
