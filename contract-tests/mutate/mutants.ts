@@ -10,6 +10,7 @@ import { orderMutants } from './order-mutants.js';
 import { paymentMutants } from './payment-mutants.js';
 import { priceMutants } from './price-mutants.js';
 import { rateMutants } from './rate-mutants.js';
+import { refundMutants } from './refund-mutants.js';
 import { routingMutants } from './routing-mutants.js';
 import { settleMutants } from './settle-mutants.js';
 import { transactionMutants } from './transaction-mutants.js';
@@ -45,5 +46,6 @@ export const mutants: readonly Mutant[] = [
   ...orderMutants,
   ...priceMutants,
   ...rateMutants,
+  ...refundMutants,
   ...routingMutants,
 ];

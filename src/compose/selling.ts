@@ -19,6 +19,7 @@ import type { SolanaChain } from '../rails/solana/rpc.js';
 import { Charge } from '../sale/charge.js';
 import { readRequestText } from '../contract/fingerprint.js';
 import { RefundWatch } from '../operator/refund-watch.js';
+import { serversAt } from '../operator/refund-with-key.js';
 import { OrderWorker } from '../sale/order-worker.js';
 import { Reconciler } from '../sale/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';
@@ -112,10 +113,14 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   };
 }
 
-function watchRefunds({ terms, log, disposers }: Base, { ledger, chain }: Offering): void {
-  const refunds = new RefundWatch({ ledger, chain, mint: terms.asset, log });
+function watchRefunds({ terms, endpoints, log, disposers }: Base, { ledger, chain }: Offering): void {
+  const servers = serversAt(endpoints.rpcUrls, terms.network);
+  const refunds = new RefundWatch({ ledger, chain, servers, mint: terms.asset, log });
   refunds.start();
-  disposers.unshift(() => refunds.stop());
+  disposers.unshift(async () => {
+    await refunds.stop();
+    await Promise.all(servers.map(each => each.close()));
+  });
 }
 
 /** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */

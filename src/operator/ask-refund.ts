@@ -1,5 +1,4 @@
 import type { LandedRepayment, Payment, Repayment } from '../ledger/store.js';
-import { toAtomic, toDecimal } from '../price/amount.js';
 import { payLink, referenceOf } from '../rails/solana/pay-link.js';
 import type { LandedTransaction } from '../rails/solana/rpc-results.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
@@ -7,7 +6,9 @@ import { pause } from '../net/deadline.js';
 import { patiently, usdcMintOf } from './check-network.js';
 import { findPayment, type ReportSource } from './find-payment.js';
 import { OperatorFault } from './operator-fault.js';
-import { changeOf, mayBeRepaid, notPaid, withChain } from './record-refund.js';
+import { changeOf, withChain } from './record-refund.js';
+import { memoOf } from './refund-transaction.js';
+import { reserveRefund, type AskedAmount } from './reserve-refund.js';
 
 /** More transfers than these name a refund only if somebody plays with its link. */
 const MAX_CANDIDATES = 100;
@@ -19,8 +20,6 @@ export type AskedRefund = { payment: Payment; repayment: Repayment; link: string
 
 type RefundChain = Pick<SolanaChain, 'signaturesFor' | 'transaction'>;
 
-const memoOf = ({ id }: Repayment): string => `refund:${id}`;
-
 /**
  * Reserves a refund and returns the link that pays it. While one is under way, the same link again.
  * @param amount decimal USDC; what is left of the payment if it is not given
@@ -29,43 +28,29 @@ const memoOf = ({ id }: Repayment): string => `refund:${id}`;
 export async function askRefund(
   reader: ReportSource,
   name: string | undefined,
-  { amount, reason }: { amount?: string | undefined; reason?: string | undefined },
+  asked: AskedAmount,
 ): Promise<AskedRefund> {
   const payment = await findPayment(reader, name);
-  const wanted = amount === undefined ? undefined : atomicOf(amount);
-  const identity = await reader.identity();
-  const mint = usdcMintOf(identity);
-  const left = payment.amount - payment.repaid;
-  const started = await reader.startRepayment({
-    payment: payment.id,
-    amount: wanted ?? left,
-    way: 'wallet',
-    reason,
-    after: payment.after,
-  });
-  if (started.kind === 'not paid' || !mayBeRepaid(payment)) throw notPaid(payment);
-  if (started.kind === 'too much')
-    throw new OperatorFault(
-      `Of payment ${payment.id}, ${toDecimal(started.left)} USDC can be refunded, not ${toDecimal(wanted ?? left)}. Nothing was changed.`,
-    );
-  const { repayment } = started;
-  if (wanted !== undefined && wanted !== repayment.amount)
-    throw new OperatorFault(
-      `A refund of ${toDecimal(repayment.amount)} USDC is under way for payment ${payment.id}. Pay it, or cancel it with --cancel. Nothing was changed.`,
-    );
+  const mint = usdcMintOf(await reader.identity());
+  const repayment = await reserveRefund(reader, payment, { ...asked, way: 'wallet' });
   const { receiver } = repayment;
   const transfer = { receiver, mint, amount: repayment.amount, memo: memoOf(repayment), label: 'Refund' };
   return { payment, repayment, link: payLink(transfer) };
 }
 
 /**
- * Cancels the refund that nobody has paid yet. Whoever has its link can still pay it: that counts then, too.
+ * Cancels the refund that nobody has paid yet, and of which nothing was signed. Whoever has its link can still pay it: that counts then,
+ * too.
  * @throws OperatorFault if there is none
  */
 export async function cancelRefund(reader: ReportSource, name: string | undefined): Promise<Repayment> {
   const payment = await findPayment(reader, name);
   const open = (await reader.repaymentsOf(payment.id)).find(({ decidedAt }) => decidedAt === null);
   if (open && (await reader.cancelRepayment(open.id, 'by the operator'))) return open;
+  if (open)
+    throw new OperatorFault(
+      `Refund ${open.id} of payment ${payment.id} was signed and may land: it can't be cancelled. Nothing was changed.`,
+    );
   throw new OperatorFault(`No refund of payment ${payment.id} waits for a wallet. Nothing was changed.`);
 }
 
@@ -143,13 +128,4 @@ export async function awaitRefund(
   throw new OperatorFault(
     `The transaction ${landed.signature} is the refund of something else (${outcome}). Nothing was changed.`,
   );
-}
-
-/** @throws OperatorFault */
-function atomicOf(amount: string): bigint {
-  try {
-    return toAtomic(amount);
-  } catch (error) {
-    throw new OperatorFault(`--amount ${(error as Error).message}. Nothing was changed.`);
-  }
 }

@@ -1,31 +1,46 @@
 import type { LedgerReader, Repayment } from '../ledger/store.js';
 import { withAbortAfter } from '../net/deadline.js';
 import type { Log } from '../net/log.js';
+import { ChainHeights } from '../rails/solana/chain-heights.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { findRefundTransfer } from './ask-refund.js';
+import { fateOfRefund, isWritten, type FateChain, type WrittenRefund } from './refund-fate.js';
 
 const INTERVAL_MS = 15_000;
 const LOOK_MS = 10_000;
 /** In a round: the next one goes on where it ended. */
 const PAGE = 20;
+/** Whoever reserved a refund and has not signed it for so long was killed. */
+const UNSIGNED_MS = 15 * 60_000;
 
+/** `servers`: each RPC server of `chain` by itself. */
 type Options = {
-  ledger: Pick<LedgerReader, 'openRepayments' | 'landRepayment'>;
-  chain: Pick<SolanaChain, 'signaturesFor' | 'transaction'>;
+  ledger: Pick<
+    LedgerReader,
+    'openRepayments' | 'landRepayment' | 'failRepayment' | 'cancelRepayment' | 'getMeta' | 'setMeta'
+  >;
+  chain: Pick<SolanaChain, 'signaturesFor' | 'transaction' | 'send'>;
+  servers: readonly FateChain[];
   mint: string;
   log: Log;
+  now?: () => number;
 };
 
-/** Looks for the transfers that pay the links of refunds. Every server may do so: a transfer counts once. */
+/**
+ * Looks for the transfers that pay the links of refunds, and goes on with what was signed with a key, which needs no key: it is sent again
+ * until it has landed or is proven never to. Every server may do so: a transfer counts once.
+ */
 export class RefundWatch {
   readonly #options: Options;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #last: Repayment | undefined;
   #round: Promise<void> | undefined;
+  readonly #heights: ChainHeights;
 
   constructor(options: Options) {
     this.#options = options;
+    this.#heights = new ChainHeights(options.ledger);
   }
 
   start(): void {
@@ -54,8 +69,32 @@ export class RefundWatch {
     this.#last = page.length === PAGE ? page.at(-1) : undefined;
     // One that cannot be looked for, such as one whose link too many transfers name, must not keep the others waiting.
     for (const repayment of page)
-      if (repayment.way === 'wallet')
-        await this.#lookFor(repayment).catch((error: unknown) => this.#failed(error, repayment.id));
+      await this.#goOn(repayment).catch((error: unknown) => this.#failed(error, repayment.id));
+  }
+
+  async #goOn(repayment: Repayment): Promise<void> {
+    if (repayment.way === 'wallet') return this.#lookFor(repayment);
+    if (isWritten(repayment)) return this.#settle(repayment);
+    const { ledger, now = Date.now } = this.#options;
+    if (now() - repayment.createdAt > UNSIGNED_MS)
+      await ledger.cancelRepayment(repayment.id, 'whoever began it never signed it');
+  }
+
+  async #settle(refund: WrittenRefund): Promise<void> {
+    const { ledger, chain, servers, log } = this.#options;
+    const { id, payment, evidence, signature: transaction } = refund;
+    await this.#heights.refresh();
+    await withAbortAfter(LOOK_MS, this.#stop.signal, async signal => {
+      const fate = await fateOfRefund(servers, refund, this.#heights, signal);
+      if (fate.kind === 'open') return chain.send(evidence, signal);
+      if (fate.kind === 'landed') {
+        const outcome = await ledger.landRepayment(id, fate.landed);
+        log.info({ payment, refund: id, transaction, outcome }, 'a refund has landed');
+      } else {
+        await ledger.failRepayment(id, transaction, fate.why);
+        log.warn({ payment, refund: id, transaction }, `a refund did not move any money: ${fate.why}`);
+      }
+    });
   }
 
   #failed(error: unknown, refund?: string): void {

@@ -5,14 +5,23 @@ import { referenceOf } from '../../../src/rails/solana/pay-link.js';
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
+const notExpected = (): Promise<never> => Promise.reject(new Error('not expected'));
+const unexpected = {
+  landRepayment: notExpected,
+  failRepayment: notExpected,
+  cancelRepayment: notExpected,
+  getMeta: notExpected,
+  setMeta: notExpected,
+};
+
 describe('The watch for refunds', () => {
   it('looks for the others when one of them cannot be looked for', async () => {
     const open = ['one', 'two'].map(id => ({ id, way: 'wallet' }) as Repayment);
     const looked: string[] = [];
     const watch = new RefundWatch({
       ledger: {
+        ...unexpected,
         openRepayments: () => Promise.resolve(open),
-        landRepayment: () => Promise.reject(new Error('not expected')),
       },
       chain: {
         signaturesFor: address => {
@@ -20,7 +29,9 @@ describe('The watch for refunds', () => {
           return looked.length === 1 ? Promise.reject(new Error('too many transfers')) : Promise.resolve([]);
         },
         transaction: () => Promise.resolve(null),
+        send: notExpected,
       },
+      servers: [],
       mint: '',
       log: SILENT,
     });

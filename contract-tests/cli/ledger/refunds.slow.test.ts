@@ -307,7 +307,7 @@ describe('npm run ledger -- refund', function () {
       await payLinkOf(one.link, stranger, wrong);
     const { rpc } = sandbox;
     const chain = createChain({ urls: [rpc.url] });
-    const watch = new RefundWatch({ ledger, chain, mint: mint.toBase58(), log: SILENT });
+    const watch = new RefundWatch({ ledger, chain, servers: [chain], mint: mint.toBase58(), log: SILENT });
     await watch.look();
     expect(await ledger.find(id)).to.include({ state: 'owed', repaid: 0n, repaying: PRICE });
     const signature = await payLinkOf(one.link, stranger);

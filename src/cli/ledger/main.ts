@@ -10,7 +10,9 @@ import type { AuditOptions } from './audit.js';
 import { backUp, restore } from './backup.js';
 import { height } from './chain-height.js';
 import { commandLine } from '../../config/command-line.js';
+import { readFeePayer, type FeePayerConfig } from '../../config/facilitator-settings.js';
 import { GivenFault, GivenValues } from '../../config/given-values.js';
+import { ConfigFault, SettingReader } from '../../config/setting-reader.js';
 import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
@@ -39,6 +41,8 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
                                 (Solana Pay): open it with the wallet that is to pay. Repeated, the same link
       --amount USDC             a part of the payment; default: what is left of it
       --reason TEXT             kept with the refund
+      --keypair FILE            send it once with this wallet's key (a file of the Solana CLI), and record it; repeated
+                                after a crash, the same transaction. FEE_PAYER_KEYPAIR pays the fee, or else the wallet
       --wait                    wait up to ten minutes until it is paid; a running server notices it, too
       --cancel                  cancel it. Whoever has the link can still pay it: that is recorded then, too
       --tx SIG                  records that you refunded a payment or a part of it with your own
@@ -95,6 +99,7 @@ const OPTIONS = {
   reason: TEXT,
   wait: SWITCH,
   cancel: SWITCH,
+  keypair: TEXT,
   reset: SWITCH,
   json: SWITCH,
   help: { type: 'boolean', short: 'h' },
@@ -126,7 +131,7 @@ const COMMANDS: Record<string, Command> = {
   owed: { options: [], run: () => withBooks(reader => owed(reader, Date.now())) },
   export: { options: ['from', 'to'], run: values => withBooks(reader => writeCsv(reader, values)) },
   refund: {
-    options: ['tx', 'amount', 'reason', 'wait', 'cancel'],
+    options: ['tx', 'amount', 'reason', 'wait', 'cancel', 'keypair'],
     named: true,
     run: (values, name) => withBooks(reader => refund(reader, name, values)),
   },
@@ -181,7 +186,13 @@ function write(text: string): Promise<boolean> {
 
 async function refund(reader: ReportSource, name: string | undefined, values: Values): Promise<Report> {
   const refunds = await import('./refund.js');
-  return refunds.refund(reader, name, values, rpcUrls);
+  const feePayer = (): FeePayerConfig => {
+    const read = new SettingReader(process.env);
+    const config = readFeePayer(read);
+    read.finish();
+    return config;
+  };
+  return refunds.refund(reader, name, values, { rpcUrls, feePayer, folder: callersFolder });
 }
 
 async function receiver(address: string | undefined): Promise<Report> {
@@ -293,7 +304,7 @@ try {
   await main();
 } catch (error) {
   // Only messages are printed, because stacks may contain URLs with credentials.
-  const known = [OperatorFault, LedgerFault, GivenFault].some(fault => error instanceof fault);
+  const known = [OperatorFault, LedgerFault, GivenFault, ConfigFault].some(fault => error instanceof fault);
   const lines = messageOf(error).split('\n').map(plain).join('\n');
   writeErr(`${known ? '' : 'The command failed: '}${lines}\n`);
   process.exitCode = 1;

@@ -2,7 +2,12 @@ import { askRefund, awaitRefund, cancelRefund } from '../../operator/ask-refund.
 import type { ReportSource } from '../../operator/find-payment.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { recordRefund } from '../../operator/record-refund.js';
+import { refundWithKey } from '../../operator/refund-with-key.js';
 import { toDecimal } from '../../price/amount.js';
+import { resolve } from 'node:path';
+import type { FeePayerConfig } from '../../config/facilitator-settings.js';
+import { KeyPairFault, readKeyPairFile, type KeyPair } from '../../rails/solana/key-pair.js';
+import { messageOf } from '../../ledger/fault.js';
 import { writeErr } from '../terminal.js';
 import type { Report } from './print.js';
 
@@ -12,19 +17,28 @@ type Options = {
   reason?: string | undefined;
   wait?: boolean | undefined;
   cancel?: boolean | undefined;
+  keypair?: string | undefined;
 };
 
-/** Records a refund that was sent, cancels one that nobody has paid, or asks a wallet for one. */
+/** What the refund of a payment needs of the environment. `folder`: of relative paths. */
+type Around = { rpcUrls: () => string[]; feePayer: () => FeePayerConfig; folder: string };
+
+/** Without a fee payer of its own, the wallet that sends must keep what an account without data must: lamports. */
+const LEAST_KEPT = 890_880n;
+
+/** Records a refund that was sent, sends one with a key, cancels one that nobody has paid, or asks a wallet for one. */
 export async function refund(
   reader: ReportSource,
   name: string | undefined,
   options: Options,
-  rpcUrls: () => string[],
+  around: Around,
 ): Promise<Report> {
-  const { tx, amount, reason, wait = false, cancel = false } = options;
-  if ([tx !== undefined, cancel, wait].filter(Boolean).length > 1)
-    throw new OperatorFault('Use one of --tx, --wait and --cancel. Nothing was changed.');
+  const { tx, amount, reason, wait = false, cancel = false, keypair } = options;
+  const { rpcUrls } = around;
+  if ([tx !== undefined, keypair !== undefined, cancel, wait].filter(Boolean).length > 1)
+    throw new OperatorFault('Use one of --keypair, --tx, --wait and --cancel. Nothing was changed.');
   if (tx !== undefined) return recorded(reader, name, tx, rpcUrls);
+  if (keypair !== undefined) return sent(reader, name, { amount, reason, keypair }, around);
   if (cancel) return cancelled(reader, name);
   const asked = await askRefund(reader, name, { amount, reason });
   const { payment, repayment, link } = asked;
@@ -42,6 +56,39 @@ export async function refund(
     data: { ...data, transaction },
     lines: [`Refunded ${usdc} USDC with transaction ${transaction}.`],
   };
+}
+
+async function sent(
+  reader: ReportSource,
+  name: string | undefined,
+  { keypair, ...asked }: { amount: string | undefined; reason: string | undefined; keypair: string },
+  { rpcUrls, feePayer: configured, folder }: Around,
+): Promise<Report> {
+  const keyPair = keyPairIn(resolve(folder, keypair));
+  const { keyPair: feePayer, limits } = configured();
+  const wallet = { keyPair, feePayer: feePayer ?? keyPair, floor: feePayer ? limits.floor : LEAST_KEPT };
+  const log = { info: () => {}, warn: tellError, error: tellError };
+  const how = { ...asked, wallet, rpcUrls: rpcUrls() };
+  const { repayment, transaction } = await refundWithKey(reader, name, how, log);
+  const usdc = toDecimal(repayment.amount);
+  const { id: refund, payment: id, receiver } = repayment;
+  return {
+    data: { id, refund, usdc, receiver, transaction },
+    lines: [`Refunded ${usdc} USDC to ${receiver} for payment ${id} with transaction ${transaction}.`],
+  };
+}
+
+function keyPairIn(file: string): KeyPair {
+  try {
+    return readKeyPairFile(file);
+  } catch (error) {
+    if (!(error instanceof KeyPairFault)) throw error;
+    throw new OperatorFault(`--keypair ${file} is not usable: ${error.message}. Nothing was changed.`);
+  }
+}
+
+function tellError(fields: { error?: unknown }, message: string): void {
+  writeErr(`${message}${fields.error === undefined ? '' : `: ${messageOf(fields.error)}`}\n`);
 }
 
 async function recorded(

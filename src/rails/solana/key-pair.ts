@@ -6,10 +6,13 @@ import { readTransaction } from './message.js';
 
 const SEED_BYTES = 32;
 const PAIR_BYTES = 64;
+const SIGNATURE_BYTES = 64;
 
-/** A key pair that signs as fee payer. */
+/** A key pair that signs transactions. */
 export type KeyPair = {
   readonly address: string;
+  /** Puts its signature into its slot of a transaction (base64). @throws Error if the transaction has none for it */
+  sign(transaction: string): string;
   /**
    * Signs a transaction (base64) of which it is the fee payer.
    * @returns the transaction with the signature in its first slot (base64), and the signature (base58)
@@ -73,6 +76,16 @@ export function readKeyPair(text: string): KeyPair {
   const address = toAddress(bytes.subarray(SEED_BYTES));
   return {
     address,
+    sign(transaction) {
+      const signed = Buffer.from(transaction, 'base64');
+      const { message, keys, signatures } = readTransaction(signed);
+      const slot = keys
+        .slice(0, signatures)
+        .findIndex(key => toAddress(Buffer.from(key, 'latin1')) === address);
+      if (slot < 0) throw new Error(`${address} is no signer of this transaction`);
+      sign(null, message, secret).copy(signed, 1 + slot * SIGNATURE_BYTES);
+      return signed.toString('base64');
+    },
     signAsFeePayer(transaction) {
       const signed = Buffer.from(transaction, 'base64');
       const { message, keys } = readTransaction(signed);

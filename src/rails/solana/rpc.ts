@@ -42,10 +42,13 @@ export type SolanaChain = {
   blockHeight(finality: Finality, signal: AbortSignal): Promise<number>;
   /** The height at `confirmed` that each server reports, in their order; undefined for one that does not answer. Never rejects. */
   heights(signal: AbortSignal): Promise<(number | undefined)[]>;
-  /** A page of the address's history: at most `limit` (1 to 1 000) entries older than the signature `before`. */
+  /**
+   * A page of the address's history: at most `limit` (1 to 1 000) entries older than the signature `before`. A server that has not reached
+   * `minContextSlot` gives none.
+   */
   signaturesFor(
     address: string,
-    page: { finality: Finality; before?: string; until?: string; limit?: number },
+    page: { finality: Finality; before?: string; until?: string; limit?: number; minContextSlot?: number },
     signal: AbortSignal,
   ): Promise<results.SignatureEntry[]>;
   /** The transaction whose first signature is `signature`, or null if the server does not have it. */

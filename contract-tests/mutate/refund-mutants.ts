@@ -1,0 +1,91 @@
+import type { Mutant } from './mutants.js';
+
+const TEST = 'operator/send-refund';
+const SEND = 'src/operator/send-refund.js';
+const FATE = 'src/operator/refund-fate.js';
+const SIGN = 'src/operator/refund-transaction.js';
+
+/** Refunds that are sent with a key: `src/operator/`. Those of the ledger's rows are in `ledger-mutants.ts`. */
+export const refundMutants: readonly Mutant[] = [
+  {
+    name: 'whoever signs second sends that, too',
+    file: SEND,
+    find: 'signed => ledger.writeDownRepayment(id, signed)',
+    replace: 'async signed => ({ ...(await ledger.writeDownRepayment(id, signed)), ...signed })',
+    test: TEST,
+    grep: 'is sent once by operators who send it at once',
+  },
+  {
+    name: 'what was signed is sent without having been written down first',
+    file: SEND,
+    find: 'signed => ledger.writeDownRepayment(id, signed)',
+    replace:
+      '(signed) => chain.send(signed.evidence, signal).then(() => ledger.writeDownRepayment(id, signed))',
+    test: TEST,
+    grep: 'is sent once by operators who send it at once',
+  },
+  {
+    name: 'refunds that were given up are not looked for again',
+    file: SEND,
+    find: "state === 'failed' || state === 'cancelled'",
+    replace: 'false && state',
+    test: TEST,
+    grep: 'that a lying server let count as lost',
+  },
+  {
+    name: 'whatever the ledger has as signed is sent',
+    file: SEND,
+    find: 'if (!pays(refund.evidence, payment, refund, sending.mint))',
+    replace: 'if (false)',
+    test: TEST,
+    grep: 'sends nothing that does not pay it',
+  },
+  {
+    name: 'one RPC server is enough to say that a refund never lands',
+    file: FATE,
+    find: 'fates.length === servers.length && fates.every(',
+    replace: 'fates.some(',
+    test: TEST,
+    grep: 'needs every RPC server to say',
+  },
+  {
+    name: 'a refund is given up while its blockhash may live',
+    file: FATE,
+    find: 'if (heightOf(latest) <= position + MARGIN_BLOCKS)',
+    replace: 'if (false)',
+    test: TEST,
+    grep: 'is sent with a new signature once the old one can never land',
+  },
+  {
+    name: 'a refund that failed counts as landed',
+    file: FATE,
+    find: 'if (landed.failed)',
+    replace: 'if (false)',
+    test: TEST,
+    grep: 'that failed on chain moves nothing',
+  },
+  {
+    name: 'a refund goes to an account that is no longer the payer’s',
+    file: SIGN,
+    find: 'toAddress(data.subarray(32, 64)) !== payer',
+    replace: 'payer === undefined',
+    test: TEST,
+    grep: 'belongs to somebody else now',
+  },
+  {
+    name: 'a refund goes to an account of another token',
+    file: SIGN,
+    find: 'toAddress(data.subarray(0, 32)) !== mint',
+    replace: 'mint === undefined',
+    test: TEST,
+    grep: 'holds another token',
+  },
+  {
+    name: 'a refund is sent beside a link that a wallet may pay',
+    file: 'src/operator/reserve-refund.js',
+    find: 'if (repayment.way !== way)',
+    replace: 'if (false)',
+    test: TEST,
+    grep: 'does not go together with a link',
+  },
+];

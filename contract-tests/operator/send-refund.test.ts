@@ -1,0 +1,309 @@
+import { expect } from 'chai';
+import type { Ledger } from '../../src/ledger/store.js';
+import { RefundWatch } from '../../src/operator/refund-watch.js';
+import { reserveRefund } from '../../src/operator/reserve-refund.js';
+import { lookForGivenUp, sendRefund, type RefundSending } from '../../src/operator/send-refund.js';
+import { delivered, payment } from '../support/ledgers.js';
+import { eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
+import { rows } from '../support/extent.js';
+import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { accountOf, MINT, newKeyPair, paidBy, RefundChain } from '../support/refund-chain.js';
+
+const PAID = 10_000n;
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
+
+onEachEngine('A refund that is sent with a key', promises);
+
+function promises(make: () => Promise<LedgerPlace>): void {
+  eachWithANewLedger(make);
+
+  const [hot, second, feePayer, payer] = [newKeyPair(), newKeyPair(), newKeyPair(), newKeyPair()];
+  let chain: RefundChain;
+
+  beforeEach(() => {
+    chain = new RefundChain();
+    for (const { address } of [hot, second]) chain.open(address, 10_000_000n);
+    chain.open(payer.address, 0n);
+  });
+
+  async function sold(more: object = {}): Promise<string> {
+    const request = payment({ ...paidBy(payer.address), amount: PAID, ...more });
+    await delivered(ledger, request);
+    return request.id;
+  }
+
+  type With = Partial<RefundSending> & { wallet?: typeof hot; floor?: bigint; amount?: string; ms?: number };
+
+  /** As the command does, of which each run knows the ledger and the chain only. */
+  async function refund(id: string, given: With = {}): Promise<string> {
+    const { wallet = hot, floor = 0n, amount, ms = 20_000, ...parts } = given;
+    const server = chain.server();
+    const heights = { checkRise: () => {} };
+    const sending = { ledger, chain: server, servers: [server], mint: MINT, heights, log: SILENT, ...parts };
+    const signal = AbortSignal.timeout(ms);
+    const paid = async () => (await sending.ledger.find(id)) ?? expect.fail('no such payment');
+    await lookForGivenUp(sending, await paid(), signal);
+    const books = sending.ledger as Ledger;
+    const reserved = await reserveRefund(books, await paid(), { amount, way: 'key' });
+    return sendRefund(sending, await paid(), reserved, { keyPair: wallet, feePayer, floor }, signal);
+  }
+
+  const rejected = (sent: Promise<string>): Promise<string> =>
+    sent.then(
+      signature => expect.fail(`it was sent: ${signature}`),
+      (error: Error) => error.message,
+    );
+
+  async function refundedOnce(id: string): Promise<void> {
+    expect(chain.held(payer.address)).to.equal(PAID);
+    expect(chain.landed).to.have.length(1);
+    expect(await ledger.find(id)).to.include({
+      repaid: PAID,
+      repaying: 0n,
+      repaidBy: chain.landed[0]?.signature,
+    });
+  }
+
+  it('reaches the account from which the payment came, and is recorded', async () => {
+    const id = await sold();
+    const signature = await refund(id);
+    await refundedOnce(id);
+    expect(chain.landed[0]?.signature).to.equal(signature);
+    expect(await rejected(refund(id))).to.include('was refunded as a whole');
+    await refundedOnce(id);
+  });
+
+  it('is paid once, in parts up to the amount, and never more', async () => {
+    const id = await sold();
+    await refund(id, { amount: '0.004' });
+    expect(await rejected(refund(id, { amount: '0.006001' }))).to.include('0.006 USDC can be refunded');
+    await refund(id);
+    expect(chain.held(payer.address)).to.equal(PAID);
+    expect(await rejected(refund(id))).to.include('was refunded as a whole');
+  });
+
+  it('is paid once, wherever its sender is killed', async function () {
+    this.timeout(120_000);
+    for (let step = 1, killed = true; killed; step++)
+      for (const when of rows(['after', 'before'] as const)) {
+        const id = await sold();
+        const before = chain.held(payer.address);
+        killed = await killedAt(step, when, id);
+        // It may have been killed when all was done.
+        if (killed)
+          await refund(id).catch(({ message }: Error) => expect(message).to.include('was refunded'));
+        expect(chain.held(payer.address) - before, `killed ${when} step ${step}`).to.equal(PAID);
+        expect(await ledger.find(id)).to.include({ repaid: PAID, repaying: 0n });
+        const all = await ledger.repaymentsOf(id);
+        expect(all.filter(({ state }) => state === 'done')).to.have.length(1);
+      }
+  });
+
+  /** Runs the command until its death: nothing that it asks for after that is asked, and nothing comes back. @returns false if it ended before */
+  async function killedAt(step: number, when: 'before' | 'after', id: string): Promise<boolean> {
+    let asked = 0;
+    let die = (): void => {};
+    const death = new Promise<true>(resolve => (die = () => resolve(true)));
+    const mortal = <T extends object>(part: T): T =>
+      new Proxy(part, {
+        get: (target, name) => {
+          const member = Reflect.get(target, name) as unknown;
+          if (typeof member !== 'function') return member;
+          return async (...values: unknown[]): Promise<unknown> => {
+            asked += 1;
+            const own = asked;
+            if (own === step && when === 'before') die();
+            if (own > step || (own === step && when === 'before')) return new Promise(() => {});
+            const answer = await (member as (...all: unknown[]) => Promise<unknown>).apply(target, values);
+            if (own === step) die();
+            return own >= step ? new Promise(() => {}) : answer;
+          };
+        },
+      });
+    const server = mortal(chain.server());
+    const run = refund(id, { ledger: mortal(ledger), chain: server, servers: [server] });
+    return Promise.race([death, run.then(() => false)]);
+  }
+
+  it('is sent once by operators who send it at once, with wallets of their own', async () => {
+    const id = await sold();
+    const all = await Promise.allSettled([hot, second, hot, second].map(wallet => refund(id, { wallet })));
+    const signatures = new Set(all.flatMap(each => (each.status === 'fulfilled' ? [each.value] : [])));
+    expect([...signatures]).to.have.length(1);
+    await refundedOnce(id);
+    expect(new Set(chain.sent)).to.have.length(1);
+  });
+
+  it('is not signed again while an RPC server hides that it landed', async () => {
+    const id = await sold();
+    let hidden = true;
+    const liar = chain.server(() => hidden);
+    const both = { chain: liar, servers: [liar, chain.server()] };
+    const alone = { chain: liar, servers: [liar] };
+    expect(await rejected(refund(id, { ...alone, ms: 500 }))).to.include('It is not known yet');
+    chain.height += 200;
+    expect(await rejected(refund(id, { ...alone, ms: 500 }))).to.include('It is not known yet');
+    chain.height += 1_000;
+    await refund(id, both);
+    await refundedOnce(id);
+    hidden = false;
+    expect(await rejected(refund(id, alone))).to.include('was refunded as a whole');
+    await refundedOnce(id);
+  });
+
+  it('that a lying server let count as lost is found again before another one is sent', async () => {
+    const id = await sold();
+    const liar = chain.server(() => true);
+    expect(await rejected(refund(id, { chain: liar, servers: [liar], ms: 500 }))).to.include('not known yet');
+    chain.height += 1_000;
+    const lied = await rejected(refund(id, { chain: liar, servers: [liar] }));
+    expect(lied).to.include('did not move any money');
+    expect(await rejected(refund(id))).to.include('was refunded as a whole');
+    await refundedOnce(id);
+  });
+
+  it('is sent with a new signature once the old one can never land, and not before', async () => {
+    const id = await sold();
+    chain.loses = true;
+    expect(await rejected(refund(id, { ms: 300 }))).to.include('sends the same transaction, never another');
+    chain.height += 250;
+    expect(await rejected(refund(id, { ms: 300 }))).to.include('It is not known yet');
+    expect(new Set(chain.sent)).to.have.length(1);
+    chain.height += 100;
+    expect(await rejected(refund(id)))
+      .to.include('never landed')
+      .and.include('The amount is free again');
+    chain.loses = false;
+    await refund(id);
+    await refundedOnce(id);
+  });
+
+  it('needs every RPC server to say that it never lands', async () => {
+    const id = await sold();
+    chain.loses = true;
+    expect(await rejected(refund(id, { ms: 300 }))).to.include('not known yet');
+    chain.height += 1_000;
+    const away = { ...chain.server(), transaction: () => Promise.reject(new Error('it is away')) };
+    const servers = [chain.server(), away];
+    expect(await rejected(refund(id, { servers, ms: 300 }))).to.include('it is away');
+    expect((await ledger.repaymentsOf(id))[0]).to.include({ state: 'sending' });
+  });
+
+  it('that failed on chain moves nothing, and is free to be sent again', async () => {
+    const id = await sold();
+    chain.fails = true;
+    expect(await rejected(refund(id))).to.include('it failed on chain');
+    chain.fails = false;
+    await refund(id);
+    expect(chain.held(payer.address)).to.equal(PAID);
+  });
+
+  const CLOSED: [string, RegExp, () => void][] = [
+    ['is closed', /is closed.*Ask the buyer to open it again/, () => chain.accounts.clear()],
+    ['is frozen', /is frozen/, () => chain.open(payer.address, 0n, 2)],
+    [
+      'belongs to somebody else now',
+      /not that payer's USDC account now/,
+      () => Object.assign(chain.accounts.get(accountOf(payer.address)) ?? {}, { owner: second.address }),
+    ],
+    [
+      'holds another token',
+      /not that payer's USDC account now/,
+      () => Object.assign(chain.accounts.get(accountOf(payer.address)) ?? {}, { mint: second.address }),
+    ],
+  ];
+  for (const [how, said, close] of CLOSED)
+    it(`is not sent to an account that ${how}, and the amount stays free`, async () => {
+      const id = await sold();
+      close();
+      expect(await rejected(refund(id)))
+        .to.match(said)
+        .and.include('Nothing was sent');
+      expect(chain.sent).to.deep.equal([]);
+      expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
+    });
+
+  it('is not sent where the wallet, the fee payer or the chain would refuse it, which the message says', async () => {
+    const id = await sold();
+    const poor = newKeyPair();
+    expect(await rejected(refund(id, { wallet: poor }))).to.include(
+      'has 0.00 USDC and the refund takes 0.01',
+    );
+    chain.lamports = 1_011_199n;
+    const message = await rejected(refund(id, { floor: 1_000_000n }));
+    expect(message).to.include(feePayer.address).and.include('send SOL to it');
+    chain.lamports = 1_011_200n;
+    chain.simulation = '"BlockhashNotFound"';
+    expect(await rejected(refund(id, { floor: 1_000_000n }))).to.include('BlockhashNotFound');
+    expect(await rejected(refund(id, { wallet: payer }))).to.include('is the payer of payment');
+    expect(chain.sent).to.deep.equal([]);
+    expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
+  });
+
+  it('sends nothing that does not pay it, whatever the ledger has as signed', async () => {
+    const [one, other] = [await sold(), await sold()];
+    chain.loses = true;
+    expect(await rejected(refund(other, { ms: 300 }))).to.include('not known yet');
+    const [written] = await ledger.repaymentsOf(other);
+    const paid = (await ledger.find(one)) ?? expect.fail('no payment');
+    const reserved = await reserveRefund(ledger, paid, { way: 'key' });
+    await ledger.writeDownRepayment(reserved.id, {
+      evidence: written?.evidence ?? '',
+      signature: `${written?.signature} copied`,
+      position: 2_000,
+    });
+    const before = chain.sent.length;
+    expect(await rejected(refund(one, { ms: 300 }))).to.include('does not pay it');
+    expect(chain.sent).to.have.length(before);
+  });
+
+  it('does not go together with a link that a wallet may pay', async () => {
+    const id = await sold();
+    const paid = (await ledger.find(id)) ?? expect.fail('no payment');
+    await reserveRefund(ledger, paid, { way: 'wallet' });
+    expect(await rejected(refund(id))).to.include('waits for a wallet');
+    const [asked] = await ledger.repaymentsOf(id);
+    await ledger.cancelRepayment(asked?.id ?? '', 'by the operator');
+    await refund(id);
+    await refundedOnce(id);
+    const sending = await sold();
+    chain.loses = true;
+    await rejected(refund(sending, { ms: 300 }));
+    const again = reserveRefund(ledger, (await ledger.find(sending)) ?? paid, { way: 'wallet' });
+    expect(await again.catch((error: Error) => error.message)).to.include('is being sent with a key');
+  });
+
+  function watchOf(): RefundWatch {
+    const server = chain.server();
+    const now = (): number => time.now;
+    return new RefundWatch({ ledger, chain: server, servers: [server], mint: MINT, log: SILENT, now });
+  }
+
+  it('is sent on by a running server, without the key, once its sender has died', async () => {
+    const id = await sold();
+    chain.loses = true;
+    await rejected(refund(id, { ms: 300 }));
+    chain.loses = false;
+    const watch = watchOf();
+    await watch.look();
+    await watch.look();
+    await watch.stop();
+    await refundedOnce(id);
+    expect(new Set(chain.sent)).to.have.length(1);
+  });
+
+  it('is given up by a running server once it can never land, or was never signed', async () => {
+    const [lost, unsigned] = [await sold(), await sold()];
+    chain.loses = true;
+    await rejected(refund(lost, { ms: 300 }));
+    await reserveRefund(ledger, (await ledger.find(unsigned)) ?? expect.fail('no payment'), { way: 'key' });
+    const watch = watchOf();
+    await watch.look();
+    expect(await ledger.find(unsigned), 'just reserved').to.include({ repaying: PAID });
+    chain.height += 1_000;
+    time.now += 3_600_000;
+    await watch.look();
+    await watch.stop();
+    for (const id of [lost, unsigned]) expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
+  });
+}

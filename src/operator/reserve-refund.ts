@@ -1,0 +1,54 @@
+import type { LedgerReader, Payment, Repayment } from '../ledger/store.js';
+import type { RepaymentWay } from '../ledger/states.js';
+import { toAtomic, toDecimal } from '../price/amount.js';
+import { OperatorFault } from './operator-fault.js';
+import { mayBeRepaid, notPaid } from './record-refund.js';
+
+/** `amount`: decimal USDC; what is left of the payment if it is not given. */
+export type AskedAmount = { amount?: string | undefined; reason?: string | undefined };
+
+/**
+ * Reserves a refund. While one is under way by the same way and of the same amount, that one.
+ * @throws OperatorFault that says what is wrong; nothing was changed then
+ */
+export async function reserveRefund(
+  ledger: Pick<LedgerReader, 'startRepayment'>,
+  payment: Payment,
+  { amount, reason, way }: AskedAmount & { way: RepaymentWay },
+): Promise<Repayment> {
+  const { id } = payment;
+  const wanted = amount === undefined ? undefined : atomicOf(amount);
+  if (!mayBeRepaid(payment)) throw notPaid(payment);
+  const left = payment.amount - payment.repaid;
+  const request = { payment: id, amount: wanted ?? left, way, reason, after: payment.after };
+  const started = await ledger.startRepayment(request);
+  if (started.kind === 'not paid') throw notPaid(payment);
+  if (started.kind === 'too much')
+    throw new OperatorFault(
+      `Of payment ${id}, ${toDecimal(started.left)} USDC can be refunded, not ${toDecimal(wanted ?? left)}. Nothing was changed.`,
+    );
+  const { repayment } = started;
+  if (repayment.way !== way) throw otherWay(repayment);
+  if (wanted !== undefined && wanted !== repayment.amount)
+    throw new OperatorFault(
+      `A refund of ${toDecimal(repayment.amount)} USDC is under way for payment ${id}. ${way === 'wallet' ? 'Pay it' : 'Send it'}, or cancel it with --cancel. Nothing was changed.`,
+    );
+  return repayment;
+}
+
+function otherWay({ id, payment, way }: Repayment): OperatorFault {
+  return new OperatorFault(
+    way === 'key'
+      ? `Refund ${id} of payment ${payment} is being sent with a key. Go on with it by --keypair. Nothing was changed.`
+      : `Refund ${id} of payment ${payment} waits for a wallet, which may have its link. Pay it, or cancel it with --cancel. Nothing was changed.`,
+  );
+}
+
+/** @throws OperatorFault */
+function atomicOf(amount: string): bigint {
+  try {
+    return toAtomic(amount);
+  } catch (error) {
+    throw new OperatorFault(`--amount ${(error as Error).message}. Nothing was changed.`);
+  }
+}
