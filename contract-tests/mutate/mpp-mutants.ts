@@ -73,12 +73,6 @@ const method = of('methods/mpp/mpp', 'credentials', [
     replace: '!success ||',
     grep: 'a receipt goes with nothing but what was sold',
   },
-  {
-    name: 'other payloads are read as transactions',
-    find: "payload.type !== 'transaction' || ",
-    replace: '',
-    grep: 'that nobody can read',
-  },
 ]);
 
 const sender = of('facilitators/sender', 'paid', [
@@ -90,4 +84,132 @@ const sender = of('facilitators/sender', 'paid', [
   },
 ]);
 
-export const mppMutants: readonly Mutant[] = [...answered, ...bound, ...method, ...sender];
+/** Transfers that their buyers made before the request. */
+const made: readonly Mutant[] = [
+  ...of('facilitators/sender', 'made', [
+    {
+      name: 'what its buyer has sent already is refused',
+      find: 'if (landed && !landed.failed)',
+      replace: 'if (false)',
+      grep: 'buy once, with a receipt, and no audit doubts them',
+    },
+    {
+      name: 'a transfer that failed counts as made',
+      find: 'if (landed && !landed.failed)',
+      replace: 'if (landed)',
+      grep: 'buy nothing if the transfer failed on the chain',
+    },
+  ]),
+  ...of('sale/settlement', 'made', [
+    {
+      name: 'what was paid twice is one sale',
+      find: 'payment.identifier === null && sent.movedAfter === undefined',
+      replace: 'payment.identifier === null',
+      grep: 'are two sales if there are two of them for one call',
+    },
+  ]),
+  ...of('ledger/queries/transitions', 'made', [
+    {
+      name: 'a transfer that was made before its claim does not count',
+      find: 'claim_slot = coalesce(${p.moved_after}, claim_slot)',
+      replace: 'claim_slot = coalesce(claim_slot, ${p.moved_after})',
+      grep: 'buy once, with a receipt, and no audit doubts them',
+    },
+  ]),
+  ...of('sale/check-payment', 'made', [
+    {
+      name: 'whoever names a transfer has made it',
+      find: 'check.checked && (check.ok || found.ours)',
+      replace: 'check.checked',
+      grep: 'for a stranger who names the transfer of another',
+    },
+  ]),
+  ...of('methods/mpp/mpp', 'made', [
+    {
+      name: 'a challenge is paid twice',
+      find: 'identifier: id, made',
+      replace: 'identifier: null, made',
+      grep: 'of a transfer for one challenge buy one order',
+    },
+  ]),
+  ...of('sale/charge', 'made', [
+    {
+      name: 'nobody is told that the money has moved',
+      find: 'moved ? movedIn(note) : note',
+      replace: 'note',
+      grep: 'stay unused when the body is wrong',
+    },
+  ]),
+  ...of('rails/solana/find-transfer', 'made', [
+    {
+      name: 'a failed transfer is found',
+      find: 'if (landed.failed)',
+      replace: 'if (false)',
+      grep: 'buy nothing with a transfer that failed',
+    },
+  ]),
+  ...of('methods/mpp/answered', 'made', [
+    {
+      name: 'work that is not paid up front is sold for a signature',
+      find: "if (flow !== 'upfront')",
+      replace: 'if (false)',
+      grep: 'are not taken for work that is paid afterwards',
+    },
+  ]),
+  ...of('methods/mpp/answered', 'credentials', [
+    {
+      name: 'a signature is taken where the server pays the fee',
+      find: 'if (request.methodDetails?.feePayer === true)',
+      replace: 'if (false)',
+      grep: 'nothing is asked of the chain',
+    },
+  ]),
+  ...of('sale/made-payments', 'credentials', [
+    {
+      name: 'the chain is asked for anybody',
+      find: 'if (!live)',
+      replace: 'if (false)',
+      grep: 'nothing is asked of the chain',
+    },
+  ]),
+];
+
+const former: readonly Mutant[] = [
+  ...of('rails/solana/solana-rail', 'former', [
+    {
+      name: 'what its buyer pays the fee of is sent by facilitators',
+      find: 'selfPaid ? sender : facilitator',
+      replace: 'facilitator',
+      grep: 'with the fee of the buyer',
+    },
+  ]),
+  ...of('methods/shop-methods', 'former', [
+    {
+      name: 'payments of MPP are not read any more',
+      find: '[formerMppMethod(own)]',
+      replace: '[]',
+      grep: 'settles what was stored and not sent',
+    },
+  ]),
+];
+
+const adopted: readonly Mutant[] = [
+  {
+    name: 'any transfer of a wallet is taken in',
+    file: 'src/operator/transfers-in.js',
+    find: "isExternalId(memo ?? '')",
+    replace: 'true',
+    test: 'cli/ledger/adopt-mpp',
+    grep: 'leaves what a wallet sent',
+  },
+];
+
+export const mppMutants: readonly Mutant[] = [
+  ...answered,
+  ...bound,
+  ...method,
+  ...sender,
+  ...made,
+  ...former,
+  ...adopted,
+];

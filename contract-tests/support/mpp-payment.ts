@@ -1,3 +1,4 @@
+import { base58 } from '@scure/base';
 import type { Keypair } from '@solana/web3.js';
 import { craftPayment, type Recipe } from './craft.js';
 import { sha256 } from './test-chain.js';
@@ -65,12 +66,31 @@ export function isMpp(header: string): boolean {
   return header.startsWith('Payment ');
 }
 
+/** A credential of type `signature`: its buyer has sent the transaction. */
+export function madeCredential(
+  challenge: ReadChallenge,
+  { transaction }: Pick<MppPayment, 'transaction'>,
+): Pick<MppPayment, 'authorization' | 'meta'> {
+  const signature = signatureOf(transaction);
+  return carried(challenge, { type: 'signature', signature });
+}
+
 /** A credential of type `transaction`. */
 export function credentialOf(
-  { wire, request }: ReadChallenge,
+  challenge: ReadChallenge,
   transaction: string,
 ): Pick<MppPayment, 'authorization' | 'meta'> {
-  const payload = { type: 'transaction', transaction };
+  return carried(challenge, { type: 'transaction', transaction });
+}
+
+export function signatureOf(transaction: string): string {
+  return base58.encode(Buffer.from(transaction, 'base64').subarray(1, 65));
+}
+
+function carried(
+  { wire, request }: ReadChallenge,
+  payload: Record<string, string>,
+): Pick<MppPayment, 'authorization' | 'meta'> {
   return {
     authorization: `Payment ${base64url({ challenge: wire, payload })}`,
     meta: { 'org.paymentauth/credential': { challenge: { ...wire, request }, payload } },

@@ -37,7 +37,7 @@ export function solanaRail(
 ): Rail<CheckedTransaction> {
   const { hints, facilitator, ledger, terms } = from;
   const rail = new SolanaRail({
-    ...{ hints, facilitator, terms, ...options },
+    ...{ hints, facilitator, terms, sender: NO_SENDER, ...options },
     requests: new FacilitatorRequests(terms, ledger.receivers, listings),
     chain: chain ?? NO_CHAIN,
     trust: trust && { refresh: async () => {}, distrust: async () => {}, ...trust },
@@ -50,4 +50,5 @@ export function solanaRail(
 }
 
 const down = (): Promise<never> => Promise.reject(new Error('there is no chain'));
+const NO_SENDER = { verify: down, sign: down, settle: down };
 const NO_CHAIN: ChainHistory = { latestBlockhash: down, signaturesFor: down, transaction: down };

@@ -86,6 +86,8 @@ type TestServerOptions = {
   feePayer?: string;
   /** It is its own facilitator, with this key; nobody else is asked. */
   own?: Keypair;
+  /** Whether it takes MPP beside x402. Default true. */
+  mpp?: boolean;
   /** Its prices, as multiples of the contract's. Default 1. */
   priceFactor?: bigint;
 };
@@ -100,6 +102,8 @@ export class TestServer {
   readonly trust: FacilitatorTrust;
   readonly offers: Offers;
   readonly feePayer: string;
+  /** The slot that its view of the chain has reached. */
+  readonly slot: () => number;
   /** Resolves when it is killed. */
   readonly died: Promise<typeof CUT>;
   readonly #priced: ReadonlyMap<string, PricedOperation>;
@@ -116,6 +120,7 @@ export class TestServer {
     trust: FacilitatorTrust;
     offers: Offers;
     feePayer: string;
+    slot: () => number;
     priced: ReadonlyMap<string, PricedOperation>;
     closers: (() => Promise<unknown>)[];
     state: { dead: boolean };
@@ -129,6 +134,7 @@ export class TestServer {
     this.trust = parts.trust;
     this.offers = parts.offers;
     this.feePayer = parts.feePayer;
+    this.slot = parts.slot;
     this.#priced = parts.priced;
     this.#closers = parts.closers;
     this.#state = parts.state;
@@ -199,7 +205,8 @@ export class TestServer {
       timing: { confirm: CONFIRM, denied: DENIED, watchBlocks: WATCH_BLOCKS },
     });
     const beside = { ...terms, otherMethodsBytes: MPP_HEADER_BYTES };
-    const methods = shopMethods(beside, { mpp: { secrets: [MPP_SECRET] }, network: 'sandbox' });
+    const mpp = options.mpp === false ? undefined : { secrets: [MPP_SECRET] as const };
+    const methods = shopMethods(beside, { mpp, network: 'sandbox' });
     const offers = new Offers(methods, hints);
     const charge = new Charge({
       ledger,
@@ -250,6 +257,7 @@ export class TestServer {
       trust,
       offers,
       feePayer,
+      slot: () => hints.view()?.slot ?? 0,
       priced,
       closers,
       state,
@@ -277,8 +285,7 @@ export class TestServer {
     if (this.dead) return CUT;
     const priced = this.priced(operation);
     const checkedPayment = await this.charge.checkPayment({ headers: carrierOf(header) }, priced);
-    if (checkedPayment.kind === 'unpaid' || checkedPayment.kind === 'refused')
-      throw new Error(`checked: ${JSON.stringify(checkedPayment)}`);
+    if (!('payment' in checkedPayment)) throw new Error(`checked: ${JSON.stringify(checkedPayment)}`);
     const { payment } = checkedPayment;
     const received = async (): Promise<Sent> => {
       if (checkedPayment.kind === 'mismatch' && !(await this.charge.isKnown(payment)))

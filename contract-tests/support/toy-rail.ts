@@ -7,6 +7,7 @@ import type {
   Fate,
   Hinting,
   Hints,
+  Named,
   Position,
   Rail,
   SettleResult,
@@ -52,6 +53,10 @@ export class ToyRail implements Rail<Transfer>, Hinting {
 
   hintsAfter(): Hints {
     return this.#hints;
+  }
+
+  async find(): Promise<Named> {
+    return { kind: 'not-seen' };
   }
 
   arrived(): void {}

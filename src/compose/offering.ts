@@ -87,8 +87,9 @@ export async function openOffering(base: Base): Promise<Offering> {
   await watch.start();
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
-  const sender = config.mpp && createSender(chain, log);
-  disposers.unshift(async () => sender?.close());
+  // Also for what was claimed while METHODS named mpp.
+  const sender = createSender(chain, log);
+  disposers.unshift(async () => sender.close());
   if (config.mpp) hints.sponsor = () => (guard?.refusal() === undefined ? facilitator.own : undefined);
   const rail = new SolanaRail({
     ...{ terms, hints, facilitator, sender, trust },

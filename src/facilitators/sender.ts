@@ -3,8 +3,9 @@ import { messageOf } from '../ledger/fault.js';
 import type { Log } from '../net/log.js';
 import { withAbortAfter } from '../net/deadline.js';
 import type { SettleResult, SignResult, VerifyResult } from '../rails/rail.js';
+import { landedTransfer, type ChainHistory } from '../rails/solana/find-transfer.js';
 import { SignatureWatch } from '../rails/solana/signature-watch.js';
-import { sourceAccountOf } from '../rails/solana/transaction.js';
+import { idOf, sourceAccountOf } from '../rails/solana/transaction.js';
 import type { FacilitatorChain } from './embedded-facilitator.js';
 import { plain, type FacilitatorRequest } from './facilitator.js';
 import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
@@ -17,6 +18,8 @@ const TIMING: SenderTiming = { verifyMs: 10_000, settleMs: 45_000, resendMs: 2_0
 const SPENT =
   'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
 
+type SenderChain = FacilitatorChain & Pick<ChainHistory, 'transaction'>;
+
 /** Sends payments whose payers pay the fees themselves. No key of ours is needed. */
 export type Sender = {
   verify(request: FacilitatorRequest): Promise<VerifyResult>;
@@ -25,7 +28,7 @@ export type Sender = {
   close(): void;
 };
 
-export function createSender(chain: FacilitatorChain, log: Log, timing = TIMING): Sender {
+export function createSender(chain: SenderChain, log: Log, timing = TIMING): Sender {
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
   const sending = { chain, log, watch: new SignatureWatch(chain, timing.lookMs), timing };
@@ -33,42 +36,26 @@ export function createSender(chain: FacilitatorChain, log: Log, timing = TIMING)
   const within = <T>(ms: number, ask: (signal: AbortSignal) => Promise<T>): Promise<T> =>
     withAbortAfter(ms, closing.signal, ask);
 
-  /** The local check has compared everything with the offer; what is left to ask is whether the chain would take it. */
-  async function verify({ transaction }: FacilitatorRequest): Promise<VerifyResult> {
-    try {
-      const { error } = await within(timing.verifyMs, signal => chain.simulate(transaction, signal));
-      if (error === null) return { kind: 'valid' };
-      const reason = plain(`invalid_exact_svm_transaction_simulation_failed: Simulation failed: ${error}`);
-      return { kind: 'refused', reason };
-    } catch (error) {
-      return { kind: 'unavailable', detail: messageOf(error) };
-    }
-  }
+  const look = (transaction: string): ReturnType<typeof lookAt> =>
+    lookAt(chain, transaction, ask => within(timing.verifyMs, ask));
+  const verify = ({ transaction }: FacilitatorRequest): Promise<VerifyResult> => look(transaction);
 
-  /**
-   * Its payer has signed it: the ledger stores it as it came, before it is sent. Its payer can send it, too, and the chain refuses then what
-   * has landed already: its money has moved.
-   */
+  /** Its payer has signed it: the ledger stores it as it came, before it is sent. */
   async function sign(request: FacilitatorRequest): Promise<SignResult> {
-    const verdict = await verify(request);
-    if (verdict.kind === 'unavailable') return verdict;
     const { transaction } = request;
+    const found = await look(transaction);
+    if (found.kind !== 'valid') return found;
     const transfer = transferOf(request);
+    const { signature } = transfer;
+    const signed = { kind: 'signed', transaction, signature } as const;
+    if (found.slot !== undefined) return { ...signed, movedAfter: found.slot - 1 };
     try {
-      if (verdict.kind === 'refused') {
-        const [status] = await within(timing.verifyMs, signal =>
-          chain.signatureStatuses([transfer.signature], signal),
-        );
-        if (!status || status.failed) return verdict;
-        return { kind: 'signed', transaction, signature: transfer.signature };
-      }
       const covered = await within(timing.verifyMs, signal => funds.reserve(transfer, signal));
       if (!covered) return { kind: 'refused', reason: SPENT };
     } catch (error) {
       return { kind: 'unavailable', detail: messageOf(error) };
     }
-    const { signature } = transfer;
-    return { kind: 'signed', transaction, signature, withdraw: () => funds.over(transfer) };
+    return { ...signed, withdraw: () => funds.over(transfer) };
   }
 
   /** A transaction that failed on the chain is unknown, too: only `finalized` proves that. */
@@ -98,4 +85,29 @@ export function createSender(chain: FacilitatorChain, log: Log, timing = TIMING)
 function transferOf({ transaction, requirements }: FacilitatorRequest): SignedTransfer {
   const signature = signatureOf(transaction) ?? '';
   return { signature, account: sourceAccountOf(transaction), amount: BigInt(requirements.amount) };
+}
+
+/** Asks the chain within a deadline. */
+type Ask = <T>(ask: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+/**
+ * The local check has compared everything with the offer; what is left to ask is whether the chain would take it, or has: its payer can
+ * send it, too, and what the chain has taken it refuses.
+ */
+async function lookAt(
+  chain: SenderChain,
+  transaction: string,
+  within: Ask,
+): Promise<VerifyResult & { slot?: number }> {
+  try {
+    const { error } = await within(signal => chain.simulate(transaction, signal));
+    if (error === null) return { kind: 'valid' };
+    const sent = { id: idOf(transaction), signature: signatureOf(transaction) ?? '' };
+    const landed = await within(signal => landedTransfer(chain, sent, signal));
+    if (landed && !landed.failed) return { kind: 'valid', moved: true, slot: landed.slot };
+    const reason = plain(`invalid_exact_svm_transaction_simulation_failed: Simulation failed: ${error}`);
+    return { kind: 'refused', reason };
+  } catch (error) {
+    return { kind: 'unavailable', detail: messageOf(error) };
+  }
 }

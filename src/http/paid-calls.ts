@@ -8,7 +8,7 @@ import type { Asked } from '../price/price.js';
 import type { Carrier } from '../methods/method.js';
 import type { Payment, PaymentCheck } from '../sale/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../contract/fingerprint.js';
-import type { Failure, Outcome } from '../sale/outcome.js';
+import { failure, type Failure, type Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
@@ -67,7 +67,7 @@ export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<
 async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent): Promise<PaidCallResult> {
   const { charge, limits } = parts;
   const { source, carrier } = arrived;
-  const read = await charge.checkPayment(carrier, arrived.operation);
+  const read = await charge.checkPayment(carrier, arrived.operation, source);
   if (read.kind === 'unpaid') {
     const away = throttledIf(limits.takeUnpaid(source));
     if (away) return away;
@@ -76,6 +76,7 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
     return { ...read, operation: priced ?? arrived.operation };
   }
   if (read.kind === 'refused') return rejected(limits, arrived, read.error);
+  if (read.kind === 'unavailable') return unseen(limits, source, read);
   const { id, payer } = read.payment.checked;
   const owner = { payment: id, payer, source };
   const call = { ...arrived, spent };
@@ -89,9 +90,8 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   if (!operation) return chargedAt(parts, { ...call, read: asked }, read.payment, owner);
   if ('status' in operation)
     return unpriced(parts, { ...call, read: asked }, read.payment, { owner, answer: operation });
-  const check = await charge.checkPayment(carrier, operation);
-  if (check.kind === 'unpaid' || check.kind === 'refused')
-    throw new Error('a payment was read, and cannot be read again');
+  const check = await charge.checkPayment(carrier, operation, source);
+  if (!('payment' in check)) throw new Error('a payment was read, and cannot be read again');
   return decided(parts, { ...call, operation, read: asked }, check, owner);
 }
 
@@ -178,6 +178,19 @@ async function chargedAt(
   const outcome = (await throttled(parts, call, payment)) ?? (await charged(parts, call, payment, owner));
   if (isFaultOfCaller(outcome)) parts.limits.failed(call.source);
   return { kind: 'charged', payment, owner, outcome, operation: call.operation };
+}
+
+/** A transfer that its buyer names cannot be seen, or not yet. */
+function unseen(
+  limits: SourceLimits,
+  source: string,
+  { error, retryAfterSeconds }: Extract<PaymentCheck, { kind: 'unavailable' }>,
+): PaidCallResult {
+  const away = countFailed(limits, source);
+  if (away) return away;
+  const { headers, ...answer } = failure(503, `${error}.`);
+  const own = { 'Retry-After': String(retryAfterSeconds) };
+  return { kind: 'unpriced', answer: { ...answer, headers: { ...headers, ...own } } };
 }
 
 function rejected(limits: SourceLimits, { source, operation }: ArrivedCall, error: string): PaidCallResult {

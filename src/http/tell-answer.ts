@@ -12,7 +12,7 @@ import type { Payment } from '../sale/check-payment.js';
 export type PaidCallResult =
   | ({ kind: 'unpaid' } & Quoted)
   | Throttled
-  /** Nobody can say what the call costs. */
+  /** Nobody can say what the call costs, or whether it was paid. */
   | { kind: 'unpriced'; answer: Failure }
   | ({ kind: 'rejected'; error: string } & Quoted)
   | ({ kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome } & Quoted);

@@ -17,6 +17,7 @@ import { find } from './queries/claims.js';
 import { getMeta, keepMeta, noteKey, setMeta } from './queries/meta.js';
 import { findRefund } from './queries/refunds.js';
 import { named } from './look-up.js';
+import { bySettlement } from './queries/look-up.js';
 import { repaidOf } from './payment.js';
 import { repaymentsOf, type Refund } from './repayments.js';
 import * as reports from './queries/reports.js';
@@ -173,6 +174,13 @@ export function reportsOf({ engine, now }: Connection) {
      */
     paymentsNamed: async (text: string, limit?: number): Promise<Payment[]> =>
       (await engine.read(() => named(text, now(), limit))).map(paymentOf),
+    /** The payment whose transfer has this name. */
+    settledBy: async (settlement: string): Promise<Payment | undefined> => {
+      const [row] = await engine.read(() =>
+        execute(bySettlement({ now: now(), text: settlement, limit: 1 })),
+      );
+      return row && paymentOf(row);
+    },
     answerFacts: async (id: string) => {
       const [row] = await engine.read(() => execute(answers.answerFacts({ id })));
       return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };

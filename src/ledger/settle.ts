@@ -37,6 +37,8 @@ export type SettleRequest = {
   /** The signature of the transaction, if known before it is sent. */
   settlement?: string;
   evidence?: string;
+  /** Its buyer has had the transfer made, after this position: nobody need wait for the answer any more. */
+  movedAfter?: number;
 };
 
 /**
@@ -85,7 +87,8 @@ export function* settlePayment(
   const rows = (yield* lockRows(id, sent, dialect, now)).map(locked);
   const own = rows.find(row => row.id === id);
   const moment = rows.at(-1)?.now ?? 0;
-  if (!own || !mayGo(own, fence, moment)) return yield* drop(fence);
+  const awaited = sent.movedAfter !== undefined || (own?.caller_until ?? 0) > moment;
+  if (!own || !awaited || !isOurs(own, fence)) return yield* drop(fence);
   if (!sent.call && (yield* execute(identifierPaid({ id }))).length > 0) return yield* drop(fence);
   if (rows.length > MAX_EQUAL) return { kind: 'limit' };
   const equals = rows.filter(row => row !== own && isOpen(row) && !isWritten(row, own, moment));
@@ -152,10 +155,9 @@ function equalTo({ payer, operation, requestHash }: CallKey): CallColumns {
   return { payer, operation, request_hash: requestHash };
 }
 
-/** Whether it may be settled at all: the claim is this server's, and the newest caller is present. */
-function mayGo(own: Locked, { claim, owner }: Fence, moment: number): boolean {
-  const ours = own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
-  return ours && own.caller_until > moment;
+/** Whether the claim is this server's. */
+function isOurs(own: Locked, { claim, owner }: Fence): boolean {
+  return own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
 }
 
 /** Whether it can still be redeemed; it may have changed between the read and the lock. */
@@ -227,6 +229,7 @@ function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Transacti
       alone,
       settlement: sent.settlement ?? null,
       signed_transaction: sent.evidence ?? null,
+      moved_after: sent.movedAfter ?? null,
       payTo: context.receiver.payTo,
       now: context.now(),
     }),

@@ -7,7 +7,7 @@ import type { Hints } from '../rails/rail.js';
 export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json };
 
 /** A payment as a request carried it. What it moves has not been checked. */
-type Credential = {
+export type Credential = {
   method: Method;
   /** What the rail checks, as text in the rail's own form; for example a half-signed transaction in base64. */
   evidence: string;
@@ -17,7 +17,15 @@ type Credential = {
   mismatch?: string;
   /** The challenge that it answers, where each is one of a kind: its id, and what it named for the rail to check. */
   challenge?: { id: string; named: Hints };
+  /** Set if the buyer has had the transfer made: then `evidence` is the name under which the rail finds it. */
+  made?: Made;
 };
+
+/**
+ * `amount`: what the challenge asked for. `foreign`: it is no challenge of this server, as far as it can tell. `live`: it is one for this
+ * operation, and in time, so that the rail may be asked for the transfer.
+ */
+export type Made = { amount: bigint; foreign: boolean; live: boolean };
 
 export type Reading =
   | { kind: 'credential'; credential: Credential }

@@ -14,19 +14,25 @@ export class Methods {
   readonly all: readonly [Method, ...Method[]];
   /** The headers that may carry a payment, in lower case. */
   readonly requestHeaders: readonly string[];
+  /** And those that the shop may have taken earlier: what the ledger knows is still its buyer's. */
+  readonly #read: readonly Method[];
+  readonly #readHeaders: readonly string[];
 
-  constructor(all: readonly [Method, ...Method[]]) {
+  /** @param former not offered any more: they accept nothing new */
+  constructor(all: readonly [Method, ...Method[]], former: readonly Method[] = []) {
     this.all = all;
-    this.requestHeaders = [...new Set(all.flatMap(({ requestHeaders }) => requestHeaders))];
+    this.#read = [...all, ...former];
+    this.requestHeaders = headersOf(all);
+    this.#readHeaders = headersOf(this.#read);
   }
 
   get first(): Method {
     return this.all[0];
   }
 
-  /** Of an earlier payment, by the name in the ledger; the first if the shop has that method no more. */
+  /** Of an earlier payment, by the name in the ledger; the first if there is no such method any more. */
   named(name: string): Method {
-    return this.all.find(method => method.name === name) ?? this.first;
+    return this.#read.find(method => method.name === name) ?? this.first;
   }
 
   /** The method whose challenge a call asks for. `query` has no question mark. */
@@ -36,12 +42,12 @@ export class Methods {
 
   /** Whether an HTTP request carries a payment. */
   areIn(rawHeaders: string[]): boolean {
-    return this.requestHeaders.some(name => hasHeader(rawHeaders, name));
+    return this.#readHeaders.some(name => hasHeader(rawHeaders, name));
   }
 
   /** The payment of a request; undefined if it carries none. */
   read(carrier: Carrier, operation: PricedOperation): Reading | undefined {
-    for (const method of this.all) {
+    for (const method of this.#read) {
       const reading = method.read(carrier, operation);
       if (reading) return reading;
     }
@@ -81,4 +87,8 @@ export class Methods {
     }
     return { headers, body: first.challenge.body, each };
   }
+}
+
+function headersOf(methods: readonly Method[]): string[] {
+  return [...new Set(methods.flatMap(({ requestHeaders }) => requestHeaders))];
 }

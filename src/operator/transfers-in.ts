@@ -2,7 +2,9 @@ import { ASSOCIATED_TOKEN_PROGRAM, MEMO_PROGRAM, TOKEN_PROGRAM } from '../rails/
 import { toAddress } from '../rails/solana/address.js';
 import { readTransaction, type SolanaTransaction } from '../rails/solana/message.js';
 import type { LandedTransaction, SignatureEntry } from '../rails/solana/rpc-results.js';
-import { TransactionChecker } from '../rails/solana/transaction.js';
+import { isExternalId } from '../methods/mpp/charge-challenge.js';
+import type { Hints } from '../rails/rail.js';
+import { feePayerOf, isSelfPaid, TransactionChecker } from '../rails/solana/transaction.js';
 
 /** A transfer to a receiver of the ledger, as the chain shows it. Amount in atomic units, time in ms since 1970. */
 export type TransferIn = {
@@ -30,7 +32,8 @@ export async function describeTransfer(
   amount: bigint,
 ): Promise<TransferIn> {
   const encoded = Buffer.from(landed.transaction).toString('base64');
-  const check = await checker.check(encoded, { asset, payTo, amount });
+  const memo = memoOf(landed.transaction);
+  const check = await checker.check(encoded, { asset, payTo, amount }, formOf(encoded, memo));
   const payment = check.ok && check.checked.id === id ? check.checked : undefined;
   return {
     id,
@@ -39,9 +42,18 @@ export async function describeTransfer(
     at: landed.blockTime === null ? null : landed.blockTime * 1_000,
     amount,
     payer: payment?.payer ?? senderOf(landed, asset) ?? null,
-    memo: memoOf(landed.transaction),
+    memo,
     evidence: payment?.evidence ?? null,
   };
+}
+
+/**
+ * How its method has payments built: one whose payer paid the fee answers a challenge of MPP, or is none. Of others, MPP wants no less
+ * than x402, and leaves open what comes first.
+ */
+function formOf(encoded: string, memo: string | null): Hints | undefined {
+  if (!isSelfPaid(encoded)) return { feePayer: feePayerOf(encoded) };
+  return isExternalId(memo ?? '') ? {} : undefined;
 }
 
 /** The owner whose accounts lost the most. */

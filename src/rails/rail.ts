@@ -39,7 +39,8 @@ export type Trouble = {
 };
 
 export type VerifyResult =
-  | { kind: 'valid' }
+  /** `moved`: its buyer has had the transfer made already, so that it is paid. */
+  | { kind: 'valid'; moved?: true }
   | { kind: 'refused'; reason: string }
   /** Whoever verifies could not be reached or gave no usable answer. `outage`: the buyer need not wait for it. */
   | { kind: 'unavailable'; detail: string; trouble?: Trouble; outage?: Required<Outage> };
@@ -48,9 +49,10 @@ export type VerifyResult =
 export type SignResult =
   /**
    * `transaction`: what will be sent; `signature`: the name under which it will be found. The ledger stores both before anything is sent.
-   * `withdraw`: they were stored nowhere and nothing is sent, so that nothing need be set aside for it any more.
+   * `withdraw`: they were stored nowhere and nothing is sent, so that nothing need be set aside for it any more. `movedAfter`: its
+   * buyer has had the transfer made already, after this position; nothing need be sent.
    */
-  | { kind: 'signed'; transaction: string; signature: string; withdraw?: () => void }
+  | { kind: 'signed'; transaction: string; signature: string; withdraw?: () => void; movedAfter?: number }
   | { kind: 'refused'; reason: string }
   | { kind: 'unavailable'; detail: string }
   /** This payment is signed when it is settled. */
@@ -75,6 +77,9 @@ export type Fate =
   | { kind: 'paid'; settlement: string }
   | { kind: 'absent'; why: string; final: boolean }
   | { kind: 'unknown' };
+
+/** A transfer that its buyer had made, by the name that it gave. `not-seen`: it may be seen yet. */
+export type Named = { kind: 'found'; evidence: string } | { kind: 'failed' } | { kind: 'not-seen' };
 
 /** What one look for a payment finds. `not-seen` alone proves nothing: it may land yet, or whoever was asked may be behind. */
 export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen' } | { kind: 'unclear' };
@@ -101,6 +106,9 @@ export interface Rail<C extends Checked = Checked> {
    * @param answered what the challenge that it answers named, if its method knows that: it must have been signed with it
    */
   check(evidence: string, amount: bigint, answered?: Hints): Promise<Check<C>>;
+
+  /** What a buyer signed that had the transfer made, as `check` takes it. Looks once. Rejects if the rail can't be read. */
+  find(name: string, signal: AbortSignal): Promise<Named>;
 
   /** A request with this payment has come. */
   arrived(payment: C): void;

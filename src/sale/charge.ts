@@ -11,8 +11,9 @@ import { checkPayment, type PaymentCheck, type Payment } from './check-payment.j
 import type { Deps } from './deps.js';
 import { HeldOrders } from './held-orders.js';
 import { KeptAnswers } from './kept-answers.js';
+import { MadePayments } from './made-payments.js';
 import { moneyNote } from './next-step.js';
-import { unavailable, unfinished, type Outcome } from './outcome.js';
+import { moneyIsWith, movedIn, unavailable, unfinished, type Outcome } from './outcome.js';
 import type { PaidCall } from './paid-call.js';
 import { PaidRequest, type Shared } from './paid-request.js';
 import { pickUp, progressOf, type PickedUp, type Progress } from './pick-up.js';
@@ -44,12 +45,14 @@ export class Charge {
   readonly #deps: Deps;
   readonly #methods: Methods;
   readonly #shared: Shared;
+  readonly #made: MadePayments;
 
   constructor(options: ChargeOptions) {
     const { methods, unknownPayers = NEW_PAYERS, unsoldPerHour: perHour, unsoldPerPayer: perPayer } = options;
     const own = { ...DEFAULTS, observer: UNOBSERVED, now: Date.now, ...options };
-    const { ledger, log, observer, now } = own;
+    const { ledger, rail, log, observer, now } = own;
     this.#methods = methods;
+    this.#made = new MadePayments({ ledger, rail, log });
     this.#deps = {
       ...own,
       callers: new WaitingCallers({ ledger, log, now, emptied: id => void this.#abandon(id) }),
@@ -67,9 +70,14 @@ export class Charge {
     };
   }
 
-  /** Reads and checks the payment of a request locally. Never rejects. */
-  checkPayment(carrier: Carrier, operation: PricedOperation): Promise<PaymentCheck> {
-    return checkPayment(this.#methods, this.#deps.rail, carrier, operation);
+  /**
+   * Reads and checks the payment of a request, locally unless its buyer names a transfer that it had made. Never rejects.
+   * @param source where the request comes from
+   */
+  checkPayment(carrier: Carrier, operation: PricedOperation, source = ''): Promise<PaymentCheck> {
+    return checkPayment(this.#methods, this.#deps.rail, carrier, operation, (credential, made) =>
+      this.#made.find(credential, made, source),
+    );
   }
 
   /**
@@ -96,9 +104,10 @@ export class Charge {
   }
 
   /** What to say about the money when the body is invalid; see `moneyNote` in next-step.ts. Never rejects. */
-  async moneyNote({ checked }: Payment): Promise<string> {
+  async moneyNote({ checked, moved }: Payment): Promise<string> {
     try {
-      return moneyNote(await this.#deps.ledger.find(checked.id));
+      const note = moneyNote(await this.#deps.ledger.find(checked.id));
+      return moved ? movedIn(note) : note;
     } catch (error) {
       this.#deps.log.warn({ error }, 'could not look up a payment in the ledger');
       return 'Correct the body and send it with the same payment.';
@@ -108,7 +117,8 @@ export class Charge {
   /** Exchanges a payment for the answer of a call. Never rejects. */
   async process(call: PaidCall): Promise<Outcome> {
     this.#deps.rail.arrived(call.payment.checked);
-    return this.#useUp(call.payment, await new PaidRequest(this.#deps, this.#shared, call).outcome());
+    const outcome = await new PaidRequest(this.#deps, this.#shared, call).outcome();
+    return this.#useUp(call.payment, this.#told(call.payment, outcome));
   }
 
   /**
@@ -122,7 +132,10 @@ export class Charge {
       const { row, target } = await ledger.lookUp(id, payer);
       const worth = row?.aliasOf ? target : row;
       if (!worth)
-        return unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds);
+        return this.#told(
+          payment,
+          unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds),
+        );
       await callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
         // Nothing but the payment was compared with the ledger, and once it has landed anybody can send that: no key is given.
@@ -148,6 +161,11 @@ export class Charge {
   /** Resolves once nothing is in flight. */
   idle(): Promise<void> {
     return this.#shared.runs.idle();
+  }
+
+  /** Whose buyer had the transfer made, nobody tells that nothing was charged. */
+  #told({ moved }: Payment, outcome: Outcome): Outcome {
+    return moved ? moneyIsWith(outcome) : outcome;
   }
 
   /** A receipt says that the money moved or may have moved. */

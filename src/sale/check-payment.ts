@@ -1,7 +1,8 @@
 import type { PricedOperation } from '../contract/contract.js';
-import type { Carrier, Method } from '../methods/method.js';
+import type { Carrier, Credential, Made, Method } from '../methods/method.js';
 import type { Methods } from '../methods/methods.js';
 import type { Checked, Rail } from '../rails/rail.js';
+import type { MadePayment } from './made-payments.js';
 
 /** A payment that passed the local check of its rail. Neither ledger nor facilitator has seen it yet. */
 export type Payment = {
@@ -12,32 +13,80 @@ export type Payment = {
   mismatch?: string;
   /** The id of the challenge that it answers, if its method has such. */
   challenge?: string;
+  /** Its buyer had the transfer made before the request: the money has moved, whatever becomes of the call. */
+  moved?: boolean;
 };
 
 export type PaymentCheck =
   | { kind: 'unpaid' }
   | { kind: 'refused'; method: Method; error: string }
+  /** Nobody knows yet what was paid: 503. */
+  | { kind: 'unavailable'; method: Method; error: string; retryAfterSeconds: number }
   /** It does not match the current offer: 402, unless the ledger knows it. */
   | { kind: 'mismatch'; error: string; payment: Payment }
   | { kind: 'payment'; payment: Payment };
 
-/** Reads and checks the payment of a request without network calls, without its body and without the ledger. */
+/** Finds what was signed for a transfer that its buyer had made. */
+export type FindMade = (credential: Credential, made: Made) => Promise<MadePayment>;
+
+/**
+ * Reads and checks the payment of a request without its body; and without network calls and the ledger, unless its buyer had the transfer
+ * made and names it: that is left to `find`.
+ */
 export async function checkPayment(
   methods: Methods,
   rail: Pick<Rail, 'check'>,
   carrier: Carrier,
   operation: PricedOperation,
+  find: FindMade = findNone,
 ): Promise<PaymentCheck> {
   const reading = methods.read(carrier, operation);
   if (!reading) return { kind: 'unpaid' };
   if (reading.kind === 'refused') return reading;
-  const { method, evidence, identifier, mismatch, challenge } = reading.credential;
+  const { credential } = reading;
+  if (credential.made) return checkMade(rail, credential, credential.made, find);
+  const { method, evidence, challenge } = credential;
   const check = await rail.check(evidence, operation.price.atomic, challenge?.named);
   const fault = check.ok ? undefined : check.error;
-  const { checked } = check;
-  if (!checked) return { kind: 'refused', method, error: fault ?? 'the payment cannot be read' };
-  const payment = { method, identifier, checked, ...(challenge && { challenge: challenge.id }) };
-  const error = mismatch ?? fault;
+  if (!check.checked) return { kind: 'refused', method, error: fault ?? UNREADABLE };
+  return checkedOf(credential, check.checked, credential.mismatch ?? fault);
+}
+
+/** It must pay what its challenge asked for: what it pays is past, so that nothing else makes it another payment. */
+async function checkMade(
+  rail: Pick<Rail, 'check'>,
+  credential: Credential,
+  made: Made,
+  find: FindMade,
+): Promise<PaymentCheck> {
+  const { method, challenge, mismatch } = credential;
+  const found = await find(credential, made);
+  if (found.kind !== 'found') return { method, ...found };
+  const check = await rail.check(found.evidence, made.amount, challenge?.named);
+  if (check.checked && (check.ok || found.ours)) {
+    const error = made.live && mismatch !== undefined ? `${mismatch}; ${NOT_THIS}` : mismatch;
+    return checkedOf(credential, check.checked, error);
+  }
+  return { kind: 'refused', method, error: check.ok ? UNREADABLE : `${check.error}; ${NOT_THIS}` };
+}
+
+const UNREADABLE = 'the payment cannot be read';
+const NOT_THIS = 'the transfer has bought nothing, its receiver can pay it back';
+
+async function findNone(): Promise<MadePayment> {
+  return { kind: 'refused', error: 'payload: transfers that were made are not looked for here' };
+}
+
+function checkedOf(
+  { method, identifier, challenge, made }: Credential,
+  checked: Checked,
+  error: string | undefined,
+): PaymentCheck {
+  const payment = {
+    ...{ method, identifier, checked },
+    ...(challenge && { challenge: challenge.id }),
+    ...(made && { moved: true }),
+  };
   return error === undefined
     ? { kind: 'payment', payment }
     : { kind: 'mismatch', error, payment: { ...payment, mismatch: error } };

@@ -7,6 +7,7 @@ import {
   failedToProcess,
   failure,
   isSuccess,
+  moneyIsWith,
   owedTooOften,
   pending,
   sold,
@@ -17,11 +18,14 @@ import { partyOf, type PaidCall } from './paid-call.js';
 import { tellSold } from './record-landed.js';
 import { endLease, endRun, freeClaim, paidBy, type EndOfRun, type Run, type RunResult } from './run.js';
 import { inDoubt, isSeen, redeemEarlier, settle } from './settlement.js';
-import { isSpared, verify } from './verification.js';
+import { isSpared, mayWorkFirst, verify } from './verification.js';
 import { verifyAndWork, work } from './work.js';
 
 /** `authorization`: verify → work → settle → deliver; for known payers work → settle → deliver. */
 async function authorization(deps: Deps, run: Run): Promise<EndOfRun> {
+  const unfit = mayWorkFirst(deps, run) ? undefined : await verify(deps, run);
+  if (unfit) return unfit;
+  if (run.moved) return owePaid(deps, run);
   const answer = await verifyAndWork(deps, run);
   if ('ended' in answer) return answer;
   const settled = await settle(deps, run, answer);
@@ -36,7 +40,13 @@ async function upfront(deps: Deps, run: Run): Promise<EndOfRun> {
   const unfit = isSpared(deps, run) ? undefined : await verify(deps, run);
   if (unfit) return unfit;
   const answer = await whyNoOrder(deps, run.call);
-  if (answer) return endRun(deps, run, { kind: 'failed', answer }, false);
+  if (answer && !(run.moved && answer.status !== 400))
+    return endRun(deps, run, { kind: 'failed', answer }, false);
+  return owePaid(deps, run);
+}
+
+/** Settles, unless its buyer has done that, and owes the answer. An order is worked on from there, other work while a caller waits. */
+async function owePaid(deps: Deps, run: Run): Promise<EndOfRun> {
   const settled = await settle(deps, run);
   if ('ended' in settled) return settled;
   const seen = await isSeen(deps, run.id, settled.settlement);
@@ -52,7 +62,8 @@ export async function runFlow(deps: Deps, run: Run): Promise<RunResult> {
   try {
     const redeemed = run.earlier ? await verifyAndRedeem(deps, run) : undefined;
     const flow = run.call.operation.flow === 'upfront' ? upfront : authorization;
-    return (redeemed ?? (await flow(deps, run))).ended;
+    const { ended } = redeemed ?? (await flow(deps, run));
+    return run.moved && ended !== 'reread' ? moneyIsWith(ended) : ended;
   } catch (error) {
     deps.log.error({ payment: run.id, operation: run.call.operation.id, error }, 'charge failed');
     await freeClaim(deps, run, true);
@@ -107,7 +118,7 @@ export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Prom
  * for every payer, because a payment that redeems another is never settled.
  */
 async function verifyAndRedeem(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
-  return (await verify(deps, run)) ?? redeemEarlier(deps, run);
+  return (await verify(deps, run)) ?? (run.moved ? undefined : redeemEarlier(deps, run));
 }
 
 async function whyNoOrder({ orders }: Deps, { upfront }: PaidCall): Promise<Failure | undefined> {

@@ -7,6 +7,8 @@ export type RequestedCall = {
   operation: string;
   requestHash: string;
   identifier: string | null;
+  /** The id of the challenge that its payment answers: a payment that was made before the request has it as its identifier. */
+  challenge?: string | undefined;
   /** What makes a payment another one (see `Rail`). */
   another: string;
 };
@@ -35,7 +37,7 @@ export function nextStep(
   if (row.operation === FOUND_ON_CHAIN)
     return row.state === 'owed' ? { kind: 'found', row, proven: false } : next(row, false, now);
   if (!isSameCall(row, asked)) return over(otherCall(asked, row.operation));
-  if (row.identifier !== null && row.identifier !== asked.identifier) {
+  if (row.identifier !== null && ![asked.identifier, asked.challenge].includes(row.identifier)) {
     return over(
       refused('this payment carried a payment-identifier and is redeemed only with that same id', 'used'),
     );

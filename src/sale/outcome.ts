@@ -221,6 +221,22 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
   return { ...unavailable(error, Math.max(seconds, 1)), ...known };
 }
 
+/** What is said in place of NOT_CHARGED about a payment whose buyer had the transfer made. */
+const MOVED = 'Your transfer has moved its money, and has bought nothing yet';
+
+/** An outcome that says nothing is charged, for a payment whose buyer had the transfer made. */
+export function moneyIsWith<O extends SharedOutcome | Outcome>(outcome: O): O {
+  if (outcome.receipt) return outcome;
+  if ('error' in outcome) return { ...outcome, error: movedIn(outcome.error) };
+  const body = Buffer.from(movedIn(outcome.answer.body.toString('utf8')));
+  return { ...outcome, answer: { ...outcome.answer, body } };
+}
+
+/** A sentence that says nothing is charged, for such a payment. */
+export function movedIn(sentence: string): string {
+  return sentence.replaceAll(NOT_CHARGED, MOVED);
+}
+
 /** The money may have moved. */
 export function pending(paid: Paid): Of<'unavailable'> {
   const error =

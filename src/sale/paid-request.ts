@@ -78,7 +78,8 @@ export class PaidRequest {
     this.#shared = shared;
     this.#call = call;
     const { another } = deps.rail;
-    this.#asked = { operation: operation.id, requestHash, identifier: payment.identifier, another };
+    const { identifier, challenge } = payment;
+    this.#asked = { operation: operation.id, requestHash, identifier, challenge, another };
     this.#until = deps.now() + call.holdMs;
   }
 

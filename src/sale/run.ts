@@ -19,6 +19,8 @@ export type Run = {
   readonly abandoned: AbortSignal;
   /** The facilitator verified the payment. */
   verified?: boolean;
+  /** Its buyer has had the transfer made: the money has moved, whatever becomes of the call. */
+  moved?: boolean;
   /** Set while the payment is settled without being verified before. */
   unverified?: Started;
   /** Its work, once it has begun. */

@@ -14,7 +14,7 @@ import {
 } from './outcome.js';
 import { recordLanded } from './record-landed.js';
 import { distrust, endLease, endRun, paidBy, type EndOfRun, type Run, type RunResult } from './run.js';
-import { sign } from './verification.js';
+import { sign, type Stored } from './verification.js';
 
 /** Within this time the caller of an equal payment has been seen again, or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
@@ -42,7 +42,7 @@ export async function settle(
     signed?.withdraw();
     return ended;
   }
-  const asked = await observer.step('settle', run.call, () => ask(deps, run, signed?.stored.evidence));
+  const asked = await observer.step('settle', run.call, () => ask(deps, run, signed?.stored));
   const settled = await checkDenial(deps, run, asked);
   const later = settled.kind === 'unknown' ? await askLater(deps, run, settled) : undefined;
   if (later) return later;
@@ -107,9 +107,10 @@ async function askLater(deps: Deps, run: Run, { reason, trouble }: Unknown): Pro
   return { ended };
 }
 
-async function ask({ rail }: Deps, { call }: Run, signed: string | undefined): Promise<Settled> {
+async function ask({ rail }: Deps, { call }: Run, stored: Stored | undefined): Promise<Settled> {
+  if (stored?.movedAfter !== undefined) return { kind: 'settled', signature: stored.settlement };
   try {
-    return await rail.settle(call.payment.checked, call, signed);
+    return await rail.settle(call.payment.checked, call, stored?.evidence);
   } catch (error) {
     return { kind: 'unknown', reason: String(error), signature: '' };
   }
@@ -139,7 +140,8 @@ async function toSettling(deps: Deps, run: Run, sent: Partial<SettleRequest>): P
   const worked = sent.answer !== undefined;
   const { payment, operation, requestHash } = run.call;
   const call = { payer: payment.checked.payer, operation: operation.id, requestHash };
-  const equal = payment.identifier === null ? { call } : {};
+  // What was paid twice is two sales.
+  const equal = payment.identifier === null && sent.movedAfter === undefined ? { call } : {};
   for (;;) {
     const newestLocal = callers.newest(run.id);
     const moved = await ledger.settle(run.id, run.claim, { ...equal, ...sent, newestLocal });

@@ -7,7 +7,9 @@ import { deleteClaim, distrust, endRun, type EndOfRun, type Run } from './run.js
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
 
 /** What the ledger stores before it is sent, and what to do if it is not sent. */
-type Signed = { stored: { evidence: string; settlement: string }; withdraw(): void };
+type Signed = { stored: Stored; withdraw(): void };
+/** `movedAfter`: see `SignResult`. */
+export type Stored = { evidence: string; settlement: string; movedAfter?: number };
 
 /**
  * Whether the work need not wait for verify: the payer is known, this is the first run of the payment, and the last answer of its
@@ -42,7 +44,8 @@ export async function verify(deps: Deps, run: Run, working = false): Promise<End
   const asked = async (): Promise<VerifyResult> => rail.verify(payment.checked, run.call);
   const verdict = await orUnavailable(observer.step('verify', run.call, asked));
   if (verdict.kind !== 'valid') return refuse(deps, run, verdict, working);
-  if (givenUp()) return endRun(deps, run, 'reread', false);
+  if (verdict.moved) run.moved = true;
+  else if (givenUp()) return endRun(deps, run, 'reread', false);
   run.verified = true;
   return undefined;
 }
@@ -54,15 +57,17 @@ export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | un
   const signed: SignResult = await orUnavailable(rail.sign(payment.checked, run.call));
   if (signed.kind === 'not-needed') return undefined;
   if (signed.kind === 'signed') {
-    const { transaction: evidence, signature: settlement, withdraw } = signed;
-    return { stored: { evidence, settlement }, withdraw: () => withdraw?.() };
+    const { transaction: evidence, signature: settlement, withdraw, movedAfter } = signed;
+    const moved = movedAfter === undefined ? {} : { movedAfter };
+    return { stored: { evidence, settlement, ...moved }, withdraw: () => withdraw?.() };
   }
   return refuse(deps, run, signed, run.working !== undefined);
 }
 
 async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<EndOfRun> {
   const { rail, callers, log } = deps;
-  if (no.kind === 'refused') {
+  // Another look at what has moved already says nothing about it.
+  if (no.kind === 'refused' && !run.moved) {
     const deleted = await deleteClaim(deps, run);
     if (deleted) callers.removeAll(run.id);
     run.working?.unsold('caller');
@@ -70,7 +75,8 @@ async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<E
     // Meanwhile another payment was sold for this call, or another server works on this one: the refusal is not the last word on it.
     return { ended: deleted === false ? 'reread' : refused(rail.explain(no.reason)) };
   }
-  log.warn({ payment: run.id, error: no.detail }, 'no usable answer from the facilitator');
+  const detail = no.kind === 'refused' ? no.reason : no.detail;
+  log.warn({ payment: run.id, error: detail }, 'no usable answer from the facilitator');
   if ('outage' in no && no.outage) return endRun(deps, run, facilitatorDown(no.outage), working);
   const error = `The payment facilitator can't be reached. ${NOT_CHARGED}; send the same payment again`;
   return endRun(deps, run, unavailable(error, 5), working);

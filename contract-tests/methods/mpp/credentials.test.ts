@@ -8,7 +8,9 @@ import { shopMethods } from '../../../src/methods/shop-methods.js';
 import { ChallengeIds } from '../../../src/methods/mpp/challenge-ids.js';
 import { checkPayment, type PaymentCheck } from '../../../src/sale/check-payment.js';
 import { TransactionChecker } from '../../../src/rails/solana/transaction.js';
+import { MadePayments } from '../../../src/sale/made-payments.js';
 import { FEE_PAYER, MINT_INFO, SUMMARIZE, TERMS } from '../../support/charge-world.js';
+import { BRAND } from '../../support/test-chain.js';
 import { RELEASED } from '../../support/sold.js';
 import type { Recipe } from '../../support/craft.js';
 import { base64url, mppPayment, readChallenge, type ReadChallenge } from '../../support/mpp-payment.js';
@@ -17,6 +19,7 @@ const SECRET = 'a secret of this test, and of no shop at all';
 const OWN = { asset: TERMS.asset, payTo: TERMS.payTo, network: 'devnet' as const, realm: '127.0.0.1:8402' };
 const HINTS = { sponsor: FEE_PAYER, recentBlockhash: Keypair.generate().publicKey.toBase58() };
 const DAY_MS = 86_400_000;
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
 describe('mpp: credentials', () => {
   let now = Date.now();
@@ -181,6 +184,39 @@ describe('mpp: credentials', () => {
       expect(check.kind, header).to.equal('refused');
       expect((check as { error: string }).error).to.match(why);
     }
+  });
+
+  it('of type signature that answer no live challenge of this server, or one whose fee it pays: nothing is asked of the chain', async () => {
+    let looks = 0;
+    const ledger = { settledBy: async () => undefined };
+    const find = async (): Promise<{ kind: 'not-seen' }> => {
+      looks += 1;
+      return { kind: 'not-seen' };
+    };
+    const made = new MadePayments({ ledger, rail: { find }, log: SILENT, timing: { rest: 0 } });
+    const judgeMade = (authorization: string, operation = BRAND): Promise<PaymentCheck> =>
+      checkPayment(methods, rail, { headers: { authorization } }, operation, (credential, about) =>
+        made.find(credential, about, 'a source'),
+      );
+    const SELF = { recentBlockhash: HINTS.recentBlockhash };
+    const signed = (asked = challengeFor(BRAND, SELF)): string =>
+      changed(pay({}, asked), { type: 'signature', signature: '5'.repeat(88) }, 'payload');
+    const old = signed();
+    const REFUSED_TYPES: [string, RegExp, PaymentCheck][] = [
+      ['sponsored', /not accepted where the server pays/, await judgeMade(signed(challengeFor(BRAND)))],
+      ['no signature', /in base58/, await judgeMade(changed(old, { signature: 'no' }, 'payload'))],
+      ['changed', /was changed/, await judgeMade(changed(old, { expires: '2099-01-01T00:00:00Z' }))],
+      ['other operation', /is not one for/, await judgeMade(signed(challengeFor(SUMMARIZE, SELF)))],
+    ];
+    now += DAY_MS;
+    REFUSED_TYPES.push(['expired', /expired at .* has bought nothing/, await judgeMade(old)]);
+    for (const [name, why, check] of REFUSED_TYPES) {
+      expect(check.kind, name).to.equal('refused');
+      expect((check as { error: string }).error, name).to.match(why);
+    }
+    expect(looks).to.equal(0);
+    expect((await judgeMade(signed())).kind, 'a live one').to.equal('unavailable');
+    expect(looks).to.be.greaterThan(0);
   });
 
   it('of other schemes are none: the call is unpaid', async () => {

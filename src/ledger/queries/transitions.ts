@@ -1,5 +1,5 @@
 import { idBytes } from '../ids.js';
-import { list, one, raw } from '../sql.js';
+import { list, one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentView } from '../schema.js';
 import { sourcesOf } from '../states.js';
@@ -24,17 +24,23 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 type Proof = { by: 'work' | 'chain' };
 
 /**
- * Only while its newest caller is present, only for the current claim, only for the ledger's receiver, and, if requested, only
+ * Only while its newest caller is present, unless its buyer has moved the money; only for the current claim, only for the ledger's receiver, and, if requested, only
  * `alone`.
  */
 export const settle = (
   p: Fence &
-    At & { settlement: string | null; signed_transaction: string | null; alone: boolean; payTo: string },
+    At & {
+      settlement: string | null;
+      signed_transaction: string | null;
+      moved_after: number | null;
+      alone: boolean;
+      payTo: string;
+    },
 ) =>
   one<{ answered: number | null }>`
     update payments as own set state = 'settling', asks = asks + 1, settling_at = ${p.now}, settlement = ${p.settlement},
-      signed_transaction = coalesce(${p.signed_transaction}, signed_transaction)
-    where ${ours(p)} and ${MAY_SETTLE} and alias_of is null and caller_until > ${p.now}
+      signed_transaction = coalesce(${p.signed_transaction}, signed_transaction), claim_slot = coalesce(${p.moved_after}, claim_slot)
+    where ${ours(p)} and ${MAY_SETTLE} and alias_of is null and ${p.moved_after === null ? sql`caller_until > ${p.now}` : raw('true')}
       and ${isReceiver(p.payTo)} and ${p.alone ? hasNoEquals(p) : raw('true')}
     returning (select size from answers where payment = ${idBytes(p.id)}) as answered`;
 

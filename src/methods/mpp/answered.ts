@@ -5,6 +5,29 @@ import type { ChallengeIds } from './challenge-ids.js';
 import { encoded, type Sent } from './credential.js';
 
 const ANSWER_NEW = 'answer the one in this answer';
+const IF_MADE =
+  'a transfer that you sent yourself has bought nothing, its receiver can take it in or pay it back';
+/** A signature of the chain in base58. */
+const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
+const AMOUNT = /^[1-9][0-9]{0,15}$/;
+
+/** What is wrong with the payload of a credential, whatever challenge it answers; undefined if nothing is. */
+export function faultInPayload({ payload, request }: Sent, { flow }: PricedOperation): string | undefined {
+  const { type, transaction, signature } = payload;
+  if (type === 'transaction' && transaction !== undefined) return undefined;
+  if (type !== 'signature')
+    return `payload: type ${type} is not accepted, only transaction is, with the signed transaction in base64`;
+  if (flow !== 'upfront')
+    return (
+      'payload: type signature is not accepted for an operation that is paid after its work: answer the same challenge with type ' +
+      'transaction and the signed transaction in base64, also if you have sent it'
+    );
+  if (request.methodDetails?.feePayer === true)
+    return 'payload: type signature is not accepted where the server pays the fee: send the transaction, with type transaction';
+  if (!SIGNATURE.test(signature ?? '') || !AMOUNT.test(request.amount))
+    return 'payload: type signature needs the signature of the transfer in base58';
+  return undefined;
+}
 
 /** Why a credential does not answer a challenge of this server for this operation; undefined if it does. */
 export function faultIn(
@@ -26,6 +49,11 @@ export function faultIn(
   if (request.currency !== asset || request.recipient !== payTo)
     return `challenge: it pays another receiver or token than this server takes now: ${ANSWER_NEW}`;
   if (!(Date.parse(slots.expires ?? '') > now))
-    return `challenge: it expired at ${slots.expires}: ${ANSWER_NEW}`;
+    return `challenge: it expired at ${slots.expires}: ${ANSWER_NEW}${isSelfPaid(request) ? `; ${IF_MADE}` : ''}`;
   return undefined;
+}
+
+/** Whether its buyer pays the fee, and so can send the transfer itself. */
+function isSelfPaid({ methodDetails }: Sent['request']): boolean {
+  return methodDetails?.feePayer !== true;
 }

@@ -47,7 +47,7 @@ export function makeChallenge(
     amount: operation.price.atomic.toString(),
     currency: asset,
     recipient: payTo,
-    externalId: `cs_${randomBytes(RANDOM_BYTES).toString('hex')}`,
+    externalId: newExternalId(),
     methodDetails: {
       network: NETWORKS[network],
       decimals: USDC.decimals,
@@ -61,6 +61,17 @@ export function makeChallenge(
   const slots = { realm, method: 'solana', intent: 'charge', expires } as const;
   const id = ids.of({ ...slots, request: encoded(request), opaque: encoded(opaque) });
   return { id, ...slots, request, opaque };
+}
+
+const EXTERNAL_ID = new RegExp(`^cs_[0-9a-f]{${2 * RANDOM_BYTES}}$`);
+
+function newExternalId(): string {
+  return `cs_${randomBytes(RANDOM_BYTES).toString('hex')}`;
+}
+
+/** Whether the memo of a transfer names a challenge of this server, or of one like it. */
+export function isExternalId(memo: string): boolean {
+  return EXTERNAL_ID.test(memo);
 }
 
 /** What a challenge is for: an answer to that of one operation buys no other. */

@@ -1,7 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import type { Carrier, Challenge, Method, MethodDocuments, Reading, Receipt, Receipted } from '../method.js';
-import { faultIn } from './answered.js';
+import { faultIn, faultInPayload } from './answered.js';
 import { headerOf, makeChallenge, type MppChallenge, type MppTerms } from './charge-challenge.js';
 import { ChallengeIds } from './challenge-ids.js';
 import { encoded, readCredential, type Sent } from './credential.js';
@@ -9,6 +10,8 @@ import { encoded, readCredential, type Sent } from './credential.js';
 /** Where the metadata of an MCP result has the challenges and the receipt. */
 const CHALLENGES_KEY = 'org.paymentauth/challenges';
 const RECEIPT_KEY = 'org.paymentauth/receipt';
+const FORMER = 'challenge: MPP is not offered here any more, pay as this answer says';
+const SECRET_BYTES = 32;
 const PROBLEMS = 'https://paymentauth.org/problems/';
 
 /** `secrets`: the first signs challenges, all verify them. */
@@ -18,7 +21,19 @@ export type MppOptions = { secrets: readonly [string, ...string[]]; now?: () => 
  * MPP, the HTTP authentication scheme `Payment`: method `solana`, intent `charge`. A payment is bound to its challenge by its memo, and the
  * challenge to one operation at one price by its id.
  */
-export function mppMethod(terms: MppTerms, { secrets, now = Date.now }: MppOptions): Method {
+export function mppMethod(terms: MppTerms, options: MppOptions): Method {
+  return methodOf(terms, { ...options, former: false });
+}
+
+/** For a shop that offers MPP no more: only what its ledger knows is its buyer's. */
+export function formerMppMethod(terms: MppTerms): Method {
+  return methodOf(terms, { secrets: [randomBytes(SECRET_BYTES).toString('hex')], former: true });
+}
+
+function methodOf(
+  terms: MppTerms,
+  { secrets, now = Date.now, former }: MppOptions & { former: boolean },
+): Method {
   const ids = new ChallengeIds(secrets);
   const made = new WeakMap<Challenge, MppChallenge>();
 
@@ -44,8 +59,8 @@ export function mppMethod(terms: MppTerms, { secrets, now = Date.now }: MppOptio
     read(carrier: Carrier, operation): Reading | undefined {
       const sent = readCredential(carrier);
       if (sent === undefined) return undefined;
-      if (typeof sent === 'string') return { kind: 'refused', method, error: sent };
-      return readingOf(method, sent, operation, { terms, ids, now: now() });
+      if (typeof sent === 'string') return former ? undefined : { kind: 'refused', method, error: sent };
+      return readingOf(method, sent, operation, { terms, ids, now: now(), former });
     },
     challenge: render,
     example: operation => render(operation, {}),
@@ -67,26 +82,33 @@ export function mppMethod(terms: MppTerms, { secrets, now = Date.now }: MppOptio
   return method;
 }
 
-/** What the local checks of a credential need. */
-type Judging = { terms: MppTerms; ids: ChallengeIds; now: number };
+/** What the local checks of a credential need. `former`: MPP is not offered any more. */
+type Judging = { terms: MppTerms; ids: ChallengeIds; now: number; former: boolean };
 
 function readingOf(method: Method, sent: Sent, operation: PricedOperation, judging: Judging): Reading {
-  const { payload, request } = sent;
-  if (payload.type !== 'transaction' || payload.transaction === undefined) {
-    const error = `payload: type ${payload.type} is not accepted, only transaction is, with the signed transaction in base64`;
-    return { kind: 'refused', method, error };
-  }
+  const { payload, request, id } = sent;
+  const error = faultInPayload(sent, operation);
+  if (error !== undefined) return { kind: 'refused', method, error };
   const { feePayer, feePayerKey = '' } = request.methodDetails ?? {};
   const named = { memo: request.externalId ?? '', ...(feePayer === true ? { feePayer: feePayerKey } : {}) };
-  const mismatch = faultIn(sent, operation, judging.terms, judging.ids, judging.now);
-  const credential = {
-    method,
-    evidence: payload.transaction,
-    identifier: null,
-    challenge: { id: sent.id, named },
-    ...(mismatch === undefined ? {} : { mismatch }),
+  const faultOf = (asked: PricedOperation): string | undefined =>
+    judging.former ? FORMER : faultIn(sent, asked, judging.terms, judging.ids, judging.now);
+  const fault = faultOf(operation);
+  const mismatch = fault === undefined ? {} : { mismatch: fault };
+  const common = { method, challenge: { id, named }, ...mismatch };
+  if (payload.type === 'transaction')
+    return {
+      kind: 'credential',
+      credential: { ...common, evidence: payload.transaction ?? '', identifier: null },
+    };
+  const amount = BigInt(request.amount);
+  const live = faultOf({ ...operation, price: { ...operation.price, atomic: amount } }) === undefined;
+  const made = { amount, live, foreign: !judging.ids.made(id, sent.slots) };
+  // Whoever reads the chain can name the transfer, but not the challenge that it answers.
+  return {
+    kind: 'credential',
+    credential: { ...common, evidence: payload.signature ?? '', identifier: id, made },
   };
-  return { kind: 'credential', credential };
 }
 
 /** Never on an answer that is not sold, and never without the challenge that was paid. */
@@ -118,10 +140,11 @@ function documentsOf({ asset }: MppTerms): MethodDocuments {
     }),
     instructions:
       'Or pay with MPP (method solana, intent charge): answer the Payment challenge in the WWW-Authenticate header of the 402 with a ' +
-      'credential of type transaction in the Authorization header.',
+      'credential of type transaction in the Authorization header (or signature, where payment comes before the work).',
     steps: [
       `Or, with a client of MPP: answer the \`Payment\` challenge in the header \`WWW-Authenticate\` of the same 402 (method \`solana\`, intent ` +
-        `\`charge\`, USDC mint \`${asset}\`) with a credential of type \`transaction\` in the header \`Authorization\`. The receipt is in ` +
+        `\`charge\`, USDC mint \`${asset}\`) with a credential of type \`transaction\` in the header \`Authorization\`. Where payment comes ` +
+        'before the work, and you pay the fee, it may be of type `signature` and name the transfer that you sent. The receipt is in ' +
         '`Payment-Receipt`.',
     ],
     tool: `MPP: the challenges are in _meta["${CHALLENGES_KEY}"], the credential goes into _meta["org.paymentauth/credential"].`,

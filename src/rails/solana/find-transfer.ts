@@ -1,7 +1,9 @@
+import { base58 } from '@scure/base';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BLOCKHASH_LIFE_BLOCKS, EXPIRED_AFTER_BLOCKS } from './blocks.js';
 import { growingCache } from '../../net/growing-cache.js';
 import { hash } from 'node:crypto';
+import type { Named } from '../rail.js';
 import type { Payment as Row } from '../../ledger/store.js';
 import type { Finality, LandedTransaction, LatestBlockhash, SignatureEntry } from './rpc-results.js';
 import { sourceAccountOf } from './transaction.js';
@@ -104,6 +106,29 @@ export async function isTransfer(
   if (signature === '') return undefined;
   const landed = await chain.transaction(signature, finality, signal);
   return landed ? !landed.failed && landed.slot > row.after && idOf(landed.message) === row.id : undefined;
+}
+
+/** Where a payment's transfer landed that was sent under this signature; undefined if the chain does not show it. */
+export async function landedTransfer(
+  chain: Pick<ChainHistory, 'transaction'>,
+  { id, signature }: { id: string; signature: string },
+  signal: AbortSignal,
+): Promise<{ slot: number; failed: boolean } | undefined> {
+  const landed = await chain.transaction(signature, 'confirmed', signal);
+  return landed && idOf(landed.message) === id ? landed : undefined;
+}
+
+/** The transaction of this signature, if its payer signed it alone and it is confirmed. */
+export async function findSelfPaid(
+  chain: Pick<ChainHistory, 'transaction'>,
+  signature: string,
+  signal: AbortSignal,
+): Promise<Named> {
+  const landed = await chain.transaction(signature, 'confirmed', signal);
+  if (!landed) return { kind: 'not-seen' };
+  if (landed.failed) return { kind: 'failed' };
+  const bytes = Buffer.concat([Buffer.of(1), base58.decode(signature), landed.message]);
+  return { kind: 'found', evidence: bytes.toString('base64') };
 }
 
 /** The height of the block to which a blockhash belongs. */

@@ -5,6 +5,7 @@ import type {
   Check,
   Fate,
   Hints,
+  Named,
   Outage,
   Position,
   Rail,
@@ -16,7 +17,7 @@ import type {
 import { BLOCKHASH_LIFE_BLOCKS, EXPIRED_AFTER_BLOCKS } from './blocks.js';
 import type { BlockhashLife } from './blockhash-life.js';
 import { explainRefusal } from './explain-refusal.js';
-import { confirmTransfer, findDenied, type ChainHistory } from './find-transfer.js';
+import { confirmTransfer, findDenied, findSelfPaid, type ChainHistory } from './find-transfer.js';
 import type { SolanaHints } from './solana-hints.js';
 import { feePayerOf, isSelfPaid, TransactionChecker, type CheckedTransaction } from './transaction.js';
 import { sightingIn, TransferFates } from './transfer-fates.js';
@@ -56,8 +57,8 @@ export type SolanaRailParts<Ask> = {
   terms: { network: string; asset: string; payTo: string };
   hints: SolanaHints;
   facilitator: Settlers<Ask>;
-  /** For payments whose payers pay the fees themselves. Without it, they are refused. */
-  sender?: Sending<Ask> | undefined;
+  /** For payments whose payers pay the fees themselves. */
+  sender: Sending<Ask>;
   requests: Asks<Ask>;
   chain: ChainHistory;
   /** Without it, every report of a settlement is believed. */
@@ -97,6 +98,10 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
   check(transaction: string, amount: bigint, answered?: Hints): Promise<Check<CheckedTransaction>> {
     const { asset, payTo } = this.#parts.terms;
     return this.#checker.check(transaction, { asset, payTo, amount }, answered);
+  }
+
+  find(signature: string, signal: AbortSignal): Promise<Named> {
+    return findSelfPaid(this.#parts.chain, signature, signal);
   }
 
   arrived(payment: CheckedTransaction): void {
@@ -199,6 +204,6 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
 
   #settlerOf({ selfPaid }: Pick<CheckedTransaction, 'selfPaid'>): Sending<Ask> {
     const { facilitator, sender } = this.#parts;
-    return selfPaid && sender ? sender : facilitator;
+    return selfPaid ? sender : facilitator;
   }
 }

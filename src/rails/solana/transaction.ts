@@ -109,6 +109,11 @@ export class TransactionChecker {
   }
 }
 
+/** The id of the payment of a transaction. */
+export function idOf(base64: string): string {
+  return hash('sha256', readTransaction(Buffer.from(base64, 'base64')).message);
+}
+
 /** The fee payer of a transaction that has passed the check. */
 export function feePayerOf(base64: string): string {
   return nameOf(readTransaction(Buffer.from(base64, 'base64')).keys[0]);

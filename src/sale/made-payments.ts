@@ -1,0 +1,94 @@
+import { LRUCache } from 'lru-cache';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SharedBucket } from '../admission/admission.js';
+import type { Ledger } from '../ledger/store.js';
+import type { Credential, Made } from '../methods/method.js';
+import type { Log } from '../net/log.js';
+import type { Named, Rail } from '../rails/rail.js';
+
+type Options = {
+  ledger: Pick<Ledger, 'settledBy'>;
+  rail: Pick<Rail, 'find'>;
+  log: Log;
+  timing?: Partial<Timing>;
+};
+
+/** In ms. */
+type Timing = { look: number; rest: number };
+const TIMING: Timing = { look: 5_000, rest: 700 };
+/** The rail's servers may be behind the one that told the buyer. */
+const LOOKS = 3;
+const RATE = { rate: 50, burst: 500 };
+const MAX_KNOWN = 2_000;
+const UNREAD =
+  'The chain cannot be asked for your transfer at the moment. Do not pay again: send the same credential again';
+const NOT_SEEN =
+  'The chain does not show a confirmed transfer of this signature yet. If you have made it, do not pay again: send the same ' +
+  'credential again';
+const BUSY = 'Too many transfers are looked for at once. Do not pay again: send the same credential again';
+const FAILED =
+  'payload: this transfer failed on the chain and moved no money: answer the challenge in this answer';
+
+/** What was signed for a transfer that its buyer had made. `ours`: the ledger has it under the challenge of this credential. */
+export type MadePayment =
+  | { kind: 'found'; evidence: string; ours: boolean }
+  | { kind: 'refused'; error: string }
+  | { kind: 'unavailable'; error: string; retryAfterSeconds: number };
+
+type Found = Extract<MadePayment, { kind: 'found' }>;
+
+/**
+ * Payments of which buyers name nothing but the transfer that they had made. The ledger is asked first; the rail only for one that answers
+ * a challenge of this server, for this call and in time.
+ */
+export class MadePayments {
+  readonly #options: Options;
+  readonly #timing: Timing;
+  /** What has landed stays as it is. */
+  readonly #evidence = new LRUCache<string, string>({ max: MAX_KNOWN });
+  readonly #looks = new SharedBucket(RATE);
+
+  constructor({ timing, ...options }: Options) {
+    this.#options = options;
+    this.#timing = { ...TIMING, ...timing };
+  }
+
+  /** Never rejects. @param source where the request comes from: all of them share the looks fairly */
+  async find(credential: Credential, made: Made, source: string): Promise<MadePayment> {
+    const known = made.live ? this.#evidence.get(credential.evidence) : undefined;
+    if (known !== undefined) return { kind: 'found', evidence: known, ours: false };
+    if (!this.#looks.take(source)) return { kind: 'unavailable', error: BUSY, retryAfterSeconds: 2 };
+    try {
+      return (await this.#inLedger(credential, made)) ?? (await this.#onRail(credential, made));
+    } catch (error) {
+      this.#options.log.warn({ error }, 'could not look for the transfer that a buyer named');
+      return { kind: 'unavailable', error: UNREAD, retryAfterSeconds: 5 };
+    }
+  }
+
+  /** A stranger can name the transfer, too: the ledger knows the challenge that it answered. */
+  async #inLedger({ evidence: name, identifier }: Credential, { foreign }: Made): Promise<Found | undefined> {
+    const row = await this.#options.ledger.settledBy(name);
+    const ours = row?.identifier === identifier;
+    return row && (ours || !foreign) ? { kind: 'found', evidence: row.evidence, ours } : undefined;
+  }
+
+  async #onRail({ evidence: name, mismatch = '' }: Credential, { live }: Made): Promise<MadePayment> {
+    if (!live) return { kind: 'refused', error: mismatch };
+    const named = await this.#look(name);
+    if (named.kind === 'failed') return { kind: 'refused', error: FAILED };
+    if (named.kind === 'not-seen') return { kind: 'unavailable', error: NOT_SEEN, retryAfterSeconds: 2 };
+    this.#evidence.set(name, named.evidence);
+    return { kind: 'found', evidence: named.evidence, ours: false };
+  }
+
+  async #look(name: string): Promise<Named> {
+    const { look, rest } = this.#timing;
+    const { rail } = this.#options;
+    for (let looks = 1; ; looks++) {
+      const named = await rail.find(name, AbortSignal.timeout(look));
+      if (named.kind !== 'not-seen' || looks === LOOKS) return named;
+      await sleep(rest);
+    }
+  }
+}
