@@ -82,12 +82,13 @@ export default tseslint.config(
     rules: {
       'max-lines-per-function': 'off',
       'no-redeclare': ['error', { builtinGlobals: false }],
-      '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^exchangeToken$' }],
+      '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^(exchangeToken|drawChart)$' }],
     },
     languageOptions: {
       globals: Object.fromEntries(
-        `AbortSignal addEventListener atob clearInterval DOMParser document EventSource exchangeToken fetch FormData getSelection
-        history location MutationObserver navigator setInterval setTimeout TextDecoder URL URLSearchParams`
+        `AbortSignal addEventListener atob clearInterval DOMParser document drawChart EventSource exchangeToken fetch FormData
+        getComputedStyle getSelection history Intl location matchMedia MutationObserver navigator ResizeObserver setInterval
+        setTimeout TextDecoder uPlot URL URLSearchParams`
           .split(/\s+/)
           .map(name => [name, 'readonly']),
       ),

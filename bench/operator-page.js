@@ -6,7 +6,7 @@ import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import Koa from 'koa';
 import { createOperatorPage } from '../dist/src/admin/operator-page.js';
-import { DAY_MS, fill, open } from './filled-ledger.js';
+import { DAY_MS, fill, open, payers } from './filled-ledger.js';
 import { median } from './figures.js';
 import { cleanRuns, runFolder } from './processes.js';
 import { PAY_TO } from './terms.js';
@@ -19,7 +19,13 @@ import { PAY_TO } from './terms.js';
 const ROWS = Number(process.env.ROWS ?? 1_000_000);
 const TOKEN = 'a-token-for-the-benchmark';
 const LATER_LOOKS = 20;
-const COUNTING = 'Earlier sales are still being counted.';
+const COUNTING = 'Earlier sales are still being counted';
+/** Each answers from the ledger itself. */
+const PAGES = [
+  ['the first page of sales', '/sales'],
+  ['sales of an operation that has none', '/sales?operation=nothing'],
+  ['the best buyer', `/payers/${payers[0]}`],
+];
 
 const silent = () => {};
 const nothing = { version: '0', uptimeSeconds: 1, status: 'ok', upstreams: {} };
@@ -71,9 +77,9 @@ async function signIn(url) {
 }
 
 /** @returns {Promise<{ ms: number, counting: boolean }>} */
-async function look(url, cookie) {
+async function look(url, cookie, path = '/overview') {
   const began = performance.now();
-  const answer = await fetch(`${url}/overview`, { headers: { cookie } });
+  const answer = await fetch(`${url}${path}`, { headers: { cookie } });
   const text = await answer.text();
   if (answer.status !== 200) throw new Error(`the page answered ${answer.status}`);
   return { ms: performance.now() - began, counting: text.includes(COUNTING) };
@@ -121,6 +127,16 @@ await watched('later looks', async () => {
   }
   return `${median(times).toFixed(1)} ms, ${Math.max(...times).toFixed(1)} ms at most`;
 });
+for (const [what, path] of PAGES)
+  await watched(what, async () => {
+    const times = [];
+    for (let n = 0; n < LATER_LOOKS; n += 1) times.push((await look(url, cookie, path)).ms);
+    return `${median(times).toFixed(1)} ms, ${Math.max(...times).toFixed(1)} ms at most`;
+  });
+await watched(
+  'all of it as CSV',
+  async () => `${((await look(url, cookie, '/sales.csv')).ms / 1_000).toFixed(1)} s`,
+);
 close();
 await ledger.close();
 cleanRuns();

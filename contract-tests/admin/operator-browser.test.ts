@@ -24,6 +24,7 @@ describeInCi(
     let world: OperatorWorld;
     let failed: string;
     let open: string;
+    let payer: string;
 
     before(async function () {
       if (noBrowser) return this.skip();
@@ -34,6 +35,7 @@ describeInCi(
       await world.ledger.refreshTargets();
       await sell(world, { sales: 3 });
       world.clock.now += 1_000;
+      payer = (await world.ledger.find(failed))?.payer ?? '';
       await world.replies.add(open, aReply({ id: 'first-reply', text: 'word '.repeat(150) }));
     });
 
@@ -63,7 +65,7 @@ describeInCi(
       expect(await browser.read('location.href')).to.equal(`${world.url}/`);
       expect(await browser.read('document.cookie')).to.equal('');
       expect(browser.complaints).to.deep.equal([]);
-      expect(await browser.read(`document.querySelectorAll('#month rect').length`)).to.equal(60);
+      await browser.until(`document.querySelector('#came-in canvas')`);
     });
 
     it('opens with the link also on the sign-in page, where only what is after # changes', async () => {
@@ -85,6 +87,8 @@ describeInCi(
         await signIn();
         const pages: [string, string][] = [
           ['/', '#headline'],
+          ['/sales', 'td'],
+          [`/payers/${payer}`, 'dl'],
           ['/events', 'td form'],
           [`/payments/${failed}`, '.history'],
           [`/payments/${failed}/retry`, 'form'],
@@ -104,10 +108,28 @@ describeInCi(
         expect(browser.complaints).to.deep.equal([]);
       });
 
+    it('draws what came in by day, says what a day brought under the pointer, and shows the period that is chosen', async () => {
+      await signIn();
+      await browser.until(`document.querySelector('#came-in canvas')`);
+      await browser.read(`document.querySelector('#came-in .plot').scrollIntoView({ block: 'center' })`);
+      const place = (await browser.read(
+        `(({ left, top, width, height }) => [left + width - 20, top + height / 2])(document.querySelector('#came-in .u-over').getBoundingClientRect())`,
+      )) as [number, number];
+      await browser.call('Input.dispatchMouseEvent', { type: 'mouseMoved', x: place[0], y: place[1] });
+      await browser.until(`document.querySelector('.tip')?.textContent.includes('2026-06-30')`);
+      const row = `[...document.querySelectorAll('#came-in tbody tr')][0]`;
+      const sales = await browser.read(`${row}.lastElementChild.textContent`);
+      expect(await browser.read(`document.querySelector('.tip').textContent`)).to.include(`Sales: ${sales}`);
+      await browser.read(`document.querySelector('.periods a').click()`);
+      await browser.until(`location.search === '?period=24h' && document.querySelector('#came-in canvas')`);
+      expect(await browser.read(`document.querySelectorAll('#came-in tbody tr').length`)).to.equal(24);
+      expect(browser.complaints).to.deep.equal([]);
+    });
+
     it('shows a sale and an unresolved payment without a reload, and keeps what is open and focused', async () => {
       await signIn();
       await browser.read(
-        `window.sameDocument = true; document.querySelector('#month details').open = true; 0`,
+        `window.sameDocument = true; document.querySelector('#came-in details').open = true; 0`,
       );
       await browser.read(`document.querySelector('#find').focus()`);
       await browser.type('abcdef');
@@ -118,7 +140,7 @@ describeInCi(
       expect(await browser.read(`document.querySelector('#sales a').getAttribute('href')`)).to.equal(
         `/payments/${id}`,
       );
-      expect(await browser.read(`document.querySelector('#month details').open`)).to.equal(true);
+      expect(await browser.read(`document.querySelector('#came-in details').open`)).to.equal(true);
       expect(await browser.read(`document.querySelector('#find').value`)).to.equal('abcdef');
       expect(await browser.read('window.sameDocument')).to.equal(true);
     });

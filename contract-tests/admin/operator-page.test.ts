@@ -106,12 +106,15 @@ describe('the operator page', () => {
     const { text } = await get('/');
     const part = (id: string): string =>
       new RegExp(`<section [^>]*id="${id}"[^]*?</section>`).exec(text)?.[0] ?? '';
-    expect(part('today')).to.match(/summarize<\/code><\/td><td[^>]*>3<\/td><td[^>]*>0\.03</);
-    expect(part('month')).to.include('<strong>7</strong>').and.include('2026-06-01: 2');
-    expect(part('attention')).to.include(owed).and.include(unresolved).and.not.include(inProgress);
+    expect(part('came-in')).to.include('<strong>7</strong>').and.include('USDC by 5 sales');
+    expect(part('came-in')).to.match(
+      /2026-06-01<\/th>(<td[^>]*>[\d.]+<\/td>)*<td[^>]*>0\.02<\/td><td[^>]*>2<\/td><\/tr>/,
+    );
+    expect(part('came-in')).to.not.include('tooOld');
+    expect(part('needs')).to.include(owed).and.include(unresolved).and.not.include(inProgress);
     expect(part('orders')).to.include(inProgress);
     expect(part('sales')).to.include('tooOld').and.not.include(unresolved);
-    expect(part('facilitators')).to.include('open, next try in 4 s');
+    expect(part('healthy')).to.include('open, next try in 4 s');
   });
 
   it('shows the way from the price to the sale, and says what a restart forgets', async () => {
@@ -143,25 +146,25 @@ describe('the operator page', () => {
     const { text } = await get('/');
     const part = (name: string): string =>
       new RegExp(`<section [^>]*id="${name}"[^]*?</section>`).exec(text)?.[0] ?? '';
-    expect(part('today')).to.include('today, UTC; 2 of it your own').and.include('0.02 of it your own');
+    expect(part('came-in')).to.include('>2 of it your own').and.include('0.02 of it your own');
     expect(part('sales').split('your own')).to.have.length(3);
     expect(part('operations')).to.match(/summarize<\/code><\/td><td[^>]*>0<\/td><td[^>]*>2<\/td><td[^>]*>0</);
   });
 
   const attention = async (): Promise<string> =>
-    /<section [^>]*id="attention"[^]*?<\/section>/.exec((await get('/')).text)?.[0] ?? '';
+    /<div id="attention"[^]*?<\/section>/.exec((await get('/')).text)?.[0] ?? '';
 
   it('shows what needs attention, however many orders in progress are older', async () => {
     for (let n = 0; n < 55; n += 1) await owe(world, false);
     await signIn();
     expect(await attention())
-      .to.include('Nothing is owed but orders in progress.')
+      .to.not.include('Owed')
       .and.not.include('The oldest');
     world.clock.now += 1;
     const first = await owe(world, true);
     expect(await attention())
       .to.include(first)
-      .and.not.include('Nothing is owed')
+      .and.include('Owed: paid, not yet answered')
       .and.not.include('The oldest');
     world.clock.now += 1;
     for (let n = 0; n < 50; n += 1) await owe(world, true);
@@ -204,6 +207,84 @@ describe('the operator page', () => {
     expect(text).to.include('settling: a facilitator was asked').and.not.include('Refund…');
     // The signed transaction is a bearer token.
     expect(text).to.not.include('AAAA');
+  });
+
+  it('finds a payment by what its buyer quotes, and lists several', async () => {
+    const one = await paymentIn(world.ledger, 'delivered', {
+      payer: 'PayerOfOne',
+      identifier: 'shared-identifier',
+    });
+    const other = await paymentIn(world.ledger, 'delivered', {
+      payer: 'PayerOfMany',
+      identifier: 'shared-identifier',
+    });
+    const settlement = '4'.repeat(88);
+    const third = await paymentIn(world.ledger, 'delivered', { payer: 'PayerOfMany', settlement });
+    await signIn();
+    const placeOf = async (text: string) => (await get(`/payments?id=${text}`)).headers.get('location');
+    expect(await placeOf(settlement)).to.equal(`/payments/${third}`);
+    expect(await placeOf('PayerOfOne')).to.equal(`/payments/${one}`);
+    expect(await placeOf('PayerOfMany')).to.equal('/payers/PayerOfMany');
+    const { status, text } = await get('/payments?id=shared-identifier');
+    expect([
+      status,
+      text.includes(`/payments/${one}`),
+      text.includes(`/payments/${other}`),
+      text.includes(third),
+    ]).to.deep.equal([200, true, true, false]);
+  });
+
+  it('lists sales page by page, narrowed down, and as a file with all of them', async () => {
+    await sell(world, { daysAgo: 3, sales: 60, operation: 'summarize' });
+    await sell(world, { sales: 60, operation: 'textToSpeech' });
+    const owed = await owe(world, true);
+    await signIn();
+    const idsIn = (text: string): string[] =>
+      [...text.matchAll(/href="\/payments\/([0-9a-f]{64})"/g)].map(([, id = '']) => id);
+    const seen: string[] = [];
+    for (let path = '/sales?operation=summarize'; path !== '';) {
+      const { text } = await get(path);
+      seen.push(...idsIn(text));
+      path = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&') ?? '';
+    }
+    expect([seen.length, new Set(seen).size]).to.deep.equal([60, 60]);
+    expect(idsIn((await get('/sales?state=owed')).text)).to.deep.equal([owed]);
+    expect(idsIn((await get('/sales?from=2026-06-27&to=2026-06-27')).text)).to.have.length(50);
+    expect((await get('/sales?from=2026-07-01')).text).to.include('No sale fits.');
+    expect((await get('/sales?from=yesterday')).status).to.equal(400);
+    const csv = await get('/sales.csv');
+    expect(csv.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
+    const lines = csv.text.trim().split('\r\n');
+    expect([lines.length, lines[0]?.split(',')[0]]).to.deep.equal([122, 'settled_at']);
+    expect((await get('/sales.csv?state=owed')).text.trim().split('\r\n')[1]).to.include(
+      `,${owed},brandFeedback,0.50,0.00,owed,`,
+    );
+  });
+
+  it('shows a payer: what it paid, got back and bought', async () => {
+    const ids = await sell(world, { sales: 2 });
+    const { payer = '' } = (await world.ledger.find(ids[0] ?? '')) ?? {};
+    await signIn();
+    const { text } = await get(`/payers/${payer}`);
+    expect(text).to.include('<dt>Sales</dt><dd>2</dd>').and.include('<dd>0.02 USDC</dd>').and.include(ids[1]);
+    expect((await get('/')).text).to.include(`href="/payers/${payer}"`);
+    expect((await get('/payers/Nobody')).status).to.equal(404);
+  });
+
+  it('gives none of these to anybody else', async () => {
+    const [id = ''] = await sell(world, {});
+    for (const path of ['/sales', '/sales.csv', '/payers/x', '/overview?period=7d']) {
+      const { status, text } = await get(path);
+      expect([path, status, text.includes(id)]).to.deep.equal([path, 401, false]);
+    }
+  });
+
+  it('says what comes next while nothing has been sold', async () => {
+    await signIn();
+    const { text } = await get('/?period=7d');
+    expect(text).to.include('Nothing was sold in the last 7 days.').and.include('coinslot buy');
+    expect(text).to.include('<a href="/?period=7d" aria-current="true">');
+    expect((await get('/sales')).text).to.include('Nothing has been sold yet.');
   });
 
   it('starts another attempt at an order that failed, once it is asked to with a form of its own', async () => {
@@ -279,7 +360,9 @@ describe('the operator page', () => {
     await signIn();
     const { text } = await get('/');
     const [, needs = ''] = /<section[^>]*id="needs"[^>]*>([^]*?)<\/section>/.exec(text) ?? [];
-    expect(needs).to.include('1 payment has no answer: <a href="#attention">retry or refund</a>');
+    expect(needs).to.include(
+      '1 payment has no answer.</strong> <span>The money has moved: <a href="#attention">retry or refund</a>',
+    );
     expect(needs).to.include('the last 2 calls failed: no answer within 20 s');
     expect(needs).to.include('backup.facilitator.example').and.not.include('facilitator.payai.network');
   });
@@ -313,7 +396,15 @@ describe('the operator page', () => {
       throw new LedgerFault('failed', 'The database does not answer.');
     };
     world = await openOperatorWorld();
-    for (const name of ['salesAfter', 'newestSales', 'undecided', 'list', 'openOrders', 'find'] as const)
+    for (const name of [
+      'salesAfter',
+      'listSales',
+      'newestSales',
+      'undecided',
+      'list',
+      'openOrders',
+      'find',
+    ] as const)
       Object.assign(world.ledger, { [name]: broken });
     await signIn();
     const { status, text } = await get('/');

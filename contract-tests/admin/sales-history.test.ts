@@ -1,10 +1,13 @@
 import { expect } from 'chai';
 import { Buyers } from '../../src/admin/buyers.js';
+import { Payers } from '../../src/admin/payers.js';
+import { periodNamed } from '../../src/admin/periods.js';
 import { SalesHistory } from '../../src/admin/sales-history.js';
-import type { Sale } from '../../src/ledger/store.js';
+import type { Sale, SalesWanted, SoldPayment } from '../../src/ledger/store.js';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 30, 12);
+const MONTH = periodNamed('30d');
 
 const sale = (settledAt: number, n = 0, operation = 'summarize'): Sale => ({
   id: n.toString(16).padStart(64, '0'),
@@ -19,36 +22,50 @@ const sale = (settledAt: number, n = 0, operation = 'summarize'): Sale => ({
 /** A ledger that counts what is read of it. */
 function ledgerOf(all: Sale[]) {
   const read = { rows: 0, calls: 0, most: 0, broken: false, hangs: false };
+  const answer = async (found: Sale[], limit: number): Promise<SoldPayment[]> => {
+    if (read.broken) throw new Error('the database is gone');
+    if (read.hangs && read.calls > 2) return new Promise(() => {});
+    read.rows += found.length;
+    read.calls += 1;
+    read.most = Math.max(read.most, limit);
+    return found.map(each => ({ ...each, settlement: null }));
+  };
+  const inOrder = (a: Sale, b: Sale): number => a.settledAt - b.settledAt || (a.id < b.id ? -1 : 1);
   return {
     read,
     salesAfter: async ({ settledAt, id }: Pick<Sale, 'settledAt' | 'id'>, limit = 1_000) => {
-      if (read.broken) throw new Error('the database is gone');
-      if (read.hangs && read.calls > 2) return new Promise<Sale[]>(() => {});
-      const found = all
-        .filter(each => each.settledAt > settledAt || (each.settledAt === settledAt && each.id > id))
-        .sort((a, b) => a.settledAt - b.settledAt || (a.id < b.id ? -1 : 1))
-        .slice(0, limit);
-      read.rows += found.length;
-      read.calls += 1;
-      read.most = Math.max(read.most, limit);
-      return found;
+      const isLater = (each: Sale): boolean =>
+        each.settledAt > settledAt || (each.settledAt === settledAt && each.id > id);
+      return answer(all.filter(isLater).sort(inOrder).slice(0, limit), limit);
+    },
+    listSales: async ({ from = 0, before, limit = 1_000 }: SalesWanted) => {
+      const { settledAt, id } = before ?? { settledAt: Infinity, id: '' };
+      const isEarlier = (each: Sale): boolean =>
+        each.settledAt >= from &&
+        (each.settledAt < settledAt || (each.settledAt === settledAt && each.id < id));
+      const sales = await answer(all.filter(isEarlier).sort(inOrder).reverse().slice(0, limit), limit);
+      const last = sales.at(-1);
+      return {
+        sales,
+        next: last && sales.length === limit ? { settledAt: last.settledAt, id: last.id } : undefined,
+      };
     },
   };
 }
 
 const totalOf = async (history: SalesHistory): Promise<number> =>
-  (await history.read()).sales.reduce((sum, { sales }) => sum + sales, 0);
+  (await history.read(MONTH)).sales.reduce((sum, { sales }) => sum + sales, 0);
 
 /** That of one operation. */
 const buyersOf = async (history: SalesHistory, operation = 'summarize'): Promise<object | undefined> =>
-  (await history.read()).buyers.of.find(each => each.operation === operation);
+  (await history.read(MONTH)).buyers.of.find(each => each.operation === operation);
 
 describe('the sales of the last 30 days', () => {
   it('tell the operator’s own wallets apart, which are no buyers', async () => {
     const own = { ...sale(NOW - 20_000, 1), payer: 'Mine1' };
     const all = [own, sale(NOW - 19_000, 2), { ...own, settledAt: NOW, id: sale(NOW, 3).id }];
     const history = new SalesHistory(ledgerOf(all), () => NOW, new Set(['Mine1']));
-    const { sales } = await history.read();
+    const { sales } = await history.read(MONTH);
     expect(sales.map(({ own: isOwn, sales: count }) => [isOwn, count])).to.deep.equal([
       [true, 2],
       [false, 1],
@@ -113,9 +130,10 @@ describe('the sales of the last 30 days', () => {
     const all = Array.from({ length: 3_000 }, (_, n) => sale(NOW - 20 * DAY_MS + n * 1_000, n));
     const ledger = ledgerOf(all);
     ledger.read.hangs = true;
-    const { complete, sales } = await new SalesHistory(ledger, () => NOW).read();
-    expect(complete).to.equal(false);
-    expect(sales.reduce((sum, each) => sum + each.sales, 0)).to.equal(300);
+    const { countedFrom, sales } = await new SalesHistory(ledger, () => NOW).read(MONTH);
+    // The first call asks for what is new.
+    expect(sales.reduce((sum, each) => sum + each.sales, 0)).to.equal(200);
+    expect(countedFrom, 'the newest are counted first').to.equal(all.at(-200)?.settledAt);
   });
 
   it('leave out what is older, and days that have become too old', async () => {
@@ -144,10 +162,82 @@ describe('the sales of the last 30 days', () => {
     expect(await totalOf(history)).to.equal(1_200);
     await later(history);
     ledger.read.broken = true;
-    expect(await history.read().catch((error: unknown) => (error as Error).message)).to.equal(
+    expect(await history.read(MONTH).catch((error: unknown) => (error as Error).message)).to.equal(
       'the database is gone',
     );
     ledger.read.broken = false;
     expect(await totalOf(history)).to.equal(1_200);
+  });
+
+  it('show a day, by hours, or 90 days as well', async () => {
+    const all = [
+      sale(NOW - 80 * DAY_MS, 1),
+      sale(NOW - 23 * 3_600_000, 2),
+      sale(NOW - 25 * 3_600_000, 3),
+      sale(NOW, 4),
+    ];
+    const history = new SalesHistory(ledgerOf(all), () => NOW);
+    const countOf = async (name: string): Promise<number> =>
+      (await history.read(periodNamed(name))).sales.reduce((sum, { sales }) => sum + sales, 0);
+    expect([
+      await countOf('24h'),
+      await countOf('7d'),
+      await countOf('30d'),
+      await countOf('90d'),
+    ]).to.deep.equal([2, 3, 3, 4]);
+    const { first, last, sales } = await history.read(periodNamed('24h'));
+    expect([last - first, sales.map(({ unit }) => unit)]).to.deep.equal([23, [first, last]]);
+  });
+
+  it('say who bought: those that came back, the operator apart, the best first, and nobody twice while sales settle', async () => {
+    const of = (payer: string, ago: number, n: number): Sale => ({ ...sale(NOW - ago, n), payer });
+    const all = [
+      of('A', 3 * DAY_MS, 1),
+      of('A', 5_000, 2),
+      of('A', 4_000, 3),
+      of('B', 20_000, 4),
+      of('Mine', 3_000, 5),
+    ];
+    const history = new SalesHistory(ledgerOf(all), () => NOW, new Set(['Mine']));
+    for (let look = 0; look < 2; look += 1) {
+      const { who } = await history.read(MONTH);
+      expect(who).to.deep.include({ payers: 2, returning: 1, isWhole: true });
+      expect(who.own).to.deep.equal({ wallets: 1, sales: 1, amount: 10_000n });
+      expect(who.best.map(({ payer, sales, units }) => [payer, sales, units])).to.deep.equal([
+        ['A', 3, 2],
+        ['B', 1, 1],
+      ]);
+      await later(history);
+    }
+  });
+});
+
+describe('what payers bought', () => {
+  const of = (payer: string, day: number): [Sale, number] => [{ ...sale(day * DAY_MS), payer }, day];
+  const names = (payers: Payers, first: number): string[] =>
+    payers
+      .since(first, [])
+      .best.map(({ payer }) => payer)
+      .sort();
+
+  it('gives up the oldest days when there are more than can be kept, and says of which times it is not whole', () => {
+    const payers = new Payers(new Set(), 3);
+    for (const each of [of('A', 10), of('B', 11), of('C', 11), of('D', 12)]) payers.add(...each);
+    expect([names(payers, 1), payers.since(10, []).isWhole, payers.since(11, []).isWhole]).to.deep.equal([
+      ['B', 'C', 'D'],
+      false,
+      true,
+    ]);
+    payers.add(...of('E', 9));
+    expect(names(payers, 1), 'older ones do not come back').to.deep.equal(['B', 'C', 'D']);
+  });
+
+  it('counts sales in any order, and each day once', () => {
+    const payers = new Payers(new Set());
+    for (const each of [of('A', 12), of('A', 10), of('A', 11), of('A', 10)]) payers.add(...each);
+    expect(payers.since(10, []).best[0]).to.include({ sales: 4, units: 3, amount: 40_000n });
+    expect(payers.since(11, [{ sale: of('A', 12)[0], unit: 12 }]).best[0]).to.include({ sales: 3, units: 2 });
+    payers.forget(12);
+    expect(payers.since(1, []).best[0]).to.include({ sales: 1, units: 1 });
   });
 });

@@ -3,8 +3,9 @@ import { SQLITE } from '../../src/ledger/engine.js';
 import { openFates } from '../../src/ledger/queries/open-fates.js';
 import { openOrders } from '../../src/ledger/queries/orders.js';
 import * as reports from '../../src/ledger/queries/reports.js';
+import { payerTotals, salesIn, salesMatching } from '../../src/ledger/queries/sales.js';
 import { raw, type Query } from '../../src/ledger/sql.js';
-import type { Sale } from '../../src/ledger/store.js';
+import type { Sale, SalePlace, SalesWanted } from '../../src/ledger/store.js';
 import { onEachEngine, paymentIn } from '../support/ledger-places.js';
 import { delivered, payment } from '../support/ledgers.js';
 import { eachWithANewLedger, ledger, place, SLOW_MS, time } from '../support/ledger-suite.js';
@@ -49,6 +50,51 @@ onEachEngine('sales and what is undecided', make => {
     );
     expect(newest[0]).to.include({ operation: 'summarize', state: 'delivered' });
     expect(newest[0]?.amount).to.be.a('bigint');
+  });
+
+  it('are listed the newest first, page by page, narrowed down', async () => {
+    const sold: { id: string; operation: string; payer: string }[] = [];
+    for (let n = 0; n < 9; n += 1) {
+      time.now += n % 3 === 0 ? 1_000 : 0;
+      const request = payment({ operation: n % 2 ? 'odd' : 'even', payer: n < 3 ? 'First' : 'Second' });
+      await delivered(ledger, request);
+      sold.push(request);
+    }
+    await paymentIn(ledger, 'settling');
+    const owed = await paymentIn(ledger, 'owed', { operation: 'odd', payer: 'Third' });
+    const all = async (wanted: SalesWanted): Promise<string[]> => {
+      const ids: string[] = [];
+      for (let before: SalePlace | undefined, isFirst = true; isFirst || before; isFirst = false) {
+        const page = await ledger.listSales({ ...wanted, ...(before ? { before } : {}) });
+        ids.push(...page.sales.map(({ id }) => id));
+        before = page.next;
+      }
+      return ids;
+    };
+    const idsOf = (which: typeof sold): string[] => which.map(({ id }) => id);
+    const inOrder = (await page(1_000)).map(({ id }) => id).reverse();
+    for (const limit of [1, 2, 4, 1_000]) {
+      expect(await all({ limit })).to.deep.equal(inOrder);
+      expect(await all({ limit, operation: 'odd' })).to.have.members([
+        ...idsOf(sold.filter(({ operation }) => operation === 'odd')),
+        owed,
+      ]);
+      expect(await all({ limit, payer: 'First' })).to.have.members(idsOf(sold.slice(0, 3)));
+      expect(await all({ limit, state: 'owed' })).to.deep.equal([owed]);
+    }
+    const times = (await page(1_000)).map(({ settledAt }) => settledAt);
+    const [from = 0, to = 0] = [times[3], times[6]];
+    expect(await all({ limit: 2, from, to })).to.have.members(
+      (await page(1_000)).filter(({ settledAt }) => settledAt >= from && settledAt < to).map(({ id }) => id),
+    );
+    expect((await ledger.listSales({ limit: 1 })).sales[0]).to.include({ id: inOrder[0], repaid: 0n });
+    expect(await ledger.payerTotals('First')).to.include({ sales: 3, repaid: 0n, isWhole: true });
+    expect(await ledger.payerTotals('Nobody')).to.deep.include({
+      sales: 0,
+      amount: 0n,
+      first: undefined,
+      last: undefined,
+    });
   });
 
   it('are summed by day, operation and state, those of the operator’s own wallets apart', async () => {
@@ -117,6 +163,17 @@ onEachEngine('sales and what is undecided', make => {
     for (const found of few)
       expect(found)
         .to.match(/USING (COVERING )?INDEX (payments_undecided|orders_open)/)
+        .and.not.match(/SCAN payments\b(?! USING)/);
+    const range = { from: 0, before: { settled_at: 9, id: '' } };
+    const search = { ...range, operation: 'x', state: null, searched: 100, limit: 9 };
+    for (const [query, index] of [
+      [salesIn({ ...range, payer: undefined, limit: 9 }), 'settled'],
+      [salesMatching({ ...search, payer: undefined }), 'settled'],
+      [salesIn({ ...range, payer: 'x', limit: 9 }), 'of_payer'],
+      [payerTotals({ payer: 'x', limit: 9 }), 'of_payer'],
+    ] as const)
+      expect(plan(query))
+        .to.include(`INDEX payments_${index}`)
         .and.not.match(/SCAN payments\b(?! USING)/);
     const fates = plan(openFates({ since: 5, id: '00', settled_before: 9, limit: 50, now: raw('0') }));
     for (const index of ['undecided', 'released', 'unaudited'])

@@ -1,44 +1,72 @@
 import { escapeHtml } from '../pages/escape.js';
+import { toDecimal } from '../price/amount.js';
+import { unitName } from './periods.js';
+import type { History } from './sales-history.js';
+import type { UnitSales } from './tally.js';
 
-/** One bar. `label` names it in full, `value` is its height in any unit, `shown` its value for people. */
-export type Bar = { label: string; value: number; shown: string };
+/** As many operations have colours; the others share one more. */
+const MAX_SERIES = 6;
+const OTHERS = 'others';
 
-const WIDTH = 10;
-const GAP = 2;
-const HEIGHT = 100;
-/** A value that is not zero can be seen. */
-const LEAST = 2;
+/** What is drawn in one colour: an operation, or all that have none of their own. */
+type Series = { name: string; amounts: Map<number, bigint>; total: bigint };
 
 /**
- * A bar chart with its title, its greatest value and its first and last label. The texts stand beside the drawing, so that they keep
- * their size on a narrow screen. The numbers are in a table for those who cannot see it.
+ * What came in by hour or day, operation as colour. The browser draws it from the table, which holds the same numbers for everybody; without
+ * scripts there is the table.
  */
-export function barChart(title: string, unit: string, bars: readonly Bar[], total: string): string {
-  const most = Math.max(...bars.map(({ value }) => value), 0);
-  const best = bars.find(({ value }) => value === most);
-  const rects = bars
-    .map(({ label, value, shown }, index) => {
-      const height = value > 0 ? Math.max((value / most) * HEIGHT, LEAST) : 0;
-      const last = index === bars.length - 1 ? ' class="now"' : '';
-      const x = index * WIDTH + GAP / 2;
-      return `<rect${last} x="${x}" y="${(HEIGHT - height).toFixed(2)}" width="${WIDTH - GAP}" height="${height.toFixed(2)}"><title>${escapeHtml(`${label}: ${shown}`)}</title></rect>`;
-    })
-    .join('');
-  const peak = most > 0 && best ? `most: ${best.shown}, ${best.label}` : 'none yet';
-  return `<figure class="chart">
-<figcaption><span class="chart-title">${escapeHtml(title)}</span> <strong>${escapeHtml(total)}</strong></figcaption>
-<svg viewBox="0 0 ${bars.length * WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${escapeHtml(
-    `${title} by day: ${total}, ${peak}`,
-  )}"><line x1="0" y1="${HEIGHT}" x2="${bars.length * WIDTH}" y2="${HEIGHT}"/>${rects}</svg>
-<div class="axis soft" aria-hidden="true"><span>${escapeHtml(bars[0]?.label ?? '')}</span><span>${escapeHtml(peak)}</span><span>today</span></div>
-<details><summary>Numbers</summary>
-<div class="scroll" tabindex="0" role="region" aria-label="${escapeHtml(title)} by day"><table><thead><tr><th scope="col">Day</th><th scope="col" class="number">${escapeHtml(unit)}</th></tr></thead>
-<tbody>${bars
-    .toReversed()
-    .map(
-      ({ label, shown }) =>
-        `<tr><th scope="row">${escapeHtml(label)}</th><td class="number">${escapeHtml(shown)}</td></tr>`,
-    )
-    .join('')}</tbody></table></div></details>
+export function chartOf(history: History): string {
+  const { sales, period, first, last } = history;
+  const series = seriesOf(sales);
+  const counts = new Map<number, number>();
+  for (const { unit, sales: count } of sales) counts.set(unit, (counts.get(unit) ?? 0) + count);
+  const units = Array.from({ length: last - first + 1 }, (_, index) => last - index);
+  const rows = units.map(unit => {
+    const cells = series.map(({ amounts }) => amounts.get(unit) ?? 0n);
+    const all = cells.reduce((sum, each) => sum + each, 0n);
+    const numbers = [...cells, all].map(
+      each => `<td class="number">${each === 0n ? '0' : toDecimal(each)}</td>`,
+    );
+    return `<tr><th scope="row" data-at="${(unit * period.unitMs) / 1_000}">${unitName(period, unit)}</th>${numbers.join('')}<td class="number">${counts.get(unit) ?? 0}</td></tr>`;
+  });
+  const title = `USDC by ${period.unit} in the last ${period.title}, by operation`;
+  const heads = [...series.map(({ name }) => name), 'All USDC', 'Sales'];
+  return `<figure class="chart" data-chart data-unit="${period.unit}"><figcaption>${escapeHtml(title)}</figcaption>
+<div class="plot" aria-hidden="true"></div>
+${legend(series)}
+<details><summary>Numbers by ${period.unit}</summary>
+<div class="scroll" tabindex="0" role="region" aria-label="${escapeHtml(title)}"><table><thead><tr><th scope="col">${period.unit === 'hour' ? 'Hour' : 'Day'}</th>${heads.map(head => `<th scope="col" class="number">${escapeHtml(head)}</th>`).join('')}</tr></thead>
+<tbody>${rows.join('\n')}</tbody></table></div></details>
 </figure>`;
+}
+
+function legend(series: readonly Series[]): string {
+  const items = series.map(
+    ({ name, total }, index) =>
+      `<li><span class="swatch of-${colourOf(name, index)}"></span>${name === OTHERS ? OTHERS : `<code>${escapeHtml(name)}</code>`} <span class="soft">${toDecimal(total)} USDC</span></li>`,
+  );
+  return `<ul class="legend" aria-label="Operations">${items.join('')}</ul>`;
+}
+
+/** `--series-7` is that of the others. */
+function colourOf(name: string, index: number): number {
+  return name === OTHERS ? MAX_SERIES + 1 : index + 1;
+}
+
+/** The operations that brought most, each with its amounts by unit; what the others brought is one more. */
+function seriesOf(sales: readonly UnitSales[]): Series[] {
+  const of = new Map<string, Series>();
+  for (const { operation, unit, amount } of sales) add(of, operation, unit, amount);
+  const all = [...of.values()].toSorted((a, b) => (a.total < b.total ? 1 : a.total > b.total ? -1 : 0));
+  if (all.length <= MAX_SERIES + 1) return all;
+  const others = new Map<string, Series>();
+  for (const { amounts } of all.slice(MAX_SERIES))
+    for (const [unit, amount] of amounts) add(others, OTHERS, unit, amount);
+  return [...all.slice(0, MAX_SERIES), ...others.values()];
+}
+
+function add(to: Map<string, Series>, name: string, unit: number, amount: bigint): void {
+  const known = to.get(name) ?? { name, amounts: new Map<number, bigint>(), total: 0n };
+  known.amounts.set(unit, (known.amounts.get(unit) ?? 0n) + amount);
+  to.set(name, { ...known, total: known.total + amount });
 }

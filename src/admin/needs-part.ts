@@ -16,64 +16,112 @@ type Looked = {
   untold: { target: string; events: number; since: number }[] | string;
 };
 
+/** Something to know or do. `state` is the word of its badge; `what` and `todo` are HTML. */
+type Need = { state: string; what: string; todo: string };
+
 /** How long events may wait for a target before somebody should look. */
 const WAITING_MS = 10 * 60_000;
 
-/** What the operator should know or do now, each with its reason and a way to it. */
+/** What is looked for, the most urgent first. */
+const SOURCES: readonly ((view: Looked) => Need[])[] = [
+  owedPayments,
+  lateOrders,
+  services,
+  waiting,
+  unresolved,
+];
+
+/** What the operator should know or do now, each with its reason and what to do. */
 export function needsHtml(view: Looked): string {
-  const items = [...payments(view), ...lateOrders(view), ...services(view), ...waiting(view)];
-  if (items.length === 0) return '<p>Nothing needs you now.</p>';
-  return `<ol class="items">${items.map(item => `<li>${item}</li>`).join('\n')}</ol>`;
+  const needs = SOURCES.flatMap(source => source(view));
+  if (needs.length === 0)
+    return `<p>${badge('ok')} Nothing needs you now. What does will stand here, with what to do; WEBHOOK_URLS tells you elsewhere, too.</p>`;
+  return `<ol class="needs">${needs
+    .map(
+      ({ state, what, todo }) =>
+        `<li>${badge(state)} <div><strong>${what}</strong> <span>${todo}</span></div></li>`,
+    )
+    .join('\n')}</ol>`;
 }
 
 const many = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`;
 
-function payments({ owed, undecided }: Looked): string[] {
-  const unresolved = typeof undecided === 'string' ? 0 : undecided.settling.payments;
+function owedPayments({ owed }: Looked): Need[] {
+  if (typeof owed === 'string' || owed.length === 0) return [];
+  const what = `${many(owed.length, 'payment has', 'payments have')} no answer.`;
+  return [{ state: 'owed', what, todo: 'The money has moved: <a href="#attention">retry or refund</a>.' }];
+}
+
+function unresolved({ undecided }: Looked): Need[] {
+  const { payments = 0, since } = typeof undecided === 'string' ? {} : undecided.settling;
+  if (payments === 0) return [];
+  const what = `${many(payments, 'payment is', 'payments are')} looked for on chain.`;
+  const todo =
+    'Nothing to do: the server decides by the chain. If one stays for an hour, look at the RPC servers';
   return [
-    ...(typeof owed === 'string' || owed.length === 0
-      ? []
-      : [
-          `${badge('owed')} ${many(owed.length, 'payment has', 'payments have')} no answer: <a href="#attention">retry or refund</a>`,
-        ]),
-    ...(unresolved === 0
-      ? []
-      : [
-          `${badge('settling')} ${many(unresolved, 'payment is', 'payments are')} looked for on chain: nothing to do, unless it lasts (<a href="#attention">see which</a>)`,
-        ]),
+    {
+      state: 'settling',
+      what,
+      todo: `${todo}${since === undefined ? '' : ' (<a href="#attention">which</a>)'}.`,
+    },
   ];
 }
 
-function lateOrders({ orders, now }: Looked): string[] {
+function lateOrders({ orders, now }: Looked): Need[] {
   const late = typeof orders === 'string' ? [] : orders.filter(({ deadline }) => deadline <= now);
-  return late.length === 0
-    ? []
-    : [
-        `${badge('late')} The time of ${many(late.length, 'order', 'orders')} is up: <a href="#orders">see which</a>`,
-      ];
+  if (late.length === 0) return [];
+  const what = `The time of ${many(late.length, 'order', 'orders')} is up.`;
+  return [
+    {
+      state: 'late',
+      what,
+      todo: '<a href="#orders">See which</a>: it is finished with what is there, retried or refunded.',
+    },
+  ];
 }
 
 /** Why the shop is not well: whatever is not, with what it says itself. */
-function services({ health, facilitators }: Looked): string[] {
+function services({ health, facilitators }: Looked): Need[] {
   const backends = Object.entries(health.upstreams)
     // Its parts follow.
     .filter(([name, { status }]) => status !== 'ok' && !(name === 'facilitator' && facilitators.length > 0))
-    .map(([name, { status, detail }]) => ({ name, status, detail, place: 'upstreams' }));
+    .map(([name, { status, detail }]) =>
+      serviceNeed(
+        name,
+        status,
+        detail,
+        'Calls that need it fail and are not charged. <a href="#upstreams">Its state</a>',
+      ),
+    );
+  const settling = facilitators.filter(({ status }) => status !== 'down').length;
+  const consequence =
+    settling > 0
+      ? `${many(settling, 'other settles', 'others settle')} payments meanwhile`
+      : 'Nothing can be sold until one answers';
   const others = facilitators
     .filter(({ status }) => status !== 'ok')
-    .map(({ name, status, detail }) => ({ name, status, detail, place: 'facilitators' }));
-  return [...backends, ...others].map(
-    ({ name, status, detail, place }) =>
-      `${badge(status)} <a href="#${place}">${escapeHtml(name)}</a>${detail ? `: ${escapeHtml(detail)}` : ''}`,
-  );
+    .map(({ name, status, detail }) =>
+      serviceNeed(
+        name,
+        status,
+        detail,
+        `${status === 'down' ? `${consequence}. ` : ''}<a href="#facilitators">Its state</a>`,
+      ),
+    );
+  return [...backends, ...others];
 }
 
-function waiting({ untold, now }: Looked): string[] {
+function serviceNeed(name: string, state: string, detail: string | undefined, todo: string): Need {
+  return { state, what: `${escapeHtml(name)}${detail ? `: ${escapeHtml(detail)}` : ''}.`, todo };
+}
+
+function waiting({ untold, now }: Looked): Need[] {
   if (typeof untold === 'string') return [];
   return untold
     .filter(({ since }) => now - since > WAITING_MS)
-    .map(
-      ({ target, events, since }) =>
-        `${badge('waiting')} ${many(events, 'event has', 'events have')} not reached ${escapeHtml(target)} for ${span(now - since)}: <a href="/events">see why</a>`,
-    );
+    .map(({ target, events, since }) => ({
+      state: 'waiting',
+      what: `${many(events, 'event has', 'events have')} not reached ${escapeHtml(target)} for ${span(now - since)}.`,
+      todo: 'They are sent again for three days: <a href="/events">see why</a>.',
+    }));
 }

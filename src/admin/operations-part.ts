@@ -27,7 +27,7 @@ export function operationsHtml(counted: CountedHere, history: History | undefine
 <p class="soft">Counted in memory: a restart begins at 0, and other servers on this ledger count their own. Calls without payment are
 anonymous: yours are among the 402s, as are those of crawlers.</p>
 ${grid('Calls since the start', COLUMNS, counted.operations.map(hereRow), 'Nothing is sold here.')}
-${history ? `<h3>Last ${history.days} days, from the ledger</h3>${bookedHtml(history)}` : ''}`;
+${history ? `<h3>Last ${history.period.title}, from the ledger</h3>${bookedHtml(history)}` : ''}`;
 }
 
 function hereRow({ operation, unpaid, sold, own, refusals }: CountedOperation): string[] {
@@ -38,7 +38,7 @@ function hereRow({ operation, unpaid, sold, own, refusals }: CountedOperation): 
   return [name(operation), String(unpaid), shown, share, why.length === 0 ? '0' : why.join('<br>')];
 }
 
-function bookedHtml({ sales, buyers }: History): string {
+function bookedHtml({ sales, buyers, period }: History): string {
   const operations = [...new Set(sales.map(({ operation }) => operation))].sort();
   const rows = operations.map(operation => {
     const of = sales.filter(each => each.operation === operation);
@@ -54,8 +54,7 @@ function bookedHtml({ sales, buyers }: History): string {
       `${found?.returning ?? 0}${more}`,
     ];
   });
-  const note =
-    '<p class="soft">Buyers are wallets, without your own (OWN_WALLETS); those who came back bought on two UTC days or more.</p>';
+  const note = `<p class="soft">Buyers are wallets, without your own (OWN_WALLETS); those who came back bought in two UTC ${period.unit}s or more.</p>`;
   return `${grid('Sales and buyers by operation', BOOKED, rows, 'Nothing was sold yet.')}${note}`;
 }
 

@@ -5,7 +5,8 @@ import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../
 /** What every page of a signed-in operator shows. */
 export type Frame = { shop: string; formKey: string };
 
-export const SCRIPT = `${EXCHANGE_TOKEN}\n${browserScript('admin/assets/operator.js')}`;
+export const SCRIPT = `${EXCHANGE_TOKEN}\n${browserScript('admin/assets/sales-chart.js')}\n${browserScript('admin/assets/operator.js')}`;
+const CHART = '<script src="/chart.js" defer></script>\n';
 const FILES = { style: '/style.css', script: '/operator.js' };
 
 /** The pages around the operator page of a shop. */
@@ -27,16 +28,16 @@ export function framed({ shop, formKey }: Frame, title: string, main: string): s
   const body = `<a class="skip" href="#main">Skip to the content</a>
 <header class="bar">
 ${brand(shop, 'operator', '/')}
-<form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by its id</label>
-<input type="search" id="find" name="id" placeholder="Payment id (8 digits or more)" pattern="[0-9a-fA-F]{8,64}" title="8 to 64 hexadecimal digits" autocomplete="off" required>
+<nav class="places" aria-label="Pages"><a href="/">Overview</a><a href="/sales">Sales</a><a href="/events">Events</a></nav>
+<form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by what its buyer quotes: id, transaction, payer, refund or payment-identifier</label>
+<input type="search" id="find" name="id" placeholder="Receipt, transaction, payer …" minlength="8" maxlength="200" title="The id of a payment or its first 8 digits, a transaction, a payer, a refund or a payment-identifier" autocomplete="off" spellcheck="false" required>
 <button class="quiet">Find</button></form>
-<a class="button quiet" href="/events">Events</a>
 <form method="post" action="/logout">${hidden('form', formKey)}<button class="quiet">Sign out</button></form>
 </header>
 <main id="main" tabindex="-1">
 ${main}
 </main>`;
-  return pageFrame({ ...FILES, title: `${title} – ${shop} operator`, body });
+  return pageFrame({ ...FILES, title: `${title} – ${shop} operator`, head: CHART, body });
 }
 
 /** A moment for people: relative to `now`, with the exact time for the pointer and for programs. */
@@ -61,6 +62,25 @@ export function at(ms: number): string {
 
 export function paymentLink(id: string): string {
   return `<a class="id" href="/payments/${id}">${id.slice(0, 12)}…</a>`;
+}
+
+/** A payer, with what it bought. */
+export function payerLink(payer: string): string {
+  return `<a href="/payers/${encodeURIComponent(payer)}">${short(payer)}</a>`;
+}
+
+/** Behind what the operator bought. */
+export const OWN = ' <span class="badge plain">your own</span>';
+
+/** Text of a part of the ledger, or why it cannot be read. */
+export function read<T>(value: T | string, shown: (value: T) => string): string {
+  return typeof value === 'string' ? `<p class="fault">${escapeHtml(value)}</p>` : shown(value);
+}
+
+/** @param countedFrom ms since 1970; undefined if all is counted */
+export function still(countedFrom: number | undefined): string {
+  if (countedFrom === undefined) return '';
+  return `<p class="soft" role="status">Earlier sales are still being counted: so far back to ${new Date(countedFrom).toISOString().slice(0, 10)}.</p>`;
 }
 
 /** An address, shortened in the middle. */

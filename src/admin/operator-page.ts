@@ -10,8 +10,10 @@ import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/
 import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
 import { isSignature } from '../rails/solana/address.js';
+import { ChartLibrary } from './chart-library.js';
 import { endedSessions } from './ended-sessions.js';
 import { eventsHtml, MAX_EVENTS } from './events-page.js';
+import { foundHtml, onlyPlace } from './found-page.js';
 import { framed, operatorEntrance, SCRIPT } from './operator-layout.js';
 import { STYLE } from './operator-style.js';
 import { askHtml, doneMessage, noSuchItem, openTask, sectionHtml, type OpenTask } from './order-tasks.js';
@@ -19,10 +21,12 @@ import type { OperatorParts } from './operator-sources.js';
 import { overviewHtml } from './overview.js';
 import { mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
 import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
+import { periodNamed } from './periods.js';
 import { NOT_READ } from './read-or-why.js';
 import { OverviewReader } from './read-overview.js';
+import { SalesPages } from './sales-pages.js';
 import { OperatorFault } from '../operator/operator-fault.js';
-import { findPayment } from '../operator/find-payment.js';
+import { findPayments } from '../operator/find-payment.js';
 
 const NOT_RETRYABLE =
   'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.';
@@ -33,6 +37,8 @@ type OperatorOptions = OperatorParts & {
   url: string;
 };
 
+const CSS = 'text/css; charset=utf-8';
+const JAVASCRIPT = 'text/javascript; charset=utf-8';
 /** Each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
 const SAID = {
@@ -49,6 +55,9 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.get('/', page.show);
   router.get('/overview', page.parts);
   router.get('/live', page.live);
+  router.get('/sales', page.sales.sales);
+  router.get('/sales.csv', page.export);
+  router.get('/payers/:payer', page.sales.payer);
   router.get('/events', page.events);
   router.post('/events/:seq', page.resend);
   router.get('/payments', page.find);
@@ -59,8 +68,10 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.post('/payments/:id/refund', page.refund);
   router.get('/payments/:id/:task/:item', page.askTask);
   router.post('/payments/:id/:task/:item', page.doTask);
-  router.get('/style.css', ctx => asset(ctx, 'text/css; charset=utf-8', STYLE));
-  router.get('/operator.js', ctx => asset(ctx, 'text/javascript; charset=utf-8', SCRIPT));
+  const charts = new ChartLibrary();
+  router.get('/style.css', async ctx => asset(ctx, CSS, `${await charts.style()}\n${STYLE}`));
+  router.get('/operator.js', ctx => asset(ctx, JAVASCRIPT, SCRIPT));
+  router.get('/chart.js', async ctx => asset(ctx, JAVASCRIPT, await charts.script()));
   router.get('/favicon.ico', ctx => void (ctx.status = 204));
   router.post('/login', page.login);
   router.post('/logout', page.logout);
@@ -75,6 +86,7 @@ class OperatorPage {
   readonly #live: LiveStreams;
   readonly #now: () => number;
   readonly #entrance: EntrancePages;
+  readonly sales: SalesPages;
   #refunds = 0;
 
   constructor(options: OperatorOptions) {
@@ -96,6 +108,10 @@ class OperatorPage {
       entrance: this.#entrance,
     });
     this.#overview = new OverviewReader(options, now);
+    this.sales = new SalesPages(options, async (ctx, title, main) => {
+      const session = await this.#signIn.demand(ctx);
+      this.#send(ctx, session, title, await main(this.#now()));
+    });
     this.#live = new LiveStreams(() => this.#overview.state(), signal);
   }
 
@@ -116,12 +132,13 @@ class OperatorPage {
   readonly show = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.session(ctx);
     if (!session) return html(ctx, 200, this.#signIn.page(ctx.query['said'] === 'out'));
-    this.#send(ctx, session, 'Overview', overviewHtml(await this.#overview.read()));
+    const period = periodNamed(ctx.query['period']);
+    this.#send(ctx, session, 'Overview', overviewHtml(await this.#overview.read(period)));
   };
 
   readonly parts = async (ctx: Context): Promise<void> => {
     await this.#signIn.demand(ctx);
-    html(ctx, 200, overviewHtml(await this.#overview.read()));
+    html(ctx, 200, overviewHtml(await this.#overview.read(periodNamed(ctx.query['period']))));
   };
 
   readonly live = async (ctx: Context): Promise<void> => {
@@ -143,10 +160,18 @@ class OperatorPage {
   };
 
   readonly find = async (ctx: Context): Promise<void> => {
+    const session = await this.#signIn.demand(ctx);
+    const text = typeof ctx.query['id'] === 'string' ? ctx.query['id'].trim() : '';
+    const { ledger, ownWallets: own } = this.#options;
+    const found = await findPayments(ledger, text);
+    const place = onlyPlace(found, text);
+    if (place !== undefined) return see(ctx, place);
+    this.#send(ctx, session, 'Found', foundHtml(found, text, { now: this.#now(), own }));
+  };
+
+  readonly export = async (ctx: Context): Promise<void> => {
     await this.#signIn.demand(ctx);
-    const { id } = ctx.query;
-    const found = await findPayment(this.#options.ledger, typeof id === 'string' ? id.trim() : undefined);
-    see(ctx, `/payments/${found.id}`);
+    this.sales.export(ctx);
   };
 
   readonly events = async (ctx: Context): Promise<void> => {

@@ -96,7 +96,10 @@ function detailsOf({ payment, order }: PaymentFacts): [string, string][] {
   const { settlement, identifier, aliasOf } = payment;
   return [
     ['Id', id(payment.id)],
-    ['Payer', id(payment.payer)],
+    [
+      'Payer',
+      `<a class="id" href="/payers/${encodeURIComponent(payment.payer)}">${escapeHtml(payment.payer)}</a>`,
+    ],
     ['Network', id(payment.network)],
     ['Flow', payment.flow],
     ...(settlement ? ([['Transaction', id(settlement)]] as [string, string][]) : []),

@@ -2,10 +2,11 @@ import type { OperatorParts } from './operator-sources.js';
 import type { Overview } from './overview.js';
 import { oldestOwed, paymentsInProgress } from './owed-payments.js';
 import { orWhy } from './read-or-why.js';
+import type { Period } from './periods.js';
 import { SalesHistory } from './sales-history.js';
 
 const MAX_LISTED = 50;
-const MAX_NEWEST = 20;
+const MAX_NEWEST = 10;
 
 type Parts = Pick<
   OperatorParts,
@@ -33,13 +34,13 @@ export class OverviewReader {
     this.#history = new SalesHistory(parts.ledger, now, parts.ownWallets);
   }
 
-  async read(): Promise<Overview> {
+  async read(period: Period): Promise<Overview> {
     const { ledger, network, payTo, publicUrl, health, facilitators, listings, breakers } = this.#parts;
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
     const inProgress = paymentsInProgress(orders, now);
     const [history, newest, undecided, unresolved, owed, directories, untold] = await Promise.all([
-      orWhy(this.#history.read()),
+      orWhy(this.#history.read(period)),
       orWhy(ledger.newestSales(MAX_NEWEST)),
       orWhy(ledger.undecided()),
       orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),

@@ -1,77 +1,78 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Ledger, Sale } from '../ledger/store.js';
-import { Buyers, type BuyersOf } from './buyers.js';
+import type { Ledger, Sale, SalePlace } from '../ledger/store.js';
+import { DAY_MS, HOUR_MS, LONGEST, SHORTEST, unitsOf, type Period } from './periods.js';
+import { Tally, type Tallied } from './tally.js';
 
-/**
- * The sales of one operation on one UTC day (days since 1970), to the operator's own wallets or to others. Amount in atomic units, refunds
- * included.
- */
-export type DaySales = { day: number; operation: string; own: boolean; sales: number; amount: bigint };
-
-/** `complete` is false while earlier sales are still being counted, `isWhole` if there are more buyers than are counted. */
-export type History = {
-  today: number;
-  days: number;
-  sales: DaySales[];
-  buyers: { of: BuyersOf[]; isWhole: boolean };
-  complete: boolean;
+/** The sales of a period. `countedFrom` (ms since 1970): earlier sales are still being counted; undefined once all are. */
+export type History = Tallied & {
+  period: Period;
+  first: number;
+  last: number;
+  countedFrom: number | undefined;
 };
 
-const DAY_MS = 86_400_000;
-const SHOWN_DAYS = 30;
 /** Reading them holds up the server: SQLite is read in its thread. A few ms, see bench/operator-page.js. */
 const SLICE = 100;
 /** Sales within this time of the newest one are counted again the next time: one beside them may be committed late. */
 const SETTLING_MS = 15_000;
+/** What is this old at the first look is counted backwards from there. Nothing is committed that late. */
+const FIRM_MS = 60_000;
 /** How long a reader waits for earlier sales to be counted. */
 const PATIENCE_MS = 200;
 /** Readers within this time get the same counts. */
 const FRESH_MS = 1_000;
 
-type Counts = Map<string, DaySales>;
+type Source = Pick<Ledger, 'salesAfter' | 'listSales'>;
 
 /**
- * Sales of the last 30 days by UTC day and operation. Each sale is read from the ledger once, in small slices between which other work
- * goes on, so that a million sales cost the server no noticeable pause and the next look only reads what is new.
+ * Sales of the last 90 days by UTC day, and of the last 24 hours by hour. Each sale is read from the ledger once, in small slices between
+ * which other work goes on, so that a million sales cost the server no noticeable pause and the next look only reads what is new. Those
+ * before the first look are read from the newest on: the latest days are whole at once.
  */
 export class SalesHistory {
-  readonly #ledger: Pick<Ledger, 'salesAfter'>;
+  readonly #ledger: Source;
   readonly #now: () => number;
-  readonly #own: ReadonlySet<string>;
-  readonly #buyers = new Buyers();
-  /** Those that are counted for good, and the place up to which they are. */
-  readonly #counted: Counts = new Map();
-  #place = { settledAt: 0, id: '' };
-  /** The others, newest last. */
+  readonly #days: Tally;
+  readonly #hours: Tally;
+  /** Sales up to here are counted for good, from `#older` on. */
+  #place: SalePlace | undefined;
+  #older: SalePlace | undefined;
+  /** Those after `#place`, newest last. */
   #recent: Sale[] = [];
   #reading: Promise<void> | undefined;
   #readAt = -Infinity;
-  #complete = false;
+  readonly #shown = new Map<string, History>();
 
   /** @param own the operator's own addresses */
-  constructor(
-    ledger: Pick<Ledger, 'salesAfter'>,
-    now: () => number = Date.now,
-    own: ReadonlySet<string> = new Set(),
-  ) {
+  constructor(ledger: Source, now: () => number = Date.now, own: ReadonlySet<string> = new Set()) {
     this.#ledger = ledger;
     this.#now = now;
-    this.#own = own;
+    this.#days = new Tally(DAY_MS, own);
+    this.#hours = new Tally(HOUR_MS, own);
   }
 
   /** @throws LedgerFault if the ledger cannot be read */
-  async read(): Promise<History> {
+  async read(period: Period): Promise<History> {
     if (performance.now() - this.#readAt >= FRESH_MS) await this.#catchUp();
-    const today = Math.floor(this.#now() / DAY_MS);
-    const all: Counts = new Map([...this.#counted].map(([key, counts]) => [key, { ...counts }]));
-    for (const sale of this.#recent) this.#count(all, sale);
-    const sales = [...all.values()].filter(({ day }) => day > today - SHOWN_DAYS && day <= today);
-    const buyers = { of: this.#buyers.since(today - SHOWN_DAYS + 1), isWhole: this.#buyers.isWhole };
-    return { today, days: SHOWN_DAYS, sales, buyers, complete: this.#complete };
+    const { first, last } = unitsOf(period, this.#now());
+    const key = `${period.name} ${last}`;
+    const known = this.#shown.get(key);
+    if (known) return known;
+    const tally = period.unit === 'hour' ? this.#hours : this.#days;
+    const found = { period, first, last, ...tally.read(first, last, this.#recent) };
+    const history = { ...found, countedFrom: this.#countedFrom(first * period.unitMs) };
+    if (!this.#reading) this.#shown.set(key, history);
+    return history;
+  }
+
+  #countedFrom(wanted: number): number | undefined {
+    const from = this.#place === undefined ? this.#now() : this.#older?.settledAt;
+    return from !== undefined && from > wanted ? from : undefined;
   }
 
   async #catchUp(): Promise<void> {
     this.#reading ??= this.#readAll().finally(() => (this.#reading = undefined));
+    this.#shown.clear();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>(resolve => (timer = setTimeout(resolve, PATIENCE_MS)));
     // If nobody waits any more, the next reader sees the failure.
@@ -81,23 +82,40 @@ export class SalesHistory {
   }
 
   async #readAll(): Promise<void> {
-    const first = (Math.floor(this.#now() / DAY_MS) - SHOWN_DAYS + 1) * DAY_MS;
-    if (this.#place.settledAt < first) this.#place = { settledAt: first, id: '' };
-    for (const [key, { day }] of this.#counted) if (day * DAY_MS < first) this.#counted.delete(key);
-    this.#buyers.forget(first / DAY_MS);
-    let place = this.#place;
+    const now = this.#now();
+    this.#hours.forget(unitsOf(SHORTEST, now).first);
+    const { first } = unitsOf(LONGEST, now);
+    this.#days.forget(first);
+    if (!this.#place) this.#older = this.#place = { settledAt: now - FIRM_MS, id: '' };
+    if (this.#place.settledAt < first * DAY_MS) this.#place = { settledAt: first * DAY_MS, id: '' };
+    await this.#readNew(this.#place);
+    await this.#readOlder(first * DAY_MS);
+    this.#readAt = performance.now();
+    this.#shown.clear();
+  }
+
+  async #readNew(start: SalePlace): Promise<void> {
+    let place = start;
     let recent: Sale[] = [];
     for (;;) {
       const slice = await this.#ledger.salesAfter(place, SLICE);
-      for (const sale of slice) if (!this.#own.has(sale.payer)) this.#buyers.add(sale, dayOf(sale));
+      for (const sale of slice) for (const tally of [this.#days, this.#hours]) tally.note(sale);
       // Set together with what is counted for good, so that no sale is counted twice if a later slice cannot be read.
       this.#recent = recent = this.#settle([...recent, ...slice]);
       place = slice.at(-1) ?? place;
-      if (slice.length < SLICE) break;
+      if (slice.length < SLICE) return;
       await turn();
     }
-    this.#readAt = performance.now();
-    this.#complete = true;
+  }
+
+  /** Those before the first look, back to a time. */
+  async #readOlder(from: number): Promise<void> {
+    while (this.#older) {
+      const { sales, next } = await this.#ledger.listSales({ from, before: this.#older, limit: SLICE });
+      for (const sale of sales) for (const tally of [this.#days, this.#hours]) tally.add(sale);
+      this.#older = next;
+      await turn();
+    }
   }
 
   /** Counts for good what is older than the newest by 15 s. @returns the others */
@@ -105,22 +123,9 @@ export class SalesHistory {
     const until = (sales.at(-1)?.settledAt ?? 0) - SETTLING_MS;
     const firm = sales.findIndex(({ settledAt }) => settledAt >= until);
     for (const sale of sales.slice(0, firm)) {
-      this.#count(this.#counted, sale);
+      for (const tally of [this.#days, this.#hours]) tally.add(sale);
       this.#place = { settledAt: sale.settledAt, id: sale.id };
     }
     return sales.slice(Math.max(firm, 0));
   }
-
-  #count(counts: Counts, sale: Sale): void {
-    const { operation, amount, payer } = sale;
-    const own = this.#own.has(payer);
-    const day = dayOf(sale);
-    const key = `${day} ${own} ${operation}`;
-    const entry = counts.get(key) ?? { day, operation, own, sales: 0, amount: 0n };
-    counts.set(key, { ...entry, sales: entry.sales + 1, amount: entry.amount + amount });
-  }
-}
-
-function dayOf({ settledAt }: Sale): number {
-  return Math.floor(settledAt / DAY_MS);
 }

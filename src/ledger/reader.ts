@@ -21,6 +21,7 @@ import { bySettlement } from './queries/look-up.js';
 import { repaidOf } from './payment.js';
 import { repaymentsOf, type Refund } from './repayments.js';
 import * as reports from './queries/reports.js';
+import { salesOf } from './sales.js';
 
 const MAX_LISTED = 1_000;
 
@@ -128,8 +129,10 @@ export function readerOf(connection: Connection) {
 /** Further reads, only for the operator's reports. */
 export type LedgerReports = ReturnType<typeof reportsOf>;
 
-export function reportsOf({ engine, now }: Connection) {
+export function reportsOf(connection: Connection) {
+  const { engine, now } = connection;
   return {
+    ...salesOf(connection),
     identity: async () => {
       const meta = await engine.read(readMeta);
       return {

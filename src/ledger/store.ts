@@ -30,6 +30,7 @@ export type { Attempted, OutboxEvent, LedgerEvent } from './outbox.js';
 export type { Payment } from './payment.js';
 export type { LedgerReader, LedgerReports, Sale, StoredAnswer } from './reader.js';
 export type { LandedRepayment, NewRepayment, Refund, Repayment } from './repayments.js';
+export type { SalePlace, SalesWanted, SoldPayment } from './sales.js';
 export type { CallKey, SettleDecision, SettleRequest } from './settle.js';
 
 const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;

@@ -1,8 +1,8 @@
 'use strict';
 
 /**
- * The operator page's only script; the page also works without it. It signs in with a token after `#` in the URL, and keeps the overview
- * up to date without touching a part that is in use.
+ * The operator page's own script; the page also works without it. It signs in with a token after `#` in the URL, draws the chart, and keeps
+ * the overview up to date without touching a part that is in use.
  */
 (() => {
   if (document.getElementById('login')) {
@@ -15,10 +15,17 @@
   if (location.hash.length > 20) history.replaceState(null, '', location.pathname);
   if (!document.getElementById('headline')) return;
 
+  const draw = () => document.querySelectorAll('[data-chart]').forEach(drawChart);
+  /** Each part as the server sent it: what is drawn changes it. */
+  const shown = new Map();
+  for (const part of document.querySelectorAll('[data-part]')) shown.set(part.id, part.innerHTML);
+  draw();
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+
   function merge(fresh) {
     for (const part of fresh.querySelectorAll('[data-part]')) {
       const old = document.getElementById(part.id);
-      if (!old || old.innerHTML === part.innerHTML) continue;
+      if (!old || shown.get(part.id) === part.innerHTML) continue;
       // What is focused or selected stays as it is until the next time.
       const selection = getSelection();
       if (
@@ -28,6 +35,7 @@
         continue;
       const open = [...old.querySelectorAll('details')].map(each => each.open);
       const scrolled = [...old.querySelectorAll('.scroll')].map(each => each.scrollTop);
+      shown.set(part.id, part.innerHTML);
       old.replaceChildren(...document.importNode(part, true).childNodes);
       old.querySelectorAll('details').forEach((each, n) => {
         each.open = Boolean(open[n]);
@@ -35,6 +43,7 @@
       old.querySelectorAll('.scroll').forEach((each, n) => {
         each.scrollTop = scrolled[n] || 0;
       });
+      old.querySelectorAll('[data-chart]').forEach(drawChart);
     }
   }
 
@@ -48,7 +57,10 @@
     }
     loading = true;
     try {
-      const answer = await fetch('/overview', { headers: { Accept: 'text/html' }, cache: 'no-store' });
+      const answer = await fetch(`/overview${location.search}`, {
+        headers: { Accept: 'text/html' },
+        cache: 'no-store',
+      });
       if (answer.status === 401) location.reload();
       else if (answer.ok) merge(new DOMParser().parseFromString(await answer.text(), 'text/html'));
     } catch {

@@ -2,9 +2,12 @@ import type { Payment } from '../../ledger/store.js';
 import { time } from './print.js';
 import type { Cell } from './print.js';
 import { pages } from './reports.js';
+import { csvLine } from '../../operator/csv-line.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { toDecimal } from '../../price/amount.js';
 import type { ReportSource } from '../../operator/find-payment.js';
+
+export { csvLine } from '../../operator/csv-line.js';
 
 const DAY_MS = 86_400_000;
 
@@ -50,16 +53,6 @@ export async function* csvLines(
   yield csvLine(columns.map(([title]) => title));
   for await (const payment of pages(reader, { booked }))
     yield csvLine(columns.map(([, read]) => read(payment)));
-}
-
-/** One CSV record. Cells that a spreadsheet would run as a formula are turned into text. */
-export function csvLine(cells: readonly Cell[]): string {
-  const texts = cells.map(cell => {
-    const text = cell === null || cell === undefined ? '' : String(cell);
-    const safe = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/.test(text) ? `'${text}` : text;
-    return /[",\r\n;\t]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  });
-  return `${texts.join(',')}\r\n`;
 }
 
 /** @throws OperatorFault */

@@ -27,3 +27,6 @@ export const nextClaim = (fresh: number): Query =>
   sql`case when claim >= ${fresh} then claim + 1 else ${fresh} end`;
 
 export const SUM_OF_AMOUNTS = raw('cast(coalesce(sum(cast(amount as bigint)), 0) as text)');
+
+/** As `repaidOf`. */
+export const REPAID = raw("case when state = 'refunded' and repaid = '0' then amount else repaid end");

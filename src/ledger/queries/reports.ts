@@ -3,7 +3,7 @@ import { list, one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentRow, PaymentView } from '../schema.js';
 import type { State } from '../states.js';
-import { SUM_OF_AMOUNTS, viewed } from './conditions.js';
+import { REPAID, SUM_OF_AMOUNTS, viewed } from './conditions.js';
 import type { At } from './conditions.js';
 
 export const counts = () =>
@@ -33,9 +33,6 @@ type TurnoverRow = {
   amount: string;
   repaid: string;
 };
-
-/** As `repaidOf`. */
-const REPAID = raw("case when state = 'refunded' and repaid = '0' then amount else repaid end");
 
 /** Settled payments by the UTC day on which the money was known to have moved. `own`: 1 for those of these payers. */
 export const turnover = ({ own }: { own: readonly string[] }) =>

@@ -1,0 +1,69 @@
+import { escapeHtml } from '../pages/escape.js';
+import { toDecimal } from '../price/amount.js';
+import { chartOf } from './charts.js';
+import { still } from './operator-layout.js';
+import { PERIODS, type Period } from './periods.js';
+import type { History } from './sales-history.js';
+import type { UnitSales } from './tally.js';
+
+/** What came in within a period: sums, and one chart by operation. */
+export function cameInHtml(history: History): string {
+  const { sales, period, first } = history;
+  const from = new Date(first * period.unitMs).toISOString().slice(0, 10);
+  const tiles = [
+    tile(
+      'Sales',
+      String(count(sales)),
+      ownOf(sales, own => String(count(own))),
+    ),
+    tile('Earned', toDecimal(sum(sales)), `USDC, before refunds${ownOf(sales, own => toDecimal(sum(own)))}`),
+    today(history),
+  ];
+  const chart = sales.length === 0 ? nothing(history) : chartOf(history);
+  return `${selector(period)}
+<div class="tiles">${tiles.join('')}</div>
+${still(history.countedFrom)}
+${chart}
+<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a></p>`;
+}
+
+/** Of the hour or the day that is not over. */
+function today({ sales, last, period }: History): string {
+  const now = sales.filter(({ unit }) => unit === last);
+  return tile(
+    period.unit === 'hour' ? 'This hour' : 'Today',
+    toDecimal(sum(now)),
+    `USDC by ${count(now)} ${count(now) === 1 ? 'sale' : 'sales'}${ownOf(now, own => toDecimal(sum(own)))}`,
+  );
+}
+
+function selector(chosen: Period): string {
+  const links = PERIODS.map(
+    ({ name, title }) =>
+      `<a href="/?period=${name}"${name === chosen.name ? ' aria-current="true"' : ''}>${title}</a>`,
+  );
+  return `<nav class="periods" aria-label="Period">${links.join('')}</nav>`;
+}
+
+function nothing({ countedFrom, period }: History): string {
+  if (countedFrom !== undefined) return '';
+  return `<p class="empty">Nothing was sold in the last ${escapeHtml(period.title)}. <code>coinslot check</code> says whether buyers can find, reach and pay this shop; <code>coinslot buy</code> buys once, with a wallet of yours.</p>`;
+}
+
+function tile(name: string, value: string, note: string): string {
+  return `<div class="tile"><span class="soft">${name}</span><strong>${value}</strong><span class="soft">${note.replace(/^; /, '')}</span></div>`;
+}
+
+/** How much of it the operator bought, if anything. */
+function ownOf(sales: readonly UnitSales[], shown: (own: UnitSales[]) => string): string {
+  const own = sales.filter(each => each.own);
+  return own.length === 0 ? '' : `; ${shown(own)} of it your own`;
+}
+
+function count(sales: readonly UnitSales[]): number {
+  return sales.reduce((total, each) => total + each.sales, 0);
+}
+
+function sum(sales: readonly UnitSales[]): bigint {
+  return sales.reduce((total, { amount }) => total + amount, 0n);
+}

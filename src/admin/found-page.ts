@@ -1,0 +1,19 @@
+import type { Payment } from '../ledger/store.js';
+import { escapeHtml } from '../pages/escape.js';
+import { paymentsTable, type Shown } from './sales-part.js';
+
+/** Where a search leads: to the only payment, or to the payer that was named; undefined if there is a list to choose from. */
+export function onlyPlace(found: readonly Payment[], text: string): string | undefined {
+  const [first, ...others] = found;
+  if (first && others.length === 0) return `/payments/${first.id}`;
+  const isPayer =
+    found.every(({ payer }) => payer === text) && found.some(({ settledAt }) => settledAt !== null);
+  return isPayer ? `/payers/${encodeURIComponent(text)}` : undefined;
+}
+
+/** The payments that a text names. */
+export function foundHtml(found: readonly Payment[], text: string, shown: Shown): string {
+  return `<h1>Found</h1>
+<section class="card" aria-labelledby="h-found"><h2 id="h-found">${found.length} payments for <span class="id">${escapeHtml(text)}</span></h2>
+${paymentsTable(found, 'Payments found', shown)}</section>`;
+}

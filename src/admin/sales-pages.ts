@@ -1,0 +1,119 @@
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Context } from 'koa';
+import type { Ledger, SalesWanted } from '../ledger/store.js';
+import { csvLine } from '../operator/csv-line.js';
+import { PageFault } from '../pages/form.js';
+import { toDecimal } from '../price/amount.js';
+import type { OperatorParts } from './operator-sources.js';
+import { payerHtml } from './payer-page.js';
+import { readFilter, wantedOf } from './sales-filter.js';
+import { PAGE_SIZE, salesHtml } from './sales-list.js';
+
+type Parts = Pick<OperatorParts, 'ledger' | 'ownWallets' | 'counted'>;
+/** Sends a page to whoever is signed in. */
+type Send = (ctx: Context, title: string, main: (now: number) => Promise<string>) => Promise<void>;
+
+const CSV_SLICE = 500;
+/** Each holds a place in the server for as long as it is read. */
+const MAX_EXPORTS = 2;
+const COLUMNS = [
+  'settled_at',
+  'payment',
+  'operation',
+  'usdc',
+  'repaid_usdc',
+  'state',
+  'payer',
+  'own',
+  'transaction',
+];
+
+/** The pages of sales and of payers, and sales as a file. */
+export class SalesPages {
+  readonly #parts: Parts;
+  readonly #send: Send;
+  #exports = 0;
+
+  constructor(parts: Parts, send: Send) {
+    this.#parts = parts;
+    this.#send = send;
+  }
+
+  readonly sales = (ctx: Context): Promise<void> => {
+    const { ledger, ownWallets: own, counted } = this.#parts;
+    return this.#send(ctx, 'Sales', async now => {
+      const filter = readFilter(ctx.query);
+      const page = await ledger.listSales({ ...wantedOf(filter), limit: PAGE_SIZE });
+      const operations = counted().operations.map(({ operation }) => operation);
+      return salesHtml(page, filter, { now, own, operations });
+    });
+  };
+
+  readonly payer = (ctx: Context): Promise<void> => {
+    const { ledger, ownWallets: own } = this.#parts;
+    return this.#send(ctx, 'Payer', async now => {
+      const payer = payerOf(ctx);
+      const totals = await ledger.payerTotals(payer);
+      if (totals.sales === 0) throw new PageFault(404, 'Nothing was sold to this payer.');
+      const { before } = readFilter(ctx.query);
+      const page = await ledger.listSales({
+        ...wantedOf({ payer, ...(before ? { before } : {}) }),
+        limit: PAGE_SIZE,
+      });
+      return payerHtml(payer, totals, page, { now, own });
+    });
+  };
+
+  /** Nobody but the operator may call it. */
+  readonly export = (ctx: Context): void => {
+    const wanted = wantedOf(readFilter(ctx.query));
+    if (this.#exports >= MAX_EXPORTS)
+      throw new PageFault(503, 'Two exports are being read already. Wait for one of them.', {
+        'Retry-After': '10',
+      });
+    this.#exports += 1;
+    const { ledger, ownWallets } = this.#parts;
+    const lines = Readable.from(csvOf(ledger, wanted, ownWallets), { objectMode: false });
+    lines.once('close', () => (this.#exports -= 1));
+    ctx.set({
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': 'attachment; filename="sales.csv"',
+    });
+    ctx.body = lines;
+  };
+}
+
+/** In pieces, the newest first, with turns for other work between them. */
+async function* csvOf(
+  ledger: Pick<Ledger, 'listSales'>,
+  wanted: SalesWanted,
+  own: ReadonlySet<string>,
+): AsyncGenerator<string> {
+  yield csvLine(COLUMNS);
+  let place = wanted;
+  for (;;) {
+    const { sales, next } = await ledger.listSales({ ...place, limit: CSV_SLICE });
+    const lines = sales.map(each =>
+      csvLine([
+        new Date(each.settledAt).toISOString(),
+        each.id,
+        each.operation,
+        toDecimal(each.amount),
+        toDecimal(each.repaid),
+        each.state,
+        each.payer,
+        own.has(each.payer) ? 'yes' : 'no',
+        each.settlement,
+      ]),
+    );
+    if (lines.length > 0) yield lines.join('');
+    if (!next) return;
+    place = { ...wanted, before: next };
+    await turn();
+  }
+}
+
+function payerOf(ctx: Context): string {
+  return (ctx as unknown as { params: Record<string, string> }).params['payer'] ?? '';
+}

@@ -1,0 +1,41 @@
+import type { Payment, Sale } from '../ledger/store.js';
+import { escapeHtml } from '../pages/escape.js';
+import { toDecimal } from '../price/amount.js';
+import { ago, badge, grid, OWN, payerLink, paymentLink } from './operator-layout.js';
+
+const COLUMNS = [
+  { title: 'Payment' },
+  { title: 'When' },
+  { title: 'Operation' },
+  { title: 'USDC', number: true },
+  { title: 'Payer' },
+  { title: 'State' },
+];
+
+export type Shown = { now: number; own: ReadonlySet<string> };
+
+/** A table of sales. `name` and `none` are texts. */
+export function salesTable(sales: readonly Sale[], name: string, none: string, { now, own }: Shown): string {
+  const rows = sales.map(row => [
+    paymentLink(row.id),
+    ago(row.settledAt, now),
+    `<code>${escapeHtml(row.operation)}</code>`,
+    toDecimal(row.amount),
+    payerLink(row.payer) + (own.has(row.payer) ? OWN : ''),
+    `${badge(row.state)}${row.repaid > 0n && row.state !== 'refunded' ? ` <span class="soft">${toDecimal(row.repaid)} back</span>` : ''}`,
+  ]);
+  return grid(name, COLUMNS, rows, none, 'payments');
+}
+
+/** A table of payments in any state. */
+export function paymentsTable(payments: readonly Payment[], name: string, shown: Shown): string {
+  const rows = payments.map(row => [
+    paymentLink(row.id),
+    ago(row.settledAt ?? row.createdAt, shown.now),
+    `<code>${escapeHtml(row.operation)}</code>`,
+    toDecimal(row.amount),
+    payerLink(row.payer) + (shown.own.has(row.payer) ? OWN : ''),
+    badge(row.state),
+  ]);
+  return grid(name, COLUMNS, rows, '', 'payments');
+}
