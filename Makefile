@@ -44,8 +44,9 @@ test-contract: build ## run the tests of the contract and of the handlers
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
-	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot -g PostgreSQL \
-	  --ignore '**/faults.slow.test.js' 'dist/contract-tests/**/*.test.js'
+	@exec $(BIN)/mocha --no-package --parallel --jobs 3 --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js \
+	  --reporter dot -g PostgreSQL --ignore '**/faults.slow.test.js' \
+	  'dist/contract-tests/**/*.slow.test.js' 'dist/contract-tests/**/!(*.slow).test.js'
 
 .PHONY: faults
 faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)

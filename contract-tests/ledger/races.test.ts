@@ -4,7 +4,7 @@ import { CALLER_LIVE_MS, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
 import { OWNER } from '../support/ledgers.js';
-import { onEachEngine } from '../support/ledger-places.js';
+import { onEachEngine, THESE_SESSIONS } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { held, settle } from '../support/held-payments.js';
 
@@ -34,10 +34,10 @@ function races(make: () => Promise<LedgerPlace>): void {
       await place.remove();
     });
 
-    /** How many sessions of this database wait for a lock. */
+    /** How many sessions of this ledger wait for a lock. */
     const waiting = async (): Promise<number> => {
       const { rows } = await client.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        `select count(*)::int as n from pg_stat_activity where ${THESE_SESSIONS} and wait_event_type = 'Lock'`,
       );
       return rows[0]?.n ?? 0;
     };

@@ -8,7 +8,7 @@ import { openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
 import { OWNER, faultOf, payment, settles } from '../support/ledgers.js';
-import { PLACES, sqlitePlace } from '../support/ledger-places.js';
+import { PLACES, sqlitePlace, THESE_SESSIONS } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 for (const { name, make } of PLACES) if (name === 'PostgreSQL' && make) severalServers(make);
@@ -138,7 +138,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       const client = new pg.Client({ connectionString: place.url });
       await client.connect();
       await client.query(
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        `select pg_terminate_backend(pid) from pg_stat_activity where ${THESE_SESSIONS} and pid <> pg_backend_pid()`,
       );
       await client.end();
       let row;
@@ -152,7 +152,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       await client.connect();
       const ended = (await client.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now;
       await client.query(
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        `select pg_terminate_backend(pid) from pg_stat_activity where ${THESE_SESSIONS} and pid <> pg_backend_pid()`,
       );
       // Connections that are being ended still hold their locks for a moment.
       const present = async (): Promise<number> =>

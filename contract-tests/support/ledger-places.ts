@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { ClaimRequest, Ledger, Refund } from '../../src/ledger/store.js';
 
-/** A place where ledgers can be opened: one database per test. */
+/** A place where ledgers can be opened: a file or a schema per test. */
 export type LedgerPlace = { url: string; remove: () => Promise<void> };
 
 export async function sqlitePlace(): Promise<LedgerPlace> {
@@ -13,6 +13,7 @@ export async function sqlitePlace(): Promise<LedgerPlace> {
   return { url: `file:${folder}/ledger.db`, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
+/** Its sessions have a name of their own: tests in other processes use the same database (THESE_SESSIONS). */
 export async function postgresPlace(base: string): Promise<LedgerPlace> {
   const schema = `t${randomUUID().replaceAll('-', '')}`;
   const run = async (command: string): Promise<void> => {
@@ -24,8 +25,12 @@ export async function postgresPlace(base: string): Promise<LedgerPlace> {
   await run(`create schema ${schema}`);
   const url = new URL(base);
   url.searchParams.set('options', `-csearch_path=${schema}`);
+  url.searchParams.set('application_name', schema);
   return { url: url.href, remove: () => run(`drop schema ${schema} cascade`) };
 }
+
+/** A condition on pg_stat_activity, for the sessions of the place in which it is asked. */
+export const THESE_SESSIONS = `application_name = current_setting('application_name')`;
 
 const database = process.env['TEST_DATABASE_URL'];
 
