@@ -271,6 +271,23 @@ describe('the operator page', () => {
     expect((await get('/payers/Nobody')).status).to.equal(404);
   });
 
+  it('shows an order: how far it is, when it is due and what comes next', async () => {
+    const [failed, open] = [await owe(world, true), await owe(world, false)];
+    await signIn();
+    const orderOf = async (id: string): Promise<string> =>
+      /<section [^>]*h-order[^]*?<\/section>/.exec((await get(`/payments/${id}`)).text)?.[0] ?? '';
+    expect(await orderOf(open))
+      .to.include('<dd>0 of 5</dd>')
+      .and.include('1, in progress')
+      .and.include('2026-06-30 15:40:00')
+      .and.not.include('Next attempt');
+    expect(await orderOf(failed))
+      .to.include('1, ended')
+      .and.include('Next attempt');
+    const [sold = ''] = await sell(world, {});
+    expect(await orderOf(sold)).to.equal('');
+  });
+
   it('gives none of these to anybody else', async () => {
     const [id = ''] = await sell(world, {});
     for (const path of ['/sales', '/sales.csv', '/payers/x', '/overview?period=7d']) {

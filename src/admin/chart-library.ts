@@ -1,9 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
-const SCRIPT = import.meta.resolve('uplot/dist/uPlot.iife.min.js');
-const STYLE = import.meta.resolve('uplot/dist/uPlot.min.css');
-
 /** uPlot (MIT), as its package has it: read when the page is first looked at, and kept. */
 export class ChartLibrary {
   #script: Promise<string> | undefined;
@@ -11,10 +8,14 @@ export class ChartLibrary {
 
   /** Defines `uPlot` in the page. */
   script(): Promise<string> {
-    return (this.#script ??= readFile(fileURLToPath(SCRIPT), 'utf8'));
+    return (this.#script ??= textOf(import.meta.resolve('uplot/dist/uPlot.iife.min.js')));
   }
 
   style(): Promise<string> {
-    return (this.#style ??= readFile(fileURLToPath(STYLE), 'utf8'));
+    return (this.#style ??= textOf(import.meta.resolve('uplot/dist/uPlot.min.css')));
   }
+}
+
+function textOf(url: string): Promise<string> {
+  return readFile(fileURLToPath(url), 'utf8');
 }

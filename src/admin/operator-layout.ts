@@ -6,7 +6,7 @@ import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../
 export type Frame = { shop: string; formKey: string };
 
 export const SCRIPT = `${EXCHANGE_TOKEN}\n${browserScript('admin/assets/sales-chart.js')}\n${browserScript('admin/assets/operator.js')}`;
-const CHART = '<script src="/chart.js" defer></script>\n';
+const CHART = '<link rel="stylesheet" href="/chart.css">\n<script src="/chart.js" defer></script>\n';
 const FILES = { style: '/style.css', script: '/operator.js' };
 
 /** The pages around the operator page of a shop. */

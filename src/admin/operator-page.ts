@@ -69,7 +69,8 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.get('/payments/:id/:task/:item', page.askTask);
   router.post('/payments/:id/:task/:item', page.doTask);
   const charts = new ChartLibrary();
-  router.get('/style.css', async ctx => asset(ctx, CSS, `${await charts.style()}\n${STYLE}`));
+  router.get('/style.css', ctx => asset(ctx, CSS, STYLE));
+  router.get('/chart.css', async ctx => asset(ctx, CSS, await charts.style()));
   router.get('/operator.js', ctx => asset(ctx, JAVASCRIPT, SCRIPT));
   router.get('/chart.js', async ctx => asset(ctx, JAVASCRIPT, await charts.script()));
   router.get('/favicon.ico', ctx => void (ctx.status = 204));

@@ -1,5 +1,6 @@
 import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
+import { orderHtml } from './order-part.js';
 import { mayRetry, type PaymentFacts } from './payment-facts.js';
 import { at, badge, list, paymentLink } from './operator-layout.js';
 import { toDecimal } from '../price/amount.js';
@@ -16,7 +17,7 @@ ${said}
 <p>${escapeHtml(meaningOf(facts))}</p>
 ${actions(facts)}
 </section>
-${section}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
+${orderHtml(facts)}${section}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
 <ol class="history">${historyOf(facts)
     .map(step => `<li>${at(step.at)} <span>${step.text}</span></li>`)
     .join('\n')}</ol></section>
@@ -91,7 +92,7 @@ function when(time: number | null, text: string): Step | undefined {
   return time === null ? undefined : { at: time, text };
 }
 
-function detailsOf({ payment, order }: PaymentFacts): [string, string][] {
+function detailsOf({ payment }: PaymentFacts): [string, string][] {
   const id = (text: string): string => `<span class="id">${escapeHtml(text)}</span>`;
   const { settlement, identifier, aliasOf } = payment;
   return [
@@ -107,12 +108,6 @@ function detailsOf({ payment, order }: PaymentFacts): [string, string][] {
     ...(aliasOf ? ([['Redeems', paymentLink(aliasOf)]] as [string, string][]) : []),
     ['Requests that waited for it', String(payment.callers)],
     ['Runs of the work', String(payment.runs)],
-    ...(order
-      ? ([
-          ...(order.wanted > 0 ? [['Done', `${order.done} of ${order.wanted}`]] : []),
-          ['Attempt', String(order.attempts)],
-        ] as [string, string][])
-      : []),
   ];
 }
 
