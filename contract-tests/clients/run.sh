@@ -226,8 +226,24 @@ test_with_pytest() {
 # Its default sandbox is loaded while the first request runs, and on a busy machine the assertions of that one find none.
 run_collection() { cd "$root/generated/bruno" && "$build/bruno/node_modules/.bin/bru" run -r --sandbox=developer --env mock --env-var "url=$MOCK_URL"; }
 
+# A server that pays no fees, beside the one that does: only there can clients of MPP send their transfers themselves.
+buy_sent() {
+  local server status=1
+  export SENT_STATE_DIR=$STATE_DIR-sent
+  (cd "$root" && STATE_DIR=$SENT_STATE_DIR FACILITATOR_URL= exec node "${SERVER:-dist/src/main.js}") >"$SENT_STATE_DIR.log" 2>&1 &
+  server=$!
+  for _ in $(seq 240); do
+    grep -q 'ready to be paid' "$SENT_STATE_DIR.log" && break
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.25
+  done
+  node buy-sent.js && status=0
+  kill "$server" && wait "$server"
+  return "$status"
+}
+
 export root build
-export -f test_with_pytest run_collection
+export -f test_with_pytest run_collection buy_sent
 
 run_ts() {
   ready_ts
@@ -287,6 +303,7 @@ run_pay-kit() {
 run_mpp() {
   ready_mpp
   client 'pay without an RPC server: mppx, @solana/mpp' 120 node buy.js
+  client 'pay for an order with a transfer that the client sends: mppx, @solana/mpp' 240 bash -c buy_sent
 }
 
 run_mcp() {

@@ -119,7 +119,7 @@ function exchanged(
 }
 
 function seenOverHttp({ status, headers, body }: Arrived): Seen {
-  const { 'payment-response': told, 'payment-receipt': toldByMpp } = headers;
+  const { 'payment-response': v2, 'x-payment-response': told = v2, 'payment-receipt': toldByMpp } = headers;
   const receipt = told ? (decoded(told) as Receipt) : toldByMpp ? receiptOf(decoded(toldByMpp)) : undefined;
   return { sent: sentAs(status, body, receipt), link: headers['location'] };
 }

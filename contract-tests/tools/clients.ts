@@ -79,7 +79,11 @@ export const CLIENTS: Client[] = [
     version: npm('agentcash'),
   },
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },
-  { tool: '@solana/mpp', checks: WITHOUT_RPC, version: npm('mpp') },
+  {
+    tool: '@solana/mpp',
+    checks: `${WITHOUT_RPC}, and an order with a transfer that it sends itself`,
+    version: npm('mpp'),
+  },
   { tool: 'openapi-python-client', checks: GENERATES, version: pip('openapi-python-client') },
   { tool: 'x402 for Python', checks: `${BUYS}, and every operation of the mock`, version: pip('x402') },
   { tool: 'pytest', checks: 'tests a shop that coinslot testing starts', version: pip('pytest') },

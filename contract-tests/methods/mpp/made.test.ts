@@ -150,6 +150,10 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       const payments = [];
       for (let n = 0; n < 2; n++) payments.push(sign(challengeIn(await summarize('twice'))));
       for (const payment of payments) await make(payment);
+      fails = true;
+      for (const payment of payments)
+        expect((await patiently(() => summarize('twice', payment))).json().error).to.match(STILL_OWED);
+      fails = false;
       for (const payment of payments)
         expect((await patiently(() => summarize('twice', payment))).status).to.equal(200);
       for (const { id } of payments) expect(await row(id)).to.include({ state: 'delivered', aliasOf: null });

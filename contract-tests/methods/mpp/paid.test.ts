@@ -36,7 +36,6 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
       let servers: TestServer[];
       let doors: Doors[];
       let runs = 0;
-      let fails = false;
       let meanwhile = async (): Promise<void> => {};
       const closers: (() => Promise<unknown>)[] = [];
 
@@ -48,7 +47,6 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         const first = await cluster.testServer(own);
         servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
         const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
-          if (fails) throw new Error('no');
           await meanwhile();
           return { status: 200, body: { summary: `run ${++runs}` } };
         };
@@ -60,7 +58,6 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
       });
       beforeEach(async () => {
         runs = 0;
-        fails = false;
         meanwhile = async () => {};
         [payer] = (await testChain.payers(1)) as [Keypair];
       });
@@ -137,26 +134,6 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
           else expect(String(said?.['error'])).to.match(/[Ss]end the same payment again/);
         }
         expect((await http('copied', authorized(payment))).json()).to.deep.equal({ summary: 'run 1' });
-        expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
-      });
-
-      it('charges nothing while the work fails, and the same payment buys it afterwards', async () => {
-        const payment = mppPayment(await challenge(), payer);
-        fails = true;
-        const failed = await http('failing', authorized(payment));
-        expect([failed.status, failed.headers.get('payment-receipt')]).to.deep.equal([502, null]);
-        expect(await balance()).to.equal(FUNDS);
-        fails = false;
-        expect((await http('failing', authorized(payment))).status).to.equal(200);
-        expect(await balance()).to.equal(FUNDS - PRICE);
-      });
-
-      it('buys nothing else with a payment that has bought', async () => {
-        const payment = mppPayment(await challenge(), payer);
-        expect((await http('one', authorized(payment))).status).to.equal(200);
-        const other = await http('another', authorized(payment));
-        expect(other.status).to.equal(402);
-        expect(other.json().error).to.match(/was sent for another call/);
         expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
       });
 

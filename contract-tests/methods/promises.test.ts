@@ -1,0 +1,172 @@
+import type { Keypair } from '@solana/web3.js';
+import { expect } from 'chai';
+import { pickUpThrough, callThrough, type Seen } from '../support/door-calls.js';
+import { Doors } from '../support/doors.js';
+import { until } from '../support/faults.js';
+import { onEachEngine } from '../support/ledger-places.js';
+import { fundedKey } from '../support/own-facilitator.js';
+import { SUMMARIZE, TestChain } from '../support/test-chain.js';
+import { signed, signedForMpp, TestCluster, type TestServer } from '../support/test-server.js';
+import { v1Header } from '../support/craft.js';
+
+const COPIES = 24;
+const FUNDS = 20_000_000n;
+const PRICE = SUMMARIZE.price.atomic;
+const TRANSPORTS = ['http', 'mcp'] as const;
+
+type Way = {
+  /** The servers pay the fees with a key of their own. */
+  own: boolean;
+  /** Its name in the ledger. */
+  method: string;
+  /** The payment of a call, as its header. */
+  pay(chain: TestChain, server: TestServer, payer: Keypair): { header: string; id: string };
+};
+
+const WAYS: Record<string, Way> = {
+  'x402 v2': {
+    own: false,
+    method: 'x402-v2',
+    pay: (chain, server, payer) => signed(chain, server, { payer, text: '' }),
+  },
+  'x402 v1': {
+    own: false,
+    method: 'x402-v1',
+    pay: (chain, server, payer) => {
+      const { transaction, id } = signed(chain, server, { payer, text: '' });
+      return { header: v1Header(chain.terms.v1Network, transaction), id };
+    },
+  },
+  'MPP, the server pays the fee': {
+    own: true,
+    method: 'mpp',
+    pay: (chain, server, payer) => signedForMpp(chain, server, { payer, text: '' }),
+  },
+  'MPP, the buyer pays the fee': {
+    own: false,
+    method: 'mpp',
+    pay: (chain, server, payer) => signedForMpp(chain, server, { payer, text: '' }),
+  },
+};
+
+onEachEngine('the promises, by method and transport', (makePlace, engine) => {
+  let testChain: TestChain;
+  let key: Keypair;
+
+  before(async () => {
+    testChain = await TestChain.open();
+    key = await fundedKey(testChain);
+  });
+  after(() => testChain.close());
+
+  for (const [name, way] of Object.entries(WAYS))
+    describe(name, () => {
+      let servers: TestServer[];
+      let doors: Doors[];
+      let payer: Keypair;
+      let runs = 0;
+      let fails = false;
+      const closers: (() => Promise<unknown>)[] = [];
+
+      before(async () => {
+        const place = await makePlace();
+        const cluster = await TestCluster.open(testChain, place.url);
+        const own = way.own ? { own: key } : {};
+        // On SQLite, one server has the ledger to itself: it stands for both.
+        const first = await cluster.testServer(own);
+        servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
+        const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
+          if (fails) throw new Error('no');
+          return { status: 200, body: { summary: `run ${++runs}` } };
+        };
+        doors = [await Doors.open(servers[0]!, work), await Doors.open(servers[1]!, work)];
+        closers.push(...doors.map(each => each.close), () => cluster.close(), place.remove);
+      });
+      after(async () => {
+        for (const close of closers.splice(0)) await close();
+      });
+      beforeEach(async () => {
+        [runs, fails] = [0, false];
+        [payer] = (await testChain.payers(1)) as [Keypair];
+      });
+
+      const pay = (): { header: string; id: string } => way.pay(testChain, servers[0]!, payer);
+      const balance = async (): Promise<bigint> => {
+        const account = testChain.tokenAccount(payer.publicKey);
+        return BigInt((await testChain.connection.getTokenAccountBalance(account)).value.amount);
+      };
+
+      for (const transport of TRANSPORTS) {
+        const send = (header: string, body: Record<string, unknown>, at = 0): Promise<Seen> => {
+          const call = { path: SUMMARIZE.path, tool: SUMMARIZE.id, body, header };
+          return callThrough(transport, doors[at]!.url, call, new AbortController().signal);
+        };
+        const summarize = async (header: string, text: string, at = 0): Promise<Seen> => {
+          let seen = await send(header, { text }, at);
+          await until(
+            'it is answered',
+            async () => seen.sent.kind !== 'unavailable' || !(seen = await send(header, { text }, at)),
+          );
+          return seen;
+        };
+        const bodyOf = ({ sent }: Seen): unknown =>
+          sent.kind === 'sold' ? JSON.parse(sent.answer.body.toString()) : sent;
+
+        describe(`over ${transport}`, () => {
+          it(`1 and 3: ${COPIES} copies are one transfer and one answer, which the same payment gets again, and its key`, async () => {
+            const { header, id } = pay();
+            await Promise.all(
+              Array.from({ length: COPIES }, (_, n) => send(header, { text: 'copied' }, n % 2)),
+            );
+            const [one, other] = [
+              await summarize(header, 'copied'),
+              await summarize(header, 'copied', 1),
+            ] as const;
+            expect([bodyOf(one), bodyOf(other)]).to.deep.equal([{ summary: 'run 1' }, { summary: 'run 1' }]);
+            const fetched = await pickUpThrough(transport, doors[1]!.url, one.link ?? '');
+            expect(JSON.parse(String(fetched?.body))).to.deep.equal({ summary: 'run 1' });
+            expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
+            const row = await servers[0]!.reader.find(id);
+            expect(row).to.include({ method: way.method, state: 'delivered' });
+          });
+
+          it('2: a failed call is not charged, and the same payment buys it afterwards', async () => {
+            const { header } = pay();
+            fails = true;
+            const { sent } = await send(header, { text: 'failing' });
+            expect(sent.kind).to.equal('failed');
+            expect(sent).not.to.have.property('receipt');
+            expect(await balance()).to.equal(FUNDS);
+            fails = false;
+            expect(bodyOf(await summarize(header, 'failing'))).to.deep.equal({ summary: 'run 1' });
+            expect(await balance()).to.equal(FUNDS - PRICE);
+          });
+
+          it('2: a wrong body is not charged, and the payment buys the right one', async () => {
+            const { header } = pay();
+            const { sent } = await send(header, {});
+            expect(sent.kind).to.equal('invalid');
+            expect((sent as { error: string }).error).to.match(/not charged; correct the body/);
+            expect(bodyOf(await summarize(header, 'right'))).to.deep.equal({ summary: 'run 1' });
+            expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
+          });
+
+          it('3: what has bought one call buys no other', async () => {
+            const { header } = pay();
+            await summarize(header, 'one');
+            const { sent } = await send(header, { text: 'another' }, 1);
+            expect(sent.kind).to.equal('refused');
+            expect((sent as { error: string }).error).to.match(/was sent for another call/);
+            expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
+          });
+
+          it('8: no work is done for money that is not there', async () => {
+            const { header, id } = pay();
+            await testChain.spendAll(payer);
+            expect((await send(header, { text: 'poor' })).sent.kind).to.equal('refused');
+            expect([runs, await servers[0]!.reader.find(id)]).to.deep.equal([0, undefined]);
+          });
+        });
+      }
+    });
+});
