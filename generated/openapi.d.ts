@@ -1331,6 +1331,8 @@ export interface components {
         "PAYMENT-REQUIRED": string;
         /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. Of its error reasons, `settlement_pending` and `refunded` are the server's own. */
         "PAYMENT-RESPONSE": string;
+        /** @description A JWS in compact form (EdDSA), with which the shop signs which payment bought which answer to which call. Its key is in `/.well-known/did.json`. Left out where the other headers leave no room for it. */
+        "Answer-Receipt": string;
         /**
          * @description Where the answer of this call can be fetched without the payment, free of charge. Keep it to yourself: who has it can fetch the answer.
          * @example https://shop.example/answers/AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg
@@ -1391,6 +1393,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    "Answer-Receipt": components["headers"]["Answer-Receipt"];
                     Location: components["headers"]["Location"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -1445,6 +1448,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    "Answer-Receipt": components["headers"]["Answer-Receipt"];
                     Location: components["headers"]["Location"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -1541,6 +1545,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    "Answer-Receipt": components["headers"]["Answer-Receipt"];
                     Location: components["headers"]["Location"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -1634,6 +1639,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    "Answer-Receipt": components["headers"]["Answer-Receipt"];
                     Location: components["headers"]["Location"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
@@ -1708,6 +1714,7 @@ export interface operations {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
                     "X-PAYMENT-RESPONSE": components["headers"]["X-PAYMENT-RESPONSE"];
+                    "Answer-Receipt": components["headers"]["Answer-Receipt"];
                     Location: components["headers"]["Location"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     /**

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { resolve } from 'node:path';
 import {
   readCatalogue,
@@ -8,6 +9,7 @@ import {
   type FeePayerConfig,
 } from './config/facilitator-settings.js';
 import { readMpp, type MppConfig } from './config/method-settings.js';
+import { readReceiptKey } from './config/receipt-key.js';
 import { SettingReader } from './config/setting-reader.js';
 import { readWebhooks, type WebhookConfig } from './config/webhook-settings.js';
 import { NETWORKS, type Network, type NetworkName } from './rails/solana/networks.js';
@@ -64,6 +66,8 @@ export type Config = Readonly<{
   /** Whether the shop takes MPP beside x402. */
   mpp: MppConfig | undefined;
   payTo: string | undefined;
+  /** Signs receipts; undefined: the one in the state folder. */
+  receiptKey: KeyObject | undefined;
   /** Addresses from which the operator buys. */
   ownWallets: ReadonlySet<string>;
   /** Who is told what happens. */
@@ -117,6 +121,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     feePayer: readFeePayer(read),
     mpp: readMpp(read, name === 'sandbox'),
     payTo: read.address('PAY_TO'),
+    receiptKey: readReceiptKey(read),
     ownWallets: new Set(read.addresses('OWN_WALLETS')),
     webhooks: readWebhooks(read),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),

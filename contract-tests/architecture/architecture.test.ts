@@ -44,7 +44,7 @@ const ORDER = [
   ['config'],
   ['rails'],
   ['admission'],
-  ['observe'],
+  ['observe', 'receipts'],
   ['ledger'],
   ['contract'],
   ['price'],
@@ -60,6 +60,7 @@ const ENVIRONMENT_READERS = [
   'src/cli/dev/main.ts',
   'src/cli/ledger/main.ts',
   'src/cli/list/main.ts',
+  'src/cli/verify-receipt/main.ts',
 ];
 
 /** From a payment to its answer: these know neither the front nor the backends. */

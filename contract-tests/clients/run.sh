@@ -279,6 +279,7 @@ run_crawlers() {
 run_catalogue() {
   ready_catalogue
   client 'list after the first sale, find and buy: a directory of @x402/extensions' 180 node list-and-buy.js
+  client 'verify the signed receipts of all operations: @x402/extensions' 180 node receipts.js
   client 'sign in with a Solana key, and register: a registry of @x402/extensions' 120 node register.js
 }
 

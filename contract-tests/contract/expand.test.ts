@@ -82,7 +82,7 @@ describe('The expansion of a contract', () => {
     const operation = at(contract.document, 'paths', '/ports/{harbour}', 'get');
     expect(operation.responses).to.have.all.keys('200', '400', '402', '502', '503');
     expect(at(operation, 'responses', '200', 'headers')).to.have.all.keys(
-      ...['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'X-Request-Id'],
+      ...['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Answer-Receipt', 'Location', 'X-Request-Id'],
     );
     const parameters = (operation.parameters as { $ref?: string }[]).flatMap(({ $ref }) => $ref ?? []);
     expect(parameters.map(reference => reference.split('/').at(-1))).to.deep.equal([

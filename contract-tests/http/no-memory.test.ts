@@ -41,7 +41,11 @@ describe('a sold answer for which there is no memory', () => {
   it('counts as lost before its caller is told so, over HTTP', async () => {
     const app = new Koa();
     app.use(ctx =>
-      sendSold(ctx, { deliveries: FULL, log: QUIET }, { answer: ANSWER, owner: OWNER, sale, own: {} }),
+      sendSold(
+        ctx,
+        { deliveries: FULL, log: QUIET },
+        { answer: ANSWER, owner: OWNER, sale, own: {}, signed: {} },
+      ),
     );
     const server: Server = app.listen(0, '127.0.0.1');
     await once(server, 'listening');

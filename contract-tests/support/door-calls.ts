@@ -12,6 +12,7 @@ type Arrived = { status: number; headers: Record<string, string>; body: Buffer }
 export type Seen = { sent: Sent; link: string | undefined };
 
 /** A connection is read to its end, so that what was read was written. */
+const ASKED = { operation: 'summarize', requestHash: '' };
 const READ: Sale = { written: () => {}, linked: async () => undefined, lost: async () => {} };
 /** A server that lives answers sooner, also on a slow machine. */
 const PATIENCE_MS = 30_000;
@@ -160,7 +161,7 @@ function sentAs(status: number, body: Buffer, receipt: Receipt | undefined): Sen
   const given = receipt ? { receipt } : {};
   if (status === 200) {
     if (!receipt) throw new Error(`an answer was sold without a receipt: ${body.toString()}`);
-    return { kind: 'sold', answer: { status, headers: {}, body }, receipt, sale: READ };
+    return { kind: 'sold', answer: { status, headers: {}, body }, receipt, sale: READ, call: ASKED };
   }
   const { error } = JSON.parse(body.toString()) as { error: string };
   if (status === 402) return { kind: 'refused', error, because: 'used', ...given };

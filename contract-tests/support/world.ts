@@ -170,7 +170,7 @@ export async function signFor(
   return client.encodePaymentSignatureHeader(await client.createPaymentPayload(required));
 }
 
-/** The settlement receipt of an answer. */
+/** The settlement receipt of an answer, without the signed one in it. */
 export function receiptOf(answer: Answer): {
   success: boolean;
   transaction: string;
@@ -178,7 +178,9 @@ export function receiptOf(answer: Answer): {
   errorReason?: string;
 } {
   const header = answer.headers.get('payment-response') ?? answer.headers.get('x-payment-response') ?? '';
-  return JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as ReturnType<typeof receiptOf>;
+  const receipt = JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as ReturnType<typeof receiptOf>;
+  delete (receipt as { extensions?: object }).extensions;
+  return receipt;
 }
 
 /** The challenge that a refusal carries, after checking that header and body are one. A v1 challenge comes without the header. */

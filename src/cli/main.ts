@@ -18,6 +18,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   mcp: ['cli/mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['cli/ledger/main.js', 'show revenue and open payments; refund, move, verify'],
   webhooks: ['cli/webhooks/main.js', 'show what the operator is told as it happens, and send samples of it'],
+  'verify-receipt': ['cli/verify-receipt/main.js', 'verify receipts that a shop signed'],
   conformance: ['cli/conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
   list: ['cli/list/main.js', 'say where a shop is listed and what directories want of it; register it'],
   testing: ['cli/testing/main.js', 'start the shop in a sandbox for tests, and inject faults'],
@@ -30,7 +31,7 @@ const OF_SANDBOX = ['buy', 'mcp', 'conformance', 'list', 'testing', 'sandbox'];
 const USAGE = [
   'Usage: coinslot <command> [options]',
   '',
-  ...Object.entries(COMMANDS).map(([name, [, summary]]) => `  ${name.padEnd(12)} ${summary}`),
+  ...Object.entries(COMMANDS).map(([name, [, summary]]) => `  ${name.padEnd(14)} ${summary}`),
   '',
   'coinslot <command> --help says more. The shop is the current folder. Settings (NETWORK, PAY_TO, PORT, …) come from the',
   'environment or from a file .env in it; docs/reference/settings.md lists them.',

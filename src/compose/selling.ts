@@ -33,6 +33,7 @@ import { keepPageLinks } from '../shop/page-links.js';
 import { openPages } from '../site/open-pages.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
+import { openReceipts, withKeys } from './signing.js';
 
 const FIRST_LOOK_MS = 5_000;
 /** Hosts of MCP tools end a call after 60 s. */
@@ -88,12 +89,12 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const sampleMint = readInfo(config.stateDir)?.mints.classic;
   const from = { ...offering, ...base, ...memory, sampleMint, siteUrl, exposed, answers, routes };
   const pages = await openPages(from);
-  const { documents } = pages;
-  const paying = { charge, offers, closing, answerKeys, pickUps };
+  const receipts = await openReceipts(base, offering);
+  const documents = withKeys(pages.documents, receipts, exposed);
+  const paying = { charge, offers, closing, answerKeys, pickUps, ...(receipts ? { receipts } : {}) };
   const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
-  const { holdMs } = config;
   const own = shop.pages.map(each => servePages(each, log));
-  const app = createApp({ ...serving, documents, holdMs, pages: own }).callback();
+  const app = createApp({ ...serving, documents, holdMs: config.holdMs, pages: own }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
   void routes.warm();

@@ -100,6 +100,12 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'generated in the sandbox',
     see: 'how-to/mpp.md#the-secret',
   },
+  RECEIPT_KEY: {
+    what: 'the Ed25519 key that signs receipts, as PEM; put it into a file and name that in `RECEIPT_KEY_FILE`',
+    values: 'PEM (PKCS #8)',
+    fallback: 'made in `STATE_DIR`',
+    see: 'how-to/receipts.md#the-key',
+  },
   FEE_PAYER_KEYPAIR: {
     ...FEE_PAYER,
     what: 'with `embedded` in `FACILITATOR_URL`: the file with the key pair that pays the fees',

@@ -3,7 +3,7 @@ import { isSoldStatus } from './sold-status.js';
 
 /** Headers that concern the connection, the encoding, the payment or a browser. No sold answer has one from a handler or an upstream. */
 const NEVER_SOLD =
-  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(length|encoding)|date|set-cookie|payment-.*|x-payment.*|retry-after|www-authenticate|access-control-.*)$/;
+  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(length|encoding)|date|set-cookie|payment-.*|answer-receipt|x-payment.*|retry-after|www-authenticate|access-control-.*)$/;
 /** Headers that the server writes itself, and those that act on all pages of its origin. */
 const OF_THE_SERVER =
   /^(cache-control|location|x-request-id|x-robots-tag|x-content-type-options|content-disposition|content-security-policy.*|clear-site-data|refresh|strict-transport-security|alt-svc|service-worker-allowed)$/;

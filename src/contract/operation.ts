@@ -63,7 +63,12 @@ type Content<R> = R extends { content: infer C }
 
 /** Headers that are added in methods/, not by handlers. */
 type ChargeHeader =
-  'PAYMENT-REQUIRED' | 'PAYMENT-RESPONSE' | 'X-PAYMENT-RESPONSE' | 'Location' | 'X-Request-Id';
+  | 'PAYMENT-REQUIRED'
+  | 'PAYMENT-RESPONSE'
+  | 'X-PAYMENT-RESPONSE'
+  | 'Answer-Receipt'
+  | 'Location'
+  | 'X-Request-Id';
 type Named<H> = { [P in keyof H as string extends P ? never : P extends ChargeHeader ? never : P]: H[P] };
 type Required<H> = { [P in keyof H as undefined extends H[P] ? never : P]: `${H[P] & (string | number)}` };
 type Headers<R> = R extends { headers: infer H } ? Required<Named<H>> : Record<never, never>;

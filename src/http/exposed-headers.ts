@@ -1,9 +1,10 @@
 import type { Contract } from '../contract/contract.js';
 import type { Methods } from '../methods/methods.js';
+import { ANSWER_RECEIPT } from './sign-receipts.js';
 import { follow, objectOf } from '../contract/references.js';
 
 /** The headers that the server itself adds to answers. */
-const OWN = ['Retry-After', 'Location', 'ETag', 'X-Request-Id'];
+const OWN = [ANSWER_RECEIPT, 'Retry-After', 'Location', 'ETag', 'X-Request-Id'];
 
 /** The headers of answers that a page of another origin may read: the server's own, and those that the contract declares. */
 export function exposedHeaders({ document, paid, given }: Contract, methods: Methods): string {

@@ -8,8 +8,9 @@ import { isUnused, type Outcome } from '../sale/outcome.js';
 import type { BudgetOwner } from './byte-budget.js';
 import { send, sendChallenge, sendError } from './responses.js';
 import { sendSold, type SellingParts } from './send-sold.js';
+import { signedHeadersOf, type SigningParts } from './sign-receipts.js';
 
-export type SendParts = SellingParts & { offers: Offers; answerKeys: AnswerKeys };
+export type SendParts = SellingParts & SigningParts & { offers: Offers; answerKeys: AnswerKeys };
 
 /** The call that an outcome belongs to. */
 export type ChargedCall = {
@@ -35,8 +36,11 @@ export async function sendOutcome(
     ...(link?.url === undefined ? {} : { Location: link.url }),
   };
   switch (outcome.kind) {
-    case 'sold':
-      return sendSold(ctx, parts, { ...outcome, owner, own });
+    case 'sold': {
+      const how = { goesWith: goesWith(outcome, payment), others: own };
+      const signed = await signedHeadersOf(parts, payment.method, outcome, how);
+      return sendSold(ctx, parts, { ...outcome, owner, own, signed });
+    }
     case 'failed': {
       const { status, headers, body } = outcome.answer;
       return send(ctx, status, body, { ...headers, ...own, 'Cache-Control': 'no-store' });

@@ -35,14 +35,23 @@ export function carrySale(
 
 export type SellingParts = { deliveries: Deliveries; log: Log };
 
-/** A sold answer for one caller, with the server's own headers: receipt and link. */
-export type Sold = { answer: Success; owner: BudgetOwner; sale: Sale; own: Record<string, string> };
+/**
+ * A sold answer for one caller, with the server's own headers: receipt and link. `signed` are those that only the answer itself has, in
+ * their place.
+ */
+export type Sold = {
+  answer: Success;
+  owner: BudgetOwner;
+  sale: Sale;
+  own: Record<string, string>;
+  signed: Record<string, string>;
+};
 
 /** Sends a sold answer over HTTP. If there is no memory for it, or it can't be written, its caller is told so, and it counts as lost. */
 export async function sendSold(
   ctx: Context,
   { deliveries, log }: SellingParts,
-  { answer, owner, sale, own }: Sold,
+  { answer, owner, sale, own, signed }: Sold,
 ): Promise<void> {
   const { req: request, res: response } = ctx;
   const delivery = deliveries.open(owner, answer.body, () => request.socket.destroy());
@@ -51,7 +60,7 @@ export async function sendSold(
     return sendError(ctx, 503, TOO_MANY_ANSWERS, { ...own, 'Retry-After': '1' });
   }
   const ended = carrySale({ request, response }, delivery, sale);
-  const headers = soldHeaders(answer, own);
+  const headers = soldHeaders(answer, { ...own, ...signed });
   try {
     response.writeHead(answer.status, headers);
   } catch (error) {

@@ -12,6 +12,7 @@ import type { SourceLimits } from './source-limits.js';
 import { Halt, send, sendError } from './responses.js';
 import { goesWith } from './send-outcome.js';
 import { sendSold, type SellingParts } from './send-sold.js';
+import { signedHeadersOf, type SigningParts } from './sign-receipts.js';
 
 /**
  * How often one answer may be asked for: by its payment, which anybody can send once it has landed, by the keys of callers that may be
@@ -78,7 +79,7 @@ export class PickUps {
   }
 }
 
-export type PickUpParts = SellingParts & { limits: SourceLimits; pickUps: PickUps };
+export type PickUpParts = SellingParts & SigningParts & { limits: SourceLimits; pickUps: PickUps };
 
 /** Answers a request for the answer of a key: what was sold, 404, 502 or 503, as the paid call would be answered now. */
 export async function servePickUp(ctx: Context, parts: PickUpParts, key: string): Promise<void> {
@@ -95,7 +96,9 @@ export async function servePickUp(ctx: Context, parts: PickUpParts, key: string)
     });
   if (outcome.kind === 'sold') {
     const owner = { payment: kept.id, payer, source: parts.limits.of(ctx.req) };
-    return sendSold(ctx, parts, { ...outcome, owner, own });
+    const how = { goesWith: goesWith(outcome), others: own };
+    const signed = await signedHeadersOf(parts, method, outcome, how);
+    return sendSold(ctx, parts, { ...outcome, owner, own, signed });
   }
   const { status, headers, body } = outcome.answer;
   send(ctx, status, body, { ...headers, ...own, 'Cache-Control': 'no-store' });

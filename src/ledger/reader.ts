@@ -14,7 +14,7 @@ import { STATES } from './states.js';
 import type { State } from './states.js';
 import * as answers from './queries/answers.js';
 import { find } from './queries/claims.js';
-import { getMeta, keepMeta, noteKey, setMeta } from './queries/meta.js';
+import { deleteMeta, getMeta, keepMeta, metaOf, noteKey, setMeta } from './queries/meta.js';
 import { findRefund } from './queries/refunds.js';
 import { named } from './look-up.js';
 import { bySettlement } from './queries/look-up.js';
@@ -113,6 +113,15 @@ export function readerOf(connection: Connection) {
     keepMeta: async (key: string, value: string): Promise<string> => {
       const [row] = await engine.write(() => execute(keepMeta({ key: noteKey(key), value })));
       return row?.value ?? value;
+    },
+    /** All stored texts whose keys begin so, by key. */
+    notesOf: async (prefix: string): Promise<{ key: string; value: string }[]> => {
+      const rows = await engine.read(() => execute(metaOf({ prefix: noteKey(prefix) })));
+      return rows.map(({ key, value }) => ({ key: key.slice(noteKey('').length), value }));
+    },
+    /** Removes stored texts; at least one key. */
+    forgetNotes: async (keys: readonly string[]): Promise<void> => {
+      await engine.write(() => execute(deleteMeta({ keys: keys.map(noteKey) })));
     },
     /** Undefined if none is recorded, also for payments that were refunded before refunds were checked on chain. */
     refundOf: async (id: string): Promise<Refund | undefined> => {

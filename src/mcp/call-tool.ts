@@ -9,6 +9,7 @@ import { goesWith } from '../http/send-outcome.js';
 import { TOO_MANY_ANSWERS } from '../http/send-sold.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { PickUps } from '../http/serve-pick-up.js';
+import { signedFor, type SigningParts } from '../http/sign-receipts.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
 import type { Payment } from '../sale/check-payment.js';
@@ -33,6 +34,7 @@ import {
 import { PICK_UP } from '../contract/reserved-names.js';
 
 export type CallToolParts = PaidCallParts &
+  SigningParts &
   ServeFreeParts & {
     contract: Contract;
     offers: Offers;
@@ -46,6 +48,8 @@ export type CallToolParts = PaidCallParts &
 /** Base64 and its JSON hold this many times the bytes of an answer. */
 const GROWTH = 3;
 const MAX_PATH_SHOWN = 100;
+/** Not x402's: the receipt that binds the call and its answer. */
+const ANSWER_RECEIPT_KEY = 'coinslot/answer-receipt';
 
 /**
  * Calls the tool that a message names.
@@ -169,15 +173,25 @@ type Kept = {
 
 /** The result for an answer, or for a call whose answer is still to come. */
 async function resultOf(
-  { deliveries, answerKeys }: CallToolParts,
+  parts: CallToolParts,
   exchange: Exchange,
   { outcome, method, payment, owner, kept }: Kept,
 ): Promise<ToolResult> {
-  const receipt = outcome.receipt && method.receiptMeta(outcome.receipt, goesWith(outcome, payment));
+  const { deliveries, answerKeys } = parts;
+  const goes = goesWith(outcome, payment);
+  const unsigned = outcome.receipt && method.receiptMeta(outcome.receipt, goes);
   const link = kept && answerKeys.linkOf(kept);
-  if (outcome.kind === 'unavailable') return errorResult(503, outcome.error, { ...outcome, receipt, link });
-  if (outcome.kind === 'failed') return failureResult(outcome.answer, receipt, link);
+  if (outcome.kind === 'unavailable')
+    return errorResult(503, outcome.error, { ...outcome, receipt: unsigned, link });
+  if (outcome.kind === 'failed') return failureResult(outcome.answer, unsigned, link);
   const { answer, sale } = outcome;
+  const signed = await signedFor(parts, outcome);
+  const receipt = signed
+    ? {
+        ...method.receiptMeta(outcome.receipt, { ...goes, signed: signed.receipt }),
+        [ANSWER_RECEIPT_KEY]: signed.answer,
+      }
+    : unsigned;
   if (link?.url !== undefined && isLinked(answer))
     return linkResult(answer, receipt, { ...link, url: link.url }, await sale.linked());
   const result = exchange.carry(deliveries, owner, {
@@ -187,5 +201,5 @@ async function resultOf(
   });
   if (result) return result;
   await sale.lost();
-  return errorResult(503, TOO_MANY_ANSWERS, { retryAfterSeconds: 1, receipt, link });
+  return errorResult(503, TOO_MANY_ANSWERS, { retryAfterSeconds: 1, receipt: unsigned, link });
 }

@@ -50,7 +50,12 @@ export type Receipt = {
 };
 
 /** What a receipt goes with. `sold`: the answer that was paid for. `challenge`: the id of the one that was answered, if it is known. */
-export type Receipted = { sold: boolean; challenge?: string | undefined };
+export type Receipted = {
+  sold: boolean;
+  challenge?: string | undefined;
+  /** The receipt as the shop signed it (JWS in compact form), for a method that carries such. */
+  signed?: string | undefined;
+};
 
 /** How a tool of MCP is called. */
 export type ToolShape = { inputSchema: Json; example: Json };

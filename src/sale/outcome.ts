@@ -48,11 +48,14 @@ export type Unsold =
 /** The outcome of a payment, the same for all requests that wait for it. The type requires a receipt for a 200 of a paid operation. */
 export type SharedOutcome = Sold | Unsold;
 
+/** What an answer was sold for: the operation, and the hex sha256 over what was asked of it. */
+type SoldCall = { operation: string; requestHash: string };
+
 /**
  * The outcome for one request. `sale` must be told whether the answer was written out. `kept`: the row that has the answer, or will have
  * it, and this request among its callers. With their key the answer can be fetched later.
  */
-export type Outcome = ((Sold & { sale: Sale }) | Unsold) & { kept?: Caller };
+export type Outcome = ((Sold & { sale: Sale; call: SoldCall }) | Unsold) & { kept?: Caller };
 
 /** An outcome of one kind. */
 type Of<Kind extends Unsold['kind']> = Extract<Unsold, { kind: Kind }>;

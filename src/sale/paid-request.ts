@@ -323,7 +323,11 @@ export class PaidRequest {
     const waiting = this.#waiting;
     const isRefused = outcome.kind === 'refused';
     const kept = waiting && outcome.receipt && !isRefused ? { kept: waiting.caller } : {};
-    if (outcome.kind === 'sold') return { ...outcome, ...kept, sale: waiting ?? NO_SALE };
+    if (outcome.kind === 'sold') {
+      const { operation, requestHash } = this.#call;
+      const call = { operation: operation.id, requestHash };
+      return { ...outcome, ...kept, call, sale: waiting ?? NO_SALE };
+    }
     await this.#leave(outcome, failed);
     return { ...outcome, ...kept };
   }

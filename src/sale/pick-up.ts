@@ -37,8 +37,9 @@ export async function pickUp(deps: Deps, { id, number }: Caller): Promise<Picked
   const worth = await worthOf(deps, row);
   if (typeof worth === 'string') return nothing(worth);
   const sale = deps.callers.fetching({ id: row.id, number: row === own ? number : 0 });
-  const { method, payer } = own;
-  return { kind: 'found', method, payer, outcome: worth.kind === 'sold' ? { ...worth, sale } : worth };
+  const { method, payer, operation, requestHash } = own;
+  const outcome = worth.kind === 'sold' ? { ...worth, sale, call: { operation, requestHash } } : worth;
+  return { kind: 'found', method, payer, outcome };
 }
 
 /** A payment, and the one whose answer it redeems: itself, unless it is an alias. */

@@ -7,6 +7,7 @@ import { BASE58, isDollar } from './assets.js';
 import { offSchema } from './document-checks.js';
 import { Broken, must, type Findings } from './findings.js';
 import { checkMpp, isMppOnly } from './mpp-checks.js';
+import { checkOffers } from './receipt-checks.js';
 import {
   call,
   expectHeader,
@@ -72,6 +73,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
     await checkMpp(operation, reply, findings);
     if (isMppOnly(reply)) return { operation, reply, challenge };
   }
+  if (challenge) await checkOffers(name, operation.url, challenge, findings);
   if (operation.v1)
     await findings.must(`${name} with x402Version=1 is a v1 challenge at its price`, async () => {
       const url = `${operation.url}${operation.url.includes('?') ? '&' : '?'}x402Version=1`;

@@ -8,6 +8,7 @@ import { toDecimal } from '../../price/amount.js';
 import { unpaid, type Catalogue, type Sold } from './catalogue.js';
 import { readChallenge, type Challenge } from './challenge-checks.js';
 import { must, type Findings } from './findings.js';
+import { checkReceipt } from './receipt-checks.js';
 import { call, expectStatus, isObject, PAID_TIMEOUT_MS, type Reply } from './http-call.js';
 
 /** Who pays: a keypair of 64 bytes, the most that one call may cost in atomic units of USDC, and the chain that the client reads. */
@@ -53,6 +54,10 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
     must(receipt?.success === true, `the receipt is ${JSON.stringify(receipt) ?? 'missing'}`);
   });
   if (!first || !isSoldStatus(first.status)) return;
+  const bought = first;
+  await findings.should(`${name}: its receipt is signed by the shop`, () =>
+    checkReceipt(bought, receiptOf(bought), operation.url),
+  );
   const { status, body } = first;
   await findings.should(`${name}: the same payment again gets the same answer`, async () => {
     const again = await send(operation, operation.body, payment);

@@ -38,7 +38,7 @@ const OPEN: Record<string, string> = {
 };
 const NOT_PASSED_ON =
   /^(host|connection|keep-alive|transfer-encoding|content-length|content-encoding|expect)$/;
-const RECEIPTS = /^(x-)?payment-response$/;
+const RECEIPTS = /^((x-)?payment-response|answer-receipt)$/;
 
 /**
  * The server of a mock. It charges as the real server does, without a chain: a paid call without a payment gets its price, and with any

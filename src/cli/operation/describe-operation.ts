@@ -81,10 +81,9 @@ function wholeOf(operation: NewOperation): Json {
       '200': {
         description: 'The answer.',
         headers: Object.fromEntries(
-          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'X-Request-Id'].map(name => [
-            name,
-            reference('headers', name),
-          ]),
+          ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Answer-Receipt', 'Location', 'X-Request-Id'].map(
+            name => [name, reference('headers', name)],
+          ),
         ),
         content: {
           'application/json': { schema: reference('schemas', schemaName(id)), example: operation.answer },

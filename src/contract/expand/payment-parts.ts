@@ -12,7 +12,7 @@ const FOR_RECEIPTS = 'every paid answer has it';
 const FOR_READERS = 'for the pages and documents that list it';
 
 const PARAMETERS = ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'x402Version'];
-const HEADERS = ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'X-Request-Id'];
+const HEADERS = ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Answer-Receipt', 'Location', 'X-Request-Id'];
 const ANSWERS = {
   400: 'InvalidRequest',
   402: 'PaymentRequired',

@@ -1,5 +1,5 @@
 import type { Dialect } from '../engine.js';
-import { one, raw, sql } from '../sql.js';
+import { list, one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 
 type MetaRow = { key: string; value: string };
@@ -25,6 +25,13 @@ export const COPIED_META = "key not in ('schema', 'least', 'network', 'retired',
 
 export const getMeta = ({ key }: { key: string }) =>
   one<{ value: string }>`select value from meta where key = ${key}`;
+
+/** All texts whose keys begin so, in their order. The prefix has no wildcard. */
+export const metaOf = ({ prefix }: { prefix: string }) =>
+  sql<MetaRow>`select key, value from meta where key like ${`${prefix}%`} order by key`;
+
+export const deleteMeta = ({ keys }: { keys: readonly string[] }) =>
+  sql`delete from meta where key in (${list(keys)})`;
 
 export const setMeta = ({ key, value }: MetaRow) =>
   sql`

@@ -1,9 +1,10 @@
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
-import type { Carrier, Method, MethodDocuments, Reading, Receipt } from '../method.js';
+import type { Carrier, Method, MethodDocuments, Reading, Receipt, Receipted } from '../method.js';
 import { foreignTo, mismatchOf } from './accepted.js';
 import { exampleChallenge, renderChallenge, type ChallengeVersion } from './challenge.js';
 import { networkName, type Terms } from './requirements.js';
+import { signedReceipt } from './signed-receipt.js';
 import { toolChallenge } from './tool-challenge.js';
 import { decodePayment, PAYMENT_HEADERS, type Decoded } from './wire.js';
 
@@ -40,11 +41,14 @@ function methodOf(version: ChallengeVersion, terms: Terms, decode: (carrier: Car
     challenge: (operation, live, error) => renderChallenge(operation, terms, live, version, error),
     example: operation => exampleChallenge(operation, terms, version),
     toolChallenge,
-    receiptHeaders(receipt) {
+    receiptHeaders(receipt, goesWith) {
       const name = version === 2 ? 'PAYMENT-RESPONSE' : 'X-PAYMENT-RESPONSE';
-      return { [name]: Buffer.from(JSON.stringify(receiptOf(receipt))).toString('base64') };
+      return { [name]: Buffer.from(JSON.stringify(receiptOf(receipt, goesWith))).toString('base64') };
     },
-    receiptMeta: receipt => Object.fromEntries(RECEIPT_KEYS.map(key => [key, receiptOf(receipt)])),
+    receiptMeta(receipt, goesWith) {
+      const told = receiptOf(receipt, goesWith);
+      return Object.fromEntries(RECEIPT_KEYS.map(key => [key, told]));
+    },
     documents: () => documentsOf(version, terms),
   };
   return method;
@@ -62,9 +66,10 @@ function methodOf(version: ChallengeVersion, terms: Terms, decode: (carrier: Car
   }
 
   /** x402's SettlementResponse. */
-  function receiptOf({ amount, ...receipt }: Receipt): Json {
+  function receiptOf({ amount, ...receipt }: Receipt, { signed }: Receipted): Json {
     const network = networkName(terms, version);
-    return { ...receipt, network, ...(amount === undefined ? {} : { amount }) };
+    const extensions = signed === undefined ? {} : { extensions: signedReceipt(signed) };
+    return { ...receipt, network, ...(amount === undefined ? {} : { amount }), ...extensions };
   }
 }
 

@@ -1,0 +1,20 @@
+import type { Json } from '../../contract/json.js';
+
+/** Of what this server sends: the extension's own schema also has the form of EIP-712, and takes twice as many bytes of a header. */
+const TEXT = { type: 'string' };
+const SCHEMA = {
+  type: 'object',
+  properties: {
+    receipt: {
+      type: 'object',
+      properties: { format: TEXT, signature: TEXT },
+      required: ['format', 'signature'],
+    },
+  },
+  required: ['receipt'],
+};
+
+/** A receipt in x402's extension "Signed Offers and Receipts". @param signature JWS in compact form */
+export function signedReceipt(signature: string): Json {
+  return { 'offer-receipt': { info: { receipt: { format: 'jws', signature } }, schema: SCHEMA } };
+}

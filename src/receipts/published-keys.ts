@@ -1,0 +1,46 @@
+import type { Ledger } from '../ledger/store.js';
+import { nameOf, type PublicKey } from './did-document.js';
+
+/** Where a ledger notes the public keys of its servers. */
+const NOTES = 'receipt key ';
+/** A shop that had more has a server that makes a key at each start; the oldest are forgotten. */
+export const MAX_KEYS = 64;
+
+type Notes = Pick<Ledger, 'keepMeta' | 'notesOf' | 'forgetNotes'>;
+
+/**
+ * The public keys of all servers of a ledger, those of today and of former times, the newest first. Private keys never leave their
+ * servers.
+ */
+export class PublishedKeys {
+  readonly #ledger: Notes;
+  readonly #now: () => number;
+
+  constructor(ledger: Notes, now: () => number = Date.now) {
+    this.#ledger = ledger;
+    this.#now = now;
+  }
+
+  /** Notes a key, before anything is signed with it. @returns how many keys were forgotten for its sake */
+  async publish({ name, x }: PublicKey): Promise<number> {
+    await this.#ledger.keepMeta(NOTES + name, `${this.#now()} ${x}`);
+    const all = await this.#read();
+    const tooMany = all.filter(key => key.name !== name).slice(MAX_KEYS - 1);
+    if (tooMany.length > 0) await this.#ledger.forgetNotes(tooMany.map(key => NOTES + key.name));
+    return tooMany.length;
+  }
+
+  async all(): Promise<PublicKey[]> {
+    return (await this.#read()).map(({ name, x }) => ({ name, x }));
+  }
+
+  async #read(): Promise<(PublicKey & { since: number })[]> {
+    const notes = await this.#ledger.notesOf(NOTES);
+    return notes
+      .map(({ value }) => {
+        const [since = '', x = ''] = value.split(' ');
+        return { name: nameOf(x), x, since: Number(since) };
+      })
+      .sort((a, b) => b.since - a.since || (a.name < b.name ? -1 : 1));
+  }
+}

@@ -1,0 +1,2 @@
+/** Why a receipt proves nothing; a sentence without its full stop. */
+export class ReceiptFault extends Error {}
