@@ -14,7 +14,9 @@ const method = solana.charge({ signer, rpcUrl, broadcast: true, onProgress: step
 const mppx = Mppx.create({ methods: [method], polyfill: false });
 
 const { paths } = await (await fetch(`${url}/openapi.json`)).json();
-const [[path, { post }]] = Object.entries(paths).filter(([, { post }]) => post?.['x-price']?.flow === 'upfront');
+const [[path, { post }]] = Object.entries(paths).filter(
+  ([, { post }]) => post?.['x-price']?.flow === 'upfront',
+);
 const { example } = post.requestBody.content['application/json'];
 const answer = await mppx.fetch(url + path, {
   method: 'POST',
