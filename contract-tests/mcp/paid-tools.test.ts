@@ -208,10 +208,48 @@ describe('tools paid over MCP', () => {
       await client.close();
     });
 
-  it('speech is audio content', async function () {
+  const speak = async (text: string, meta: Json = {}): Promise<ToolCall> => {
+    const { payload } = await sign('/v1/tts');
+    return callTool(url, 'textToSpeech', { text }, { ...paid(payload), ...meta });
+  };
+
+  it('speech is a link in one line of text, the same for programs, and nothing that a host could throw at', async function () {
+    this.timeout(30_000);
+    const result = await speak('One coin, one call.');
+    const { url: link } = result._meta?.['coinslot/pick-up'] as Json;
+    const bytes = await fetch(String(link)).then(async got => Buffer.from(await got.arrayBuffer()));
+    expect(bytes.subarray(0, 4).toString()).to.equal('RIFF');
+    expect(result.content.map(({ type }) => type)).to.deep.equal(['text']);
+    expect(textOf(result)).to.include(`${String(link)} (textToSpeech.wav, ${bytes.length} bytes, audio/wav;`);
+    expect(textOf(result)).not.to.include('\n');
+    const { keptUntil, ...told } = result.structuredContent ?? {};
+    expect(told).to.deep.include({
+      url: link,
+      name: 'textToSpeech.wav',
+      size: bytes.length,
+      mimeType: 'audio/wav',
+    });
+    expect(told['headers']).to.include({ 'X-TTS-Voice-Id': 'en_US-rms-medium' });
+    expect(Date.parse(String(keptUntil)) - Date.now()).to.be.within(23 * 3_600_000, 24 * 3_600_000);
+    expect(receiptIn(result)).to.include({ success: true, amount: '25000' });
+  });
+
+  it('speech is a resource link, too, for a client that says which revision it speaks', async function () {
     this.timeout(30_000);
     const { payload } = await sign('/v1/tts');
-    const result = await callTool(url, 'textToSpeech', { text: 'One coin, one call.' }, paid(payload));
+    const mode = { pin: '2026-07-28' };
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
+    const asked = { name: 'textToSpeech', arguments: { text: 'Two coins, two calls.' } };
+    const { content, structuredContent } = await client.callTool({ ...asked, _meta: paid(payload) });
+    const { url: uri, name, mimeType, size } = structuredContent as Json;
+    expect(content[1]).to.deep.equal({ type: 'resource_link', uri, name, mimeType, size });
+    await client.close();
+  });
+
+  it('speech is audio content if the call asks for that', async function () {
+    this.timeout(30_000);
+    const result = await speak('Three coins, three calls.', { 'coinslot/inline': true });
     const [sound, note] = result.content;
     expect(sound).to.include({ type: 'audio', mimeType: 'audio/wav' });
     expect(
@@ -220,7 +258,6 @@ describe('tools paid over MCP', () => {
         .toString(),
     ).to.equal('RIFF');
     expect(note?.text).to.include('X-TTS-Voice-Id: en_US-rms-medium');
-    expect(receiptIn(result)).to.include({ success: true, amount: '25000' });
   });
 
   it('the tools are the operations of the contract, none with an output schema', async () => {

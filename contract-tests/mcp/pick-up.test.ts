@@ -137,16 +137,17 @@ describe('an answer is fetched by its key, without the payment', () => {
     expect((await post(`${url}/brand-feedback`, asked, signed)).json()).to.deep.equal(answer.json());
   });
 
-  it('speech over 1 MB is a resource link, which its key opens over HTTP and as a resource', async function () {
+  it('speech over 1 MB is a link whatever was asked for, and its key opens it over HTTP and as a resource', async function () {
     this.timeout(60_000);
     const text = 'The harbour bridge will close for repairs on Monday. '.repeat(12);
     const payload = payloadOf(await signFor(world, '/v1/tts'));
-    const sold = await callTool(url, 'textToSpeech', { text }, paid(payload));
-    const [link] = sold.content;
-    expect(link).to.include({ type: 'resource_link', mimeType: 'audio/wav', uri: linkIn(sold).url });
-    expect(link?.size).to.be.greaterThan(1024 * 1024);
-    const [, said] = sold.content;
-    const until = Date.parse(/It is kept until (\S+Z)\./.exec(said?.text ?? '')?.[1] ?? '');
+    const inline = { ...paid(payload), 'coinslot/inline': true };
+    const sold = await callTool(url, 'textToSpeech', { text }, inline);
+    const { url: uri, size, mimeType } = sold.structuredContent ?? {};
+    expect([uri, mimeType]).to.deep.equal([linkIn(sold).url, 'audio/wav']);
+    expect(size).to.be.greaterThan(1024 * 1024);
+    const [said] = sold.content;
+    const until = Date.parse(/kept until (\S+Z)\)/.exec(said?.text ?? '')?.[1] ?? '');
     expect(until - Date.now()).to.be.within(23 * 3_600_000, 24 * 3_600_000);
     const before = await world.earned();
     const anew = await callTool(
@@ -158,9 +159,9 @@ describe('an answer is fetched by its key, without the payment', () => {
     expect(await world.earned(), 'nobody followed the link').to.equal(before);
     expect(anew._meta?.['x402/payment-response']).to.deep.equal(sold._meta?.['x402/payment-response']);
     expect((await call(linkIn(anew).url, { method: 'HEAD' })).status).to.equal(200);
-    const fetched = await call(link?.uri ?? '');
-    expect([fetched.status, fetched.body.length]).to.deep.equal([200, link?.size]);
-    const { message } = await mcp(url, 'resources/read', { uri: link?.uri });
+    const fetched = await call(linkIn(sold).url);
+    expect([fetched.status, fetched.body.length]).to.deep.equal([200, size]);
+    const { message } = await mcp(url, 'resources/read', { uri });
     const [resource] = message.result?.contents as { blob: string; mimeType: string }[];
     expect(Buffer.from(resource?.blob ?? '', 'base64').equals(fetched.body)).to.equal(true);
     const unknown = await mcp(url, 'resources/read', { uri: `${url}/answers/${'A'.repeat(86)}` });

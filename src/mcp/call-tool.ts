@@ -192,8 +192,12 @@ async function resultOf(
         [ANSWER_RECEIPT_KEY]: signed.answer,
       }
     : unsigned;
-  if (link?.url !== undefined && isLinked(answer))
-    return linkResult(answer, receipt, { ...link, url: link.url }, await sale.linked());
+  const meta = objectOf(objectOf(exchange.message.params)._meta);
+  if (link?.url !== undefined && isLinked(answer, meta)) {
+    const { operation } = outcome.call;
+    const keptUntil = await sale.linked();
+    return linkResult({ operation, answer, receipt, link: { ...link, url: link.url }, keptUntil, meta });
+  }
   const result = exchange.carry(deliveries, owner, {
     bytes: GROWTH * answer.body.length,
     sale,

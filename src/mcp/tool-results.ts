@@ -1,4 +1,5 @@
 import { headerOf } from '../contract/answer-headers.js';
+import { fileNameOf } from '../contract/file-name.js';
 import type { Json } from '../contract/json.js';
 import { readRetryAfter } from '../net/failure.js';
 import type { PricedOperation } from '../contract/contract.js';
@@ -95,32 +96,66 @@ export function answerResult(
   return { ...content, _meta: { ...receipt, ...linkMeta(link), ...told } };
 }
 
-/** Beyond this, hosts refuse results or fill their model's context with base64. */
+/** Beyond this, hosts refuse results, whoever asked for the bytes. */
 const MAX_INLINE_BYTES = 1024 * 1024;
+/** Asks for bytes in the result itself. Not x402's. */
+const INLINE_KEY = 'coinslot/inline';
 
-/** Whether an answer is given as a link to it: longer sounds and files are. */
-export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>): boolean {
-  return body.length > MAX_INLINE_BYTES && !/^text\/|json$/.test(mimeTypeOf(headers));
+/**
+ * Whether an answer is given as a link to it: sounds, pictures and files are, because many hosts hand their base64 to the model as text, and
+ * others throw. @param meta of the request
+ */
+export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>, meta: Json): boolean {
+  if (body.length === 0 || /^text\/|json$/.test(mimeTypeOf(headers))) return false;
+  return meta[INLINE_KEY] !== true || body.length > MAX_INLINE_BYTES;
 }
 
-/** A link in place of a sold answer. @param keptUntil in ms since 1970 */
-export function linkResult(
-  { headers, body: { length: size } }: Pick<Success, 'headers' | 'body'>,
-  receipt: Json | undefined,
-  link: AnswerLink & { url: string },
-  keptUntil: number | undefined,
-): ToolResult {
-  const { url: uri } = link;
-  const mimeType = mimeTypeOf(headers);
-  const until = keptUntil === undefined ? '' : ` It is kept until ${new Date(keptUntil).toISOString()}.`;
-  const text = `The answer is ${size} bytes of ${mimeType}: GET ${uri} (free), or read it as a resource.${until}`;
+type LinkParts = {
+  /** Of the operation. */
+  operation: string;
+  answer: Pick<Success, 'headers' | 'body'>;
+  receipt: Json | undefined;
+  link: AnswerLink & { url: string };
+  /** In ms since 1970. */
+  keptUntil: number | undefined;
+  /** Of the request. */
+  meta: Json;
+};
+
+/** A link in place of a sold answer: a line that every host can read, and the same for programs. */
+export function linkResult({ operation, answer, receipt, link, keptUntil, meta }: LinkParts): ToolResult {
+  const { headers, body } = answer;
+  const { url } = link;
+  const [mimeType, size] = [mimeTypeOf(headers), body.length];
+  const name = fileNameOf(operation, mimeType);
+  const until = keptUntil === undefined ? undefined : new Date(keptUntil).toISOString();
+  const text = `The answer is a file, to fetch with GET: ${url} (${name}, ${size} bytes, ${mimeType}; free${until === undefined ? '' : `, kept until ${until}`}).`;
+  const notes = notesIn(headers);
   return {
     content: [
-      { type: 'resource_link', uri, name: 'answer', mimeType, size },
       { type: 'text', text },
+      ...(takesLinks(meta) ? [{ type: 'resource_link' as const, uri: url, name, mimeType, size }] : []),
     ],
+    structuredContent: {
+      url,
+      name,
+      size,
+      mimeType,
+      ...(until === undefined ? {} : { keptUntil: until }),
+      ...(notes.length > 0 ? { headers: Object.fromEntries(notes) } : {}),
+    },
     _meta: { ...receipt, ...linkMeta(link) },
   };
+}
+
+/** Clients of earlier revisions do not say what they can read, and one of them throws at a resource link. */
+function takesLinks(meta: Json): boolean {
+  return meta['io.modelcontextprotocol/protocolVersion'] !== undefined;
+}
+
+/** The headers of an answer that say something about it. */
+function notesIn(headers: Record<string, string>): [string, string][] {
+  return Object.entries(headers).filter(([name]) => /^x-/i.test(name));
 }
 
 export function mimeTypeOf(headers: Record<string, string>): string {
@@ -141,8 +176,9 @@ export function contentOf(
   }
   if (bare.startsWith('text/')) return { content: [{ type: 'text', text: body.toString('utf8') }] };
   const data = body.toString('base64');
-  const notes = Object.entries(headers).filter(([name]) => /^x-/i.test(name));
-  const note = notes.map(([name, value]) => `${name}: ${value}`).join('\n');
+  const note = notesIn(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
   const described: Content[] = note === '' ? [] : [{ type: 'text', text: note }];
   const [kind] = bare.split('/');
   if (kind === 'audio' || kind === 'image')

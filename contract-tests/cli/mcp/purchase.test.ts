@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { AnswerFiles } from '../../../src/cli/mcp/answer-files.js';
 import { PaidTools } from '../../../src/cli/mcp/paid-tools.js';
 import type { ShopReply as Reply } from '../../../src/cli/mcp/shop-connection.js';
 import type { ToolResult } from '../../../src/cli/mcp/tool-result.js';
@@ -42,6 +43,8 @@ describe('a purchase of the wallet', () => {
   let purse: Purse;
   let sent: Sent[];
   let signed: number;
+  /** What the shop keeps, as base64. */
+  const kept = new Map<string, string>();
   /** How long ago payments are signed. */
   let age: number;
   beforeEach(() => {
@@ -68,8 +71,14 @@ describe('a purchase of the wallet', () => {
           sent.push({ tool, meta });
           return replies.shift() ?? { kind: 'lost', error: 'nothing more' };
         },
+        read: async uri => {
+          const blob = kept.get(uri);
+          if (blob === undefined) throw new Error('nothing is kept');
+          return { contents: [{ uri, mimeType: 'audio/wav', blob }] };
+        },
       },
       purse,
+      files: new AnswerFiles(join(folder, 'answers')),
       signer: {
         address: PAYER,
         sign: async () => ({ ...aPayment(), id: `payment ${(signed += 1)}`, payment: { number: signed } }),
@@ -121,9 +130,56 @@ describe('a purchase of the wallet', () => {
     const got = await call(buyerAt([price(offer()), sold({ content: [link], _meta: receipt(true) })]));
     expect(got.content[0]).to.deep.equal(link);
     expect(purse.lines(1)[0]).to.include({ event: 'answered', transaction: 'signature', link: uri });
+    const line = { url: uri, name: 'answer.wav', mimeType: 'audio/wav', size: 4 };
+    const told = { structuredContent: line, _meta: { ...receipt(true), 'coinslot/pick-up': { url: uri } } };
+    kept.set(uri, Buffer.from('RIFF').toString('base64'));
+    const saved = await call(buyerAt([price(offer()), sold(told)]), { a: 2 });
+    const { file } = saved.structuredContent as { file: string };
+    expect(readFileSync(file, 'latin1')).to.equal('RIFF');
+    expect(String(saved.content[0]?.['text'])).to.equal(
+      `The answer is in the file ${file} (audio/wav, 4 bytes).`,
+    );
+    expect(purse.lines(1)[0]).to.include({ event: 'answered', link: uri });
     const long = { ...link, uri: `${uri}${'a'.repeat(1_000)}` };
     await call(buyerAt([price(offer()), sold({ content: [long] })]), { a: 1 });
     expect(purse.lines(1)[0]).to.include({ event: 'answered' }).and.not.to.have.property('link');
+  });
+
+  it('bytes of any shop are saved before the payment is closed, and no model gets them', async () => {
+    const data = Buffer.from('RIFF').toString('base64');
+    const audio = { type: 'audio', data, mimeType: 'audio/wav' };
+    const file = { type: 'resource', resource: { uri: 'a:b', blob: data, mimeType: 'application/pdf' } };
+    const note = { type: 'text', text: 'a note' };
+    const got = await call(buyerAt([price(offer()), sold({ content: [audio, note, file] })]));
+    expect(JSON.stringify(got)).not.to.include(data);
+    const [first, second, third] = got.content.map(({ text }) => String(text));
+    expect(second).to.equal('a note');
+    const names = [first, third].map(text => /(\S+) \(/.exec(text ?? '')?.[1] ?? '');
+    expect(names.map(name => name.replace(/^.*\./, ''))).to.deep.equal(['wav', 'pdf']);
+    for (const name of names) expect(readFileSync(name, 'latin1')).to.equal('RIFF');
+    // Where the folder would be is a file, so that nothing can be saved.
+    rmSync(join(folder, 'answers'), { recursive: true });
+    writeFileSync(join(folder, 'answers'), '');
+    const failed = await call(buyerAt([price(offer()), sold({ content: [audio] })]), { a: 1 }).catch(String);
+    expect(failed).to.match(/EEXIST|ENOTDIR/);
+    expect(purse.pending()).to.have.length(1);
+    rmSync(join(folder, 'answers'));
+    await call(buyerAt([sold({ content: [audio] })]), { a: 1 });
+    expect(purse.pending()).to.have.length(0);
+    expect(signed).to.equal(2);
+  });
+
+  it('the folder for bytes is bounded: the oldest make room, and two of one moment have two names', () => {
+    const files = new AnswerFiles(join(folder, 'few'), { files: 2, bytes: 10 });
+    const save = (size: number): string => files.save('../a tool', 'audio/wav', Buffer.alloc(size)).file;
+    const [one, two] = [save(1), save(1)];
+    expect(one).not.to.equal(two);
+    expect(one).to.match(/few\/___a_tool-[^/]*\.wav$/);
+    for (const [index, file] of [one, two].entries()) utimesSync(file, index, index);
+    const three = save(1);
+    expect(readdirSync(files.folder).map(name => join(files.folder, name))).to.have.members([two, three]);
+    const large = save(10);
+    expect(readdirSync(files.folder).map(name => join(files.folder, name))).to.deep.equal([large]);
   });
 
   it('takes the cheapest of the offers that it knows, in v1, too', async () => {

@@ -94,6 +94,20 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
       expect((await stat(join(folder, file))).mode & 0o777).to.equal(0o600);
   });
 
+  it('saves speech in its folder, and hands the path to the model, never the bytes', async () => {
+    const wallet = await open();
+    const result = await wallet.call('textToSpeech', { text: 'One coin, one call.' });
+    const { file, size } = result.structuredContent as { file: string; size: number };
+    expect(file.startsWith(join(folder, 'answers', 'textToSpeech-'))).to.equal(true);
+    const bytes = await readFile(file);
+    expect([bytes.toString('latin1', 0, 4), bytes.length]).to.deep.equal(['RIFF', size]);
+    expect(textOf(result)).to.include(`The answer is in the file ${file} (audio/wav, ${size} bytes).`);
+    expect(JSON.stringify(result.content).length).to.be.lessThan(1_000);
+    const key = (result._meta?.['coinslot/pick-up'] as { key: string }).key;
+    const again = await wallet.call('pick_up', { key });
+    expect((again.structuredContent as { size: number }).size).to.equal(size);
+  });
+
   it('a price above the limit is not paid', async () => {
     const wallet = await open('--max-price', '0.009999');
     const result = await wallet.call('summarize', another());

@@ -40,6 +40,14 @@ async function newClient(mode) {
   return client;
 }
 
+/** A link that a model can read, with speech behind it. */
+async function assertSpeech({ content: [{ text }], structuredContent: { url, size } }) {
+  assert.ok(text.includes(url) && text.length < 500);
+  const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
+  assert.equal(bytes.length, size);
+  assert.equal(bytes.subarray(0, 4).toString(), 'RIFF');
+}
+
 const client = await connections[process.argv[2]]();
 // Some clients validate results only once they have listed the tools.
 const { tools } = await client.listTools();
@@ -57,7 +65,8 @@ for (const { name } of tools) {
   const receipt = answer._meta['x402/payment-response'];
   assert.equal(receipt.success, true);
   assert.equal(receipt.amount, required.accepts[0].amount);
-  assert.ok(answer.structuredContent ?? answer.content.some(({ type }) => type === 'audio'));
+  assert.ok(answer.structuredContent);
+  if (name === 'textToSpeech') await assertSpeech(answer);
   bought += 1;
 }
 assert.equal(bought, 5);

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { commandLine, startCommand } from '../../config/command-line.js';
+import { fileNameOf } from '../../contract/file-name.js';
 import { isSoldStatus } from '../../contract/sold-status.js';
 import { toAtomic, toDecimal } from '../../price/amount.js';
 import { Buyer, sentence, type Call, type Outcome } from '../../wallet/purchase.js';
@@ -292,8 +293,8 @@ function print(text: string, json: boolean): void {
 }
 
 function save({ out, operationId }: Order, body: Buffer, type: string): void {
-  const [, ending = 'bin'] = /^[a-z]+\/([a-z0-9]+)/.exec(type) ?? [];
-  const name = out ?? `${operationId}-${new Date().toISOString().replace(/[:.]/g, '-')}.${ending}`;
+  const time = new Date().toISOString().replace(/[:.]/g, '-');
+  const name = out ?? fileNameOf(`${operationId}-${time}`, type);
   const file = resolve(callersFolder, name);
   try {
     writeFileSync(file, body);

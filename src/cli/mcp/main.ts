@@ -11,6 +11,7 @@ import { KeyPairFault, readSecretKeyFile } from '../../rails/solana/key-pair.js'
 import { Fates } from '../../wallet/fate.js';
 import { Purse, PurseFault } from '../../wallet/purse.js';
 import { createSigner } from '../../wallet/signer.js';
+import { AnswerFiles } from './answer-files.js';
 import { PaidTools } from './paid-tools.js';
 import { Shop } from './shop-connection.js';
 import { walletServer } from './wallet-server.js';
@@ -112,7 +113,8 @@ async function run(values: ReturnType<typeof options>): Promise<void> {
   const signer = await createSigner(secretKeyOf(values.keypair), rpcUrl);
   const payer = signer.address;
   const purse = new Purse(resolve(values.state ?? join(homedir(), '.coinslot', 'wallets', payer)));
-  const paid = new PaidTools({ shop, purse, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
+  const files = new AnswerFiles(join(purse.folder, 'answers'));
+  const paid = new PaidTools({ shop, purse, files, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
   const version = versionOf();
   serveStdio(() => walletServer({ shop, paid, purse, limits, payer, version }), {
     onerror: error => writeErr(`${error.message}\n`),

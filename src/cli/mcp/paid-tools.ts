@@ -3,6 +3,7 @@ import type { Json } from '../../contract/json.js';
 import { canonicalJson } from '../../contract/fingerprint.js';
 import { sentence, usdc, Buyer, type BuyerParts, type Call, type Reply } from '../../wallet/purchase.js';
 import type { PendingPayment } from '../../wallet/purse.js';
+import { withLinkedFile, withoutBytes, type AnswerFiles } from './answer-files.js';
 import { errorResult, withNote, type Note } from './results.js';
 import type { CallOptions, Shop, ShopReply } from './shop-connection.js';
 import { challengeIn, linkIn, receiptIn, stateIn, type ToolResult } from './tool-result.js';
@@ -13,27 +14,41 @@ export type HostCall = { tool: string; args: Json } & Pick<CallOptions, 'signal'
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment'] as const;
 const PICK_UP = 'pick_up';
 const LEAST_WAIT_MS = 1_000;
+/** For a file that a result links to, though the time of the call is up. */
+const LEAST_READ_MS = 5_000;
+
+type Parts = BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call' | 'read'>; files: AnswerFiles };
 
 /** Calls tools of a shop, pays what they cost, and tells the host what happened to the money. */
 export class PaidTools {
-  readonly #parts: BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call'> };
+  readonly #parts: Parts;
   readonly #buyer: Buyer;
 
-  constructor(parts: BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call'> }) {
+  constructor(parts: Parts) {
     this.#parts = parts;
     this.#buyer = new Buyer(parts);
   }
 
   /** @throws PurseFault, TooDeep */
   async call(asked: HostCall): Promise<ToolResult> {
-    const outcome = await this.#buyer.buy(this.#callOf(asked));
+    const deadline = Date.now() + this.#parts.timeoutMs;
+    let delivered: ToolResult | undefined;
+    const outcome = await this.#buyer.buy({
+      ...this.#callOf(asked),
+      // What can't be saved is not delivered: its payment is kept, and the same call tries again.
+      deliver: answer => void (delivered = withoutBytes(answer, asked.tool, this.#parts.files)),
+    });
     const { kind, answer } = outcome;
-    if (kind === 'unpriced') return answer;
+    if (kind === 'unpriced')
+      return this.#inFiles(withoutBytes(answer, asked.tool, this.#parts.files), asked, deadline);
     if (kind === 'unpaid') return errorResult(outcome.error, this.#note(), answer);
     const { payment } = outcome;
     const amount = BigInt(payment.amount);
     const settled = { ...this.#note(), paid: amount };
-    if (kind === 'answered') return withNote(answer, { ...settled, transaction: outcome.landed });
+    if (kind === 'answered') {
+      const shown = await this.#inFiles(delivered ?? outcome.answer, asked, deadline);
+      return withNote(shown, { ...settled, transaction: outcome.landed });
+    }
     if (kind === 'closed') {
       const next = `Tell the user: to call ${asked.tool} with these arguments again is a new purchase, for which the user should be asked first.`;
       const note = { ...settled, transaction: outcome.landed };
@@ -43,6 +58,13 @@ export class PaidTools {
     const next = `The payment of ${usdc(amount)} is kept: call ${asked.tool} with the same arguments to go on without paying twice.`;
     const note = { ...this.#note(), reserved: amount, transaction: payment.landed };
     return errorResult(`${sentence(error)} ${next}`, note, answer);
+  }
+
+  /** What a result links to, in a file. */
+  #inFiles(result: ToolResult, { tool }: HostCall, deadline: number): Promise<ToolResult> {
+    const { shop, files } = this.#parts;
+    const withinMs = Math.max(LEAST_READ_MS, deadline - Date.now());
+    return withLinkedFile(result, tool, files, uri => shop.read(uri, withinMs));
   }
 
   sweep(): Promise<void> {

@@ -47,9 +47,9 @@ export class Shop {
   }
 
   /** @throws Error, with the shop's own if it answers with one */
-  async read(uri: string): Promise<Json> {
+  async read(uri: string, withinMs = LIST_MS): Promise<Json> {
     return this.#with(
-      async client => (await client.readResource({ uri }, { timeout: LIST_MS })) as unknown as Json,
+      async client => (await client.readResource({ uri }, { timeout: withinMs })) as unknown as Json,
     );
   }
 

@@ -66,10 +66,12 @@ export function stateIn({ structuredContent, _meta: meta }: ToolResult): {
   };
 }
 
-/** The link that a result has in place of an answer that is too long for it. */
-export function linkIn({ content }: ToolResult): string | undefined {
+/** The link that a result has in place of an answer that is no text. */
+export function linkIn({ content, structuredContent, _meta: meta }: ToolResult): string | undefined {
   const { uri } = content.find(({ type }) => type === 'resource_link') ?? {};
-  return typeof uri === 'string' && uri.length <= MAX_LINK ? uri : undefined;
+  const { url } = objectOf(objectOf(meta)['coinslot/pick-up']);
+  const named = uri ?? (objectOf(structuredContent).url === url ? url : undefined);
+  return typeof named === 'string' && named.length <= MAX_LINK ? named : undefined;
 }
 
 function read(text: string): unknown {
