@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-type Manifest = { bin?: Record<string, string>; main?: string; exports?: unknown };
+type Manifest = { version?: string; bin?: Record<string, string>; main?: string; exports?: unknown };
 
 /**
  * The file of a program that a package brings, for `node`.
@@ -24,6 +24,11 @@ export async function importInstalled<T>(folder: string, packageName: string): P
   const { exports, main = 'index.js' } = found.manifest;
   const entry = entryOf((exports as Record<string, unknown> | undefined)?.['.']) ?? main;
   return (await import(pathToFileURL(join(found.at, entry)).href)) as T;
+}
+
+/** What a package that is installed in a folder, or above it, says of itself. */
+export function installedManifest(folder: string, packageName: string): Manifest | undefined {
+  return findInstalled(folder, packageName)?.manifest;
 }
 
 function findInstalled(folder: string, packageName: string): { at: string; manifest: Manifest } | undefined {

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { ConfigFault } from '../config/setting-reader.js';
+import { programVersion } from '../contract/program-version.js';
 import { importFromSandbox } from '../endpoints/sandbox-package.js';
 import { writeErr, writeOut } from './terminal.js';
 
@@ -17,6 +18,10 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   buy: ['cli/buy/main.js', 'buy one call'],
   mcp: ['cli/mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['cli/ledger/main.js', 'show revenue and open payments; refund, move, verify'],
+  upgrade: [
+    'cli/upgrade/main.js',
+    'say what a newer Coinslot changes for the shop, and whether it builds with it',
+  ],
   webhooks: ['cli/webhooks/main.js', 'show what the operator is told as it happens, and send samples of it'],
   'verify-receipt': ['cli/verify-receipt/main.js', 'verify receipts that a shop signed'],
   conformance: ['cli/conformance/main.js', 'check a shop that runs somewhere, whoever wrote it'],
@@ -47,11 +52,6 @@ async function start(name: string, program: string): Promise<void> {
   else await import(new URL(`../${program}`, import.meta.url).href);
 }
 
-function versionOf(): string {
-  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
-
 const [, , name = ''] = process.argv;
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 if (command && WITHOUT_OPTIONS.includes(name) && process.argv.length > 3) {
@@ -66,7 +66,7 @@ if (command && WITHOUT_OPTIONS.includes(name) && process.argv.length > 3) {
     process.exitCode = 1;
   });
 } else if (name === '--version') {
-  writeOut(`${versionOf()}\n`);
+  writeOut(`${programVersion()}\n`);
 } else if (['', 'help', '--help', '-h'].includes(name)) {
   writeOut(`${USAGE}\n`);
 } else {

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { throwAll, type Compiled, type Contract } from './contract.js';
+import { programVersion } from './program-version.js';
 import { contractSource } from './import/kept-document.js';
 import { readText } from './parse-contract.js';
 import { reportSchemas } from './schema-faults.js';
@@ -55,7 +56,8 @@ async function checkedContract(text: string): Promise<Contract> {
 /** The compiled form of a contract, which counts as long as the file that it is made from has this text, and others have these hashes. */
 export function compiledText(text: string, { document }: Contract, files?: Record<string, string>): string {
   const others = files && Object.keys(files).length > 0 ? { files } : {};
-  return JSON.stringify({ sha256: hash('sha256', text), ...others, document } satisfies Compiled);
+  const by = programVersion();
+  return JSON.stringify({ sha256: hash('sha256', text), by, ...others, document } satisfies Compiled);
 }
 
 /** Whoever reads it meets all of it or none. */

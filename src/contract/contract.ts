@@ -47,8 +47,11 @@ export class ContractFault extends Error {}
 /** The methods that a path of a document may have. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
-/** A compiled contract, the hash of its source text, and those of the further files of which it was made, by path. */
-export type Compiled = { sha256: string; document: Json; files?: Record<string, string> };
+/**
+ * A compiled contract, the hash of its source text, and those of the further files of which it was made, by path. `by`: the version of
+ * this program that compiled it; 1.1.0 and earlier did not say.
+ */
+export type Compiled = { sha256: string; document: Json; files?: Record<string, string>; by?: string };
 
 /**
  * The contract that was compiled from a file (see compile-contract.ts); undefined if there is none that can be read, or the file was
@@ -76,9 +79,13 @@ function hashOf(file: string): string | undefined {
 /** Undefined if there is none that can be read. */
 export function readCompiled(file: URL): Compiled | undefined {
   try {
-    const { sha256, document, files } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
+    const { sha256, document, files, by } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
     if (typeof sha256 !== 'string' || !isObject(document)) return undefined;
-    return { sha256, document, ...(isObject(files) ? { files: files as Record<string, string> } : {}) };
+    return {
+      ...{ sha256, document },
+      ...(isObject(files) ? { files: files as Record<string, string> } : {}),
+      ...(typeof by === 'string' ? { by } : {}),
+    };
   } catch {
     return undefined;
   }

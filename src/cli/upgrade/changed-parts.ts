@@ -1,0 +1,30 @@
+import type { Json } from '../../contract/json.js';
+import { isObject } from '../../contract/references.js';
+
+/** Texts for people, which no client depends on. */
+const TEXTS = ['description', 'summary', 'example', 'examples', 'title'];
+
+/** The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`; texts and examples left out. */
+export type ChangedParts = { added: string[]; removed: string[]; changed: string[] };
+
+/** Compares two versions of a document. A part that is new is one place, whatever is in it. */
+export function changedParts(old: Json, now: Json): ChangedParts {
+  const parts: ChangedParts = { added: [], removed: [], changed: [] };
+  compare(old, now, [], parts);
+  return parts;
+}
+
+function compare(old: unknown, now: unknown, at: readonly string[], parts: ChangedParts): void {
+  if (!isObject(old) || !isObject(now)) {
+    if (JSON.stringify(old) !== JSON.stringify(now)) parts.changed.push(at.join('.'));
+    return;
+  }
+  for (const key of new Set([...Object.keys(old), ...Object.keys(now)])) {
+    // A property of a schema may have such a name, too.
+    if (TEXTS.includes(key) && at.at(-1) !== 'properties') continue;
+    const place = [...at, key];
+    if (!(key in now)) parts.removed.push(place.join('.'));
+    else if (!(key in old)) parts.added.push(place.join('.'));
+    else compare(old[key], now[key], place, parts);
+  }
+}

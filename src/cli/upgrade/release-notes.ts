@@ -1,0 +1,31 @@
+/** A release of the changelog with its lines, the newest first. `version`: 'Unreleased' if it is not dated yet. */
+type Release = { version: string; lines: string[] };
+
+/** What of a changelog concerns who writes a shop, and how many lines concern others. */
+export type Notes = { shop: string[]; others: number };
+
+/** The prefix of lines about handlers, and words of the contract. */
+const FOR_SHOPS = /^Handlers:|`x-|openapi\.yaml|coinslot (build|dev)\b/;
+
+/**
+ * The lines of a changelog since a version.
+ * @param since undefined: since the release before the newest
+ */
+export function notesSince(changelog: string, since: string | undefined): Notes {
+  const releases = releasesOf(changelog);
+  const to = releases.findIndex(({ version }) => version === since);
+  const lines = releases.slice(0, to >= 0 ? to : 2).flatMap(release => release.lines);
+  const shop = lines.filter(line => FOR_SHOPS.test(line));
+  return { shop, others: lines.length - shop.length };
+}
+
+function releasesOf(changelog: string): Release[] {
+  return changelog
+    .split(/^## /m)
+    .slice(1)
+    .map(part => {
+      const [heading = '', ...rest] = part.split('\n');
+      const lines = rest.filter(line => line.startsWith('- ')).map(line => line.slice(2));
+      return { version: /^\S+/.exec(heading)?.[0] ?? '', lines };
+    });
+}
