@@ -86,9 +86,9 @@ export default tseslint.config(
     },
     languageOptions: {
       globals: Object.fromEntries(
-        `AbortSignal addEventListener atob clearInterval DOMParser document drawChart EventSource exchangeToken fetch FormData
-        getComputedStyle getSelection history Intl location matchMedia MutationObserver navigator ResizeObserver setInterval
-        setTimeout TextDecoder uPlot URL URLSearchParams`
+        `AbortSignal addEventListener atob Blob btoa clearInterval crypto DOMParser document drawChart EventSource exchangeToken fetch
+        FormData getComputedStyle getSelection history indexedDB Intl location matchMedia MutationObserver navigator ResizeObserver
+        setInterval setTimeout TextDecoder TextEncoder uPlot URL URLSearchParams`
           .split(/\s+/)
           .map(name => [name, 'readonly']),
       ),
@@ -96,7 +96,7 @@ export default tseslint.config(
   },
   {
     files: ['{src,handlers}/*/assets/*.js'],
-    ignores: ['src/site/assets/reference.js'],
+    ignores: ['src/site/assets/*.js'],
     languageOptions: { sourceType: 'script' },
   },
   {

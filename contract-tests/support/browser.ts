@@ -29,10 +29,12 @@ export class Browser {
   readonly #waiting = new Map<number, (message: Message) => void>();
   /** What the page complained about: violations of its policy, failed scripts. */
   readonly complaints: string[] = [];
+  /** Events of domains that a test enables. */
+  onEvent: ((method: string, params: unknown) => void) | undefined;
   #serial = 0;
   #session = '';
 
-  constructor(child: ChildProcess, folder: string) {
+  private constructor(child: ChildProcess, folder: string) {
     this.#child = child;
     this.#folder = folder;
     let text = '';
@@ -43,8 +45,9 @@ export class Browser {
     });
   }
 
-  static async start(): Promise<Browser> {
-    const folder = await mkdtemp(join(tmpdir(), 'coinslot-browser-'));
+  /** @param folder what an earlier browser has kept, of which `kill` tells */
+  static async start(folder?: string): Promise<Browser> {
+    folder ??= await mkdtemp(join(tmpdir(), 'coinslot-browser-'));
     const flags = [
       '--headless',
       '--no-sandbox',
@@ -156,6 +159,19 @@ export class Browser {
     return Buffer.from(data as string, 'base64');
   }
 
+  /** Runs a script in every page before its own. */
+  async beforePages(source: string): Promise<void> {
+    await this.call('Page.addScriptToEvaluateOnNewDocument', { source });
+  }
+
+  /** Ends the browser as a power cut does. @returns the folder with what it has kept */
+  async kill(): Promise<string> {
+    const gone = new Promise(resolve => this.#child.once('exit', resolve));
+    this.#child.kill('SIGKILL');
+    await gone;
+    return this.#folder;
+  }
+
   async close(): Promise<void> {
     const gone = new Promise(resolve => this.#child.once('exit', resolve));
     this.#session = '';
@@ -171,6 +187,6 @@ export class Browser {
       this.#waiting.delete(message.id);
     } else if (message.method === 'Log.entryAdded' || message.method === 'Runtime.exceptionThrown') {
       this.complaints.push(JSON.stringify(message.params).slice(0, 500));
-    }
+    } else if (message.method !== undefined) this.onEvent?.(message.method, message.params);
   }
 }

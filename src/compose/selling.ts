@@ -92,7 +92,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const receipts = await openReceipts(base, offering);
   const documents = withKeys(pages.documents, receipts, exposed);
   const paying = { charge, offers, closing, answerKeys, pickUps, ...(receipts ? { receipts } : {}) };
-  const serving = { ...handlerParts, ...memory, ...paying, observer, exposed };
+  const serving = { ...handlerParts, ...memory, ...paying, observer, exposed, people: pages.people };
   const own = shop.pages.map(each => servePages(each, log));
   const app = createApp({ ...serving, documents, holdMs: config.holdMs, pages: own }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
@@ -103,7 +103,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
       const server = beside.find(each => each.serves(request));
       void (server ? server.serve(request, response) : app(request, response));
     },
-    ...{ ...memory, routes, documents, exposed },
+    ...{ ...memory, routes, documents, people: pages.people, exposed },
     ...(pages.landing ? { landing: pages.landing } : {}),
     health,
     orders,

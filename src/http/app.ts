@@ -6,6 +6,7 @@ import { UNOBSERVED } from '../observe/observer.js';
 import type { StaticDocuments } from './documents.js';
 import { serveHeldProbe } from './held-probe.js';
 import { goneSignal } from './on-close.js';
+import { pagesForPeople, type People } from './people.js';
 import { readAsked, type ReadParts } from './read-asked.js';
 import { CallsInHand } from './calls-in-hand.js';
 import { serveGiven } from './serve-given.js';
@@ -35,12 +36,14 @@ export type AppParts = ServeFreeParts &
     documents: StaticDocuments;
     /** The pages of operations, mounted after the routes of the contract. */
     pages: readonly Middleware[];
+    people?: People;
   };
 
 /** The Koa app behind the fast path: the operations of the contract, and their pages. */
 export function createApp(parts: AppParts): Koa {
   const app = new Koa();
   app.silent = true;
+  app.use(pagesForPeople(parts));
   app.use(reportFaults(parts));
   const whole = { ...parts, gifts: new CallsInHand() };
   app.use((ctx, next) => serve(ctx, whole, next));

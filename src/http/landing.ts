@@ -3,12 +3,13 @@ import accepts from 'accepts';
 
 /** Whether this is a GET or HEAD of `/` by a browser. Everyone else gets the index of the contract. */
 export function asksForLanding(request: IncomingMessage): boolean {
-  const { method, url = '' } = request;
-  return (method === 'GET' || method === 'HEAD') && /^\/(\?|$)/.test(url) && prefersHtml(request);
+  return /^\/(\?|$)/.test(request.url ?? '') && asksForPage(request);
 }
 
-/** Whether `Accept` names HTML and prefers it to JSON. Where anything is welcome, as for most programs, it is JSON. */
-function prefersHtml(request: IncomingMessage): boolean {
+/** Whether this is a GET or HEAD by a browser: `Accept` names HTML and prefers it to JSON. Programs, which take anything, get JSON. */
+export function asksForPage(request: IncomingMessage): boolean {
+  const { method } = request;
+  if (method !== 'GET' && method !== 'HEAD') return false;
   const { accept = '' } = request.headers;
   return (
     /text\/html/i.test(accept) && accepts(request).type(['application/json', 'text/html']) === 'text/html'

@@ -14,7 +14,8 @@ import type { Challenges } from '../methods/methods.js';
 import type { Offers } from '../offers/offers.js';
 import { hasHeader } from '../net/raw-headers.js';
 import { sendDocument, type StaticDocument, type StaticDocuments } from './documents.js';
-import { asksForLanding } from './landing.js';
+import { asksForLanding, asksForPage } from './landing.js';
+import { sendFaultPage, sendPaywall, type People } from './people.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 /** Requests with more header bytes get 400. Payments are about 1.5 KB. */
@@ -49,6 +50,7 @@ export type HttpParts = {
   observer?: Pick<Observer, 'unpaid'>;
   /** The page that browsers get at `/`. */
   landing?: StaticDocument;
+  people?: People;
   /** The headers of answers that a page of another origin may read. */
   exposed: string;
   limits?: SourceLimits;
@@ -59,14 +61,17 @@ export type HttpParts = {
  * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, routes, documents, landing, exposed, observer = UNOBSERVED, limits }: HttpParts,
+  { app, offers, routes, documents, landing, people, exposed, observer = UNOBSERVED, limits }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
-  const refusing = { offers, exposed, observer, limits };
+  const refusing = { offers, exposed, observer, limits, people };
   const serve = (request: IncomingMessage, response: ServerResponse, asked: Asked): void => {
     const document = landing && asksForLanding(request) ? landing : documentAt(documents, asked);
     if (document)
       return void sendDocument(request, response, document).catch(() => sendFault(response, 503, UNREADABLE));
+    const page = people && !offers.methods.areIn(request.rawHeaders) && pageAt(people, request, asked);
+    if (page)
+      return void sendPaywall(request, response, page).catch(() => sendFault(response, 503, UNREADABLE));
     connections.track(request, response);
     app(request, response);
   };
@@ -136,6 +141,12 @@ function documentAt(documents: StaticDocuments, { method, path, route }: Asked):
   return route.kind === 'notFound' ? documents.get(path) : undefined;
 }
 
+/** The page of what is sold at a path that has no GET. */
+function pageAt(people: People, request: IncomingMessage, { route }: Asked): StaticDocument | undefined {
+  if (route.kind !== 'methodNotAllowed' || !route.priced || !asksForPage(request)) return undefined;
+  return people.paywall(route.priced);
+}
+
 function refuseUnpaid(
   request: IncomingMessage,
   response: ServerResponse,
@@ -145,7 +156,8 @@ function refuseUnpaid(
     exposed,
     observer,
     limits,
-  }: Pick<HttpParts, 'offers' | 'exposed'> & {
+    people,
+  }: Pick<HttpParts, 'offers' | 'exposed' | 'people'> & {
     observer: Pick<Observer, 'unpaid'>;
     limits: SourceLimits | undefined;
   },
@@ -156,11 +168,19 @@ function refuseUnpaid(
   if (operation.pricing.needsBody) return false;
   const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
   if (wait > 0) {
-    sendFault(response, 503, TOO_MANY_CALLS, { 'Retry-After': String(wait), 'Cache-Control': 'no-store' });
+    const headers = { 'Retry-After': String(wait), 'Cache-Control': 'no-store' };
+    const fault = { status: 503, error: TOO_MANY_CALLS, headers };
+    if (!sendFaultPage(people, request, response, fault)) sendFault(response, 503, TOO_MANY_CALLS, headers);
     return true;
   }
   observer.unpaid(operation.id);
   const challenge = offers.challenge(operation, offers.methods.askedBy(query));
+  if (people && asksForPage(request)) {
+    void sendPaywall(request, response, people.paywall(operation), challenge).catch(() =>
+      sendFault(response, 503, UNREADABLE),
+    );
+    return true;
+  }
   response.writeHead(402, headersOf(challenge, exposed));
   response.end(challenge.body);
   return true;

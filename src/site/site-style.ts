@@ -78,14 +78,43 @@ th, td { text-align: left; vertical-align: top; padding: .65rem 1.25rem .65rem 0
 thead th { border-top: 0; color: var(--soft); font-size: var(--text-s); }
 td.price, th.price { text-align: right; white-space: nowrap; padding-right: 0; font-variant-numeric: tabular-nums; }
 td.price { font-weight: 600; }
+.buy { padding: 0; }
+.paywall .split { align-items: start; }
+.paywall .card { margin: 0; }
+.price-tag { margin: 0 0 1rem; }
+.price-tag strong { font-size: var(--text-2xl); font-variant-numeric: tabular-nums; }
+.price-tag span, .hint { color: var(--soft); font-size: var(--text-s); }
+.hint { margin: .25rem 0 0; }
+.field { margin-bottom: var(--space-4); }
+.field > label { margin: 0; }
+select { width: 100%; font: inherit; min-height: var(--touch); color: inherit; background: var(--ground); border: 1px solid var(--edge); border-radius: var(--radius-s); padding: .5rem .75rem; margin-top: .25rem; }
+button img { margin-right: .5rem; border-radius: var(--radius-s); }
+.pay { margin-top: var(--space-4); }
+.pay button:not(.quiet) { flex: 1 1 auto; justify-content: center; }
+.say[data-kind=bad] { border-color: var(--bad); }
+.say[data-kind=good] { border-color: var(--good); }
+.result:empty { display: none; }
+.result:focus { outline: none; }
+.result audio, .result video, .result img { display: block; max-width: 100%; width: 100%; }
+.result img { width: auto; }
+.facts-list, .json { display: grid; grid-template-columns: fit-content(40%) minmax(0, 1fr); gap: .25rem 1rem; margin: .5rem 0; }
+:is(.facts-list, .json) dt { color: var(--soft); overflow-wrap: anywhere; }
+:is(.facts-list, .json) dd { margin: 0; overflow-wrap: anywhere; }
+.json { border-left: 2px solid var(--line); padding-left: var(--space-3); }
+.json summary { padding: 0; min-height: 1.6rem; font-weight: 400; color: var(--soft); }
+.json-text { white-space: pre-wrap; }
+.json-value { font-family: var(--mono); font-size: .9em; }
+.fault-page h1 { font-size: var(--text-2xl); }
 .try { margin-top: 1.25rem; border-top: 1px solid var(--line); padding-top: .5rem; }
 summary { cursor: pointer; min-height: var(--touch); padding: .6rem 0; font-weight: 600; }
 label { font-weight: 600; display: block; margin-top: .75rem; }
 input:not([type=radio]), textarea {
-  width: 100%; font: .9em/1.5 var(--mono); color: inherit; background: var(--ground);
+  width: 100%; font: var(--text)/1.5 var(--font); color: inherit; background: var(--ground);
   border: 1px solid var(--edge); border-radius: var(--radius-s); padding: .65rem .75rem; margin-top: .25rem;
 }
-textarea { resize: vertical; }
+textarea { resize: vertical; display: block; field-sizing: content; min-height: 4lh; max-height: 24rem; }
+.code-entry { font: .9em/1.5 var(--mono); }
+input[type=number] { font-variant-numeric: tabular-nums; }
 .say:empty { display: none; }
 .say { border-left: .3rem solid var(--accent); padding: .35rem 1rem; margin: 1rem 0; }
 .trace { list-style: none; padding: 0; margin: 0; }
@@ -122,6 +151,7 @@ footer a { display: inline-flex; align-items: center; min-height: var(--touch); 
 [hidden] { display: none !important; }
 @media (min-width: 52rem) {
   .hero .split { grid-template-columns: minmax(0, 7fr) minmax(0, 5fr); }
+  .paywall .split { grid-template-columns: minmax(0, 5fr) minmax(0, 6fr); }
   .even { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
   .steps { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 2.5rem; }
   .cost { text-align: right; }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Contract } from '../contract/contract.js';
+import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import {
   documentOf,
@@ -14,7 +14,12 @@ import { REFERENCE_PATH } from '../contract/reserved-names.js';
 import type { Methods } from '../methods/methods.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { browserScript } from '../pages/browser-script.js';
+import type { People } from '../http/people.js';
+import { NOT_INDEXED } from '../http/responses.js';
+import { SELLING_SCRIPTS } from './call-panel.js';
+import { faultPage } from './fault-page.js';
 import { anchor, landingPage, type LandingParts } from './landing-page.js';
+import { paywallPage } from './paywall-page.js';
 import { ownWords } from './own-words.js';
 import { readableContract, referencePage, referenceStyle } from './reference-page.js';
 import { siteStyle } from './site-style.js';
@@ -33,8 +38,11 @@ export type SiteParts = {
   isTaken: (path: string) => boolean;
 };
 
-/** What browsers see: the page at `/`, if the contract has nothing but its index there, and the documents of all pages. */
-export type Site = { landing?: StaticDocument; documents: StaticDocuments };
+/**
+ * What browsers see: the page at `/`, if the contract has nothing but its index there, the documents of all pages, and the pages of paid
+ * operations and of errors.
+ */
+export type Site = { landing?: StaticDocument; documents: StaticDocuments; people: People };
 
 const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
@@ -42,9 +50,13 @@ const STYLE = 'text/css; charset=utf-8';
 /** Redoc, compressed (contract-tests/tools/fetch-reference.sh). Not compiled, so it is beside dist/. */
 const BUNDLE = fileURLToPath(new URL('../../../src/site/assets/redoc.js.gz', import.meta.url));
 
+/** The part of @wallet-standard/app that finds the browser's wallets, as its package has it: a module that imports nothing. */
+const WALLET_STANDARD = '/site/wallet-standard.js';
+const WALLET_STANDARD_FILE = new URL('wallets.js', import.meta.resolve('@wallet-standard/app'));
+
 const OWN_ONLY =
   "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const LANDING_POLICY = `${OWN_ONLY}; style-src 'self'; img-src 'self' data: blob:; media-src blob:`;
+const SELLING_POLICY = `${OWN_ONLY}; style-src 'self'; img-src 'self' data: blob:; media-src blob:`;
 /** Redoc writes its styles into the page. */
 const REFERENCE_POLICY = `${OWN_ONLY}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src data:`;
 
@@ -62,6 +74,11 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const documents: [string, StaticDocument][] = [
     ['/site/style.css', file(siteStyle(words), STYLE)],
     ['/site/page.js', file(browserScript('site/assets/page.js'), SCRIPT)],
+    ...SELLING_SCRIPTS.map((name): [string, StaticDocument] => [
+      `/site/${name}`,
+      file(browserScript(`site/assets/${name}`), SCRIPT),
+    ]),
+    [WALLET_STANDARD, file(await readFile(WALLET_STANDARD_FILE, 'utf8'), SCRIPT)],
     [REFERENCE_PATH, page(referencePage(words), REFERENCE_POLICY)],
     ['/docs/style.css', file(referenceStyle(words), STYLE)],
     ['/docs/reference.js', file(browserScript('site/assets/reference.js'), SCRIPT)],
@@ -69,10 +86,28 @@ export async function createSite(parts: SiteParts): Promise<Site> {
     ['/docs/contract.json', documentOf(readable, exposed)],
   ];
   const links = linksTo(isTaken);
-  const landing = page(landingPage({ ...parts, words, links }), LANDING_POLICY, { Vary: 'Accept' });
+  const landing = page(landingPage({ ...parts, words, links }), SELLING_POLICY, { Vary: 'Accept' });
+  const people: People = {
+    paywall: eachOnce(operation =>
+      page(paywallPage(operation, { ...parts, words }), SELLING_POLICY, { ...NOT_INDEXED, Vary: 'Accept' }),
+    ),
+    fault: faultPage(words, !isTaken(REFERENCE_PATH)),
+    headers: { ...PAGE_HEADERS, 'Content-Security-Policy': SELLING_POLICY },
+  };
   return {
+    people,
     ...(hasIndex || !isTaken('/') ? { landing } : {}),
     documents: new Map(documents.filter(([path]) => !isTaken(path))),
+  };
+}
+
+/** Makes a page when somebody first asks for it: a shop may have a thousand. */
+function eachOnce(make: (operation: PricedOperation) => StaticDocument): People['paywall'] {
+  const made = new Map<string, StaticDocument>();
+  return operation => {
+    const page = made.get(operation.id) ?? make(operation);
+    made.set(operation.id, page);
+    return page;
   };
 }
 

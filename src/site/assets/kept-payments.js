@@ -1,0 +1,62 @@
+/**
+ * What this browser keeps of purchases at this shop, by operation: the payment that is signed and not yet answered, and the last one that
+ * was. IndexedDB flushes a payment to disk before it is sent, and adds no second one beside it, whichever tab asks.
+ */
+
+const NAME = 'coinslot';
+const [UNDECIDED, ANSWERED] = ['undecided', 'answered'];
+
+let opened;
+
+function open() {
+  return (opened ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open(NAME, 1);
+    request.onupgradeneeded = () => {
+      for (const store of [UNDECIDED, ANSWERED])
+        request.result.createObjectStore(store, { keyPath: 'operation' });
+    };
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  }));
+}
+
+/** Runs one transaction; resolves with the result of its last request once it is on disk. */
+async function run(mode, work) {
+  const database = await open();
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction([UNDECIDED, ANSWERED], mode, { durability: 'strict' });
+    const request = work(name => transaction.objectStore(name));
+    transaction.oncomplete = () => resolve(request.result);
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
+
+/** The payment of an operation that is not decided. */
+export const undecided = operation => run('readonly', store => store(UNDECIDED).get(operation));
+
+/** The last answered payment of an operation. */
+export const lastAnswered = operation => run('readonly', store => store(ANSWERED).get(operation));
+
+/** Keeps a payment before it is sent. @returns whether it may be sent: false if another one is undecided */
+export async function keep(payment) {
+  try {
+    await run('readwrite', store => store(UNDECIDED).add(payment));
+    return true;
+  } catch (error) {
+    if (/** @type {DOMException} */ (error).name === 'ConstraintError') return false;
+    throw error;
+  }
+}
+
+/** Records what is known of a payment that is still undecided. */
+export const update = payment => run('readwrite', store => store(UNDECIDED).put(payment));
+
+/** The payment buys nothing any more. */
+export const release = operation => run('readwrite', store => store(UNDECIDED).delete(operation));
+
+/** The payment has its answer. @param receipt what is shown of it later */
+export const answered = receipt =>
+  run('readwrite', store => {
+    store(ANSWERED).put(receipt);
+    return store(UNDECIDED).delete(receipt.operation);
+  });

@@ -1,0 +1,45 @@
+import { escapeHtml } from '../pages/escape.js';
+import { ICON, pageFrame } from '../pages/page-frame.js';
+import type { OwnWords } from './own-words.js';
+
+export type SitePage = {
+  title: string;
+  /** HTML. */
+  main: string;
+  /** More of the head, and of the end of the page; HTML. */
+  head?: string;
+  footer?: string;
+  /** Links of the header: address and name. */
+  links: [href: string, name: string][];
+  script?: string;
+  isPublic?: boolean;
+};
+
+/** The frame of the shop's public pages: its name on top, and what can be reached from everywhere. */
+export function sitePage(words: OwnWords, page: SitePage): string {
+  const { title, main, head = '', footer = '', links, script = '/site/page.js', isPublic = false } = page;
+  const nav = links.map(([href, text]) => `<a href="${escapeHtml(href)}">${escapeHtml(text)}</a>`).join('');
+  const body = `<a class="skip" href="#main">Skip to the content</a>
+<header class="bar"><div class="wide">
+<a class="brand" href="/">${logo(words)}<span>${escapeHtml(words.name)}</span></a>
+<nav aria-label="Page">${nav}</nav>
+</div></header>
+<main id="main">
+${main}
+</main>
+${footer}`;
+  return pageFrame({
+    title,
+    head: head + ICON,
+    style: '/site/style.css',
+    script,
+    isModule: true,
+    isPublic,
+    body,
+  });
+}
+
+function logo({ logo: own, name }: OwnWords): string {
+  if (own) return `<img src="${escapeHtml(own.src)}" alt="${escapeHtml(own.alt)}" height="32">`;
+  return `<span class="coin" aria-hidden="true">${escapeHtml([...name][0] ?? '')}</span>`;
+}
