@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { resolve } from 'node:path';
+import { BlockedPayersFault, readBlockedPayers } from './admission/blocked-payers.js';
 import {
   readCatalogue,
   readFacilitators,
@@ -12,6 +13,7 @@ import { readMpp, type MppConfig } from './config/method-settings.js';
 import { readReceiptKey } from './config/receipt-key.js';
 import { SettingReader } from './config/setting-reader.js';
 import { readWebhooks, type WebhookConfig } from './config/webhook-settings.js';
+import { isAddress } from './rails/solana/address.js';
 import { NETWORKS, type Network, type NetworkName } from './rails/solana/networks.js';
 
 const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
@@ -70,6 +72,8 @@ export type Config = Readonly<{
   receiptKey: KeyObject | undefined;
   /** Addresses from which the operator buys. */
   ownWallets: ReadonlySet<string>;
+  /** The file that names payers to whom nothing is sold. */
+  blockedPayers: string | undefined;
   /** Who is told what happens. */
   webhooks: WebhookConfig;
   /** Whether the directories of facilitators are told what is sold. */
@@ -123,6 +127,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     payTo: read.address('PAY_TO'),
     receiptKey: readReceiptKey(read),
     ownWallets: new Set(read.addresses('OWN_WALLETS')),
+    blockedPayers: readBlockedFile(read),
     webhooks: readWebhooks(read),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
@@ -141,6 +146,18 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
   checkTogether(read, config);
   read.finish();
   return Object.freeze(config);
+}
+
+function readBlockedFile(read: SettingReader): string | undefined {
+  const text = read.text('BLOCKED_PAYERS');
+  const file = text === undefined ? undefined : resolve(text);
+  try {
+    if (file !== undefined) readBlockedPayers(file, isAddress);
+  } catch (error) {
+    if (!(error instanceof BlockedPayersFault)) throw error;
+    read.fault(`BLOCKED_PAYERS: ${file} can't be used: ${error.message}`);
+  }
+  return file;
 }
 
 /** Checks that involve more than one variable. */

@@ -143,6 +143,7 @@ describe('The configuration', () => {
     ['DATABASE_URL', 'mysql://h/db'],
     ['DATABASE_URL', 'file:'],
     ['OWN_WALLETS', `${PAY_TO}, me`],
+    ['BLOCKED_PAYERS', '/no/such/file'],
     ['CATALOGUE_FACILITATORS', 'embedded'],
     ['PAY_TO', '0x8ba1f109551bD432803012645Ac136ddd64DBA72'],
     ['PAY_TO', '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PP'],
@@ -223,6 +224,7 @@ describe('The configuration', () => {
       expect(feePayer.limits).to.deep.equal({ floor: 2_000_000n, hourlyCap: 30_000n });
       expect(Object.keys(feePayer.keyPair ?? {}), 'nothing to log').to.deep.equal([
         'address',
+        'sign',
         'signAsFeePayer',
       ]);
       expect(readConfig(write(numbers, 0o400)).feePayer.keyPair?.address).to.equal(pair.publicKey.toBase58());

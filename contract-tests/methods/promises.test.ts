@@ -66,12 +66,13 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
       let payer: Keypair;
       let runs = 0;
       let fails = false;
+      const blocked = new Set<string>();
       const closers: (() => Promise<unknown>)[] = [];
 
       before(async () => {
         const place = await makePlace();
         const cluster = await TestCluster.open(testChain, place.url);
-        const own = way.own ? { own: key } : {};
+        const own = { blocked, ...(way.own ? { own: key } : {}) };
         // On SQLite, one server has the ledger to itself: it stands for both.
         const first = await cluster.testServer(own);
         servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
@@ -158,6 +159,21 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
             expect(sent.kind).to.equal('refused');
             expect((sent as { error: string }).error).to.match(/was sent for another call/);
             expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
+          });
+
+          it('a payer who is blocked gets no work and pays nothing, but what was sold before', async () => {
+            const before = pay();
+            await summarize(before.header, 'before');
+            blocked.add(payer.publicKey.toBase58());
+            const { header, id } = pay();
+            const { sent } = await send(header, { text: 'blocked' });
+            expect(sent).to.include({ kind: 'refused' });
+            expect((sent as { error: string }).error).to.match(/sells nothing to this wallet.*not charged/);
+            expect(await servers[0]!.reader.find(id)).to.equal(undefined);
+            expect(bodyOf(await summarize(before.header, 'before', 1))).to.deep.equal({ summary: 'run 1' });
+            expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
+            blocked.clear();
+            expect(bodyOf(await summarize(pay().header, 'blocked'))).to.deep.equal({ summary: 'run 2' });
           });
 
           it('8: no work is done for money that is not there', async () => {

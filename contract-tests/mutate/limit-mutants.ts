@@ -4,35 +4,53 @@ const of = (changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
   changes.map(change => ({ ...change, file: 'src/http/paid-calls.js', test: 'http/limited-calls' }));
 
 /** What a call costs its source, and when it is turned away. */
-export const limitMutants: readonly Mutant[] = of([
+export const limitMutants: readonly Mutant[] = [
   {
-    name: 'limits: unpaid calls over MCP cost nothing',
-    find: 'throttledIf(limits.takeUnpaid(source))',
-    replace: 'undefined',
-    grep: 'unpaid calls that no fast path answers',
+    name: 'limits: a payer who is blocked buys',
+    file: 'src/sale/seller.js',
+    find: 'if (this.#deps.blocked.has(checked.payer))',
+    replace: 'if (false)',
+    test: 'sale/charge-unpaid-work',
+    grep: 'a payer who is blocked causes none',
   },
   {
-    name: 'limits: refused payments are refused again and again',
-    find: 'return throttled;',
-    replace: 'return undefined;',
-    grep: 'a payment that cannot be read counts as ten',
+    name: 'limits: a list of blocked payers with a fault blocks nobody',
+    file: 'src/admission/blocked-payers.js',
+    find: 'const blocked = { payers: this.#payers.size };',
+    replace: 'this.#payers = NOBODY; const blocked = { payers: this.#payers.size };',
+    test: 'admission/blocked-payers',
+    grep: 'blocks those whom it named before',
   },
-  {
-    name: 'limits: a facilitator that is down costs the buyer',
-    find: "return outcome.because === 'unfit' || outcome.because === 'used';",
-    replace: 'return true;',
-    grep: 'a facilitator that is down beside another does not count',
-  },
-  {
-    name: 'limits: a known payment is turned away',
-    find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
-    replace: 'limits.wait(source) === 0',
-    grep: 'a payment that the ledger knows is served',
-  },
-  {
-    name: 'limits: new payments of a source over its limit are processed',
-    find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
-    replace: 'true',
-    grep: 'a new payment of a source that is over its limit',
-  },
-]);
+  ...of([
+    {
+      name: 'limits: unpaid calls over MCP cost nothing',
+      find: 'throttledIf(limits.takeUnpaid(source))',
+      replace: 'undefined',
+      grep: 'unpaid calls that no fast path answers',
+    },
+    {
+      name: 'limits: refused payments are refused again and again',
+      find: 'return throttled;',
+      replace: 'return undefined;',
+      grep: 'a payment that cannot be read counts as ten',
+    },
+    {
+      name: 'limits: a facilitator that is down costs the buyer',
+      find: "return outcome.because === 'unfit' || outcome.because === 'used';",
+      replace: 'return true;',
+      grep: 'a facilitator that is down beside another does not count',
+    },
+    {
+      name: 'limits: a known payment is turned away',
+      find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
+      replace: 'limits.wait(source) === 0',
+      grep: 'a payment that the ledger knows is served',
+    },
+    {
+      name: 'limits: new payments of a source over its limit are processed',
+      find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
+      replace: 'true',
+      grep: 'a new payment of a source that is over its limit',
+    },
+  ]),
+];

@@ -47,6 +47,16 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
+  it('a payer who is blocked causes none, also one who bought before', async () => {
+    const payer = await world.knownPayer();
+    const [runs, verifies] = [world.runs, world.facilitator.verifies];
+    world.charge = world.newCharge({ blocked: new Set([payer.publicKey.toBase58()]) });
+    const payment = world.payment({ payer });
+    expectRefused(await world.redeem(payment), /sells nothing to this wallet.*not charged/, true);
+    expect([world.runs, world.facilitator.verifies]).to.deep.equal([runs, verifies]);
+    expect(await world.ledger.find(payment.checked.id)).to.equal(undefined);
+  });
+
   it('an agent of twenty calls at once that hangs up on one in twenty is never turned away', async () => {
     const payer = await world.knownPayer();
     const other = { unavailable: 0, sold: 0 };

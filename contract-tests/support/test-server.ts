@@ -88,6 +88,8 @@ type TestServerOptions = {
   own?: Keypair;
   /** Whether it takes MPP beside x402. Default true. */
   mpp?: boolean;
+  /** To whom it sells nothing. */
+  blocked: ReadonlySet<string>;
   /** Its prices, as multiples of the contract's. Default 1. */
   priceFactor?: bigint;
 };
@@ -214,6 +216,7 @@ export class TestServer {
       methods: offers.methods,
       log,
       orders,
+      blocked: options.blocked,
       maxUnsettledPerPayer: 256,
       unsoldPerPayer: UNSOLD_PER_PAYER,
       leaseMs: LEASE_MS,
@@ -460,11 +463,13 @@ export class TestCluster {
   }
 
   async testServer(
-    more: Omit<TestServerOptions, 'testChain' | 'ledgerUrl' | 'rpcUrl' | 'facilitatorUrl'> = {},
+    more: Partial<Omit<TestServerOptions, 'testChain' | 'ledgerUrl' | 'rpcUrl' | 'facilitatorUrl'>> = {},
   ): Promise<TestServer> {
     const { testChain, ledgerUrl } = this;
     const [rpcUrl, facilitatorUrl] = [this.rpc.url, this.facilitator.url];
-    const testServer = await TestServer.open({ testChain, ledgerUrl, rpcUrl, facilitatorUrl, ...more });
+    const blocked = new Set<string>();
+    const places = { testChain, ledgerUrl, rpcUrl, facilitatorUrl };
+    const testServer = await TestServer.open({ ...places, blocked, ...more });
     this.testServers.push(testServer);
     return testServer;
   }

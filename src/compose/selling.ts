@@ -16,6 +16,8 @@ import type { OwnHosts } from '../mcp/allowed-hosts.js';
 import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { AnswerKeys } from '../http/answer-keys.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
+import { BlockedPayers } from '../admission/blocked-payers.js';
+import { isAddress } from '../rails/solana/address.js';
 import { Charge } from '../sale/charge.js';
 import { readRequestText } from '../contract/fingerprint.js';
 import { RefundWatch } from '../operator/refund-watch.js';
@@ -67,7 +69,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const { orderMs: attemptMs, orderAttempts: maxAttempts } = config;
   const orders = new OrderWorker({ ledger, work, log, observer, attemptMs, maxAttempts });
   const { maxUnsettledPerPayer, unsoldPerHour } = config;
-  const sale = { ledger, rail, log, observer };
+  const sale = { ledger, rail, log, observer, blocked: await openBlocked(base) };
   const charge = new Charge({ ...sale, methods, orders, maxUnsettledPerPayer, unsoldPerHour });
   const reconciler = new Reconciler(sale);
   disposers.unshift(() => reconciler.stop());
@@ -112,6 +114,13 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
     sections: shop.sections,
     pageLinks: await keepPageLinks(shop.pages, config.stateDir, log),
   };
+}
+
+async function openBlocked({ config, log, disposers }: Base): Promise<BlockedPayers> {
+  const blocked = new BlockedPayers({ file: config.blockedPayers, isPayer: isAddress, log });
+  await blocked.start();
+  disposers.unshift(async () => blocked.stop());
+  return blocked;
 }
 
 function watchRefunds({ terms, endpoints, log, disposers }: Base, { ledger, chain }: Offering): void {

@@ -1,6 +1,6 @@
 import { GivenFault, GivenValues } from './given-values.js';
 import { shownUrl } from '../net/endpoint.js';
-import { readAddress } from '../rails/solana/address.js';
+import { isAddress } from '../rails/solana/address.js';
 
 const MAX_ADDRESSES = 100;
 
@@ -95,7 +95,7 @@ export class SettingReader {
 
   address(name: string): string | undefined {
     const text = this.text(name);
-    if (text === undefined || readAddress(text)) return text;
+    if (text === undefined || isAddress(text)) return text;
     this.fault(`${name}: '${text}' is not a Solana address`);
     return undefined;
   }
@@ -105,7 +105,7 @@ export class SettingReader {
     const all = (this.text(name) ?? '').split(',').map(part => part.trim());
     const given = all.filter(part => part !== '');
     for (const each of given)
-      if (!readAddress(each)) this.fault(`${name}: '${each}' is not a Solana address`);
+      if (!isAddress(each)) this.fault(`${name}: '${each}' is not a Solana address`);
     if (given.length > MAX_ADDRESSES) this.fault(`${name}: has more than ${MAX_ADDRESSES} addresses`);
     return given;
   }

@@ -21,6 +21,12 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'none',
     see: 'how-to/operating.md#whose-calls-these-are',
   },
+  BLOCKED_PAYERS: {
+    what: 'the file that names the wallets to which nothing is sold, one in each line; it is read again when it changes',
+    values: 'path',
+    fallback: 'none',
+    see: 'how-to/operating.md#abuse',
+  },
   PUBLIC_URL: {
     what: 'the URL at which agents reach the server, without a path. Required outside the sandbox',
     values: 'URL',

@@ -5,6 +5,7 @@ export const REFUSAL_REASONS = {
   blockhash: 'the blockhash of the transaction is expired or unknown',
   funds: 'the payer has too little USDC, or no USDC account',
   network: 'the payment is for another network',
+  payer: 'the operator sells nothing to this wallet (`BLOCKED_PAYERS`)',
   payTo: 'the payment is to another receiver',
   paymentFlow: 'the payment was made for the other payment flow',
   'refused by the facilitator': 'the facilitator refused the payment; its own words follow',

@@ -22,7 +22,13 @@ import { SingleFlight } from './single-flight.js';
 import { WaitingCallers } from './waiting-callers.js';
 
 const NEW_PAYERS = { rate: 50, burst: 500 };
-const DEFAULTS = { orders: undefined, workDeadlineMs: 20_000, leaseMs: 90_000, askAgainAfterMs: 5_000 };
+const DEFAULTS = {
+  orders: undefined,
+  blocked: new Set<string>(),
+  workDeadlineMs: 20_000,
+  leaseMs: 90_000,
+  askAgainAfterMs: 5_000,
+};
 
 export type ChargeOptions = Pick<Deps, 'ledger' | 'rail' | 'log' | 'maxUnsettledPerPayer'> &
   Partial<Pick<Deps, 'observer' | 'now' | keyof typeof DEFAULTS>> & {

@@ -1,4 +1,5 @@
 import type { SharedBucket } from '../admission/admission.js';
+import type { BlockedPayers } from '../admission/blocked-payers.js';
 import type { UnsoldWork } from '../admission/unsold-work.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
@@ -18,6 +19,8 @@ export type Deps = {
   callers: WaitingCallers;
   answers: KeptAnswers;
   unsoldWork: UnsoldWork;
+  /** To whom nothing is sold. */
+  blocked: Pick<BlockedPayers, 'has'>;
   /** Bound the verify requests, and the work, for all payers that have never paid, because their wallets may be empty. */
   newPayers: SharedBucket;
   newPayersWork: SharedBucket;

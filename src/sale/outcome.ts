@@ -143,6 +143,11 @@ export function facilitatorDown({ name, retryAfterSeconds, instead }: Outage): O
     : refused(`${down}; ${instead}`, 'outage');
 }
 
+/** The operator sells nothing to this wallet. Whatever it signs next is refused, too. */
+export function blockedPayer(): Of<'refused'> {
+  return refused(`payer: this shop sells nothing to this wallet. ${NOT_CHARGED}; do not pay again`);
+}
+
 export function tooManyNewPayers(): Of<'unavailable'> {
   return unavailable(`Too many new payers at once. ${NOT_CHARGED}; send the same payment again`, 2);
 }

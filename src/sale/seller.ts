@@ -4,6 +4,7 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { Caller, ClaimResult, ClaimRequest } from '../ledger/store.js';
 import type { Deps } from './deps.js';
 import {
+  blockedPayer,
   facilitatorDown,
   MAX_RUNS,
   refused,
@@ -45,6 +46,7 @@ export class Seller {
     if (call.closing?.aborted) {
       return unavailable(`The server is shutting down. ${NOT_CHARGED}; send the same payment again`, 5);
     }
+    if (this.#deps.blocked.has(checked.payer)) return blockedPayer();
     if (mismatch !== undefined) return refused(mismatch);
     if (!rail.position()) {
       return unavailable(`The chain can't be reached. ${NOT_CHARGED}; send the same payment again`, 5);

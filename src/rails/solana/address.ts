@@ -24,6 +24,10 @@ export function readAddress(text: string): Buffer | undefined {
   return bytes.length === KEY_BYTES ? Buffer.from(bytes) : undefined;
 }
 
+export function isAddress(text: string): boolean {
+  return readAddress(text) !== undefined;
+}
+
 /** Whether a text can be the signature of a transaction: 64 bytes in base58. */
 export function isSignature(text: string): boolean {
   return /^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text);
