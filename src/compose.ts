@@ -22,6 +22,7 @@ import { readSettings, tokensSet } from './shop/settings.js';
 import { isSandbox, type Base, type Disposer } from './compose/base.js';
 import { OfferedPrices } from './offers/tell-prices.js';
 import { openOffering, type Offering } from './compose/offering.js';
+import { openRefunds } from './compose/refunding.js';
 import { openSelling, type Selling } from './compose/selling.js';
 import { openTelling } from './compose/telling.js';
 import { webhookRoutes } from './admin/webhook-routes.js';
@@ -70,15 +71,14 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       config,
       settings,
       ...shop,
-      apis,
-      endpoints,
-      ...{ terms, methods, log },
+      ...{ apis, endpoints, terms, methods, log },
       observation,
       closing: closing.signal,
       disposers,
     };
     const offering = await openOffering(base);
-    const webhooks = await openTelling(base, offering, adminPlace.url);
+    const told = { ...offering, refunds: openRefunds(base, offering) };
+    const webhooks = await openTelling(base, told, adminPlace.url);
     const selling = await openSelling(base, offering);
     const admin = await adminOf(base, { ...offering, ...selling, webhooks }, adminPlace);
     const server = createHttpServer({ ...selling, offers: offering.offers, observer });

@@ -11,6 +11,7 @@ import {
 } from './config/facilitator-settings.js';
 import { readMpp, type MppConfig } from './config/method-settings.js';
 import { readReceiptKey } from './config/receipt-key.js';
+import { readRefunds, type RefundConfig } from './config/refund-settings.js';
 import { SettingReader } from './config/setting-reader.js';
 import { readWebhooks, type WebhookConfig } from './config/webhook-settings.js';
 import { isAddress } from './rails/solana/address.js';
@@ -72,6 +73,8 @@ export type Config = Readonly<{
   receiptKey: KeyObject | undefined;
   /** Addresses from which the operator buys. */
   ownWallets: ReadonlySet<string>;
+  /** Whether the server itself refunds orders that were given up. */
+  refunds: RefundConfig | undefined;
   /** The file that names payers to whom nothing is sold. */
   blockedPayers: string | undefined;
   /** Who is told what happens. */
@@ -127,6 +130,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     payTo: read.address('PAY_TO'),
     receiptKey: readReceiptKey(read),
     ownWallets: new Set(read.addresses('OWN_WALLETS')),
+    refunds: readRefunds(read),
     blockedPayers: readBlockedFile(read),
     webhooks: readWebhooks(read),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),

@@ -144,6 +144,8 @@ describe('The configuration', () => {
     ['DATABASE_URL', 'file:'],
     ['OWN_WALLETS', `${PAY_TO}, me`],
     ['BLOCKED_PAYERS', '/no/such/file'],
+    ['REFUND_KEYPAIR', '/no/such/file'],
+    ['REFUND_DAILY_CAP', '5 USDC'],
     ['CATALOGUE_FACILITATORS', 'embedded'],
     ['PAY_TO', '0x8ba1f109551bD432803012645Ac136ddd64DBA72'],
     ['PAY_TO', '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PP'],
@@ -164,6 +166,12 @@ describe('The configuration', () => {
       expect(faults[0]).to.contain(name);
     });
   }
+
+  it('demands a wallet and a cap wherever orders are refunded without the operator', () => {
+    const faults = faultsOf({ REFUND_OWED_AFTER: '60' });
+    expect(faults.map(fault => fault.split(':')[0])).to.deep.equal(['REFUND_KEYPAIR', 'REFUND_DAILY_CAP']);
+    expect(readConfig({}).refunds).to.equal(undefined);
+  });
 
   it('demands the address that is paid and the public one wherever money is real', () => {
     for (const NETWORK of ['devnet', 'mainnet']) {

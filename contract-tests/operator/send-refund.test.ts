@@ -6,6 +6,7 @@ import { lookForGivenUp, sendRefund, type RefundSending } from '../../src/operat
 import { delivered, payment } from '../support/ledgers.js';
 import { eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
 import { rows } from '../support/extent.js';
+import { killedAt } from '../support/killed-at.js';
 import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
 import { accountOf, MINT, newKeyPair, paidBy, RefundChain } from '../support/refund-chain.js';
 
@@ -88,7 +89,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const when of rows(['after', 'before'] as const)) {
         const id = await sold();
         const before = chain.held(payer.address);
-        killed = await killedAt(step, when, id);
+        killed = await diesAt(step, when, id);
         // It may have been killed when all was done.
         if (killed)
           await refund(id).catch(({ message }: Error) => expect(message).to.include('was refunded'));
@@ -100,26 +101,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   /** Runs the command until its death: nothing that it asks for after that is asked, and nothing comes back. @returns false if it ended before */
-  async function killedAt(step: number, when: 'before' | 'after', id: string): Promise<boolean> {
-    let asked = 0;
-    let die = (): void => {};
-    const death = new Promise<true>(resolve => (die = () => resolve(true)));
-    const mortal = <T extends object>(part: T): T =>
-      new Proxy(part, {
-        get: (target, name) => {
-          const member = Reflect.get(target, name) as unknown;
-          if (typeof member !== 'function') return member;
-          return async (...values: unknown[]): Promise<unknown> => {
-            asked += 1;
-            const own = asked;
-            if (own === step && when === 'before') die();
-            if (own > step || (own === step && when === 'before')) return new Promise(() => {});
-            const answer = await (member as (...all: unknown[]) => Promise<unknown>).apply(target, values);
-            if (own === step) die();
-            return own >= step ? new Promise(() => {}) : answer;
-          };
-        },
-      });
+  async function diesAt(step: number, when: 'before' | 'after', id: string): Promise<boolean> {
+    const { mortal, death } = killedAt(step, when);
     const server = mortal(chain.server());
     const run = refund(id, { ledger: mortal(ledger), chain: server, servers: [server] });
     return Promise.race([death, run.then(() => false)]);

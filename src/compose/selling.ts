@@ -20,8 +20,6 @@ import { BlockedPayers } from '../admission/blocked-payers.js';
 import { isAddress } from '../rails/solana/address.js';
 import { Charge } from '../sale/charge.js';
 import { readRequestText } from '../contract/fingerprint.js';
-import { RefundWatch } from '../operator/refund-watch.js';
-import { serversAt } from '../operator/refund-with-key.js';
 import { OrderWorker } from '../sale/order-worker.js';
 import { Reconciler } from '../sale/reconciler.js';
 import { RecentCalls } from '../http/recent-calls.js';
@@ -74,7 +72,6 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const reconciler = new Reconciler(sale);
   disposers.unshift(() => reconciler.stop());
   await reconciler.start(FIRST_LOOK_MS);
-  watchRefunds(base, offering);
   orders.start();
   disposers.unshift(() => orders.stop());
   const health = healthOf(base, offering, shop, calls);
@@ -121,16 +118,6 @@ async function openBlocked({ config, log, disposers }: Base): Promise<BlockedPay
   await blocked.start();
   disposers.unshift(async () => blocked.stop());
   return blocked;
-}
-
-function watchRefunds({ terms, endpoints, log, disposers }: Base, { ledger, chain }: Offering): void {
-  const servers = serversAt(endpoints.rpcUrls, terms.network);
-  const refunds = new RefundWatch({ ledger, chain, servers, mint: terms.asset, log });
-  refunds.start();
-  disposers.unshift(async () => {
-    await refunds.stop();
-    await Promise.all(servers.map(each => each.close()));
-  });
 }
 
 /** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */

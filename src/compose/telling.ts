@@ -1,12 +1,13 @@
 import { productName } from '../contract/product-name.js';
 import { openWebhooks, type Webhooks } from '../webhooks/open-webhooks.js';
+import type { OwedRefunds } from '../operator/refund-owed.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
 /** Begins to tell the operator what happens, before anything does. */
 export async function openTelling(
   { config, contract, terms, log, observation, disposers }: Base,
-  { ledger, facilitator, guard }: Offering,
+  { ledger, facilitator, guard, refunds }: Offering & { refunds: OwedRefunds | undefined },
   operatorUrl: string,
 ): Promise<Webhooks> {
   const webhooks = await openWebhooks({
@@ -21,6 +22,7 @@ export async function openTelling(
         ? { address: guard.address, lamports, low: guard.low }
         : undefined;
     },
+    refundWallet: () => refunds?.low(),
     answers: () => ({ bytes: ledger.answerBytes(), budget: config.answerBudgetBytes }),
   });
   observation.listen(webhooks.watch);

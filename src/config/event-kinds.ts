@@ -10,5 +10,6 @@ export const EVENT_KINDS: Readonly<Record<string, string>> = {
   'facilitator.down': 'a facilitator does not answer',
   'listing.rejected': 'the directory of a facilitator rejects an operation',
   'fee_payer.low': 'the fee payer of your own facilitator has little SOL left',
+  'refund_wallet.low': 'the wallet that refunds owed orders (REFUND_KEYPAIR) has little left',
   'answers.nearly_full': 'the space for answers (ANSWER_STORE_MB) is nearly used up',
 };

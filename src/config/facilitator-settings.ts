@@ -96,7 +96,8 @@ function cdpKeyOf(read: SettingReader): { id: string; secret: string } | undefin
   return undefined;
 }
 
-function keyPairOf(read: SettingReader, name: string): KeyPair | undefined {
+/** The key pair in the file that a setting names. */
+export function keyPairOf(read: SettingReader, name: string): KeyPair | undefined {
   const file = read.text(name);
   if (file === undefined) return undefined;
   try {

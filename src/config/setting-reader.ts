@@ -104,8 +104,7 @@ export class SettingReader {
   addresses(name: string): string[] {
     const all = (this.text(name) ?? '').split(',').map(part => part.trim());
     const given = all.filter(part => part !== '');
-    for (const each of given)
-      if (!isAddress(each)) this.fault(`${name}: '${each}' is not a Solana address`);
+    for (const each of given) if (!isAddress(each)) this.fault(`${name}: '${each}' is not a Solana address`);
     if (given.length > MAX_ADDRESSES) this.fault(`${name}: has more than ${MAX_ADDRESSES} addresses`);
     return given;
   }

@@ -6,6 +6,7 @@ type SettingText = { what: string; values?: string; fallback?: string; see?: str
 
 const FACILITATOR_CREDENTIALS: SettingText = { what: '', see: 'how-to/backends.md#facilitators' };
 const FEE_PAYER: SettingText = { what: '', see: 'how-to/backends.md#your-own-facilitator' };
+const REFUNDS: SettingText = { what: '', see: 'how-to/refunds.md#without-you' };
 const ADMIN: SettingText = { what: '', see: 'how-to/operating.md#the-admin-listener' };
 
 export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
@@ -123,6 +124,19 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: 'how often an order is attempted before only the operator can retry it',
     see: 'how-to/operating.md#orders-that-failed',
   },
+  REFUND_OWED_AFTER: {
+    ...REFUNDS,
+    what: 'how many minutes after an order was given up the server itself refunds it',
+    values: '0–43200',
+    fallback: 'only you refund',
+  },
+  REFUND_KEYPAIR: { ...REFUNDS, what: 'the file with the key pair of the wallet that pays these refunds' },
+  REFUND_DAILY_CAP: {
+    ...REFUNDS,
+    what: 'the USDC that it pays in 24 hours at most, at all servers together',
+    values: 'USDC',
+  },
+  REFUND_FLOOR: { ...REFUNDS, what: 'the USDC that it keeps', values: 'USDC', fallback: '0' },
   HOLD_SECONDS: {
     what: 'how long the server holds a call that waits for an order, or for work that another request began',
   },

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Connection } from './connection.js';
 import { execute } from './engine.js';
-import type { TransactionBody } from './engine.js';
+import type { Query, TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
 import { readMeta } from './migrate.js';
 import { tellOf } from './outbox.js';
-import { repaidOf } from './payment.js';
+import { paymentOf, repaidOf, type Payment } from './payment.js';
 import { findToChange, lockPayer } from './queries/claims.js';
-import { finishOrder } from './queries/orders.js';
+import { finishOrder, givenUpOrder, givenUpOrders } from './queries/orders.js';
 import { insertRefund } from './queries/refunds.js';
 import * as queries from './queries/repayments.js';
 import * as moves from './queries/transitions.js';
@@ -17,28 +17,43 @@ import type { RepaymentCause, RepaymentWay, State } from './states.js';
 
 const ID_BYTES = 12;
 const MAX_LISTED = 1_000;
+const PAGE = 100;
+const DAY_MS = 86_400_000;
 const MAX_REASON_CHARACTERS = 500;
 const BY_HAND = 'another transfer was recorded instead';
 
 /** Money on its way back to a payer, or back there. Amounts in atomic units, times in ms since 1970. */
 export type Repayment = Readonly<ReturnType<typeof repaymentOf>>;
 
-/** `reason`: the operator's words. `after`: the rail's position; only a transfer after it counts. */
+/**
+ * What refunds orders without the operator: those that have been given up for so long, for so much in 24 hours at most (atomic units), by
+ * all servers together.
+ */
+export type RefundPolicy = { afterMs: number; dailyCap: bigint };
+
+/**
+ * `reason`: the operator's words. `after`: the rail's position; only a transfer after it counts. `policy`: what decides it, if it is not
+ * the operator.
+ */
 export type NewRepayment = {
   payment: string;
   amount: bigint;
   way: RepaymentWay;
-  cause?: RepaymentCause;
+  policy?: RefundPolicy;
   reason?: string | undefined;
   after: number;
 };
 
-/** `too much`: more than what is left to repay. `under way`: another one must end first. `not paid`: there is no such payment, or its money did not move. */
+/**
+ * `too much`: more than what is left to repay. `under way`: another one must end first. `not paid`: there is no such payment, or its money
+ * did not move. `not due` and `over the cap`: the policy does not allow it, or not today.
+ */
 export type StartedRepayment =
   | { kind: 'started'; repayment: Repayment }
   | { kind: 'too much'; left: bigint }
   | { kind: 'under way'; repayment: Repayment }
-  | { kind: 'not paid'; state: State | undefined };
+  | { kind: 'not paid'; state: State | undefined }
+  | { kind: 'not due' | 'over the cap' };
 
 /** A transfer that repays, as it was seen where it is final. `source`: whose money it was. */
 export type LandedRepayment = { signature: string; slot: number; at: number; source: string };
@@ -90,7 +105,7 @@ function repaymentOf(row: RepaymentRow) {
  * to: all reservations of a payment together are never more than was paid. All functions reject with a LedgerFault.
  */
 export function repaymentsOf(connection: Connection) {
-  const { engine } = connection;
+  const { engine, now } = connection;
   const written = async (
     operation: () => TransactionBody<RepaymentRow | undefined>,
   ): Promise<Repayment | undefined> => {
@@ -114,10 +129,11 @@ export function repaymentsOf(connection: Connection) {
       };
       return (await engine.read(() => execute(queries.openRepayments(page)))).map(repaymentOf);
     },
-    /** What this cause repays since a time, in atomic units. */
-    repaidSince: async (since: number, cause: RepaymentCause): Promise<bigint> => {
-      const [row] = await engine.read(() => execute(queries.repaidSince({ since, cause })));
-      return BigInt(row?.amount ?? '0');
+    /** Owed orders that were given up so long ago, the oldest payments first, at most 100 after the one that is given. */
+    givenUpOrders: async (afterMs: number, after?: Payment): Promise<Payment[]> => {
+      const page = { afterMs, created_at: after?.createdAt ?? 0, id: after?.id ?? '' };
+      const rows = await engine.read(() => execute(givenUpOrders({ ...page, limit: PAGE, now: now() })));
+      return rows.map(paymentOf);
     },
     /**
      * Reserves an amount of a payment that is owed or delivered. Of one payment, one repayment at a time is under way. Nobody works any
@@ -159,10 +175,12 @@ export function repaymentsOf(connection: Connection) {
 }
 
 function* start(
-  { now }: Connection,
+  connection: Connection,
   id: string,
-  { payment, amount, way, cause = 'operator', reason, after }: NewRepayment,
+  request: NewRepayment,
 ): TransactionBody<StartedRepayment> {
+  const { now } = connection;
+  const { payment, amount, policy } = request;
   yield* refuseRetired();
   // Whoever else repays this payment waits for this row.
   const [row] = yield* execute(findToChange({ id: payment }));
@@ -171,14 +189,41 @@ function* start(
   if (open) return { kind: 'under way', repayment: repaymentOf(open) };
   const left = BigInt(row.amount) - repaidOf(row);
   if (amount <= 0n || amount > left) return { kind: 'too much', left };
+  const refusal = policy && (yield* policyRefusal(connection, policy, payment, amount));
+  if (refusal) return { kind: refusal };
+  const repayment = yield* reserve(row, id, request, now());
+  if (row.state === 'owed' && amount === left) yield* execute(queries.fenceOff({ id: payment }));
+  return { kind: 'started', repayment };
+}
+
+function* reserve(
+  row: PaymentRow,
+  id: string,
+  { payment, amount, way, policy, reason, after }: NewRepayment,
+  now: Query,
+): TransactionBody<Repayment> {
+  const cause: RepaymentCause = policy ? 'policy' : 'operator';
   const values = { id, payment, amount: String(amount), receiver: row.payer, way, cause, after };
   const state = way === 'key' ? 'sending' : 'asked';
   const text = reason?.slice(0, MAX_REASON_CHARACTERS) ?? null;
-  const [made] = yield* execute(queries.insertRepayment({ ...values, state, reason: text, now: now() }));
+  const [made] = yield* execute(queries.insertRepayment({ ...values, state, reason: text, now }));
   if (!made) throw new LedgerFault('failed', 'The refund could not be stored. Nothing was changed.');
   yield* setSums(row, { repaying: BigInt(row.repaying) + amount });
-  if (row.state === 'owed' && amount === left) yield* execute(queries.fenceOff({ id: payment }));
-  return { kind: 'started', repayment: repaymentOf(made) };
+  return repaymentOf(made);
+}
+
+/** Whether the policy does not allow it. All servers wait for each other here, so that none of them passes the cap. */
+function* policyRefusal(
+  { engine, now }: Connection,
+  { afterMs, dailyCap }: RefundPolicy,
+  payment: string,
+  amount: bigint,
+): TransactionBody<'not due' | 'over the cap' | undefined> {
+  const [order] = yield* execute(givenUpOrder({ payment, afterMs, now: now() }));
+  if (!order) return 'not due';
+  if (engine.dialect.concurrentWriters) yield* execute(lockPayer({ payer: 'refunds by policy' }));
+  const [sum] = yield* execute(queries.repaidWithin({ cause: 'policy', ms: DAY_MS, now: now() }));
+  return BigInt(sum?.amount ?? '0') + amount > dailyCap ? 'over the cap' : undefined;
 }
 
 function* record(

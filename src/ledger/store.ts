@@ -29,7 +29,7 @@ export { FOUND_ON_CHAIN } from './payment.js';
 export type { Attempted, OutboxEvent, LedgerEvent } from './outbox.js';
 export type { Payment } from './payment.js';
 export type { LedgerReader, LedgerReports, Sale, StoredAnswer } from './reader.js';
-export type { LandedRepayment, NewRepayment, Refund, Repayment } from './repayments.js';
+export type { LandedRepayment, NewRepayment, Refund, RefundPolicy, Repayment } from './repayments.js';
 export type { SalePlace, SalesWanted, SoldPayment } from './sales.js';
 export type { CallKey, SettleDecision, SettleRequest } from './settle.js';
 

@@ -20,6 +20,9 @@ export type RefundWallet = { keyPair: KeyPair; feePayer: KeyPair; floor: bigint 
 /** What was signed, as the ledger keeps it. */
 export type SignedRefund = { evidence: string; signature: string; position: number };
 
+/** Without a fee payer of its own, the wallet that sends must keep what an account without data must: lamports. */
+export const LEAST_KEPT = 890_880n;
+
 type Chain = Pick<SolanaChain, 'account' | 'balance' | 'latestBlockhash' | 'simulate'>;
 
 /** https://github.com/solana-program/token, state.rs, Account. */

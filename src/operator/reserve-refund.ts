@@ -27,6 +27,7 @@ export async function reserveRefund(
     throw new OperatorFault(
       `Of payment ${id}, ${toDecimal(started.left)} USDC can be refunded, not ${toDecimal(wanted ?? left)}. Nothing was changed.`,
     );
+  if (!('repayment' in started)) throw new Error('only the operator decides here');
   const { repayment } = started;
   if (repayment.way !== way) throw otherWay(repayment);
   if (wanted !== undefined && wanted !== repayment.amount)

@@ -26,6 +26,7 @@ const FACTS: Readonly<Record<string, LedgerEvent['facts']>> = {
     ...{ transport: 'http', status: 'rejected', why: 'the description is too short' },
   },
   'fee_payer.low': { address: SALE.payer, left: '0.01 SOL' },
+  'refund_wallet.low': { address: SALE.payer, left: '1.50 USDC' },
   'answers.nearly_full': { bytes: 3_600_000_000, budget: 4_294_967_296 },
 };
 

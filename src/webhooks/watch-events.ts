@@ -17,6 +17,8 @@ export type WatchParts = {
   facilitators: () => readonly { name: string; status: string; detail: string }[];
   /** Of the embedded facilitator, if its balance is known. Lamports; below `low`, somebody should send SOL. */
   feePayer: () => { address: string; lamports: bigint; low: bigint } | undefined;
+  /** Of the wallet that refunds owed orders, if somebody should fill it. */
+  refundWallet: () => { address: string; left: string } | undefined;
   /** Bytes of the store of answers. */
   answers: () => { bytes: number; budget: number };
   log: Log;
@@ -116,6 +118,11 @@ export class EventWatch implements Listener {
         once: `${address} ${this.#each(DAY_MS)}`,
         facts: { address, left },
       });
+    }
+    const wallet = this.#parts.refundWallet();
+    if (wallet) {
+      const once = `${wallet.address} ${this.#each(DAY_MS)}`;
+      told.push({ kind: 'refund_wallet.low', once, facts: wallet });
     }
     const { bytes, budget } = this.#parts.answers();
     if (bytes > budget * NEARLY_FULL)

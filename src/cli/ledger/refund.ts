@@ -2,6 +2,7 @@ import { askRefund, awaitRefund, cancelRefund } from '../../operator/ask-refund.
 import type { ReportSource } from '../../operator/find-payment.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { recordRefund } from '../../operator/record-refund.js';
+import { LEAST_KEPT } from '../../operator/refund-transaction.js';
 import { refundWithKey } from '../../operator/refund-with-key.js';
 import { toDecimal } from '../../price/amount.js';
 import { resolve } from 'node:path';
@@ -22,9 +23,6 @@ type Options = {
 
 /** What the refund of a payment needs of the environment. `folder`: of relative paths. */
 type Around = { rpcUrls: () => string[]; feePayer: () => FeePayerConfig; folder: string };
-
-/** Without a fee payer of its own, the wallet that sends must keep what an account without data must: lamports. */
-const LEAST_KEPT = 890_880n;
 
 /** Records a refund that was sent, sends one with a key, cancels one that nobody has paid, or asks a wallet for one. */
 export async function refund(

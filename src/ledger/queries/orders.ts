@@ -1,8 +1,9 @@
 import { idBytes } from '../ids.js';
 import type { IdBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
+import { viewed } from './conditions.js';
 import type { At } from './conditions.js';
-import type { OrderRow } from '../schema.js';
+import type { OrderRow, PaymentView } from '../schema.js';
 
 type Key = { payment: string };
 type KeyRow = { payment: IdBytes };
@@ -86,3 +87,20 @@ export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
 /** How many parts of the work are done. */
 export const setDone = (p: Key & { done: number }) =>
   sql`update orders set done = ${p.done} where payment = ${idBytes(p.payment)}`;
+
+/** Given up so long ago: only the operator may start another attempt. */
+const givenUp = (p: At & { afterMs: number }) =>
+  sql`finished_at is not null and next_attempt_at is null and finished_at <= ${p.now} - ${p.afterMs}`;
+
+export const givenUpOrder = (p: Key & At & { afterMs: number }) =>
+  one<KeyRow>`
+    select payment from orders where payment = ${idBytes(p.payment)} and ${givenUp(p)} for update`;
+
+/** The owed payments of such orders, after the payment of `created_at` and `id`. Uses the index of undecided payments. */
+export const givenUpOrders = (p: At & { afterMs: number; created_at: number; id: string; limit: number }) =>
+  sql<PaymentView>`
+    select ${viewed(p.now)} from payments
+    where state = 'owed' and decided_at is null and alias_of is null
+      and created_at >= ${p.created_at} and (created_at > ${p.created_at} or id > ${idBytes(p.id)})
+      and id in (select payment from orders where ${givenUp(p)})
+    order by created_at + 0, id limit ${p.limit}`;

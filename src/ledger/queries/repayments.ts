@@ -68,8 +68,8 @@ export const fenceOff = ({ id }: Id) =>
   one<IdRow>`
     update payments set claim = claim + 1, lease_until = 0 where id = ${idBytes(id)} and state = 'owed' returning id`;
 
-/** Repaid since a time by this cause, or on its way: atomic units as text. */
-export const repaidSince = (p: { since: number; cause: string }) =>
+/** Repaid in the last `ms` by this cause, or on its way: atomic units as text. */
+export const repaidWithin = (p: At & { ms: number; cause: string }) =>
   one<{ amount: string }>`
     select cast(coalesce(sum(cast(amount as bigint)), 0) as text) as amount from repayments
-    where cause = ${p.cause} and created_at >= ${p.since} and state in ('asked', 'sending', 'done')`;
+    where cause = ${p.cause} and created_at > ${p.now} - ${p.ms} and state in ('asked', 'sending', 'done')`;

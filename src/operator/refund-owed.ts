@@ -1,0 +1,198 @@
+import { messageOf } from '../ledger/fault.js';
+import type { LedgerReader, Payment, RefundPolicy, Repayment } from '../ledger/store.js';
+import { inSol } from '../facilitators/fee-payer-guard.js';
+import { withAbortAfter } from '../net/deadline.js';
+import type { Log } from '../net/log.js';
+import { toDecimal } from '../price/amount.js';
+import { ChainHeights } from '../rails/solana/chain-heights.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
+import { receiverAccount } from '../rails/solana/transaction.js';
+import { OperatorFault } from './operator-fault.js';
+import { isWritten } from './refund-fate.js';
+import { usdcOf, type RefundWallet } from './refund-transaction.js';
+import { lookForGivenUp, sendRefund } from './send-refund.js';
+
+const INTERVAL_MS = 60_000;
+const READ_MS = 10_000;
+/** It is then left to the watch over refunds, which goes on without the key. */
+const SEND_MS = 90_000;
+/** After a refund that did not come about, the next one of its payment: a quarter of an hour later, then four times as long, a day at most. */
+const AGAIN_MS = { first: 15 * 60_000, factor: 4, most: 86_400_000 };
+/** After so many, only the operator refunds it. */
+const MAX_TRIES = 8;
+/** With less SOL than this above what must stay, somebody should send some: the fees of a hundred refunds. */
+const LOW_LAMPORTS = 1_000_000n;
+
+type OwedLedger = Pick<
+  LedgerReader,
+  | 'find'
+  | 'givenUpOrders'
+  | 'startRepayment'
+  | 'repayment'
+  | 'repaymentsOf'
+  | 'writeDownRepayment'
+  | 'landRepayment'
+  | 'failRepayment'
+  | 'cancelRepayment'
+  | 'getMeta'
+  | 'setMeta'
+>;
+
+/** `floor`: the USDC that the wallet keeps, in atomic units. `servers`: each RPC server of `chain` by itself. */
+export type OwedOptions = {
+  ledger: OwedLedger;
+  chain: SolanaChain;
+  servers: readonly SolanaChain[];
+  mint: string;
+  wallet: RefundWallet;
+  policy: RefundPolicy;
+  floor: bigint;
+  log: Log;
+  now?: () => number;
+};
+
+/** What the wallet has, in atomic units of USDC and in lamports. */
+type Funds = { usdc: bigint; lamports: bigint };
+
+/**
+ * Refunds owed orders that were given up, with a key that the server holds. What is due and how much may go in a day decides the ledger, for
+ * all servers together; each refund is sent as the operator's are.
+ */
+export class OwedRefunds {
+  readonly #options: OwedOptions;
+  readonly #heights: ChainHeights;
+  readonly #stop = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> | undefined;
+  #funds: Funds | undefined;
+  #short = false;
+  #saidCap = false;
+
+  constructor(options: OwedOptions) {
+    this.#options = options;
+    this.#heights = new ChainHeights(options.ledger);
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), INTERVAL_MS).unref();
+    void this.look();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stop.abort(new Error('the server is shutting down'));
+    await this.#round;
+  }
+
+  /** What is left in a wallet that somebody should fill: it cannot pay a refund that is due, a day's cap, or the fees. */
+  low(): { address: string; left: string } | undefined {
+    const { wallet, policy, floor } = this.#options;
+    if (!this.#funds) return undefined;
+    const { usdc, lamports } = this.#funds;
+    const { address } = wallet.keyPair;
+    if (this.#short || usdc < floor + policy.dailyCap) return { address, left: `${toDecimal(usdc)} USDC` };
+    if (lamports < wallet.floor + LOW_LAMPORTS)
+      return { address: wallet.feePayer.address, left: `${inSol(lamports)} SOL` };
+    return undefined;
+  }
+
+  /** Runs one round. Rounds never overlap. Never rejects. */
+  look(): Promise<void> {
+    this.#round ??= this.#refundAll()
+      .catch((error: unknown) => this.#failed(error))
+      .finally(() => {
+        this.#round = undefined;
+      });
+    return this.#round;
+  }
+
+  async #refundAll(): Promise<void> {
+    const { ledger, policy } = this.#options;
+    this.#short = false;
+    await this.#readFunds();
+    let last: Payment | undefined;
+    do {
+      const page = await ledger.givenUpOrders(policy.afterMs, last);
+      for (const payment of page) {
+        if (this.#stop.signal.aborted) return;
+        const over = await this.#refund(payment).catch((error: unknown) => this.#failed(error, payment.id));
+        if (over === 'over the cap') return;
+      }
+      last = page.at(-1);
+    } while (last);
+    this.#saidCap = false;
+  }
+
+  async #readFunds(): Promise<Funds> {
+    const { chain, wallet, mint } = this.#options;
+    const source = receiverAccount({ asset: mint, payTo: wallet.keyPair.address });
+    this.#funds = await withAbortAfter(READ_MS, this.#stop.signal, async signal => ({
+      usdc: await usdcOf(chain, source, signal),
+      lamports: await chain.balance(wallet.feePayer.address, signal),
+    }));
+    return this.#funds;
+  }
+
+  async #refund(payment: Payment): Promise<'over the cap' | undefined> {
+    const { ledger, policy, floor, now = Date.now } = this.#options;
+    const amount = payment.amount - payment.repaid;
+    const earlier = await ledger.repaymentsOf(payment.id);
+    if (earlier.some(goesOnWithoutUs) || now() < nextTryAt(earlier)) return undefined;
+    if ((await this.#readFunds()).usdc < floor + amount) {
+      this.#short = true;
+      return undefined;
+    }
+    await this.#heights.refresh();
+    return withAbortAfter(SEND_MS, this.#stop.signal, async signal => {
+      await lookForGivenUp({ ...this.#options, heights: this.#heights }, payment, signal);
+      const request = { payment: payment.id, amount, way: 'key', policy, after: payment.after } as const;
+      const started = await ledger.startRepayment(request);
+      if (started.kind === 'over the cap') return this.#overTheCap();
+      const reserved = 'repayment' in started ? started.repayment : undefined;
+      // Begun by this server before it was killed, or by another one: whoever signs second sends what the first one has signed.
+      if (reserved && reserved.cause === 'policy') await this.#send(payment, reserved, signal);
+      return undefined;
+    });
+  }
+
+  async #send(payment: Payment, reserved: Repayment, signal: AbortSignal): Promise<void> {
+    const { log, wallet } = this.#options;
+    const sending = { ...this.#options, heights: this.#heights };
+    const transaction = await sendRefund(sending, payment, reserved, wallet, signal);
+    log.info(
+      { payment: payment.id, refund: reserved.id, transaction },
+      'an order that was given up was refunded',
+    );
+  }
+
+  #overTheCap(): 'over the cap' {
+    const { log, policy } = this.#options;
+    const cap = `${toDecimal(policy.dailyCap)} USDC`;
+    if (!this.#saidCap) log.warn({ cap }, 'REFUND_DAILY_CAP is reached: owed orders wait for their refund');
+    this.#saidCap = true;
+    return 'over the cap';
+  }
+
+  #failed(error: unknown, payment?: string): undefined {
+    if (this.#stop.signal.aborted) return undefined;
+    const why = error instanceof OperatorFault ? { why: messageOf(error) } : { error };
+    this.#options.log.warn({ payment, ...why }, 'an order that was given up could not be refunded');
+    return undefined;
+  }
+}
+
+/** The operator decided it, or it was signed: the watch over refunds goes on with that. */
+function goesOnWithoutUs(repayment: Repayment): boolean {
+  return repayment.decidedAt === null && (repayment.cause === 'operator' || isWritten(repayment));
+}
+
+/** When a payment may be tried again. What the ledger has is enough, so that no crash makes it sooner. */
+function nextTryAt(earlier: readonly Repayment[]): number {
+  const failed = earlier.filter(
+    ({ cause, state }) => cause === 'policy' && (state === 'failed' || state === 'cancelled'),
+  );
+  const last = failed.at(-1)?.decidedAt;
+  if (last === undefined || last === null) return 0;
+  if (failed.length >= MAX_TRIES) return Infinity;
+  return last + Math.min(AGAIN_MS.first * AGAIN_MS.factor ** (failed.length - 1), AGAIN_MS.most);
+}
