@@ -44,7 +44,7 @@ const ORDER = [
   ['config'],
   ['rails'],
   ['admission'],
-  ['observe', 'receipts'],
+  ['observe', 'receipts', 'sign-in'],
   ['ledger'],
   ['contract'],
   ['price'],

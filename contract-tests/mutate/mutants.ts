@@ -1,6 +1,7 @@
 import { embeddedMutants } from './embedded-mutants.js';
 import { evidenceMutants } from './evidence-mutants.js';
 import { foundMutants } from './found-mutants.js';
+import { freeMutants } from './free-mutants.js';
 import { ledgerMutants } from './ledger-mutants.js';
 import { outboxMutants } from './outbox-mutants.js';
 import { limitMutants } from './limit-mutants.js';
@@ -35,6 +36,7 @@ export const mutants: readonly Mutant[] = [
   ...ledgerMutants,
   ...outboxMutants,
   ...foundMutants,
+  ...freeMutants,
   ...paymentMutants,
   ...transactionMutants,
   ...upstreamMutants,

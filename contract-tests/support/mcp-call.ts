@@ -47,9 +47,15 @@ export type ToolCall = {
   _meta?: Json;
 };
 
-export async function callTool(url: string, name: string, args: Json, meta?: Json): Promise<ToolCall> {
+export async function callTool(
+  url: string,
+  name: string,
+  args: Json,
+  meta?: Json,
+  headers: Record<string, string> = {},
+): Promise<ToolCall> {
   const params = { name, arguments: args, ...(meta ? { _meta: meta } : {}) };
-  const { message } = await mcp(url, 'tools/call', params);
+  const { message } = await mcp(url, 'tools/call', params, headers);
   if (!message.result) throw new Error(JSON.stringify(message.error));
   return message.result as unknown as ToolCall;
 }

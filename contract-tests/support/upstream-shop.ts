@@ -13,6 +13,8 @@ import { createApp } from '../../src/http/app.js';
 import { BodyReader } from '../../src/http/body.js';
 import { Deliveries } from '../../src/http/deliveries.js';
 import { exposedHeaders } from '../../src/http/exposed-headers.js';
+import { FreeCalls } from '../../src/http/free-calls.js';
+import { SignIns } from '../../src/sign-in/sign-ins.js';
 import { Health, type HealthReport } from '../../src/http/health.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
 import { Routes } from '../../src/contract/routes.js';
@@ -114,6 +116,8 @@ export type OperationForSale = {
   upstream?: object;
   method?: 'get' | 'post';
   flow?: 'authorization' | 'upfront';
+  /** `x-free`. */
+  free?: object;
   /** `x-price`, without flow. Default: 0.01 USD. */
   price?: object;
   parameters?: Parameter[];
@@ -172,6 +176,7 @@ export function documentOf(
         tags: ['Shop'],
         summary: id,
         'x-price': { ...price, flow },
+        ...(operation.free ? { 'x-free': operation.free } : {}),
         'x-upstream': upstream,
         parameters: parameters.map(({ schema = { type: 'string' }, ...parameter }) => ({
           ...parameter,
@@ -220,8 +225,10 @@ export type ShopOptions = {
   paths?: Record<string, object>;
   /** How many proxies name its callers. Default: none, and callers have no limits. */
   trustedProxies?: number;
-  /** The clock of its ledger. */
+  /** The clock of its ledger, and of its free calls. */
   now?: () => number;
+  /** Of another shop: it is another server of the same ledger. */
+  ledger?: Ledger;
   /** Told of every response before it is written. */
   watch?: (response: ServerResponse) => void;
 };
@@ -258,12 +265,14 @@ export class UpstreamShop {
     const settings = { variable: (name: string) => env[name], allowPrivate: options.allowPrivate ?? true };
     const http = createHttpOperations(contract, settings, options.breaker);
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-upstreams-'));
-    const ledger = await openLedger({
-      url: `file:${folder}/ledger.db`,
-      payTo: TERMS.payTo,
-      network: TERMS.network,
-      ...(options.now && { now: options.now }),
-    });
+    const ledger =
+      options.ledger ??
+      (await openLedger({
+        url: `file:${folder}/ledger.db`,
+        payTo: TERMS.payTo,
+        network: TERMS.network,
+        ...(options.now && { now: options.now }),
+      }));
     const shop = new UpstreamShop(contract, ledger, folder);
     shop.#methods = options.methods ?? shop.#methods;
     await shop.#serve(http, options);
@@ -368,8 +377,12 @@ export class UpstreamShop {
     this.#health = new Health('1.0.0', http.probes, calls);
     const exposed = exposedHeaders(contract, this.#methods);
     const answerKeys = await AnswerKeys.open(ledger, ANSWERS_URL);
+    const limits = new SourceLimits({ trustedProxies: options.trustedProxies ?? 0 });
+    const signIns = new SignIns({ publicUrl: TERMS.publicUrl, chainId: TERMS.network }, options.now);
+    const freeCalls = new FreeCalls({ ...parts, ledger, limits, signIns, paid: contract.paid }, options.now);
     const serving = {
       ...parts,
+      freeCalls,
       observer,
       charge,
       offers,
@@ -377,7 +390,7 @@ export class UpstreamShop {
       pickUps: new PickUps(contract, answerKeys, charge, offers.methods),
       bodies: new BodyReader(),
       deliveries: new Deliveries(),
-      limits: new SourceLimits({ trustedProxies: options.trustedProxies ?? 0 }),
+      limits,
       exposed,
       documents: new Map(),
       pages: [],
@@ -385,7 +398,8 @@ export class UpstreamShop {
       closing: new AbortController().signal,
     };
     const callback = createApp(serving).callback();
-    const addresses = { publicUrl: TERMS.publicUrl, siteUrl: TERMS.publicUrl, trustedProxies: 0 };
+    const { trustedProxies = 0 } = options;
+    const addresses = { publicUrl: TERMS.publicUrl, siteUrl: TERMS.publicUrl, trustedProxies };
     const mcp = new McpEndpoint({ ...serving, contract, ...addresses });
     const server = createHttpServer({
       app: (request, response) => {
@@ -401,7 +415,7 @@ export class UpstreamShop {
     await once(server, 'listening');
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     this.#closers.push(
-      () => ledger.close(),
+      () => (options.ledger ? undefined : ledger.close()),
       () => http.close(),
       () => hints.close(),
       () => mcp.close(),

@@ -8,6 +8,7 @@ import { Deliveries } from '../http/deliveries.js';
 import type { SharedNotes } from '../pages/session.js';
 import { readInfo } from '../config/sandbox-file.js';
 import { freeAnswers } from '../http/free-answers.js';
+import { FreeCalls } from '../http/free-calls.js';
 import { servePages } from '../http/handler-pages.js';
 import { orderWork } from '../http/run-handler.js';
 import { Health } from '../http/health.js';
@@ -30,6 +31,7 @@ import type { HttpParts } from '../http/server.js';
 import type { OrderInProgress } from '../shop/handler-context.js';
 import { openHandlers, type OpenHandlers } from '../shop/open-handlers.js';
 import { keepPageLinks } from '../shop/page-links.js';
+import { SignIns } from '../sign-in/sign-ins.js';
 import { openPages } from '../site/open-pages.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
@@ -64,9 +66,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   routes.register(handlers);
   const handlerParts = { routes, handlers, log, calls };
   const work = orderWork(handlerParts);
-  const { orderMs: attemptMs, orderAttempts: maxAttempts } = config;
+  const { orderMs: attemptMs, orderAttempts: maxAttempts, maxUnsettledPerPayer, unsoldPerHour } = config;
   const orders = new OrderWorker({ ledger, work, log, observer, attemptMs, maxAttempts });
-  const { maxUnsettledPerPayer, unsoldPerHour } = config;
   const sale = { ledger, rail, log, observer, blocked: await openBlocked(base) };
   const charge = new Charge({ ...sale, methods, orders, maxUnsettledPerPayer, unsoldPerHour });
   const reconciler = new Reconciler(sale);
@@ -91,7 +92,8 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const receipts = await openReceipts(base, offering);
   const documents = withKeys(pages.documents, receipts, exposed);
   const paying = { charge, offers, closing, answerKeys, pickUps, ...(receipts ? { receipts } : {}) };
-  const serving = { ...handlerParts, ...memory, ...paying, observer, exposed, people: pages.people };
+  const given = { freeCalls: freeCallsOf(base, { ...handlerParts, ledger, limits }), people: pages.people };
+  const serving = { ...handlerParts, ...memory, ...paying, ...given, observer, exposed };
   const own = shop.pages.map(each => servePages(each, log));
   const app = createApp({ ...serving, documents, holdMs: config.holdMs, pages: own }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
@@ -118,6 +120,14 @@ async function openBlocked({ config, log, disposers }: Base): Promise<BlockedPay
   await blocked.start();
   disposers.unshift(async () => blocked.stop());
   return blocked;
+}
+
+function freeCallsOf(
+  { terms, contract: { paid } }: Base,
+  parts: Omit<ConstructorParameters<typeof FreeCalls>[0], 'signIns' | 'paid'>,
+): FreeCalls {
+  const { publicUrl, network: chainId } = terms;
+  return new FreeCalls({ ...parts, signIns: new SignIns({ publicUrl, chainId }), paid });
 }
 
 /** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */

@@ -149,6 +149,8 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
       `has no operationId, by which buyers and handlers name it: operationId: ${idOf(method, path)}`,
     );
   const given = 'x-free-proxy' in operation;
+  if ('x-free' in operation && given)
+    return fault([...at, 'x-free'], 'limits what x-free-proxy gives away without: remove one of the two');
   if ('x-price' in operation && given)
     return fault([...at, 'x-free-proxy'], 'gives away an operation that has a price: remove one of the two');
   if (given) {
@@ -161,6 +163,11 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
     if (priced) contract.paid.push(priced);
     return;
   }
+  if ('x-free' in operation)
+    return fault(
+      [...at, 'x-free'],
+      `is of calls that cost money otherwise, and nothing has a price: ${PRICE}`,
+    );
   if ('x-upstream' in operation)
     return fault(
       at,

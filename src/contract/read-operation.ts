@@ -1,6 +1,7 @@
 import { CALLED_METHODS, type CalledMethod } from './called-methods.js';
 import type { Json } from './json.js';
 import { readAnswers, type AnswerForms } from './read-answers.js';
+import { readQuota, type FreeQuota } from './read-quota.js';
 import { templateFault } from './paths.js';
 import { toDecimal } from '../price/amount.js';
 import type { Price, PriceKind, ValueAt } from '../price/price.js';
@@ -52,6 +53,8 @@ export type PricedOperation = CalledOperation & {
   flow: PaymentFlow;
   /** `x-listed: false`: the directories of facilitators are not told of it. */
   unlisted?: true;
+  /** Calls that cost nothing. */
+  free?: FreeQuota;
 };
 
 /** `x-free-proxy: true`: an operation that costs nothing, and that an API serves. */
@@ -70,7 +73,7 @@ const NO_HANDLER =
 export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
   return readSound(place, report, (at, fault) => {
     checkShape(place, at, fault, 'paid');
-    const { 'x-price': price, 'x-listed': listed = true } = place.operation;
+    const { 'x-price': price, 'x-listed': listed = true, 'x-free': given } = place.operation;
     // Also of a price with a fault, so that nothing right is reported below.
     const flow = objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization';
     const later: Parameters<Fault>[] = [];
@@ -80,7 +83,13 @@ export function readPriced(place: Place, report: Fault, prices = PRICES): Priced
     if (priced?.pricing.ofHandler && 'x-upstream' in place.operation)
       fault([...at, 'x-price', 'mode'], NO_HANDLER);
     if (typeof listed !== 'boolean') fault([...at, 'x-listed'], 'must be true or false');
-    return priced && called && { ...called, ...priced, ...(listed ? {} : { unlisted: true }) };
+    const free = readQuota(given, flow, (key, message) =>
+      fault([...at, 'x-free', ...(key === undefined ? [] : [key])], message),
+    );
+    return (
+      priced &&
+      called && { ...called, ...priced, ...(listed ? {} : { unlisted: true }), ...(free ? { free } : {}) }
+    );
   });
 }
 

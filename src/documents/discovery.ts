@@ -10,6 +10,8 @@ import type {
 import { follow, isObject, objectOf } from '../contract/references.js';
 import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Challenge } from '../methods/method.js';
+import { quotaText } from '../contract/read-quota.js';
+import { SIGN_IN_HEADER, SIGN_IN_PATH } from '../sign-in/sign-ins.js';
 import type { Methods } from '../methods/methods.js';
 import { toDecimal } from '../price/amount.js';
 import { callShape } from '../methods/x402/describe-call.js';
@@ -49,12 +51,13 @@ function howToCall(operations: PricedOperation[]): string {
 }
 
 function sentenceOf(operation: PricedOperation): string {
-  const { price, pricing, summary, flow, answers } = operation;
+  const { price, pricing, summary, flow, answers, free } = operation;
   const [form] = answers;
+  const given = free ? ` ${quotaText(free)}` : '';
   const answer = form.kind === 'json' ? '' : ` The answer is ${formName(form)}.`;
   const upfront =
     flow === 'upfront' ? ' Paid before the work; send the same payment again to pick the answer up.' : '';
-  return `${callShape(operation)} costs ${price.shown}${pricing.terms === undefined ? '' : ` (${pricing.terms})`}. ${summary}.${answer}${upfront}`;
+  return `${callShape(operation)} costs ${price.shown}${pricing.terms === undefined ? '' : ` (${pricing.terms})`}.${given} ${summary}.${answer}${upfront}`;
 }
 
 type Response = Json & { headers?: Record<string, Json>; content?: Record<string, Json> };
@@ -219,18 +222,23 @@ const UNCHECKED = {
   none: ' The answer is not checked before it is charged: it may be of another content type and hold something else.',
 };
 
+const HOW_TO_SIGN_IN =
+  `What to sign is at ${SIGN_IN_PATH} (x402's sign-in-with-x, once for each call); the signed statement goes into the header ` +
+  `SIGN-IN-WITH-X, over MCP into _meta["${SIGN_IN_HEADER}"].`;
+
 /** What is said of an operation wherever it is described: its price, and what of its answer is not checked. */
 export function noteOf(operation: PricedOperation, methods: Methods): string {
   return priceNote(operation, methods) + UNCHECKED[operation.upstream?.check ?? 'schema'];
 }
 
 /** The price as text, because renderers do not show `x-price`. */
-function priceNote({ price, pricing, flow }: PricedOperation, methods: Methods): string {
+function priceNote({ price, pricing, flow, free }: PricedOperation, methods: Methods): string {
   const by = methods.all.flatMap(method => method.documents().phrase ?? []).join(' or ');
   const when = flow === 'upfront' ? 'paid before the work' : 'charged only for an answer';
   const terms =
     pricing.terms === undefined ? '' : ` ${pricing.terms[0]?.toUpperCase()}${pricing.terms.slice(1)}.`;
-  return `Price: ${price.shown} a call, ${when}, by ${by}.${terms}`;
+  const given = free ? ` ${quotaText(free)}${free.by === 'wallet' ? ` ${HOW_TO_SIGN_IN}` : ''}` : '';
+  return `Price: ${price.shown} a call, ${when}, by ${by}.${terms}${given}`;
 }
 
 /** The service index (`getIndex` in openapi.yaml), with paths relative to this server. */

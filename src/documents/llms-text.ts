@@ -5,6 +5,7 @@ import { objectOf } from '../contract/references.js';
 import { writtenExample } from '../contract/sent-body.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 import { bodyFields, callShape, typeText } from '../methods/x402/describe-call.js';
+import { quotaText } from '../contract/read-quota.js';
 import { noteOf, type Selling } from './discovery.js';
 import { resourceUrl } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from './status-meanings.js';
@@ -58,8 +59,9 @@ function paidLinks({ paid }: Contract, selling: Selling): string[] {
 
 /** The link, the price and the call, with an example that can be sent as it stands. */
 function paidLink(operation: PricedOperation, selling: Selling): string {
-  const { summary, price, pricing, method, request, answers, flow } = operation;
+  const { summary, price, pricing, method, request, answers, flow, free } = operation;
   const terms = pricing.terms === undefined ? '' : `, ${pricing.terms}`;
+  const given = free ? ` ${quotaText(free)}` : '';
   const [form] = answers;
   const example = request
     ? ` Example: \`${method} ${operation.examplePath} ${exampleBody(request)}\`.`
@@ -67,7 +69,7 @@ function paidLink(operation: PricedOperation, selling: Selling): string {
   const upfront = flow === 'upfront' ? ' Paid before the work, which can take minutes.' : '';
   return (
     `- [${line(summary)}](${resourceUrl(operation, selling)}): ${price.shown}${terms}. \`${callShape(operation)}\`, answers ` +
-    `\`${formName(form)}\`.${upfront}${example}`
+    `\`${formName(form)}\`.${given}${upfront}${example}`
   );
 }
 

@@ -14,11 +14,16 @@ import { countFailed, servePaidCall, type PaidCallParts } from './paid-calls.js'
 import { servePickUp, type PickUpParts } from './serve-pick-up.js';
 import { requestIdOf } from './request-id.js';
 import { BodyFault } from './json-body.js';
-import { told, type Throttled } from './tell-answer.js';
+import type { Method } from '../methods/method.js';
+import type { Challenges } from '../methods/methods.js';
+import { serveSignIn } from './serve-sign-in.js';
+import { told, type PaidCallResult, type Throttled } from './tell-answer.js';
 import { Halt, NOT_INDEXED, send, sendChallenge, sendError } from './responses.js';
 import type { MethodNotAllowed, Routed } from '../contract/routes.js';
 import type { Failure } from '../sale/outcome.js';
+import { FREE_LEFT } from './free-calls.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
+import { sendGift } from './send-sold.js';
 import { TOO_MANY_CALLS } from './source-limits.js';
 import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
@@ -48,6 +53,7 @@ export function createApp(parts: AppParts): Koa {
   const whole = { ...parts, gifts: new CallsInHand() };
   app.use((ctx, next) => serve(ctx, whole, next));
   app.use(serveHeldProbe(parts.limits));
+  if (parts.freeCalls?.signIns) app.use(serveSignIn(parts.freeCalls.signIns, parts.limits));
   for (const page of parts.pages) app.use(page);
   app.use(outsideTheContract(parts.documents, parts.offers.methods));
   app.use(ctx => {
@@ -159,7 +165,8 @@ async function servePaid(
     gone: goneSignal(ctx.req, ctx.res),
     holdMs: preferredWait(ctx.get('Prefer')) ?? holdMs,
   });
-  if (result.kind === 'unpaid') return sendChallenge(ctx, offers.challenge(result.operation, asked));
+  if (result.kind === 'given') return sendGift(ctx, parts, result, { [FREE_LEFT]: String(result.left) });
+  if (result.kind === 'unpaid') return sendChallenge(ctx, challengeOf(parts, result, asked));
   if (result.kind === 'throttled') return sendThrottled(ctx, result);
   if (result.kind === 'unpriced') return sendFailure(ctx, result.answer);
   if (result.kind === 'rejected') {
@@ -168,6 +175,14 @@ async function servePaid(
   const { payment, owner, outcome } = result;
   if (parts.closing.aborted) ctx.set('Connection', 'close');
   await sendOutcome(ctx, parts, { priced: result.operation, payment, asked, owner }, outcome);
+}
+
+function challengeOf(
+  { offers }: AppParts,
+  { operation, why }: Extract<PaidCallResult, { kind: 'unpaid' }>,
+  asked: Method,
+): Challenges {
+  return why === undefined ? offers.challenge(operation, asked) : offers.refusal(operation, asked, why, true);
 }
 
 /** `Prefer: wait=N` (RFC 7240) in ms, at most 600 s. */

@@ -12,6 +12,7 @@ import { failure, type Failure, type Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
+import type { FreeCalls } from './free-calls.js';
 import type { AskedCheck } from '../contract/routes.js';
 import type { PickUps } from './serve-pick-up.js';
 import { OVER_LIMIT, type SourceLimits } from './source-limits.js';
@@ -22,6 +23,8 @@ export type PaidCallParts = HandlerParts & {
   charge: Charge;
   observer?: Observer;
   limits: SourceLimits;
+  /** Without it, no call is free. */
+  freeCalls?: FreeCalls | undefined;
   /** Limits how often one answer is sent. */
   pickUps: Pick<PickUps, 'takeAgain'>;
   /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
@@ -70,10 +73,7 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   const read = await charge.checkPayment(carrier, arrived.operation, source);
   if (read.kind === 'unpaid') {
     const away = throttledIf(limits.takeUnpaid(source));
-    if (away) return away;
-    const priced = await atItsPrice(parts, arrived, strangerAt(source));
-    if (priced && 'status' in priced) return { kind: 'unpriced', answer: priced };
-    return { ...read, operation: priced ?? arrived.operation };
+    return away ?? unpaid(parts, { ...arrived, read: once(arrived.read) });
   }
   if (read.kind === 'refused') return rejected(limits, arrived, read.error);
   if (read.kind === 'unavailable') return unseen(limits, source, read);
@@ -93,6 +93,17 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   const check = await charge.checkPayment(carrier, operation, source);
   if (!('payment' in check)) throw new Error('a payment was read, and cannot be read again');
   return decided(parts, { ...call, operation, read: asked }, check, owner);
+}
+
+/** A call without payment is free, or is told its price. */
+async function unpaid(parts: PaidCallParts, call: ArrivedCall): Promise<PaidCallResult> {
+  const free = await parts.freeCalls?.serve(call);
+  if (free?.kind === 'given') return free;
+  if (free?.kind === 'failed') return { kind: 'unpriced', answer: free.answer };
+  const priced = await atItsPrice(parts, call, strangerAt(call.source));
+  if (priced && 'status' in priced) return { kind: 'unpriced', answer: priced };
+  const why = free?.why === undefined ? {} : { why: free.why };
+  return { kind: 'unpaid', ...why, operation: priced ?? call.operation };
 }
 
 /**

@@ -76,19 +76,20 @@ export async function sendSold(
   write(response, delivery, ended);
 }
 
-const GIFT_NOT_SENT = 'The server is sending too many answers at once; try again.';
+export const GIFT_NOT_SENT = 'The server is sending too many answers at once; try again.';
 
 /** Sends an answer that costs nothing, within the same memory as those that are sold. */
 export function sendGift(
   ctx: Context,
   { deliveries }: Pick<SellingParts, 'deliveries'>,
   { answer, owner }: Pick<Sold, 'answer' | 'owner'>,
+  own: Record<string, string> = {},
 ): void {
   const { req: request, res: response } = ctx;
   const delivery = deliveries.open(owner, answer.body, () => request.socket.destroy());
   if (!delivery) return sendError(ctx, 503, GIFT_NOT_SENT, { 'Retry-After': '1' });
   onSent(request, response, () => delivery.close());
-  response.writeHead(answer.status, soldHeaders(answer, {}));
+  response.writeHead(answer.status, soldHeaders(answer, own));
   // Koa would write an error page where these bytes fail.
   ctx.respond = false;
   if (ctx.method === 'HEAD') return void response.end();

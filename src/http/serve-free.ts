@@ -5,6 +5,7 @@ import type { StaticDocuments } from './documents.js';
 import type { Failure } from '../sale/outcome.js';
 import { failureAnswer, JSON_TYPE, type HandlerParts } from './run-handler.js';
 import type { Methods } from '../methods/methods.js';
+import { SIGN_IN_HEADER } from '../sign-in/sign-ins.js';
 import { Halt, send } from './responses.js';
 import type { MethodNotAllowed, Route, Routed } from '../contract/routes.js';
 
@@ -47,15 +48,18 @@ export function preflight(
   route: Route,
   { requestHeaders }: Pick<Methods, 'requestHeaders'>,
 ): void {
-  const { allow: methods = 'POST, GET, HEAD, OPTIONS', headers = [] } =
-    route.kind === 'methodNotAllowed' ? route : {};
+  const {
+    allow: methods = 'POST, GET, HEAD, OPTIONS',
+    headers = [],
+    priced,
+  }: Partial<MethodNotAllowed> = route.kind === 'methodNotAllowed' ? route : {};
+  const signIn = priced?.free?.by === 'wallet' ? [SIGN_IN_HEADER] : [];
+  const allowed = ['content-type', ...requestHeaders, ...ALLOWED_HEADERS, ...signIn, ...headers];
   ctx.status = 204;
   ctx.set({
     Allow: methods,
     'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': ['content-type', ...requestHeaders, ...ALLOWED_HEADERS, ...headers].join(
-      ', ',
-    ),
+    'Access-Control-Allow-Headers': allowed.join(', '),
     'Access-Control-Max-Age': String(DAY_SECONDS),
     'Cache-Control': `public, max-age=${DAY_SECONDS}`,
   });

@@ -165,7 +165,7 @@ function refuseUnpaid(
   if (route.kind !== 'operation' || !route.priced || offers.methods.areIn(request.rawHeaders)) return false;
   const operation = route.priced;
   // The app reads the body first.
-  if (operation.pricing.needsBody) return false;
+  if (operation.pricing.needsBody || operation.free) return false;
   const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
   if (wait > 0) {
     const headers = { 'Retry-After': String(wait), 'Cache-Control': 'no-store' };

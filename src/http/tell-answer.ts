@@ -1,16 +1,18 @@
 import type { PricedOperation } from '../contract/contract.js';
 import type { Answered, Observer } from '../observe/observer.js';
-import type { Failure, Outcome } from '../sale/outcome.js';
+import type { Failure, Outcome, Success } from '../sale/outcome.js';
 import { Halt } from './responses.js';
 import type { BudgetOwner } from './byte-budget.js';
 import type { Payment } from '../sale/check-payment.js';
 
 /**
- * `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. `throttled`: the same or unpaid, but
+ * `unpaid`: `why` it is not free, where calls may be. `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. `throttled`: the same or unpaid, but
  * its source is over its limit: 503.
  */
 export type PaidCallResult =
-  | ({ kind: 'unpaid' } & Quoted)
+  | ({ kind: 'unpaid'; why?: string } & Quoted)
+  /** For nothing: `left` is how many more such calls its caller has. */
+  | { kind: 'given'; answer: Success; owner: BudgetOwner; left: number }
   | Throttled
   /** Nobody can say what the call costs, or whether it was paid. */
   | { kind: 'unpriced'; answer: Failure }
@@ -41,6 +43,10 @@ export async function told(
   try {
     const result = await serve();
     if (result.kind === 'throttled') return result;
+    if (result.kind === 'given') {
+      observer.tell({ kind: 'given', operation: asked.operation, status: result.answer.status });
+      return result;
+    }
     if (result.kind === 'unpriced') {
       tell({ ...UNREAD, status: result.answer.status, error: errorOf(result.answer) });
       return result;

@@ -18,6 +18,7 @@ export const MIGRATIONS: readonly Migration[] = [
   releasedToWatch,
   outboxOfEvents,
   repaymentsInParts,
+  usesOfQuotas,
 ];
 
 /** The schema version this program writes. */
@@ -239,5 +240,13 @@ function repaymentsInParts({ bytes }: Dialect): string[] {
     'create index payments_settlement on payments (settlement) where settlement is not null',
     'create index payments_identifiers on payments (identifier) where identifier is not null',
     'create index payments_of_payer on payments (payer, settled_at) where settled_at is not null',
+  ];
+}
+
+/** How often each of what is limited was done, until a time. */
+function usesOfQuotas(): string[] {
+  return [
+    'create table uses (name text primary key, used bigint not null, ends_at bigint not null)',
+    'create index uses_ended on uses (ends_at)',
   ];
 }

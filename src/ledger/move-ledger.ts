@@ -41,6 +41,7 @@ const PLANS: readonly Plan[] = [
   { table: 'answers', key: ['payment'], slice: 8 },
   { table: 'targets', key: ['name'], slice: 200 },
   { table: 'outbox', key: ['seq'], slice: 200 },
+  { table: 'uses', key: ['name'], slice: 500 },
   { table: 'meta', key: ['key'], slice: 200, where: COPIED_META },
 ];
 

@@ -17,6 +17,7 @@ import { endLeases } from './queries/outbox.js';
 import { readerOf, reportsOf } from './reader.js';
 import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { transitionsOf } from './transitions.js';
+import { usesOf } from './uses.js';
 import { watched, type LedgerWatch } from './watched-engine.js';
 
 export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
@@ -32,6 +33,7 @@ export type { LedgerReader, LedgerReports, Sale, StoredAnswer } from './reader.j
 export type { LandedRepayment, NewRepayment, Refund, RefundPolicy, Repayment } from './repayments.js';
 export type { SalePlace, SalesWanted, SoldPayment } from './sales.js';
 export type { CallKey, SettleDecision, SettleRequest } from './settle.js';
+export type { Use } from './uses.js';
 
 const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 
@@ -87,6 +89,7 @@ export async function openLedger(options: LedgerOptions) {
     ...offeredPricesOf(connection),
     ...foundPaymentsOf(connection),
     ...outboxOf(connection),
+    ...usesOf(connection),
     /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
   };

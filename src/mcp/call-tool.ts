@@ -6,14 +6,15 @@ import type { BudgetOwner } from '../http/byte-budget.js';
 import type { Deliveries } from '../http/deliveries.js';
 import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
 import { goesWith } from '../http/send-outcome.js';
-import { TOO_MANY_ANSWERS } from '../http/send-sold.js';
+import { GIFT_NOT_SENT, TOO_MANY_ANSWERS } from '../http/send-sold.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { PickUps } from '../http/serve-pick-up.js';
+import type { PaidCallResult } from '../http/tell-answer.js';
 import { signedFor, type SigningParts } from '../http/sign-receipts.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
 import type { Payment } from '../sale/check-payment.js';
-import { isUnused, type Outcome } from '../sale/outcome.js';
+import { isUnused, type Outcome, type Sale } from '../sale/outcome.js';
 import type { AnswerKeys } from '../http/answer-keys.js';
 import type { Method } from '../methods/method.js';
 import type { Offers } from '../offers/offers.js';
@@ -50,6 +51,8 @@ const GROWTH = 3;
 const MAX_PATH_SHOWN = 100;
 /** Not x402's: the receipt that binds the call and its answer. */
 const ANSWER_RECEIPT_KEY = 'coinslot/answer-receipt';
+const FREE_LEFT_KEY = 'coinslot/free-calls-left';
+const NO_SALE: Sale = { written() {}, lost: async () => {}, linked: async () => undefined };
 
 /**
  * Calls the tool that a message names.
@@ -106,9 +109,17 @@ async function callPaid(
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
   if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
   if (result.kind === 'unpriced') return failureResult(result.answer);
+  if (result.kind === 'given') return giftResult(parts, exchange, result);
   const { operation: priced } = result;
-  if (result.kind === 'unpaid')
-    return challengeResult(priced, offers.challenge(priced, offers.methods.first, 'mcp'));
+  if (result.kind === 'unpaid') {
+    const { why } = result;
+    return challengeResult(
+      priced,
+      why === undefined
+        ? offers.challenge(priced, offers.methods.first, 'mcp')
+        : offers.refusal(priced, offers.methods.first, why, true),
+    );
+  }
   if (result.kind === 'rejected')
     return challengeResult(priced, offers.refusal(priced, offers.methods.first, result.error, true));
   const { outcome, payment, owner } = result;
@@ -119,6 +130,20 @@ async function callPaid(
   const { error, receipt } = outcome;
   const refusal = offers.refusal(priced, offers.methods.first, error, isUnused(outcome), payment.checked);
   return challengeResult(priced, refusal, receipt && method.receiptMeta(receipt, { sold: false }));
+}
+
+/** An answer that cost nothing, within the same memory as those that are sold. */
+function giftResult(
+  { deliveries }: CallToolParts,
+  exchange: Exchange,
+  { answer, owner, left }: Extract<PaidCallResult, { kind: 'given' }>,
+): ToolResult {
+  const result = exchange.carry(deliveries, owner, {
+    bytes: GROWTH * answer.body.length,
+    sale: NO_SALE,
+    build: () => answerResult(answer, { [FREE_LEFT_KEY]: left }, undefined),
+  });
+  return result ?? errorResult(503, GIFT_NOT_SENT, { retryAfterSeconds: 1 });
 }
 
 /** As over HTTP, where some texts in a path name another operation. */

@@ -196,7 +196,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ),
     given: count(
       'free_calls_total',
-      'Calls of operations that are given away (x-free-proxy), refused ones included, by the status of their answer.',
+      'Calls that are given away, by the status of their answer: of operations with x-free-proxy, refused ones included, and those that x-free gives.',
       ['operation', 'status'],
     ),
     facilitatorErrors: count(

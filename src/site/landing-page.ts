@@ -11,6 +11,7 @@ import type { Terms } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from '../documents/status-meanings.js';
 import { inline, paragraphs, type OwnWords } from './own-words.js';
 import { bodyOf, exampleHeaders, examplePath, snippetsFor } from './snippets.js';
+import { quotaText } from '../contract/read-quota.js';
 import { whenCharged } from './what-it-costs.js';
 
 export type LandingParts = {
@@ -118,6 +119,7 @@ ${rows.join('\n')}
 function card(operation: PricedOperation, parts: LandingParts): string {
   const { id, method, path, price, summary, tags, request } = operation;
   const { description } = describedAt(parts.contract, operation);
+  const free = operation.free ? `. ${escapeHtml(quotaText(operation.free))}` : '';
   const sent = request
     ? block('You send', JSON.stringify(request.example, null, 2), `${id} request`)
     : asked(operation);
@@ -125,7 +127,7 @@ function card(operation: PricedOperation, parts: LandingParts): string {
 <div class="top">
 <div><h3 id="h-${anchor(operation)}">${inline(summary)}</h3>
 <p class="call"><code>${method} ${escapeHtml(path)}</code>${tags.map(tag => ` <span class="tag">${escapeHtml(tag)}</span>`).join('')}</p></div>
-<p class="cost"><strong>${escapeHtml(price.shown)}</strong> <span>${whenCharged(operation.flow)}</span></p>
+<p class="cost"><strong>${escapeHtml(price.shown)}</strong> <span>${whenCharged(operation.flow)}${free}</span></p>
 </div>
 ${typeof description === 'string' && description.trim() !== summary ? paragraphs(description) : ''}
 <div class="split even">${sent}${answer(operation, parts)}</div>

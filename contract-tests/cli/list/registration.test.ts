@@ -4,7 +4,8 @@ import { base58 } from '@scure/base';
 import type { Json } from '../../../src/contract/json.js';
 import type { Standing } from '../../../src/cli/list/directory.js';
 import { listShop } from '../../../src/cli/list/list-shop.js';
-import { signIn, textToSign } from '../../../src/cli/list/sign-in-with-x.js';
+import { signIn } from '../../../src/cli/list/sign-in-with-x.js';
+import { textToSign } from '../../../src/sign-in/sign-in-text.js';
 import { fakeShop, standIn, type Answer, type Call, type StandIn } from './stand-ins.js';
 
 const MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';

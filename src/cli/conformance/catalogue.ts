@@ -143,6 +143,15 @@ async function soldAt(url: string, signal: AbortSignal): Promise<Sold> {
   return { method: '', path, url, v1: false };
 }
 
+/**
+ * A call that asks for the price. Where calls are free for a while (`x-free`), one that is complete might get its answer: it is sent without a
+ * body.
+ */
+export function askingPrice({ method, body, headers, described }: Sold): RequestInit {
+  const free = described?.['x-free'];
+  return unpaid(method, isObject(free) && free['by'] !== 'wallet' ? undefined : body, headers);
+}
+
 /** A call without payment. */
 export function unpaid(method: string, body?: unknown, headers: Record<string, string> = {}): RequestInit {
   if (method === 'GET' || (method === 'DELETE' && body === undefined)) return { method, headers };

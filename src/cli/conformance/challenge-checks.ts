@@ -2,7 +2,7 @@ import { decodePaymentRequiredHeader } from '@x402/core/http';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import { toAtomic } from '../../price/amount.js';
 import type { Json } from '../../contract/json.js';
-import { unpaid, type Sold } from './catalogue.js';
+import { askingPrice, unpaid, type Sold } from './catalogue.js';
 import { BASE58, isDollar } from './assets.js';
 import { offSchema } from './document-checks.js';
 import { Broken, must, type Findings } from './findings.js';
@@ -63,7 +63,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
   let reply: Reply | undefined;
   let challenge: Challenge | undefined;
   await findings.must(`${name} without payment is a challenge at its price`, async () => {
-    reply = await call(operation.url, unpaid(method, operation.body, operation.headers));
+    reply = await call(operation.url, askingPrice(operation));
     if (isMppOnly(reply)) return;
     challenge = readChallenge(reply);
     checkOptions(challenge, operation);
@@ -77,7 +77,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
   if (operation.v1)
     await findings.must(`${name} with x402Version=1 is a v1 challenge at its price`, async () => {
       const url = `${operation.url}${operation.url.includes('?') ? '&' : '?'}x402Version=1`;
-      const old = readChallenge(await call(url, unpaid(method, operation.body, operation.headers)));
+      const old = readChallenge(await call(url, askingPrice(operation)));
       must(old.x402Version === 1, `x402Version is ${old.x402Version}`);
       checkOptions(old, operation);
     });

@@ -5,7 +5,7 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSoldStatus, SOLD_STATUSES } from '../../contract/sold-status.js';
 import { toDecimal } from '../../price/amount.js';
-import { unpaid, type Catalogue, type Sold } from './catalogue.js';
+import { askingPrice, unpaid, type Catalogue, type Sold } from './catalogue.js';
 import { readChallenge, type Challenge } from './challenge-checks.js';
 import { must, type Findings } from './findings.js';
 import { checkReceipt } from './receipt-checks.js';
@@ -79,9 +79,9 @@ async function cheapest({ sold }: Catalogue): Promise<Asked | undefined> {
   return asked.sort((a, b) => Number(a.amount - b.amount))[0];
 }
 
-async function readOffer({ method, url, headers, body }: Sold): Promise<Challenge | undefined> {
+async function readOffer(operation: Sold): Promise<Challenge | undefined> {
   try {
-    return readChallenge(await call(url, unpaid(method, body, headers)));
+    return readChallenge(await call(operation.url, askingPrice(operation)));
   } catch {
     // The check of its challenge has said why.
     return undefined;

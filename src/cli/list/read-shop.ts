@@ -1,5 +1,5 @@
 import { withAbortAfter } from '../../net/deadline.js';
-import { readCatalogue, unpaid, type Catalogue, type Sold } from '../conformance/catalogue.js';
+import { askingPrice, readCatalogue, type Catalogue, type Sold } from '../conformance/catalogue.js';
 import { checkOptions, readChallenge, type Asked, type Challenge } from '../conformance/challenge-checks.js';
 import { must, type Findings } from '../conformance/findings.js';
 import { call, expectStatus, type Reply } from '../conformance/http-call.js';
@@ -52,11 +52,10 @@ async function askAll(sold: readonly Sold[], findings: Findings): Promise<Asked[
 }
 
 async function ask(operation: Sold): Promise<Asked & { fault?: Error }> {
-  const { url, method, body, headers } = operation;
   let reply: Reply | undefined;
   let challenge: Challenge | undefined;
   try {
-    reply = await call(url, unpaid(method, body, headers), ASK_MS);
+    reply = await call(operation.url, askingPrice(operation), ASK_MS);
     challenge = readChallenge(reply);
     return { operation, reply, challenge };
   } catch (error) {

@@ -2,27 +2,11 @@ import { base58 } from '@scure/base';
 import { createPrivateKey, sign } from 'node:crypto';
 import type { Json } from '../../contract/json.js';
 import { toAddress } from '../../rails/solana/address.js';
+import { signedFields, textToSign, UnsignableField, type SignedFields } from '../../sign-in/sign-in-text.js';
 import { isObject, textOf } from '../conformance/http-call.js';
 
 /** It can't be signed in; the message says why, as the end of a sentence. */
 export class SignInFault extends Error {}
-
-/** What a text to sign may say, each on a line of its own, in this order (CAIP-122 in the form of Sign-In with Solana). */
-const LINES: [name: string, title: string][] = [
-  ['uri', 'URI'],
-  ['version', 'Version'],
-  ['chainId', 'Chain ID'],
-  ['nonce', 'Nonce'],
-  ['issuedAt', 'Issued At'],
-  ['expirationTime', 'Expiration Time'],
-  ['notBefore', 'Not Before'],
-  ['requestId', 'Request ID'],
-];
-const NEEDED = ['domain', 'uri', 'version', 'nonce', 'issuedAt'];
-const MAX_TEXT = 1_000;
-const MAX_RESOURCES = 20;
-// eslint-disable-next-line no-control-regex -- one of these would begin a line that was not meant
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
  * Signs in with a Solana key pair where x402's extension `sign-in-with-x` asks for it. What is signed begins with the name of the host
@@ -49,50 +33,24 @@ export function signIn(extension: unknown, secretKey: Uint8Array, asked: string)
   return Buffer.from(JSON.stringify(said)).toString('base64');
 }
 
-/** The text, LF between its lines and none at its end. */
-export function textToSign(info: Json, address: string): string {
-  const { domain, statement, resources } = info;
-  const value = (name: string): string => {
-    const text = textOf(info[name]);
-    return name === 'chainId' ? text.replace(/^[^:]*:/, '') : text;
-  };
-  return [
-    `${textOf(domain)} wants you to sign in with your Solana account:`,
-    address,
-    '',
-    ...(statement ? [textOf(statement), ''] : []),
-    ...LINES.filter(([name]) => info[name] !== undefined).map(([name, title]) => `${title}: ${value(name)}`),
-    ...(Array.isArray(resources) && resources.length > 0
-      ? ['Resources:', ...resources.map(resource => `- ${textOf(resource)}`)]
-      : []),
-  ].join('\n');
-}
-
 /** What is asked for, of the fields that are signed: nothing unsigned is sent back. */
-function infoOf(extension: unknown): Json {
+function infoOf(extension: unknown): SignedFields {
   const info = isObject(extension) ? extension['info'] : undefined;
   if (!isObject(info)) throw new SignInFault('does not say what to sign');
-  const kept: Json = {};
-  for (const name of ['domain', 'statement', ...LINES.map(([each]) => each)]) {
-    const value = info[name];
-    if (value === undefined || value === null) continue;
-    if (typeof value !== 'string' || value.length > MAX_TEXT || CONTROL.test(value))
-      throw new SignInFault(`asks for a signature with a ${name} that can't be signed`);
-    kept[name] = value;
+  try {
+    return signedFields(info);
+  } catch (error) {
+    if (!(error instanceof UnsignableField)) throw error;
+    const { message: field, missing } = error;
+    if (missing) throw new SignInFault(`asks for a signature without ${field}`);
+    throw new SignInFault(
+      `asks for a signature with ${field === 'resources' ? '' : 'a '}${field} that can't be signed`,
+    );
   }
-  const missing = NEEDED.find(name => kept[name] === undefined);
-  if (missing) throw new SignInFault(`asks for a signature without ${missing}`);
-  const { resources } = info;
-  if (resources === undefined) return kept;
-  const fine = (each: unknown): boolean =>
-    typeof each === 'string' && each.length <= MAX_TEXT && !CONTROL.test(each);
-  if (!Array.isArray(resources) || resources.length > MAX_RESOURCES || !resources.every(fine))
-    throw new SignInFault("asks for a signature with resources that can't be signed");
-  return { ...kept, resources: resources as unknown[] };
 }
 
 /** Older servers name their one chain in `info`. */
-function chainOf(extension: unknown, info: Json): string {
+function chainOf(extension: unknown, info: SignedFields): string {
   const { supportedChains } = extension as Json;
   const chains = (Array.isArray(supportedChains) ? (supportedChains as unknown[]) : [])
     .map(each => (isObject(each) ? each['chainId'] : undefined))

@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import { openLedger, type Ledger, type Use } from '../../src/ledger/store.js';
+import { onEachEngine } from '../support/ledger-places.js';
+import type { LedgerPlace } from '../support/ledger-places.js';
+
+const END = 2_000_000;
+
+onEachEngine('What is limited for a time', (make, engine) => {
+  let place: LedgerPlace;
+  let ledgers: Ledger[];
+  let now = 1_000_000;
+  beforeEach(async () => {
+    now = 1_000_000;
+    place = await make();
+    const options = { url: place.url, payTo: 'receiver', network: 'solana:test', now: () => now };
+    ledgers = [];
+    // Two servers, where the engine allows two.
+    for (let n = 0; n < (engine === 'PostgreSQL' ? 2 : 1); n++) ledgers.push(await openLedger(options));
+  });
+  afterEach(async () => {
+    for (const ledger of ledgers) await ledger.close();
+    await place.remove();
+  });
+
+  const use = (name: string, atMost: number, endsAt = END): Use => ({ name, atMost, endsAt });
+  const at = (n: number): Ledger => ledgers[n % ledgers.length]!;
+
+  it('is counted once for each of many at once, at all servers', async () => {
+    const uses = [use('own', 5), use('all', 100)];
+    const taken = await Promise.all(Array.from({ length: 60 }, (_, n) => at(n).takeUses(uses)));
+    const left = taken.flatMap(each => ('left' in each ? [each.left[0]] : []));
+    expect(left.toSorted()).to.deep.equal([0, 1, 2, 3, 4]);
+    for (const each of taken) if ('usedUp' in each) expect(each.usedUp.name).to.equal('own');
+    // Those that were refused have used nothing else.
+    expect(await at(1).takeUses([use('all', 6)])).to.deep.equal({ left: [0] });
+    expect(await at(0).takeUses([use('all', 6)])).to.deep.equal({ usedUp: use('all', 6) });
+  });
+
+  it('begins anew with the next time, and a server whose clock lags counts in that', async () => {
+    expect(await at(0).takeUses([use('own', 1)])).to.deep.equal({ left: [0] });
+    expect(await at(1).takeUses([use('own', 1, 2 * END)])).to.deep.equal({ left: [0] });
+    expect(await at(0).takeUses([use('own', 1)])).to.deep.equal({ usedUp: use('own', 1) });
+  });
+
+  it('is given back', async () => {
+    const uses = [use('a', 1), use('b', 1)];
+    await at(0).takeUses(uses);
+    await at(1).giveUsesBack(uses);
+    expect(await at(0).takeUses(uses)).to.deep.equal({ left: [0, 0] });
+    await at(0).giveUsesBack([use('b', 1, END - 1)]);
+    expect(await at(1).takeUses([use('b', 1)])).to.deep.equal({ usedUp: use('b', 1) });
+  });
+
+  it('is forgotten after its time, so that nobody can fill the ledger', async () => {
+    for (let n = 0; n < 30; n++) await at(n).takeUses([use(`old ${n}`, 1)]);
+    now = END + 1;
+    await at(0).takeUses([use('new', 5, 2 * END)]);
+    await at(0).takeUses([use('new', 5, 2 * END)]);
+    // A use whose time is the former one begins at nothing if it was forgotten.
+    for (let n = 0; n < 30; n++)
+      expect(await at(n).takeUses([use(`old ${n}`, 1)]), `old ${n}`).to.deep.equal({ left: [0] });
+  });
+});

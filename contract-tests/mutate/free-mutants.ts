@@ -1,0 +1,97 @@
+import type { Mutant } from './mutants.js';
+
+const FREE = 'http/free-calls';
+const CALLS = 'src/http/free-calls.js';
+const SIGN_INS = 'src/sign-in/sign-ins.js';
+
+/** Calls that are free for a while. */
+export const freeMutants: readonly Mutant[] = [
+  {
+    name: 'free: nothing is used up',
+    file: 'src/ledger/queries/uses.js',
+    find: 'or uses.used < ${atMost}',
+    replace: 'or uses.used < ${atMost} + 1',
+    test: 'ledger/uses',
+    grep: 'is counted once for each of many at once',
+  },
+  {
+    name: 'free: who is refused has used something all the same',
+    file: 'src/ledger/uses.js',
+    find: 'yield* giveBack([...left.keys()]);',
+    replace: '',
+    test: 'ledger/uses',
+    grep: 'is counted once for each of many at once',
+  },
+  {
+    name: 'free: uses are never forgotten',
+    file: 'src/ledger/queries/uses.js',
+    find: 'where ends_at < ${now}',
+    replace: 'where ends_at < ${now} - 10000000',
+    test: 'ledger/uses',
+    grep: 'is forgotten after its time',
+  },
+  {
+    name: 'free: a statement is taken again',
+    file: CALLS,
+    find: 'all: [statement, address, together]',
+    replace: 'all: [address, together]',
+    test: FREE,
+    grep: 'are not given twice for one statement',
+  },
+  {
+    name: 'free: wallets of one address are without number',
+    file: CALLS,
+    find: 'all: [statement, address, together]',
+    replace: 'all: [statement, together]',
+    test: FREE,
+    grep: 'of made-up wallets are bounded',
+  },
+  {
+    name: 'free: all callers together have no bound',
+    file: CALLS,
+    find: "use('all', all)",
+    replace: "use('all', 1e6)",
+    test: FREE,
+    grep: 'of all callers together are bounded',
+  },
+  {
+    name: 'free: who hangs up has used nothing',
+    file: CALLS,
+    find: '&& !gone.aborted;',
+    replace: ';',
+    test: FREE,
+    grep: 'are used by who hangs up',
+  },
+  {
+    name: 'free: a failure uses a call',
+    file: CALLS,
+    find: 'if (isFaultOfOurs(answer, call.gone))',
+    replace: 'if (false)',
+    test: FREE,
+    grep: 'use nothing if the API behind fails',
+  },
+  {
+    name: 'free: a statement for another shop is taken',
+    file: SIGN_INS,
+    find: 'if (domain !== host)',
+    replace: 'if (false)',
+    test: 'sign-in/sign-ins',
+    grep: 'of another shop',
+  },
+  {
+    name: 'free: an old statement is taken',
+    file: SIGN_INS,
+    find: 'if (issued <= now - LIFE_MS)',
+    replace: 'if (false)',
+    test: 'sign-in/sign-ins',
+    grep: 'older than five minutes',
+  },
+  {
+    name: 'free: a key with which anybody signs is a wallet',
+    file: SIGN_INS,
+    find: '{ zip215: false }',
+    replace: '{ zip215: true }',
+    test: 'sign-in/sign-ins',
+    grep: 'of a key that anybody signs with',
+  },
+];

@@ -1,0 +1,59 @@
+import { isObject } from './references.js';
+
+const PERIODS = { hour: 3_600_000, day: 24 * 3_600_000 } as const;
+const KEYS = ['calls', 'per', 'by', 'all'];
+const MAX_CALLS = 1_000_000;
+/** So many callers may use all of theirs, unless the contract says how many calls all have together. */
+const CALLERS = 1_000;
+const FREE = 'x-free: { calls: 5, per: day, by: address }';
+
+/** Calls of a paid operation that cost nothing: `calls` for each caller in each `per`, and `all` for all callers together. */
+export type FreeQuota = { calls: number; per: keyof typeof PERIODS; by: 'address' | 'wallet'; all: number };
+
+/** Reads `x-free`, or reports everything that is wrong with it. */
+export function readQuota(
+  free: unknown,
+  flow: 'authorization' | 'upfront',
+  fault: (key: string | undefined, message: string) => void,
+): FreeQuota | undefined {
+  if (free === undefined) return undefined;
+  if (!isObject(free)) return void fault(undefined, `must be an object: ${FREE}`);
+  const { calls, per, by } = free;
+  let sound = true;
+  const refuse = (key: string | undefined, message: string): void => {
+    sound = false;
+    fault(key, message);
+  };
+  for (const key of Object.keys(free))
+    if (!KEYS.includes(key)) refuse(undefined, `unknown key '${key}': it has ${KEYS.join(', ')} only`);
+  const all = free['all'] ?? (isCount(calls) ? Math.min(CALLERS * calls, MAX_CALLS) : MAX_CALLS);
+  if (!isCount(calls)) refuse('calls', `must be a whole number from 1 to ${MAX_CALLS}`);
+  if (!isCount(all)) refuse('all', `must be a whole number from 1 to ${MAX_CALLS}`);
+  if (!isPeriod(per)) refuse('per', `must be ${Object.keys(PERIODS).join(' or ')}`);
+  if (by !== 'address' && by !== 'wallet') refuse('by', 'must be address or wallet');
+  if (flow === 'upfront')
+    refuse(undefined, 'needs flow: authorization, because an order is made of its payment: leave it out');
+  return sound ? ({ calls, per, by, all } as FreeQuota) : undefined;
+}
+
+/** The period of a moment: when it ends, in ms since 1970. Days are those of UTC. */
+export function endOfPeriod({ per }: Pick<FreeQuota, 'per'>, now: number): number {
+  const ms = PERIODS[per];
+  return (Math.floor(now / ms) + 1) * ms;
+}
+
+/** For people, as a sentence: `The first 5 calls a day from an address are free.` */
+export function quotaText({ calls, per, by }: FreeQuota): string {
+  const some = calls === 1 ? 'call' : `${calls} calls`;
+  const period = per === 'hour' ? 'an hour' : 'a day';
+  const whose = by === 'address' ? 'from an address' : 'of a wallet that signs in';
+  return `The first ${some} ${period} ${whose} ${calls === 1 ? 'is' : 'are'} free.`;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= MAX_CALLS;
+}
+
+function isPeriod(value: unknown): value is FreeQuota['per'] {
+  return typeof value === 'string' && Object.hasOwn(PERIODS, value);
+}

@@ -1,0 +1,24 @@
+import { one, sql } from '../sql.js';
+import type { At } from './conditions.js';
+
+/** Something of which there may be so many until a time (ms since 1970). */
+export type Use = { name: string; atMost: number; endsAt: number };
+
+/** Counts one more, from 1 where the time is another one. A server whose clock lags counts in the later time. No row: there are no more. */
+export const takeUse = ({ name, atMost, endsAt }: Use) =>
+  one<{ used: number }>`
+    insert into uses (name, used, ends_at) values (${name}, 1, ${endsAt})
+    on conflict (name) do update set
+      used = case when uses.ends_at < excluded.ends_at then 1 else uses.used + 1 end,
+      ends_at = case when uses.ends_at < excluded.ends_at then excluded.ends_at else uses.ends_at end
+    where uses.ends_at < excluded.ends_at or uses.used < ${atMost}
+    returning used`;
+
+/** Counts one less, unless the time has ended. */
+export const giveUseBack = ({ name, endsAt }: Pick<Use, 'name' | 'endsAt'>) =>
+  sql`update uses set used = used - 1 where name = ${name} and ends_at = ${endsAt} and used > 0`;
+
+export const forgetUses = ({ now, limit }: At & { limit: number }) =>
+  sql`
+    delete from uses where name in
+      (select name from uses where ends_at < ${now} order by ends_at limit ${limit} for update skip locked)`;

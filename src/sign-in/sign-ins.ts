@@ -1,0 +1,147 @@
+import { ed25519 } from '@noble/curves/ed25519.js';
+import { base58 } from '@scure/base';
+import { randomBytes } from 'node:crypto';
+import type { Json } from '../contract/json.js';
+import { isObject } from '../contract/references.js';
+import { signedFields, textToSign, UnsignableField, type SignedFields } from './sign-in-text.js';
+
+/** The header that carries a signed statement, and its place in the metadata of an MCP call. */
+export const SIGN_IN_HEADER = 'sign-in-with-x';
+/** Where a wallet finds what to sign. */
+export const SIGN_IN_PATH = '/.well-known/coinslot/sign-in';
+
+const LIFE_MS = 5 * 60_000;
+/** How far the clock of a wallet may be ahead. */
+const AHEAD_MS = 60_000;
+/** So much longer is a used statement remembered, whatever the clocks of servers and database say. */
+const CLOCKS_DIFFER_MS = 60 * 60_000;
+const NONCE = /^[A-Za-z0-9_-]{8,128}$/;
+const MAX_SENT = 8_192;
+const STATEMENT = 'Call free of charge, within the limits of this shop';
+
+/** A wallet that has signed in. `use` names its statement, of which there is one use until `endsAt` (ms since 1970). */
+export type SignedIn = { wallet: string; use: string; endsAt: number };
+
+/** Why a statement is refused: a word of x402's extension `sign-in-with-x`, and the same for people. */
+export type SignInRefusal = { reason: string; error: string };
+
+/** Reads what wallets sign by x402's extension `sign-in-with-x`, on Solana. */
+export class SignIns {
+  readonly #url: URL;
+  readonly #chainId: string;
+  readonly #now: () => number;
+
+  /** @param chainId CAIP-2 */
+  constructor({ publicUrl, chainId }: { publicUrl: string; chainId: string }, now: () => number = Date.now) {
+    this.#url = new URL(publicUrl);
+    this.#chainId = chainId;
+    this.#now = now;
+  }
+
+  /** What a wallet can sign now, as the extension says it in a 402. */
+  extension(): Json {
+    const now = this.#now();
+    const info = {
+      domain: this.#url.host,
+      uri: this.#url.origin,
+      version: '1',
+      nonce: randomBytes(16).toString('hex'),
+      issuedAt: new Date(now).toISOString(),
+      expirationTime: new Date(now + LIFE_MS).toISOString(),
+      statement: STATEMENT,
+    };
+    return { info, supportedChains: [{ chainId: this.#chainId, type: 'ed25519' }] };
+  }
+
+  /** @param sent base64 of JSON, as the header has it, or the JSON */
+  read(sent: unknown): SignedIn | SignInRefusal {
+    const said = typeof sent === 'string' ? jsonIn(sent) : sent;
+    if (!isObject(said)) return refusal('malformed', 'it is not base64 of a JSON object');
+    try {
+      return this.#judge(signedFields(said), said);
+    } catch (error) {
+      if (!(error instanceof UnsignableField)) throw error;
+      return refusal('malformed', `${error.message} ${error.missing ? 'is missing' : "can't be signed"}`);
+    }
+  }
+
+  #judge(fields: SignedFields, { address, signature, type = 'ed25519' }: Json): SignedIn | SignInRefusal {
+    const misfit = this.#misfit(fields, type) ?? this.#untimely(fields);
+    if (misfit) return misfit;
+    const key = bytesOf(address, 32);
+    const signed = bytesOf(signature, 64);
+    if (!key || !signed) return refusal('malformed_signature', 'address and signature must be base58');
+    const text = textToSign(fields, base58.encode(key));
+    if (!isSignedBy(key, Buffer.from(text), signed))
+      return refusal('signature', 'the signature is not one of this wallet for what the fields say');
+    const wallet = base58.encode(key);
+    const endsAt = timeIn(fields, 'issuedAt') + LIFE_MS + CLOCKS_DIFFER_MS;
+    return { wallet, use: `statement ${wallet} ${String(fields['nonce'])}`, endsAt };
+  }
+
+  /** Whether it is for another shop or chain, or in another form. */
+  #misfit({ domain, uri, version, chainId, nonce }: SignedFields, type: unknown): SignInRefusal | undefined {
+    const { host, origin } = this.#url;
+    if (domain !== host) return refusal('domain_mismatch', `domain is ${String(domain)}, not ${host}`);
+    const place = String(uri);
+    if (!URL.canParse(place) || new URL(place).origin !== origin)
+      return refusal('uri_mismatch', `uri is ${place}, not of ${origin}`);
+    if (chainId !== this.#chainId || type !== 'ed25519')
+      return refusal('unsupported_chain', `only ${this.#chainId} with ed25519 signs in here`);
+    if (version !== '1') return refusal('malformed', "version must be '1'");
+    if (!NONCE.test(String(nonce)))
+      return refusal('nonce', 'nonce must be 8 to 128 letters, digits, _ and -');
+    return undefined;
+  }
+
+  #untimely(fields: SignedFields): SignInRefusal | undefined {
+    const now = this.#now();
+    const issued = timeIn(fields, 'issuedAt');
+    if (Number.isNaN(issued)) return refusal('malformed', 'issuedAt is no time');
+    if (issued > now + AHEAD_MS) return refusal('issued_at_in_future', 'issuedAt is in the future');
+    if (issued <= now - LIFE_MS) return refusal('issued_at_too_old', 'it is older than five minutes');
+    if (fields['expirationTime'] !== undefined && !(timeIn(fields, 'expirationTime') > now))
+      return refusal('expired', `it expired at ${String(fields['expirationTime'])}`);
+    if (fields['notBefore'] !== undefined && !(timeIn(fields, 'notBefore') <= now + AHEAD_MS))
+      return refusal('not_yet_valid', `it is valid from ${String(fields['notBefore'])} on`);
+    return undefined;
+  }
+}
+
+function refusal(word: string, why: string): SignInRefusal {
+  const reason = `invalid_siwx_${word}`;
+  return { reason, error: `the signed statement is refused, ${reason}: ${why}` };
+}
+
+function timeIn(fields: SignedFields, name: string): number {
+  return Date.parse(String(fields[name]));
+}
+
+function bytesOf(value: unknown, length: number): Uint8Array | undefined {
+  // Decoding base58 takes time that grows with the square of its length.
+  if (typeof value !== 'string' || value.length > 1.4 * length) return undefined;
+  try {
+    const bytes = base58.decode(value);
+    return bytes.length === length ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** With a key of small order, or another spelling of one, anybody signs anything. */
+function isSignedBy(key: Uint8Array, text: Uint8Array, signature: Uint8Array): boolean {
+  try {
+    return ed25519.verify(signature, text, key, { zip215: false });
+  } catch {
+    return false;
+  }
+}
+
+function jsonIn(base64: string): unknown {
+  if (base64.length > MAX_SENT) return undefined;
+  try {
+    return JSON.parse(Buffer.from(base64, 'base64').toString('utf8')) as unknown;
+  } catch {
+    return undefined;
+  }
+}
