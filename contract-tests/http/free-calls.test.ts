@@ -24,7 +24,7 @@ describe('Calls that are free for a while (x-free)', () => {
     now = NOON;
     upstream = await TestUpstream.open();
     const sold = (id: string, free?: object): OperationForSale => ({
-      ...{ id, path: `/${id}`, method: 'post', body, upstream: { url: upstream.url, timeoutMs: 500 } },
+      ...{ id, path: `/${id}`, method: 'post', body, upstream: { url: upstream.url } },
       ...(free ? { free } : {}),
     });
     const operations = [
@@ -212,11 +212,11 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(String(unpaid.body) + header).not.to.contain('sign-in');
     const { extensions } = (await shop.call('/.well-known/coinslot/sign-in', {})).json() as {
       extensions: {
-        'sign-in-with-x': { info: Record<string, unknown>; supportedChains: { chainId: string }[] };
+        'sign-in-with-x': { info: Record<string, string>; supportedChains: { chainId: string }[] };
       };
     };
     const { info, supportedChains } = extensions['sign-in-with-x'];
-    const chainId = supportedChains[0]?.chainId;
+    const chainId = supportedChains[0]?.chainId ?? '';
     const { status } = await ask('byWallet', {
       headers: headerOf(
         signedStatement(Keypair.generate(), { ...info, chainId, issuedAt: new Date(now).toISOString() }),

@@ -116,6 +116,7 @@ function binding(): void {
       'drop table outbox',
       'drop table stores',
       'drop table repayments',
+      'drop table uses',
       'drop index payments_settlement',
       'drop index payments_identifiers',
       'drop index payments_of_payer',

@@ -548,6 +548,43 @@ describe('coinslot import', () => {
         });
   });
 
+  it('makes prices that depend on the call, of those that a pattern matches', async () => {
+    const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
+    const requestBody = { required: true, content: { 'application/json': { schema } } };
+    const result = await imported(
+      documentOf({ '/a': { post: called({ requestBody }) }, '/b': { post: called({ requestBody }) } }),
+      {
+        pricesBy: [
+          '*=value of /body/none, 1 per 1, at most 2',
+          'post /a=length of /body/text, 0.001 per 10, at most 0.05',
+        ],
+      },
+    );
+    expect(rowOf(result, '/a').price).to.equal('0.01 to 0.05');
+    expect(rowOf(result, '/b').leftOut).to.contain('by leads to nothing');
+    const [operation] = await sold(result);
+    expect([operation?.path, operation?.price.shown]).to.deep.equal(['/a', '0.01 to 0.05 USDC']);
+    const { atomic } = await operation!.pricing.quote({
+      params: {},
+      query: {},
+      body: { text: 'x'.repeat(250) },
+    });
+    expect(atomic).to.equal(25_000n);
+  });
+
+  it('says what is wrong with a rule of such prices', async () => {
+    for (const [rule, words] of [
+      ['length of /body/text, 0.001 per 10, at most 0.05', 'does not say whose price rises'],
+      ['*=words', '--price-by must be like'],
+      ['*=handler, at most 0.50', 'an API serves what is imported'],
+      ['=length of /body/text, 0.001 per 10, at most 0.05', 'does not say whose price rises'],
+    ])
+      expect(
+        await refused(imported(documentOf({ '/a': { post: called() } }), { pricesBy: [rule!] })),
+        rule,
+      ).to.contain(words);
+  });
+
   it('keeps a price by the call that the document has, and names its mode in the table', async () => {
     const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
     const steps = [{ upTo: 100, amount: '0.01' }, { amount: '0.03' }];

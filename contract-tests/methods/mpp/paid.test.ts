@@ -158,7 +158,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         });
 
       if (sponsored)
-        it('one transaction carried by MPP and by both versions of x402: one transfer, one run', async () => {
+        it(`one transaction carried ${COPIES} times by MPP and both versions of x402, over servers and transports: one transfer, one run`, async () => {
           const asked = await challenge();
           const { transaction } = craftPayment({
             payer,
@@ -169,22 +169,29 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
             memo: asked.request.externalId,
             blockhash: testChain.sandbox.chain.latestBlockhash('processed').blockhash,
           });
-          const { authorization } = credentialOf(asked, transaction);
+          const { authorization, meta } = credentialOf(asked, transaction);
           const { terms } = testChain;
-          const ways: Record<string, string>[] = [
-            { authorization },
-            {
-              'PAYMENT-SIGNATURE': v2Header(
-                requirementsOf(SUMMARIZE, terms, key.publicKey.toBase58()),
-                transaction,
-              ),
-            },
-            { 'X-PAYMENT': v1Header(terms.v1Network, transaction) },
+          const v2 = v2Header(requirementsOf(SUMMARIZE, terms, key.publicKey.toBase58()), transaction);
+          const v1 = v1Header(terms.v1Network, transaction);
+          const metaOf = (header: string): Record<string, unknown> => ({
+            'x402/payment': JSON.parse(Buffer.from(header, 'base64').toString()) as unknown,
+          });
+          const ways: { headers: Record<string, string>; meta: Record<string, unknown> }[] = [
+            { headers: { authorization }, meta },
+            { headers: { 'PAYMENT-SIGNATURE': v2 }, meta: metaOf(v2) },
+            { headers: { 'X-PAYMENT': v1 }, meta: metaOf(v1) },
           ];
-          const copies = Array.from({ length: 30 }, (_, n) => http('all', ways[n % 3], n % 2));
-          for (const answer of await Promise.all(copies)) {
-            if (answer.status === 200) expect(answer.json()).to.deep.equal({ summary: 'run 1' });
-            else expect(answer.status).to.equal(503);
+          const copies = Array.from({ length: COPIES }, async (_, n) => {
+            const { headers, meta: carried } = ways[n % 3]!;
+            const at = n % 2;
+            if (n % 4 < 2) return (await http('all', headers, at)).json();
+            return (await callTool(doors[at]!.url, 'summarize', { text: 'all' }, carried)).structuredContent;
+          });
+          const answers = await Promise.all(copies);
+          expect(answers.some(said => said && 'summary' in said)).to.equal(true);
+          for (const said of answers) {
+            if (said && 'summary' in said) expect(said).to.deep.equal({ summary: 'run 1' });
+            else expect(String(said?.['error'])).to.match(/[Ss]end the same payment again/);
           }
           expect([runs, landed()]).to.deep.equal([1, [1]]);
         });

@@ -25,6 +25,9 @@ YAML. Then coinslot run sells them. It prints what is sold, and what is not and 
   --price PATTERN=USD   what calls cost: 'POST /report=0.50', '*=0.01'. A pattern is a method and path, a path, a tag or an operationId;
                         * stands for anything. May be there many times: the pattern with the most characters besides * wins, and
                         of equals the last. What has no price is not sold. Without any, a terminal lists what can be sold, and asks
+  --price-by PATTERN=RULE
+                        by what the price rises from --price, which is then the least:
+                        'POST /report=length of /body/text, 0.001 per 1000, at most 0.50' (or value, items or bytes); as many times
   --only PATTERN        import only what it matches; may be there many times
   --upstream URL        the address of the API (default: the first of the document's servers); may begin with \${NAME}. It also
                         replaces what an x-upstream of the document says
@@ -41,6 +44,7 @@ const MAX_ADDRESSES = 5;
 
 const OPTIONS = {
   price: { type: 'string', multiple: true },
+  'price-by': { type: 'string', multiple: true },
   only: { type: 'string', multiple: true },
   secret: { type: 'string', multiple: true },
   upstream: { type: 'string' },
@@ -117,10 +121,12 @@ function checkFiles(document: string | undefined, out: string, { replace, keep }
     );
 }
 
-function optionsOf(at: URL, prices: string[], { only, secret, upstream, flow }: Values): ImportOptions {
+function optionsOf(at: URL, prices: string[], values: Values): ImportOptions {
+  const { only, secret, upstream, flow, 'price-by': pricesBy } = values;
   return {
     at,
     prices,
+    ...(pricesBy ? { pricesBy } : {}),
     flow: flowOf(flow),
     ...(only ? { only } : {}),
     ...(secret ? { secrets: secret } : {}),

@@ -10,7 +10,7 @@ export type NewOperation = {
   method: Lowercase<CalledMethod>;
   path: string;
   summary: string;
-  /** What `x-price` says beside currency and flow (`priceBy`). */
+  /** What `x-price` says beside currency and flow (`readPriceBy`). */
   price: Json;
   flow: 'authorization' | 'upfront';
   tag?: string;

@@ -6,7 +6,7 @@ import type { Json } from '../../contract/json.js';
 import { OperationFault } from './contract-text.js';
 import { pathParameters, schemaName, wordsOf, type NewOperation } from './describe-operation.js';
 import { addOperation, removeOperation } from './edit-shop.js';
-import { priceBy } from './price-by.js';
+import { readPriceBy, risingFrom, type PriceBy } from '../../price/price-by.js';
 import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot operation add <operationId> --price USD [options]
@@ -85,12 +85,21 @@ function oneOf<T extends string>(name: string, value: string, allowed: readonly 
 }
 
 function readPrice(least: string, { 'price-by': rule, upstream }: Values): Json {
-  const price = priceBy(rule, least);
+  if (rule === undefined) return { mode: 'fixed', amount: least };
+  const price = priceByOf(rule);
   if (price.mode === 'handler' && upstream !== undefined)
     throw new OperationFault(
       '--price-by handler asks a function of the handler, and --upstream takes its place.',
     );
-  return price;
+  return risingFrom(least, price);
+}
+
+function priceByOf(rule: string): PriceBy {
+  try {
+    return readPriceBy(rule);
+  } catch (error) {
+    throw new OperationFault(`--price-by ${(error as Error).message}`);
+  }
 }
 
 function readNew(id: string, values: Values): NewOperation {

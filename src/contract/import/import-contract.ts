@@ -4,10 +4,19 @@ import { sharedParts } from '../expand/shared-parts.js';
 import type { Json } from '../json.js';
 import { PICK_UP } from '../reserved-names.js';
 import { isObject, objectOf } from '../references.js';
+import { risingFrom } from '../../price/price-by.js';
 import { Api, infoOf, readSecret, type Asked } from './api-of.js';
 import { copyOperation, type Copied, type Found } from './copy-operation.js';
 import { cut, SchemaCopies } from './copy-schema.js';
-import { matches, priceOf, readPattern, readPriceRule, type Named } from './price-rules.js';
+import {
+  matches,
+  readPattern,
+  readPriceRule,
+  readRisingRule,
+  ruleFor,
+  type Named,
+  type RisingRule,
+} from './price-rules.js';
 import { settle, type Candidate } from './what-sells.js';
 import { ImportFault, LeftOut, readSource, type Load, type Source } from './source-document.js';
 
@@ -18,6 +27,8 @@ export type ImportOptions = {
   upstream?: string;
   /** `<pattern>=<USD>`; see price-rules.ts. An operation without a price is not sold. */
   prices: readonly string[];
+  /** `<pattern>=<rule>`: by what a price rises from that amount. */
+  pricesBy?: readonly string[];
   flow?: 'authorization' | 'upfront';
   /** Patterns; other operations are as if they were not there. */
   only?: readonly string[];
@@ -75,6 +86,7 @@ export async function contractOf(
   options: ImportOptions & { at: URL; kept?: true },
 ): Promise<Imported> {
   const rules = options.prices.map(readPriceRule);
+  const rising = (options.pricesBy ?? []).map(readRisingRule);
   const only = options.only?.map(readPattern);
   const secrets = Object.fromEntries((options.secrets ?? []).map(readSecret));
   const api = new Api(source, { ...options, secrets });
@@ -89,9 +101,8 @@ export async function contractOf(
     if (only && !only.some(pattern => matches(pattern, named))) continue;
     table.push(row);
     try {
-      candidates.push(
-        candidateOf({ source, api, schemas }, found, row, { ...options, price: priceOf(rules, named) }),
-      );
+      const choice = { ...options, price: ruleFor(rules, named)?.amount, by: ruleFor(rising, named)?.by };
+      candidates.push(candidateOf({ source, api, schemas }, found, row, choice));
     } catch (error) {
       if (!(error instanceof LeftOut)) throw error;
       row.leftOut = error.message;
@@ -107,19 +118,25 @@ export async function contractOf(
   return { contract: documentOf(sold), table, asked: askedBy(sold), notes: [...schemas.notes] };
 }
 
-type Choice = { price: string | undefined; flow?: 'authorization' | 'upfront'; kept?: true };
+type Choice = {
+  price: string | undefined;
+  by: RisingRule['by'] | undefined;
+  flow?: 'authorization' | 'upfront';
+  kept?: true;
+};
 
 function candidateOf(
   parts: { source: Source; api: Api; schemas: SchemaCopies },
   found: Found,
   row: Row,
-  { price, flow = 'authorization', kept }: Choice,
+  { price, by, flow = 'authorization', kept }: Choice,
 ): Sold {
   const { method, item, operation } = found;
   if (OTHER_METHODS.includes(method)) throw new LeftOut(`${row.method} is no method that is sold`);
   const { 'x-price': ownPrice } = operation;
   const { amount, mode } = objectOf(ownPrice);
-  const shown = price ?? [amount, mode].find(each => typeof each === 'string');
+  const least = price ?? [amount, mode].find(each => typeof each === 'string');
+  const shown = price !== undefined && by ? `${price} to ${by.max}` : least;
   if (shown !== undefined) row.price = shown;
   if (price === undefined && ownPrice === undefined)
     throw new LeftOut(`has no price: --price '${row.method} ${row.path}=0.01'`);
@@ -134,12 +151,16 @@ function candidateOf(
   const whole = {
     operationId: row.id,
     ...Object.fromEntries(Object.entries(words).filter(([, each]) => each !== undefined)),
-    'x-price': price === undefined ? ownPrice : { mode: 'fixed', currency: 'USD', amount: price, flow },
+    'x-price': price === undefined ? ownPrice : { ...priced(price, by), currency: 'USD', flow },
     ...(upstream === undefined ? {} : { 'x-upstream': upstream }),
     ...called,
   };
   const { path, notes, credentials } = copied;
   return { path, method, operation: whole, notes, credentials, row };
+}
+
+function priced(least: string, by: RisingRule['by'] | undefined): Json {
+  return by ? risingFrom(least, by) : { mode: 'fixed', amount: least };
 }
 
 function upstreamOf(address: string, { path, credentials: { headers, query } }: Copied): Json {

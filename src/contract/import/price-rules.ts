@@ -1,4 +1,5 @@
 import { toAtomic, toDecimal } from '../../price/amount.js';
+import { readPriceBy, type PriceBy } from '../../price/price-by.js';
 import { ImportFault } from './source-document.js';
 
 /** What a rule may name: an operation as its document has it. */
@@ -6,6 +7,9 @@ export type Named = { method: string; path: string; tags: readonly string[]; ids
 
 /** `GET /report=0.50`: what calls of the operations cost that a pattern matches. */
 export type PriceRule = { pattern: string; amount: string };
+
+/** `GET /report=length of /query/name, 0.001 per 10, at most 0.50`: by what the price of such calls rises. */
+export type RisingRule = { pattern: string; by: PriceBy };
 
 const MAX_PATTERN = 500;
 const METHOD = /^[a-z]+(?= )/i;
@@ -33,6 +37,32 @@ export function readPriceRule(text: string): PriceRule {
   }
 }
 
+/**
+ * Reads what a price rises by: `<pattern>=<rule>`.
+ * @throws ImportFault
+ */
+export function readRisingRule(text: string): RisingRule {
+  const at = text.lastIndexOf('=');
+  if (at < 1)
+    throw new ImportFault(
+      `'${text}' does not say whose price rises: 'POST /report=length of /body/text, 0.001 per 1000, at most 0.50'.`,
+    );
+  const by = riseOf(text.slice(at + 1));
+  if (by.mode === 'handler')
+    throw new ImportFault(
+      'A price of a handler needs one, and an API serves what is imported: write another rule.',
+    );
+  return { pattern: readPattern(text.slice(0, at)), by };
+}
+
+function riseOf(rule: string): PriceBy {
+  try {
+    return readPriceBy(rule);
+  } catch (error) {
+    throw new ImportFault(`--price-by ${(error as Error).message}`);
+  }
+}
+
 /** @throws ImportFault */
 export function readPattern(text: string): string {
   const pattern = text.trim().replace(METHOD, method => method.toUpperCase());
@@ -41,16 +71,16 @@ export function readPattern(text: string): string {
 }
 
 /**
- * What a call costs: the rule that says most of it wins, which is the one with the most characters besides `*`; of equals, the last.
- * @returns undefined if no rule matches
+ * The rule for an operation: the one that says most of it wins, which is the one with the most characters besides `*`; of equals, the last.
+ * @returns undefined if none matches
  */
-export function priceOf(rules: readonly PriceRule[], operation: Named): string | undefined {
-  let best: { amount: string; letters: number } | undefined;
-  for (const { pattern, amount } of rules) {
-    const letters = pattern.replaceAll('*', '').length;
-    if (letters >= (best?.letters ?? 0) && matches(pattern, operation)) best = { amount, letters };
+export function ruleFor<R extends { pattern: string }>(rules: readonly R[], operation: Named): R | undefined {
+  let best: { rule: R; letters: number } | undefined;
+  for (const rule of rules) {
+    const letters = rule.pattern.replaceAll('*', '').length;
+    if (letters >= (best?.letters ?? 0) && matches(rule.pattern, operation)) best = { rule, letters };
   }
-  return best?.amount;
+  return best?.rule;
 }
 
 /** Whether a pattern is that of its method and path, its path, one of its tags or its operationId. `*` stands for any characters. */

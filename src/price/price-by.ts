@@ -1,0 +1,25 @@
+const EXAMPLES =
+  "'length of /body/text, 0.001 per 1000, at most 0.50' (or value, items, bytes), or 'handler, at most 0.50'";
+const UNITS = /^(value|length|items|bytes) of (\/\S+), (\S+) per (\d{1,15}), at most (\S+)$/;
+const HANDLER = /^handler, at most (\S+)$/;
+
+/** What a price rises by, as a command names it. */
+export type PriceBy = { mode: 'tiered' | 'handler'; max: string; [key: string]: unknown };
+
+/**
+ * What `x-price` says of a price that depends on the call, beside `min`, currency and flow.
+ * @throws Error whose message follows the name of the option
+ */
+export function readPriceBy(text: string): PriceBy {
+  const words = text.trim().replace(/\s+/g, ' ');
+  const [, asked] = HANDLER.exec(words) ?? [];
+  if (asked !== undefined) return { mode: 'handler', max: asked };
+  const [, measure, by, amount, units, max] = UNITS.exec(words) ?? [];
+  if (measure === undefined || max === undefined) throw new Error(`must be like ${EXAMPLES}, not '${text}'.`);
+  return { mode: 'tiered', by, measure, per: { amount, units: Number(units) }, max };
+}
+
+/** @param least what a call costs at least */
+export function risingFrom(least: string, { max, ...rule }: PriceBy): Record<string, unknown> {
+  return { ...rule, min: least, max };
+}
