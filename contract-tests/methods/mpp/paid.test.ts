@@ -1,6 +1,7 @@
 import type { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { craftPayment, v1Header, v2Header } from '../../support/craft.js';
+import { until } from '../../support/faults.js';
 import { onEachEngine } from '../../support/ledger-places.js';
 import { Doors } from '../../support/doors.js';
 import { callTool } from '../../support/mcp-call.js';
@@ -188,11 +189,14 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
             return (await callTool(doors[at]!.url, 'summarize', { text: 'all' }, carried)).structuredContent;
           });
           const answers = await Promise.all(copies);
-          expect(answers.some(said => said && 'summary' in said)).to.equal(true);
           for (const said of answers) {
             if (said && 'summary' in said) expect(said).to.deep.equal({ summary: 'run 1' });
             else expect(String(said?.['error'])).to.match(/[Ss]end the same payment again/);
           }
+          const again = (): Promise<Answer> => http('all', ways[1]?.headers, 1);
+          let last = await again();
+          await until('it is answered', async () => last.status !== 503 || !(last = await again()));
+          expect(last.json()).to.deep.equal({ summary: 'run 1' });
           expect([runs, landed()]).to.deep.equal([1, [1]]);
         });
     });
