@@ -26,7 +26,8 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
   let key: Keypair;
 
   before(async () => {
-    testChain = await TestChain.open();
+    // 200 copies take a slow machine longer than a payment lives on the usual chain.
+    testChain = await TestChain.open(300);
     key = await fundedKey(testChain);
   });
   after(() => testChain.close());
