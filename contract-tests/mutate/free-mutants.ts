@@ -57,7 +57,7 @@ export const freeMutants: readonly Mutant[] = [
   {
     name: 'free: who hangs up has used nothing',
     file: CALLS,
-    find: '&& !gone.aborted;',
+    find: "&& fault !== 'caller' && !gone.aborted;",
     replace: ';',
     test: FREE,
     grep: 'are used by who hangs up',

@@ -26,7 +26,7 @@ export const priceMutants: Mutant[] = [
   {
     name: 'a payment is checked against the most that a call costs',
     file: 'src/http/paid-calls.js',
-    find: 'const check = await charge.checkPayment(carrier, operation);',
+    find: 'const check = await charge.checkPayment(carrier, operation, source);',
     replace: 'const check = read;',
     test: TEST,
     grep: 'is what is paid and written into the ledger',
@@ -42,8 +42,8 @@ export const priceMutants: Mutant[] = [
   {
     name: 'an unpaid call gets its challenge before its body is read',
     file: 'src/http/server.js',
-    find: 'if (operation.pricing.needsBody)\n        return false;',
-    replace: '',
+    find: 'operation.pricing.needsBody || operation.free',
+    replace: 'operation.free',
     test: TEST,
     grep: 'is in the challenge of the call that was asked',
   },

@@ -6,14 +6,14 @@ type Change = Omit<Mutant, 'file' | 'test'>;
 const CHANGES: readonly Change[] = [
   {
     name: 'the gate does not ask whether somebody waits',
-    find: 'return ours && own.caller_until > moment;',
-    replace: 'return ours;',
+    find: '!own || !awaited || !isOurs(own, fence)',
+    replace: '!own || !isOurs(own, fence)',
     grep: 'is closed also where an earlier sale could be redeemed',
   },
   {
     name: 'the gate does not ask whose claim it is',
-    find: 'return ours && own.caller_until > moment;',
-    replace: 'return own.caller_until > moment;',
+    find: '!own || !awaited || !isOurs(own, fence)',
+    replace: '!own || !awaited',
     grep: 'is closed also where an earlier sale could be redeemed',
   },
   {
