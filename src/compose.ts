@@ -11,7 +11,7 @@ import { drain, findFreePort, listen } from './http/listen.js';
 import { hostInUrl } from './net/host-names.js';
 import type { Log } from './net/log.js';
 import type { Terms } from './methods/x402/requirements.js';
-import { bannerOf } from './observe/banner.js';
+import { bannerOf, linksOf } from './observe/banner.js';
 import { openObservation } from './observe/observation.js';
 import { createHttpOperations } from './upstreams/http-operations/http-operations.js';
 import { createHttpServer } from './http/server.js';
@@ -86,6 +86,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const links = { pages: selling.pageLinks, operator: admin.link, buy: buyCommand(config.stateDir) };
+    if (!terminal) log.info(linksOf(publicUrl, links), 'pages for people');
     const banner = bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []);
     const close = async (): Promise<void> => {
       log.info({}, 'stopping: finishing open requests; accepting no new payments');

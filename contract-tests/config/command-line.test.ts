@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { buyCommand, commandLine, startCommand } from '../../src/config/command-line.js';
-import { bannerOf } from '../../src/observe/banner.js';
+import { bannerOf, linksOf } from '../../src/observe/banner.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url)).replace(/\/$/, '');
 const LINKS = { operator: 'http://127.0.0.1:8404/?token=x', pages: [], buy: 'npx coinslot buy' };
@@ -30,5 +30,15 @@ describe('The command that a person is told to type', () => {
     expect(bannerOf('http://127.0.0.1:8402', LINKS, SOLD)).to.contain(
       String.raw`  Buy a call  npx coinslot buy quote '{"text":"It'\''s one."}'` + '\n',
     );
+  });
+
+  it('stands beside links that hold no token where nobody is at a terminal', () => {
+    const pages = [{ name: 'Panel', url: 'http://127.0.0.1:8402/panel/#secret' }];
+    expect(linksOf('http://127.0.0.1:8402', { ...LINKS, pages })).to.deep.equal({
+      shop: 'http://127.0.0.1:8402/',
+      reference: 'http://127.0.0.1:8402/docs',
+      operator: 'http://127.0.0.1:8404/',
+      Panel: 'http://127.0.0.1:8402/panel/',
+    });
   });
 });

@@ -62,8 +62,14 @@ async function run(folder: string, onStart: (server: ChildProcess) => void): Pro
   });
 }
 
-/** From the page at / by its links to the reference, to the operation, back to the page, and to the answer. */
-async function buyInBrowser(url: string, id: string, tag: string): Promise<void> {
+const PAY = `[...document.querySelectorAll('.pay button')].find(each => each.textContent.includes('sandbox wallet'))`;
+
+/** From the page at / by its links to the reference, to the operation, to its page, and to the answer. */
+async function buyInBrowser(
+  url: string,
+  { id, path }: { id: string; path: string },
+  tag: string,
+): Promise<void> {
   const browser = await Browser.start();
   const click = async (selector: string): Promise<void> => {
     await browser.until(`document.querySelector(${JSON.stringify(selector)})`);
@@ -80,14 +86,14 @@ async function buyInBrowser(url: string, id: string, tag: string): Promise<void>
       await browser.until(`document.querySelector('#reference h2')`);
       await click(`[role=navigation] a[href="#/${tag}"]`);
       await click(`a[href="#/${tag}/${id.toLowerCase()}"]`);
-      await click(`a[href$="/#op-${id}"]`);
-      await browser.until(`document.querySelector('#op-${id} details[open] [data-pay]')`);
+      await click(`a[href$="${path}"]`);
+      await browser.until(PAY);
     });
     await timed(
       'browser: pay with the sandbox wallet, until the answer and its transfer are shown',
       async () => {
-        await click(`#op-${id} [data-pay]`);
-        await browser.until(`document.querySelector('#op-${id} .say').textContent.startsWith('Paid ')`);
+        await browser.read(`${PAY}.click()`);
+        await browser.until(`document.querySelector('.say').textContent.startsWith('Paid ')`);
       },
     );
   } finally {
@@ -96,7 +102,7 @@ async function buyInBrowser(url: string, id: string, tag: string): Promise<void>
 }
 
 if (!FIRST?.request) throw new Error('The first operation of the contract has no body.');
-const { id, tags, request } = FIRST;
+const { id, path, tags, request } = FIRST;
 const folder = mkdtempSync(join(tmpdir(), 'coinslot-first-call-'));
 const clone = join(folder, 'coinslot');
 let server: ChildProcess | undefined;
@@ -107,7 +113,7 @@ try {
   const body = JSON.stringify(request.example);
   await timed(`npm run buy -- ${id}`, () => succeed(clone, 'npm', 'run', '--silent', 'buy', '--', id, body));
   if (noBrowser) process.stdout.write(`skipped: the browser (${noBrowser})\n`);
-  else await buyInBrowser(url, id, (tags[0] ?? '').toLowerCase());
+  else await buyInBrowser(url, { id, path }, (tags[0] ?? '').toLowerCase());
 } finally {
   if (server?.pid !== undefined && server.exitCode === null) {
     process.kill(-server.pid, 'SIGTERM');

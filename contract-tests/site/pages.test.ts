@@ -3,6 +3,7 @@ import { request, type IncomingMessage } from 'node:http';
 import type { Contract, PricedOperation } from '../../src/contract/contract.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
 import { escapeHtml } from '../../src/pages/escape.js';
+import { examplePath } from '../../src/site/snippets.js';
 import { BROWSER, CONTRACTS, serveSite, TERMS } from '../support/site.js';
 
 type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer };
@@ -88,35 +89,36 @@ describe('The page at /', () => {
       .and.not.to.contain('unsafe');
     const html = body.toString();
     expect(html).not.to.match(/<script(?![^>]* src="\/)|<style| on[a-z]+="| style="|javascript:/);
-    for (const [, url = ''] of html.matchAll(/ (?:src|href)="([^"]*)"/g)) expect(url).to.match(/^[/#]/);
+    // Links may lead elsewhere.
+    for (const [, url = ''] of html.matchAll(/(?: src|<link[^>]* href)="([^"]*)"/g))
+      expect(url).to.match(/^\//);
     for (const [, path = ''] of html.matchAll(/<(?:script|link)[^>]* (?:src|href)="(\/site[^"]*)"/g))
       expect((await ask(site.url + path)).status, path).to.equal(200);
   });
 
   for (const [name, contract] of Object.entries(CONTRACTS))
-    it(`shows what the contract of ${name} sells: each operation, its price, when it is charged, and its examples`, async () => {
+    it(`shows what the contract of ${name} sells: each operation once, with its price and a link to its page, and the first to try`, async () => {
       const html = await pageOf(contract);
       expect(contract.paid.length).to.be.above(1);
-      for (const { id, method, path, summary, price, flow, request, answers } of contract.paid) {
-        const [card = ''] =
-          new RegExp(`<article class="card" id="op-${id}".*?</article>`, 's').exec(html) ?? [];
-        expect(card, id)
-          .to.contain(escapeHtml(`${method} ${path}`))
-          .and.to.contain(escapeHtml(summary));
-        expect(card, id).to.contain(price.shown);
-        expect(card, id).to.contain(
-          flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
-        );
-        if (request) expect(card, id).to.contain(escapeHtml(JSON.stringify(request.example, null, 2)));
-        const [{ example, mimeType }] = answers;
-        expect(card, id).to.contain(mimeType);
-        if (typeof example === 'object')
-          expect(card, id).to.contain(escapeHtml(JSON.stringify(example, null, 2)));
+      const rows = [...html.matchAll(/<li><a href="[^"]*"><span>.*?<\/li>/gs)].map(([row]) => row);
+      expect(rows.length).to.equal(contract.paid.length);
+      for (const { method, path, summary, price } of contract.paid) {
+        const own = rows.filter(row => row.includes(escapeHtml(`${method} ${path}`) + '<'));
+        expect(own.length, path).to.equal(1);
+        expect(own[0]).to.contain(escapeHtml(summary)).and.to.contain(price.shown);
       }
+      const [first] = contract.paid;
+      expect(html).to.contain(`data-operation="${first!.id}"`);
+      expect(html).to.contain(
+        first!.flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
+      );
+      const { example } = first!.answers[0];
+      if (typeof example === 'object') expect(html).to.contain(escapeHtml(JSON.stringify(example, null, 2)));
       const { title } = contract.document.info as { title: string };
       expect(html).to.contain(`<title>${title}</title>`);
       const others = Object.values(CONTRACTS).filter(each => each !== contract);
-      for (const { paid } of others) for (const { id } of paid) expect(html, id).not.to.contain(`"op-${id}"`);
+      for (const { paid } of others)
+        for (const { path } of paid) expect(html, path).not.to.contain(`href="${path}"`);
     });
 
   it('takes name, words, logo and colour from info', async () => {
@@ -136,7 +138,9 @@ paths: {}
     );
     expect(inside).to.contain('<h1>When the <code>tide</code> comes in.</h1>');
     expect(inside).to.contain('<div class="lead"><p>High and low water.</p></div>');
-    expect(inside).to.contain('<p>For <strong>every</strong> harbour.</p>');
+    expect(inside).not.to.contain('harbour');
+    expect(inside).to.contain('<meta property="og:title" content="Tide tables: When the `tide` comes in.">');
+    expect(inside).to.contain('<link rel="icon" href="data:image/svg+xml,&lt;svg/&gt;">');
     expect(inside).to.contain('<img src="data:image/svg+xml,&lt;svg/&gt;" alt="A wave" height="32">');
     expect(inside).to.contain('Nothing is sold at the moment.');
     const own = `{ url: '${TERMS.publicUrl}/logo.png' }`;
@@ -183,22 +187,32 @@ paths:
   });
 });
 
+type Described = {
+  description: string;
+  'x-badges': { name: string }[];
+  'x-codeSamples': { label: string }[];
+};
+
 describe('The reference at /docs', () => {
   for (const [name, contract] of Object.entries(CONTRACTS))
     it(`has the price of each operation of ${name}, and what each answer means for the money`, async () => {
       const document = JSON.parse(await pageOf(contract, '/docs/contract.json')) as {
         info: { description: string };
-        paths: Record<string, Record<string, { description: string; 'x-badges': { name: string }[] }>>;
+        paths: Record<string, Record<string, Described>>;
       };
       for (const status of ['402', '502', '503'])
         expect(document.info.description).to.contain(`| ${status} |`);
-      for (const { id, path, method, price, flow } of contract.paid) {
+      for (const operation of contract.paid) {
+        const { id, path, method, price, flow } = operation;
         const described = document.paths[path]?.[method.toLowerCase()];
         expect(described?.['x-badges'][0]?.name).to.equal(price.shown);
         expect(described?.description).to.contain(
           flow === 'upfront' ? 'paid before the work' : 'charged only for an answer',
         );
-        expect(described?.description).to.contain(`(/#op-${id})`);
+        expect(described?.description).to.contain(`(${examplePath(operation)})`);
+        expect(described?.description).to.contain('**You get**');
+        const samples = described?.['x-codeSamples'].map(({ label }) => label);
+        expect(samples, id).to.deep.equal(['curl', 'TypeScript', 'Python', 'MCP', 'Agent prompt']);
       }
     });
 

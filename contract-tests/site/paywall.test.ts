@@ -39,7 +39,7 @@ describe('A paid URL', () => {
     expect(answer.headers.get('vary')).to.match(/^Accept\b/);
     const html = await answer.text();
     expect(html).to.contain('Price of a symbol').and.to.contain('0.002 USDC');
-    expect((await challenge.json())).to.have.property('accepts');
+    expect(await challenge.json()).to.have.property('accepts');
   });
 
   it('is the same page with status 200 where the contract has no GET, and 405 for everybody else', async () => {

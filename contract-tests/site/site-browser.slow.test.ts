@@ -2,11 +2,26 @@ import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
 import { describeInCi } from '../support/extent.js';
 import { CONTRACTS, serveSite } from '../support/site.js';
-import { usdcOf } from '../support/sold.js';
+import type { Contract } from '../../src/contract/contract.js';
+import { priceOf, SOLD, usdcOf } from '../support/sold.js';
 import { openWorld, type World } from '../support/world.js';
 
 const TAB = 9;
 const ENTER = 13;
+
+/** A shop with so many operations, in groups of up to 25. */
+function shopOf(count: number): Contract {
+  const contract = CONTRACTS['this repository']!;
+  const [first] = contract.paid;
+  const paid = Array.from({ length: count }, (_, index) => ({
+    ...first!,
+    ...{ id: `operation${index}`, path: `/v1/operation-${index}`, examplePath: `/v1/operation-${index}` },
+    ...{ summary: `Operation number ${index}`, tags: [`Group ${Math.floor(index / 25) + 1}`] },
+  }));
+  const item = (contract.document.paths as Record<string, unknown>)[first!.path];
+  const paths = Object.fromEntries(paid.map(({ path }) => [path, item]));
+  return { ...contract, document: { ...contract.document, paths }, paid };
+}
 
 describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, function () {
   this.timeout(180_000);
@@ -150,93 +165,93 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
       );
       await tabTo('Try this call', 60);
       await browser.press('Enter', ENTER);
-      await browser.until(
-        `location.pathname === '/' && document.querySelector('#op-brandFeedback details[open]')`,
-      );
-      expect(await browser.read(`document.querySelector('#op-brandFeedback h3').textContent`)).to.equal(
-        summary,
-      );
+      await browser.until(`location.pathname === '/brand-feedback' && document.querySelector('.pay button')`);
+      expect(await browser.read(`document.querySelector('h1').textContent`)).to.equal(summary);
       await expectQuiet();
     });
 
-  it('buys with the sandbox wallet, by keyboard only, and shows answer, receipt and transfer', async () => {
+  const SAID = `document.querySelector('.say').textContent`;
+
+  it('tries the first operation in place: buys with the sandbox wallet, by keyboard only, and shows answer, receipt and transfer', async () => {
     await browser.resize(1280, 900);
     await browser.open(world.url);
-    await browser.until(LANDING);
+    await browser.until(`document.querySelector('.pay button')`);
     const earned = await world.earned();
-    await browser.read(`document.querySelector('#op-summarize summary').focus()`);
-    await browser.press('Enter', ENTER);
-    const reached: unknown[] = [];
-    for (let presses = 0; presses < 4; presses++) {
-      await browser.press('Tab', TAB);
-      reached.push(await browser.read(`document.activeElement.name || document.activeElement.textContent`));
-    }
-    const pay = `Pay ${usdcOf('summarize')} USDC with the sandbox wallet`;
-    expect(reached).to.deep.equal(['path', 'body', 'Call without paying', pay]);
+    await browser.read(`document.querySelector('[data-name=text]').focus()`);
+    await browser.press('Tab', TAB);
+    expect(await browser.read(inFocus)).to.equal(`Pay ${usdcOf('summarize')} USDC with the sandbox wallet`);
     expect(await browser.read('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px');
     await browser.press('Enter', ENTER);
-    await browser.until(`document.querySelector('#op-summarize .say').textContent.startsWith('Paid ')`);
-    const shown = String(await browser.read(`document.querySelector('#op-summarize .trace').innerText`));
-    for (const part of [
-      '402 Payment Required',
-      'With the payment: 200',
-      '"summary"',
-      'Receipt',
+    await browser.until(`${SAID}.startsWith('Paid ')`);
+    expect(await browser.read(`document.querySelector('.result').firstElementChild.innerText`)).to.contain(
+      'summary',
+    );
+    await browser.read(`document.querySelectorAll('.result details').forEach(each => (each.open = true))`);
+    await browser.until(`document.querySelector('.result').innerText.includes('of the local chain')`);
+    expect(await browser.read(`document.querySelector('.result').innerText`)).to.contain(
       world.sandbox.info.payTo,
-    ])
-      expect(shown).to.contain(part);
-    expect(await world.earned()).to.equal(earned + 10_000n);
+    );
+    expect(await world.earned()).to.equal(earned + priceOf('summarize'));
     expect(await browser.violations()).to.deep.equal([]);
     await expectQuiet();
   });
 
-  it('shows the decoded challenge of an unpaid call, and charges nothing', async () => {
+  it('shows one way to pay at a time, and copies it', async () => {
     await browser.open(world.url);
     await browser.until(LANDING);
-    const earned = await world.earned();
-    await browser.read(`document.querySelector('#op-solMintInfo [data-ask]').click()`);
-    await browser.until(
-      `document.querySelector('#op-solMintInfo .say').textContent.startsWith('Nothing was charged')`,
-    );
-    const challenge = JSON.parse(
-      String(await browser.read(`document.querySelector('#op-solMintInfo .trace pre').textContent`)),
-    ) as { x402Version: number };
-    expect(challenge.x402Version).to.equal(2);
-    expect(await world.earned()).to.equal(earned);
-  });
-
-  it('plays a bought WAV, and buys what it shows as an example of a mint', async () => {
-    await browser.open(world.url);
-    await browser.until(LANDING);
-    for (const id of ['textToSpeech', 'solMintInfo']) {
-      await browser.read(`document.querySelector('#op-${id} [data-pay]').click()`);
-      await browser.until(`document.querySelector('#op-${id} .say').textContent.startsWith('Paid ')`);
+    const visible = `[...document.querySelectorAll('.tab')].filter(each => each.offsetParent).map(({ className }) => className).join()`;
+    expect(await browser.read(visible)).to.equal('tab of-agent');
+    for (const tab of ['code', 'mcp', 'agent']) {
+      await browser.read(`document.getElementById('tab-${tab}').click()`);
+      expect(await browser.read(visible)).to.equal(`tab of-${tab}`);
+      expect(await browser.read(`Boolean(document.querySelector('.of-${tab} .copy'))`)).to.equal(true);
     }
-    await browser.until(`document.querySelector('#op-textToSpeech audio').duration > 0.5`);
-    await expectQuiet();
+    const [first] = SOLD.paid;
+    expect(await browser.read(`document.getElementById('snippet-prompt').textContent`))
+      .to.contain(world.url)
+      .and.to.contain(first?.price.shown);
   });
 
-  it('sends nothing to another server, and says why', async () => {
-    await browser.open(world.url);
-    await browser.until(LANDING);
-    await browser.read(
-      `document.querySelector('#op-summarize [name=path]').value = 'https://evil.example/v1/summarize'`,
-    );
-    await browser.read(`document.querySelector('#op-summarize [data-pay]').click()`);
-    await browser.until(
-      `document.querySelector('#op-summarize .say').textContent.includes('must begin with /')`,
-    );
-    await expectQuiet();
-  });
+  for (const [width, most] of [
+    [1280, 3_000],
+    [390, 5_000],
+  ] as const)
+    it(`the page at / is less than ${most} px high, ${width} wide, for five operations`, async () => {
+      expect(SOLD.paid.length).to.equal(5);
+      await browser.resize(width, 900);
+      await browser.open(world.url);
+      await browser.until(`${LANDING} && document.querySelector('.pay button')`);
+      expect(await browser.read('document.documentElement.scrollHeight')).to.be.below(most);
+    });
 
-  it('shows the code of one language at a time', async () => {
-    await browser.open(world.url);
-    await browser.until(LANDING);
-    const visible = `[...document.querySelectorAll('.snippet pre')].filter(each => each.offsetParent).map(({ id }) => id).join()`;
-    expect(await browser.read(visible)).to.equal('snippet-curl');
-    await browser.read(`document.getElementById('choose-python').click()`);
-    expect(await browser.read(visible)).to.equal('snippet-python');
-  });
+  for (const count of [1, 60, 1_000])
+    it(`the page at / of a shop with ${count} operations lists each once, is short, and finds them`, async () => {
+      const site = await serveSite(shopOf(count));
+      try {
+        for (const width of [1280, 390]) {
+          await browser.resize(width, 900);
+          await browser.open(site.url);
+          await browser.until(`document.querySelector('.pay button')`);
+          expect(await browser.read(`document.querySelectorAll('.operations li').length`)).to.equal(count);
+          expect(await browser.read('document.documentElement.scrollHeight')).to.be.below(
+            width === 1280 ? 3_500 : 6_000,
+          );
+          expect(await browser.read('document.documentElement.scrollWidth')).to.equal(width);
+        }
+        expect(await browser.violations()).to.deep.equal([]);
+        if (count === 1) return;
+        await browser.read(`document.getElementById('search').focus()`);
+        await browser.type(`number ${count - 1}`);
+        await browser.until(`document.getElementById('found').textContent === '1 found'`);
+        expect(
+          await browser.read(
+            `[...document.querySelectorAll('.operations li')].filter(each => each.offsetParent).length`,
+          ),
+        ).to.equal(1);
+      } finally {
+        site.close();
+      }
+    });
 
   for (const name of ['examples/petstore', 'any shop'])
     it(`the pages of ${name} have no fault either`, async () => {

@@ -21,6 +21,24 @@ export function bannerOf(
   return `\n${lines.map(([name = '', value = '']) => `  ${name.padEnd(11)} ${value}\n`).join('')}\n`;
 }
 
+/** What a server tells a pipe or a file in place of the banner: the addresses of its pages, without the tokens that open them. */
+export function linksOf(
+  url: string,
+  { operator, pages }: { operator: string; pages: readonly { name: string; url: string }[] },
+): Record<string, string> {
+  const bare = (link: string): string => {
+    const { origin, pathname } = new URL(link);
+    return origin + pathname;
+  };
+  const named = pages.map((page): [string, string] => [page.name, bare(page.url)]);
+  return {
+    shop: `${url}/`,
+    reference: `${url}/docs`,
+    operator: bare(operator),
+    ...Object.fromEntries(named),
+  };
+}
+
 /** For a POSIX shell. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;

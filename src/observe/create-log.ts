@@ -7,6 +7,8 @@ import pino, { type Logger } from 'pino';
 export async function createLog(level: string, terminal: boolean): Promise<Logger> {
   const options = {
     level,
+    // Whoever gathers the logs of several machines adds their names.
+    base: { pid: process.pid },
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   };
   if (!terminal) return pino(options, standardOutput());

@@ -100,6 +100,7 @@ function headerExamples(contract: Contract, operation: PricedOperation): string[
 }
 
 /** @param title HTML; `name` is what a screen reader calls the scrolling text */
-export function codeBlock(title: string, text: string, name: string): string {
-  return `<figure><figcaption>${title}</figcaption><pre tabindex="0" role="group" aria-label="${escapeHtml(name)}" data-copy>${escapeHtml(text)}</pre></figure>`;
+export function codeBlock(title: string, text: string, name: string, id?: string): string {
+  const named = id === undefined ? '' : ` id="${id}"`;
+  return `<figure><figcaption>${title}</figcaption><pre tabindex="0" role="group" aria-label="${escapeHtml(name)}" data-copy${named}>${escapeHtml(text)}</pre></figure>`;
 }

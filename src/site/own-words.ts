@@ -8,20 +8,21 @@ import type { Accent } from '../pages/design-tokens.js';
 export type OwnWords = {
   name: string;
   summary: string;
-  /** HTML: the first paragraph of the description, with code and bold text and nothing else. */
+  /** HTML: the first paragraph of the description, with code and bold text and nothing else; empty if it is long. */
   lead: string;
-  /** HTML: the other paragraphs; empty if there are none. */
-  details: string;
   /** `info.x-logo`, if a page of this server may show it. */
   logo?: { src: string; alt: string };
   /** The shop's own colour, `#rrggbb`, with black or white, whichever can be read on it. */
   colour?: Accent;
 };
 
+/** A longer paragraph is for the reference, which has all of the description. */
+const LEAD_CHARACTERS = 200;
+
 /** @param publicUrl images of this server are shown, and `data:` URLs; a page that asks no other host shows no others */
 export function ownWords(contract: Contract, publicUrl: string): OwnWords {
   const info = objectOf(contract.document.info);
-  const [first = '', ...others] = textOf(info.description, '').split(/\n\s*\n/);
+  const [first = ''] = textOf(info.description, '').split(/\n\s*\n/, 1);
   const { backgroundColor, url, altText } = objectOf(info['x-logo']);
   const name = productName(contract);
   const src = typeof url === 'string' ? shownHere(url, publicUrl) : undefined;
@@ -29,8 +30,7 @@ export function ownWords(contract: Contract, publicUrl: string): OwnWords {
   return {
     name,
     summary: textOf(info.summary, name),
-    lead: paragraphs(first),
-    details: paragraphs(others.join('\n\n')),
+    lead: first.length <= LEAD_CHARACTERS ? paragraphs(first) : '',
     ...(src === undefined ? {} : { logo: { src, alt: textOf(altText, '') } }),
     ...(accent === undefined ? {} : { colour: { accent, onAccent: readableOn(accent) } }),
   };

@@ -10,7 +10,7 @@ export type PaywallParts = Paying & { contract: Contract; words: OwnWords };
 /** The page of a paid operation: what a browser gets at its URL in place of the JSON challenge. */
 export function paywallPage(operation: PricedOperation, parts: PaywallParts): string {
   const { contract, words, network } = parts;
-  const { method, path, price, summary, flow, pricing } = operation;
+  const { method, path, price, summary, pricing } = operation;
   const { description } = describedAt(contract, operation);
   const about =
     typeof description === 'string' && description.trim() !== summary ? paragraphs(description) : '';
@@ -18,7 +18,7 @@ export function paywallPage(operation: PricedOperation, parts: PaywallParts): st
 <div>
 <p class="call"><code>${method} ${escapeHtml(path)}</code></p>
 <h1>${inline(summary)}</h1>
-<p class="price-tag"><strong>${escapeHtml(price.shown)}</strong> <span>${whenCharged(flow)}</span></p>
+<p class="price-tag"><strong>${escapeHtml(price.shown)}</strong> <span>${whenCharged(operation)}</span></p>
 ${pricing.terms === undefined ? '' : `<p class="hint">The price of a call depends on it: ${inline(pricing.terms)}</p>`}
 ${about}
 ${answerExample(operation, contract)}

@@ -1,16 +1,20 @@
 import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
-import { objectOf } from '../contract/references.js';
+import { formName } from '../contract/answer-forms.js';
+import { follow, objectOf } from '../contract/references.js';
+import type { Methods } from '../methods/methods.js';
 import { escapeHtml } from '../pages/escape.js';
 import { ICON, pageFrame } from '../pages/page-frame.js';
 import { tokensByClass } from '../pages/design-tokens.js';
 import { STATUS_MEANINGS } from '../documents/status-meanings.js';
+import type { Terms } from '../methods/x402/requirements.js';
 import type { OwnWords } from './own-words.js';
+import { agentPrompt, examplePath, snippetsFor } from './snippets.js';
 
 /** The page at `/docs`: Redoc renders the contract into it. */
 export function referencePage({ name }: OwnWords): string {
   const title = escapeHtml(name);
-  const body = `<header class="front"><h1><a href="/">${title}</a></h1> <a href="/#operations">Try and pay</a> <a href="/openapi.json">openapi.json</a></header>
+  const body = `<header class="front"><h1><a href="/">${title}</a></h1> <a href="/">Try and pay</a> <a href="/openapi.json">openapi.json</a></header>
 <div id="reference"><p class="loading">The reference needs JavaScript. The same contract is at <a href="/openapi.json">openapi.json</a>.</p></div>`;
   return pageFrame({
     title: `${name}: API reference`,
@@ -47,13 +51,45 @@ export function referenceStyle({ colour }: OwnWords): string {
   return `${tokensByClass(colour)}${RULES}`;
 }
 
+/** The colours of code, of which Redoc's own have too little contrast. */
+const TOKEN_COLOURS = {
+  good: ['string', 'attr-value', 'char', 'inserted'],
+  warn: [
+    'function',
+    'keyword',
+    'boolean',
+    'number',
+    'constant',
+    'class-name',
+    'regex',
+    'important',
+    'atrule',
+  ],
+  soft: ['comment', 'punctuation', 'operator', 'prolog', 'cdata', 'doctype'],
+  ink: [
+    'property',
+    'default',
+    'variable',
+    'attr-name',
+    'tag',
+    'selector',
+    'symbol',
+    'entity',
+    'url',
+    'builtin',
+  ],
+};
+const TOKENS = Object.entries(TOKEN_COLOURS)
+  .flatMap(([colour, names]) => names.map(name => `--code-block-tokens-${name}-color: var(--${colour});`))
+  .join(' ');
+
 const RULES = `body { margin: 0; background: var(--ground); color: var(--ink); }
 html:root { ${sizes.join(' ')} }
 html:root:root {
   --bg-color: var(--ground); --bg-color-raised: var(--card); --text-color-primary: var(--ink); --text-color-secondary: var(--soft);
   --text-color-description: var(--soft); --text-color-helper: var(--soft); --border-color-primary: var(--line); --border-color-secondary: var(--line);
   --link-color-primary: var(--ink); --link-color-primary-hover: var(--ink); --link-color-primary-pressed: var(--ink);
-  --search-highlight-text-color: var(--warn); --code-block-tokens-string-color: var(--good); --code-block-tokens-property-color: var(--ink);
+  --search-highlight-text-color: var(--warn); ${TOKENS}
   --input-content-placeholder-color: var(--soft); --button-bg-color-primary: var(--accent); --button-content-color-primary: var(--on-accent);
   --font-family-base: var(--font); --code-font-family: var(--mono);
 }
@@ -70,14 +106,14 @@ a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
 `;
 
 /**
- * The served contract for readers: each paid operation has its price as a badge, and a link to where it can be tried; the introduction
- * says what each answer means for the money.
- * @param served the document at /openapi.json; `tryUrl` of an operation on the landing page
+ * The served contract for readers: each paid operation has its price in the list and as a badge, a link to its page, where it can be tried
+ * and paid, and code that buys it; the introduction says what each answer means for the money.
+ * @param served the document at /openapi.json
  */
 export function readableContract(
   served: Json,
   { paid }: Contract,
-  tryUrl: (operation: PricedOperation) => string,
+  { terms, methods }: { terms: Terms; methods: Pick<Methods, 'requestHeaders'> },
 ): Json {
   const document = structuredClone(served) as { info: Json; paths: Record<string, Record<string, Json>> };
   // Crawlers read it there; it repeats what the pages say.
@@ -88,15 +124,61 @@ export function readableContract(
   for (const operation of paid) {
     const described = objectOf(document.paths[operation.path]?.[operation.method.toLowerCase()]);
     described['x-badges'] = [{ name: operation.price.shown, position: 'after' }];
+    described['x-codeSamples'] = samplesOf(operation, terms);
+    const parameters = Array.isArray(described.parameters) ? (described.parameters as unknown[]) : [];
+    described.parameters = parameters.filter(each => !carriesPayment(document, each, methods));
     const text = typeof described.description === 'string' ? described.description : '';
-    described.description = `${text}\n\n[Try this call, and pay for it](${tryUrl(operation)})`;
+    const link = `[Try this call, and pay for it](${examplePath(operation)})`;
+    described.description = `${text}\n\n${link}\n\n${answerOf(operation)}`;
   }
   return document;
 }
 
+/** What every paid operation takes is said once, in the introduction. */
+function carriesPayment(
+  document: Json,
+  parameter: unknown,
+  { requestHeaders }: Pick<Methods, 'requestHeaders'>,
+): boolean {
+  const { name, in: place } = follow(document, parameter);
+  if (typeof name !== 'string') return false;
+  return place === 'header' ? requestHeaders.includes(name.toLowerCase()) : name === 'x402Version';
+}
+
+/** More lines of an example are only beside the schema of the answer. */
+const ANSWER_LINES = 14;
+
+/** The answer at the top of an operation, where Redoc shows it far below. */
+function answerOf({ answers: [form] }: PricedOperation): string {
+  const { example } = form;
+  if (example === undefined || example === '') return `**You get** ${formName(form)}`;
+  const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
+  const lines = text.split('\n');
+  const shown = lines.length > ANSWER_LINES ? [...lines.slice(0, ANSWER_LINES), '…'] : lines;
+  return `**You get** ${formName(form)}\n\n${FENCE}json\n${shown.join('\n').replaceAll(FENCE, '')}\n${FENCE}`;
+}
+
+const FENCE = '```';
+
+function samplesOf(operation: PricedOperation, terms: Terms): Json[] {
+  const code = snippetsFor(operation, terms).map(({ id, label, code: source }) => ({
+    ...{ lang: id === 'mcp' ? 'typescript' : id, label, source },
+  }));
+  const prompt = agentPrompt(operation, terms, terms.publicUrl);
+  return [...code, { lang: 'text', label: 'Agent prompt', source: prompt }];
+}
+
 function money(): string {
   const rows = STATUS_MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |`);
-  return ['## What each answer means for your money', '', '| Status | Meaning |', '|---|---|', ...rows].join(
-    '\n',
-  );
+  const carried =
+    'A payment goes in the header `PAYMENT-SIGNATURE` (`X-PAYMENT` in x402 v1, for which `?x402Version=1` asks). Its receipt is in `PAYMENT-RESPONSE`.';
+  return [
+    '## What each answer means for your money',
+    '',
+    '| Status | Meaning |',
+    '|---|---|',
+    ...rows,
+    '',
+    carried,
+  ].join('\n');
 }

@@ -1,6 +1,7 @@
 import { escapeHtml } from '../pages/escape.js';
-import { ICON, pageFrame } from '../pages/page-frame.js';
+import { pageFrame } from '../pages/page-frame.js';
 import type { OwnWords } from './own-words.js';
+import { favicon } from './social-card.js';
 
 export type SitePage = {
   title: string;
@@ -30,7 +31,7 @@ ${main}
 ${footer}`;
   return pageFrame({
     title,
-    head: head + ICON,
+    head: head + favicon(words),
     style: '/site/style.css',
     script,
     isModule: true,

@@ -16,7 +16,7 @@ h2 { font-size: var(--text-2xl); line-height: 1.2; letter-spacing: -.01em; margi
 h3 { font-size: var(--text-l); line-height: 1.35; margin: 0 0 .25rem; }
 p { margin: .5rem 0; }
 a { color: inherit; text-underline-offset: .2em; }
-code, pre, .terminal { font-family: var(--mono); font-size: .9em; }
+code, pre { font-family: var(--mono); font-size: .9em; }
 code { overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .skip { position: absolute; left: -999rem; }
@@ -31,21 +31,13 @@ code { overflow-wrap: anywhere; }
 nav { display: flex; flex-wrap: wrap; gap: 0 1.25rem; }
 nav a { display: inline-flex; align-items: center; min-height: var(--touch); text-decoration: none; color: var(--soft); }
 nav a:hover { color: var(--ink); text-decoration: underline; }
-section { padding: 4rem 0; }
-.hero { padding: 4.5rem 0; background: var(--tint); border-bottom: 1px solid var(--line); }
+section { padding: 3rem 0; }
+.hero { padding: 3.5rem 0; background: var(--tint); border-bottom: 1px solid var(--line); }
 .lead { font-size: var(--text-l); color: var(--soft); max-width: 40rem; }
 .tinted { background: var(--tint); border-block: 1px solid var(--line); }
 .split { display: grid; gap: 1.5rem 3rem; grid-template-columns: minmax(0, 1fr); }
-.split > *, .steps > * { min-width: 0; }
+.split > * { min-width: 0; }
 .even { gap: 1rem; margin-top: 1rem; }
-.terminal {
-  background: var(--code); color: var(--on-code); border-radius: var(--radius-l); padding: 1.25rem 1.5rem; align-self: center;
-  border: 1px solid var(--edge); overflow-wrap: anywhere;
-}
-.terminal p { margin: .35rem 0; }
-.terminal b { color: var(--on-code-warm); }
-.terminal .warm { color: var(--on-code-warm); }
-.terminal .good { color: var(--on-code-good); }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.25rem 0 0; }
 .button, button {
   display: inline-flex; align-items: center; min-height: var(--touch); padding: .5rem 1.1rem; border-radius: var(--radius-s); cursor: pointer;
@@ -55,14 +47,9 @@ section { padding: 4rem 0; }
 .button:hover, button:hover { text-decoration: underline; }
 button[disabled] { opacity: .6; cursor: progress; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-l); padding: 1.5rem; margin: 1.5rem 0 0; }
-.top { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .5rem 2rem; }
 .call { margin: 0; color: var(--soft); }
-.tag { border: 1px solid var(--line); border-radius: var(--round); padding: .05rem .6rem; font-size: var(--text-xs); margin-left: .35rem; white-space: nowrap; }
-.cost { margin: 0; }
-.cost strong { display: block; font-size: var(--text-xl); line-height: 1.3; font-variant-numeric: tabular-nums; }
-.cost span { color: var(--soft); font-size: var(--text-s); }
 figure { margin: 0; position: relative; min-width: 0; }
-figcaption { font-weight: 600; font-size: var(--text-s); margin-bottom: .35rem; min-height: 1.6rem; padding-right: 4rem; }
+figcaption { font-weight: 600; font-size: var(--text-s); margin-bottom: .35rem; min-height: 1.6rem; padding-right: 5rem; }
 pre {
   margin: 0; padding: 1rem; background: var(--code); color: var(--on-code); border-radius: var(--radius); overflow: auto; max-height: 24rem;
   line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line);
@@ -73,11 +60,8 @@ pre {
 }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; color: var(--soft); padding-bottom: .25rem; }
 th, td { text-align: left; vertical-align: top; padding: .65rem 1.25rem .65rem 0; border-top: 1px solid var(--line); font-weight: 400; }
 thead th { border-top: 0; color: var(--soft); font-size: var(--text-s); }
-td.price, th.price { text-align: right; white-space: nowrap; padding-right: 0; font-variant-numeric: tabular-nums; }
-td.price { font-weight: 600; }
 .buy { padding: 0; }
 .paywall .split { align-items: start; }
 .paywall .card { margin: 0; }
@@ -105,63 +89,67 @@ button img { margin-right: .5rem; border-radius: var(--radius-s); }
 .json-text { white-space: pre-wrap; }
 .json-value { font-family: var(--mono); font-size: .9em; }
 .fault-page h1 { font-size: var(--text-2xl); }
-.try { margin-top: 1.25rem; border-top: 1px solid var(--line); padding-top: .5rem; }
+.operations { list-style: none; margin: 0; padding: 0; }
+.operations li { border-top: 1px solid var(--line); }
+.operations li:first-child { border-top: 0; }
+.operations a { display: grid; grid-template-columns: minmax(0, 1fr) max-content; gap: 0 1rem; padding: .5rem 0; min-height: var(--touch); text-decoration: none; align-content: center; }
+.operations a:hover span { text-decoration: underline; }
+.operations strong { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.operations code { grid-column: 1 / -1; color: var(--soft); }
+.hero .operations { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-l); padding: .5rem 1.25rem; }
+.group { border-top: 1px solid var(--line); }
+.group .operations { padding-left: 1rem; }
+.search { max-width: 34rem; margin-bottom: 1rem; }
+.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.tabs fieldset { border-bottom: 1px solid var(--line); gap: 0 .25rem; }
+.tabs fieldset label { padding: 0 1rem; border-bottom: 3px solid transparent; }
+.tabs fieldset label:has(:checked) { border-bottom-color: var(--accent); }
+.tabs fieldset label:has(:focus-visible) { outline: 3px solid var(--focus); outline-offset: -3px; }
+.tabs input[type=radio] { appearance: none; width: 0; height: 0; margin: 0; outline: none; }
+.tabs pre { max-height: 26rem; }
+.tab { display: none; }
+.why { flex-basis: 100%; color: var(--soft); font-size: var(--text-s); overflow-wrap: anywhere; }
 summary { cursor: pointer; min-height: var(--touch); padding: .6rem 0; font-weight: 600; }
 label { font-weight: 600; display: block; margin-top: .75rem; }
 input:not([type=radio]), textarea {
   width: 100%; font: var(--text)/1.5 var(--font); color: inherit; background: var(--ground);
   border: 1px solid var(--edge); border-radius: var(--radius-s); padding: .65rem .75rem; margin-top: .25rem;
 }
+#try .even, .tab figure { margin-top: var(--space-3); }
+.even { align-items: start; }
+#try .card { margin: 0; }
 textarea { resize: vertical; display: block; field-sizing: content; min-height: 4lh; max-height: 24rem; }
 .code-entry { font: .9em/1.5 var(--mono); }
 input[type=number] { font-variant-numeric: tabular-nums; }
 .say:empty { display: none; }
 .say { border-left: .3rem solid var(--accent); padding: .35rem 1rem; margin: 1rem 0; }
-.trace { list-style: none; padding: 0; margin: 0; }
-.trace li { margin: 1rem 0; }
-.trace h4 { margin: 0 0 .35rem; font-size: 1rem; }
-.trace dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1rem; margin: .5rem 0; }
-.trace dt { color: var(--soft); }
-.trace dd { margin: 0; overflow-wrap: anywhere; font-family: var(--mono); font-size: .9em; }
-.trace audio, .trace img { max-width: 100%; display: block; }
-.steps { list-style: none; counter-reset: step; padding: 0; margin: 0 0 2rem; display: grid; gap: 1.5rem; }
-.steps li { counter-increment: step; }
-.steps li::before {
-  content: counter(step); display: inline-grid; place-items: center; width: 2.25rem; height: 2.25rem; border-radius: 50%;
-  background: var(--accent); color: var(--on-accent); font-weight: 700; margin-bottom: .6rem;
-}
-.steps p { color: var(--soft); }
 fieldset { border: 0; padding: 0; margin: 0 0 1rem; display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
 legend { font-weight: 600; padding: 0; }
 fieldset label { display: inline-flex; align-items: center; gap: .5rem; min-height: var(--touch); margin: 0; cursor: pointer; font-weight: 500; }
 input[type=radio] { width: 1.15rem; height: 1.15rem; margin: 0; accent-color: var(--focus); }
-.code { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-l); padding: 1.5rem; margin-bottom: 2.5rem; }
-.code pre { max-height: none; }
-.snippet { display: none; }
-${['curl', 'typescript', 'python', 'mcp'].map(id => `.code:has(#choose-${id}:checked) .of-${id}`).join(', ')} { display: block; }
+${['agent', 'code', 'mcp'].map(id => `.tabs:has(#tab-${id}:checked) .of-${id}`).join(', ')} { display: block; }
 .backends { list-style: none; padding: 0; display: grid; gap: .5rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(14rem, 100%), 1fr)); }
 .backends:empty { display: none; }
-.backends li { border-top: 1px solid var(--line); padding-top: .5rem; display: flex; justify-content: space-between; gap: 1rem; }
+.backends li { border-top: 1px solid var(--line); padding-top: .5rem; display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; }
 .ok { color: var(--good); font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
 footer { border-top: 1px solid var(--line); padding: 2rem 0 3rem; color: var(--soft); background: var(--tint); }
 footer ul { list-style: none; padding: 0; margin: .5rem 0 0; display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
+footer li { display: inline-flex; align-items: center; min-height: var(--touch); }
 footer a { display: inline-flex; align-items: center; min-height: var(--touch); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 [hidden] { display: none !important; }
 @media (min-width: 52rem) {
   .hero .split { grid-template-columns: minmax(0, 7fr) minmax(0, 5fr); }
   .paywall .split { grid-template-columns: minmax(0, 5fr) minmax(0, 6fr); }
+  .groups { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 2.5rem; align-items: start; }
   .even { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
-  .steps { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 2.5rem; }
-  .cost { text-align: right; }
 }
 @media (max-width: 30rem) {
   .bar { position: static; }
   nav { gap: 0 .9rem; font-size: var(--text-s); }
-  .prices :is(th, td):nth-child(2) { display: none; }
   section, .hero { padding: 2.5rem 0; }
-  .card, .code { padding: 1.1rem; }
+  .card { padding: 1.1rem; }
 }
-@media (forced-colors: active) { .coin, .steps li::before { border: 1px solid; } }
+@media (forced-colors: active) {   .coin { border: 1px solid; } }
 `;

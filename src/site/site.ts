@@ -18,7 +18,7 @@ import type { People } from '../http/people.js';
 import { NOT_INDEXED } from '../http/responses.js';
 import { SELLING_SCRIPTS } from './call-panel.js';
 import { faultPage } from './fault-page.js';
-import { anchor, landingPage, type LandingParts } from './landing-page.js';
+import { landingPage, type LandingParts } from './landing-page.js';
 import { paywallPage } from './paywall-page.js';
 import { ownWords } from './own-words.js';
 import { readableContract, referencePage, referenceStyle } from './reference-page.js';
@@ -69,7 +69,7 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const file = (text: string, type: string): StaticDocument => fileOf(text, type, exposed, FILE_HEADERS);
   const hasIndex = contract.free.some(({ id, path }) => id === 'getIndex' && path === '/');
   const served: Json = servedContract(contract, { publicUrl: terms.publicUrl, methods }, siteUrl);
-  const readable = readableContract(served, contract, operation => `/#${anchor(operation)}`);
+  const readable = readableContract(served, contract, { terms, methods });
   const zipped = await readFile(BUNDLE);
   const documents: [string, StaticDocument][] = [
     ['/site/style.css', file(siteStyle(words), STYLE)],

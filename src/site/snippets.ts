@@ -40,6 +40,22 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
   ];
 }
 
+/** What a person tells an agent that has a wallet, so that it buys a call. */
+export function agentPrompt(operation: PricedOperation, { publicUrl }: Terms, shop: string): string {
+  const { method, summary, price } = operation;
+  return `Use ${shop} at ${publicUrl}: it sells API calls for USDC on Solana over x402, without an account.
+Read ${publicUrl}/llms.txt first: it lists all operations with their prices, and what each answer means for the money.
+Begin with this one: ${method} ${publicUrl}${examplePath(operation)} (${summary}, ${price.shown} a call).
+Pay from your own wallet, at most ${price.amount} USDC for this call. After a 503, send the same payment again; never sign a second one.
+Show me the answer and the receipt.`;
+}
+
+/** The shop as a server of MCP, as hosts read it from their settings. */
+export function mcpSettings({ publicUrl }: Terms, shop: string): string {
+  const name = shop.toLowerCase().replace(/[^a-z0-9]+/g, '-') || 'shop';
+  return JSON.stringify({ mcpServers: { [name]: { type: 'http', url: publicUrl + MCP_PATH } } }, null, 2);
+}
+
 /** Path and query of a call with the examples of the contract. */
 export function examplePath({ examplePath: path, parameters }: PricedOperation): string {
   const query = new URLSearchParams();

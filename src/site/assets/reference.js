@@ -23,6 +23,7 @@ const named = new MutationObserver(() => {
   part('[data-testid=search-dialog] :is(header, footer)', { role: 'none' });
   part('[data-testid=search-dialog] input', { 'aria-label': 'Search for' });
   part('[data-testid=search-dialog] header button', { 'aria-label': 'Empty the search' });
+  part('#reference pre', { tabindex: '0', role: 'group', 'aria-label': 'Example' });
   for (const menu of document.querySelectorAll('.menu-content:not([role])')) {
     menu.setAttribute('role', 'navigation');
     menu.setAttribute('aria-label', 'Operations');
