@@ -345,7 +345,7 @@ export interface components {
             /** @description One to three concise sentences. */
             summary: string;
             /**
-             * @description How it was made. extractive, of the text's own sentences; model, written by a language model; described, of data, code, a list or a text without a sentence that stands alone, which is said to be what it is; whole, the text itself, which is as short as its summary.
+             * @description How it was made. extractive, of the text's own sentences; model, written by a language model; described, one sentence of what the text is (data, code, a list; or its title or first lines, its length and its headings) and, where it has any, sentences with which it begins; whole, the text itself, which is as short as its summary.
              * @enum {string}
              */
             method?: "extractive" | "model" | "described" | "whole";
@@ -1401,7 +1401,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "summary": "The harbour bridge will close for repairs on Monday. Ferries will run every ten minutes.",
+                     *       "summary": "The harbour bridge will close for repairs on Monday. Two of its six cables have rusted.",
                      *       "method": "extractive"
                      *     }
                      */

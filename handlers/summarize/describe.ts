@@ -1,12 +1,10 @@
 import type { Block } from './plain-text.js';
-import { countWords } from './words.js';
+import { countWords, SPACELESS } from './words.js';
 
 /** One sentence of what a text is that has no sentences: JSON, tables, code, logs, lists. */
 
 const MOST_NAMES = 8;
 const LONGEST_NAME = 40;
-/** More characters without an end are no sentence. */
-export const LONGEST_SENTENCE = 2_000;
 
 const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
@@ -172,7 +170,8 @@ export function describeData(text: string, blocks: Block[]): string | undefined 
     readLog(blocks) ??
     readTable(trimmed, blocks) ??
     readCode(blocks) ??
-    readChanges(blocks)
+    readChanges(blocks) ??
+    readList(blocks)
   );
 }
 
@@ -192,51 +191,120 @@ function readChanges(blocks: Block[]): string | undefined {
   const entries = blocks.slice(first).filter(({ kind }) => kind === 'item').length;
   if (versions.length < FEWEST_VERSIONS || entries + versions.length < 0.5 * blocks.length) return undefined;
   const name = (index: number): string => clean(blocks[index]?.text ?? '');
-  const entry = blocks
-    .slice(first, second)
-    .find(({ kind, text }) => kind === 'item' && text.length <= MOST_QUOTED);
-  const begins =
-    entry === undefined ? '' : `; an entry of ${name(first)}: “${entry.text.replace(/[“”]/g, '"')}”`;
-  return `Changes of ${plural(versions.length, 'version')}, from ${name(first)} to ${name(versions.at(-1) ?? first)}${begins}.`;
+  const said = entriesOf(blocks.slice(first + 1, second));
+  return `Changes by version, from ${name(first)} to ${name(versions.at(-1) ?? first)}${said === '' ? '' : `; ${name(first)}: ${said}`}.`;
 }
 
 const MOST_QUOTED = 200;
-const FIRST_WORDS = 15;
-const quoted = (text: string): string => `“${clean(text.replace(/[\s:：“”]+/gu, ' '))}”`;
+const MOST_ENTRIES = 3;
+export const quoted = (text: string): string => `“${text.replace(/[“”]/g, '"')}”`;
 
-/** Headings of a text, and the words that a paragraph begins with. */
-function outline(blocks: Block[], title: Block | undefined): string {
-  const headings = blocks
-    .filter(block => block.kind === 'heading' && block !== title)
-    .map(({ text }) => text);
-  const under = headings.length > 0 ? `, with ${plural(headings.length, 'heading')}: ${names(headings)}` : '';
-  const first = blocks.find(
-    ({ kind, text }) =>
-      kind === 'prose' && /[.!?。！？]/u.test(text) && countWords(text.slice(0, 1_000)) >= 8,
-  )?.text;
-  if (first === undefined) return under;
-  const words = first.slice(0, MOST_QUOTED).replace(/[“”"]/g, '').split(' ');
-  const shown = words.slice(0, FIRST_WORDS).join(' ');
-  return `${under}; a paragraph begins “${shown}${shown.length < first.length ? ' …' : ''}”`;
+/** The first entries of a version, each with its heading. */
+function entriesOf(blocks: Block[]): string {
+  const said: string[] = [];
+  let under = '';
+  for (const { kind, text } of blocks) {
+    if (kind === 'heading') under = `${clean(text)}: `;
+    else if (kind !== 'item' || text.length > MOST_QUOTED || said.length === MOST_ENTRIES) break;
+    else {
+      said.push(`${under}${quoted(text)}`);
+      under = '';
+    }
+  }
+  return said.join(', ');
 }
 
-/** A list may have a title and a heading of its own; under more headings stand several lists. */
-const MOST_HEADINGS = 2;
+/** A list, if nothing but a title stands beside its entries. */
+function readList(blocks: Block[]): string | undefined {
+  const [title, ...rest] = blocks;
+  const titled = title !== undefined && title.kind !== 'item' && !/[.!?。！？]/u.test(title.text);
+  const items = titled ? rest : blocks;
+  if (
+    items.length < FEWEST_ROWS ||
+    items.some(({ kind, text }) => kind !== 'item' || countWords(text) > ENTRY_WORDS)
+  )
+    return undefined;
+  const under = titled ? ` under ${quoted(withoutEnd(title.text).replace(/[:：]$/u, ''))}` : '';
+  return `A list of ${plural(items.length, 'item')}${under}: ${names(items.map(({ text }) => withoutEnd(text)))}.`;
+}
+const ENTRY_WORDS = 12;
 
-/** What a text is of which no sentence can stand for itself. */
-export function describeRest(blocks: Block[]): string {
-  const items = blocks.filter(({ kind }) => kind === 'item');
-  const headings = blocks.filter(({ kind }) => kind === 'heading').length;
-  const characters = blocks.reduce((sum, { text }) => sum + text.length, 0);
-  const title = blocks.find(
-    ({ kind, text }) => kind === 'heading' || (kind === 'prose' && /[:：]$/u.test(text)),
-  );
-  const under = title === undefined ? '' : ` under ${quoted(title.text)}`;
-  if (items.length >= 2 && items.length > 0.6 * blocks.length && headings <= MOST_HEADINGS)
-    return `A list of ${plural(items.length, 'item')}${under}: ${names(items.map(({ text }) => withoutEnd(text)))}.`;
-  const words = blocks.reduce((sum, { text }) => sum + countWords(text.slice(0, 100_000)), 0);
-  const top = title === blocks[0] ? under : '';
-  if (blocks.some(({ text }) => /\p{L}{2}[.!?]+(?:\s|$)|\p{L}[。！？]/u.test(text)))
-    return `A text of ${plural(words, 'word')}${top}${outline(blocks, top === '' ? undefined : title)}.`;
-  return `A text of ${plural(words, 'word')} and ${plural(characters, 'character')} without a sentence${under}.`;
+/** Words of a description, by language. Other descriptions are in English. */
+const ENGLISH = ['words', 'sections', 'questions'] as const;
+const WORDS: Record<string, readonly [words: string, sections: string, questions: string]> = {
+  de: ['Wörter', 'Abschnitte', 'Fragen'],
+  fr: ['mots', 'sections', 'questions'],
+  es: ['palabras', 'secciones', 'preguntas'],
+  it: ['parole', 'sezioni', 'domande'],
+  pt: ['palavras', 'seções', 'perguntas'],
+  nl: ['woorden', 'secties', 'vragen'],
+  ru: ['слов', 'разделы', 'вопросы'],
+  ja: ['文字', '見出し', '質問'],
+  zh: ['字', '章节', '问题'],
+};
+const LONGEST_HEADING = 90;
+
+/** "about 640" of 643: readers do not count words alike. */
+function about(count: number): string {
+  const unit = 10 ** Math.max(0, String(count).length - 2);
+  return `≈ ${Math.round(count / unit) * unit}`;
+}
+
+function sizeOf(blocks: Block[], language: string): string {
+  const [words] = WORDS[language] ?? ENGLISH;
+  const text = blocks.map(block => block.text);
+  const letters = text.join('').match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+  const byLetters = language === 'ja' || language === 'zh';
+  const count = byLetters ? letters : text.reduce((sum, line) => sum + (line.match(/\S+/g)?.length ?? 0), 0);
+  return `${about(count)} ${words}`;
+}
+
+/** The headings that a text is told by, whole; "…" stands for the others. */
+function headingsOf(headings: string[], language: string): string {
+  if (headings.length === 0) return '';
+  const [, sections, questions] = WORDS[language] ?? ENGLISH;
+  const asked = headings.filter(text => /[?？]$/u.test(text)).length > headings.length / 2;
+  const fit = headings.slice(0, MOST_NAMES).filter(text => text.length <= LONGEST_HEADING);
+  const shown = fit.map(text => text.replace(/[.:：]$/u, '').replace(/[“”]/g, '"')).join('; ');
+  return `; ${asked ? questions : sections}: ${shown}${fit.length < headings.length ? '; …' : ''}`;
+}
+
+/** How a text begins: its first lines, whole, or the first words of a long one. */
+function firstLines(blocks: Block[]): string {
+  const lines = blocks.filter(({ kind }) => kind !== 'code').map(({ text }) => text);
+  const most = MOST_BEGUN / (SPACELESS.test(lines.join(' ').slice(0, MOST_BEGUN)) ? 2.5 : 1);
+  const joined = lines.slice(0, MOST_LINES).join(' / ');
+  const begun = (ENOUGH.exec(joined)?.[0] ?? joined).slice(0, most);
+  if (begun === joined && lines.length <= MOST_LINES) return begun;
+  const end = Math.max(...ENDS.map(mark => begun.lastIndexOf(mark) + 1));
+  const space = Math.max(begun.lastIndexOf(' '), 0);
+  const cut = end > most / 2 ? end : begun.length < most ? begun.length : space || begun.length;
+  return `${begun
+    .slice(0, cut)
+    .replace(/[\s/]$|[\ud800-\udbff]$/, '')
+    .trim()} …`;
+}
+const ENDS = ['. ', '! ', '? ', '。', '！', '？', ' /'];
+const MOST_BEGUN = 450;
+const MOST_LINES = 8;
+const ENOUGH = /^[\s\S]{120,}?\p{L}{3}[.!?](?=\s)|^[\s\S]{50,}?[。！？]/u;
+
+const lengthOf = (blocks: Block[]): number => blocks.reduce((sum, { text }) => sum + text.length, 0);
+/** Whether a beginning is worth quoting: of words, and with an end or another line in sight. */
+const isText = (begun: string): boolean => {
+  const letters = begun.match(/[\p{L}\p{M}\s]/gu)?.length ?? 0;
+  const longest = Math.max(...begun.split(/[\s。！？、，]/u).map(word => word.length));
+  return letters >= 0.7 * begun.length && longest <= LONGEST_WORD;
+};
+const LONGEST_WORD = 100;
+
+/** What a text is, in words that are its own: its title, or else how it begins; its length; and its headings. */
+export function describeText(
+  blocks: Block[],
+  { title, headings, language }: { title: string | undefined; headings: string[]; language: string },
+): string {
+  const size = `${sizeOf(blocks, language)}${headingsOf(headings, language)}`;
+  const named = title ?? firstLines(blocks);
+  if (!isText(named)) return `A text of ${plural(lengthOf(blocks), 'character')} (${size}).`;
+  return named === '' ? `${size}.` : `${quoted(named)} (${size}).`;
 }

@@ -1,385 +1,234 @@
-import { describeData, describeRest, LONGEST_SENTENCE } from './describe.js';
-import { balanced, countByMarks, END, joinSentences, MAX_SENTENCES, passes } from './gate.js';
-import { isBareSpeech, isQuestion, leansBack, leansOn, seemsToAnswer } from './leaning.js';
-import { toBlocks, type Block } from './plain-text.js';
-import { rank, type Candidate } from './ranking.js';
-import { labelOf, purposeOf, sectionsOf, type Purpose, type Section } from './sections.js';
-import { readingOf } from './sentences.js';
+import { describeData, describeText } from './describe.js';
+import { countByMarks, joinSentences, MAX_SENTENCES } from './gate.js';
 import {
-  carries,
-  demonstrates,
-  isIndependent,
-  isLabelled,
-  isLed,
-  pointsElsewhere,
-  stemsOf,
-  supposes,
-  turnsBack,
-} from './standing.js';
-import { countWords, SPACELESS } from './words.js';
+  beginningOf,
+  clauseOf,
+  countEnds,
+  ended,
+  endsIn,
+  isParagraph,
+  isQuestion,
+  labelledOf,
+  type Limits,
+  type Reading,
+} from './passages.js';
+import { speakerOf, toBlocks, type Block } from './plain-text.js';
+import { LONGEST_LINE, sectionsOf, type Section } from './sections.js';
+import { readingOf } from './sentences.js';
+import { countWords } from './words.js';
 
-/** A longer sentence is quoted only if no other carries the result. */
-const LONG = 60;
-/** Words of a summary, unless a single sentence has more; where a dictionary tells words apart, particles count, too. */
-const MOST_WORDS = 120;
-const FINE_WORDS = 1.5;
 /** A text of so few words and at most three sentences is its own summary. */
 const SHORT_TEXT = 120;
-/** Statements beyond this number are not ranked. */
-const MAX_UNITS = 20_000;
-const FRAGMENT_WORDS = 4;
+const LONGEST_WHOLE = 2_000;
+/** A text of more words under several headings is told by these, too. */
+const LONG_TEXT = 300;
+const FEWEST_HEADINGS = 3;
+const LONG_CHAT = 6;
+/** One sentence of so few words is told with what stands around it. */
+const FEW_WORDS = 8;
 
-/** How a summary was made: of sentences of the text; the whole text; or a sentence of what the text is. */
+/** How a summary was made: of sentences of the text; the whole text; or a sentence of what the text is, and how it begins. */
 export type Extract = { sentences: string[]; method: 'extractive' | 'whole' | 'described' };
-
-const KIND_WEIGHT: Record<Block['kind'], number> = {
-  prose: 1,
-  message: 1,
-  item: 0.7,
-  quote: 0,
-  heading: 0.3,
-  row: 0.2,
-  frame: 0,
-  code: 0,
-};
-const PURPOSE_WEIGHT: Record<Purpose, number> = {
-  result: 2.6,
-  overview: 1.4,
-  terms: 1.4,
-  body: 1,
-  back: 0.5,
-};
-
-/** A sentence of the text, or what somebody says in a chat. */
-type Unit = Candidate & {
-  words: number;
-  kind: Block['kind'];
-  purpose: Purpose;
-  count: number;
-  place: number;
-};
-
-/** Numbers of paragraphs say nothing outside their text, and are taken for ends of sentences. */
-const unnumbered = (sentence: string, language: string): string =>
-  sentence
-    .replace(/^(?:\(\d{1,3}\)|\[\d{1,3}\]|\d{1,3}(?:\.\d{1,3})+\.?)\s+(?=\p{L})/u, '')
-    .replace(language === 'de' ? /^$/ : /^\d{1,3}\.\s+(?=\p{L})/u, '');
-
-const FULL_WIDTH = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]$/u;
-/** A line without an end mark, as in lists and chats, gets one. */
-const ended = (line: string): string =>
-  END.test(line) || !/[\p{L}\p{N}\p{M}%°"”’»)\]]$/u.test(line)
-    ? line
-    : `${line}${FULL_WIDTH.test(line) ? '。' : '.'}`;
-
-/** The sentences in what brackets or quotation marks hold together. A short word before a full stop may be an abbreviation. */
-const countEnds = (text: string): number =>
-  1 +
-  (text.match(/(?:\p{L}{4}[.!?]|[!?])["'”’»)]{0,4}\s+(?=["“„«(]?\p{Lu})|[。！？][」』”]*(?=[^」』”])/gu)
-    ?.length ?? 0);
-
-/** How well a sentence reads outside its text. */
-function readability(text: string, words: number): number {
-  const letters = text.match(/[\p{L}\p{M}]/gu)?.length ?? 0;
-  let weight = letters / text.replace(/\s/g, '').length >= 0.65 ? 1 : 0.4;
-  if (letters < 3) weight *= 0.2;
-  if (words < FRAGMENT_WORDS) weight *= 0.3;
-  if (/[!！]$/.test(text) || /^(?:copyright|©)/i.test(text)) weight *= 0.5;
-  if (/…["'”’»)]*$/u.test(text)) weight *= 0.5;
-  if (text.length > 12 && text === text.toUpperCase() && text !== text.toLowerCase()) weight *= 0.6;
-  if (/(?:https?:\/\/|www\.)\S+/.test(text)) weight *= 0.6;
-  return weight;
-}
-
-const NAMED_CLAUSE =
-  /^(?:art(?:icle|ikel|ículo|icolo|igo)?|section|clause|cláusula|clausola|§|статья|пункт|第)[.\s]?\s?\d/iu;
-/** A heading at the start of a numbered clause: "Limitation of Liability." */
-const isRunIn = (sentence: string, rest: string[], kind: Block['kind']): boolean =>
-  rest.length > 0 &&
-  (kind === 'item' || NAMED_CLAUSE.test(sentence)) &&
-  countWords(sentence) <= 7 &&
-  /^[\p{Lu}\p{P}\d\s]/u.test(sentence) &&
-  sentence.endsWith('.') &&
-  countWords(rest[0] ?? '') > 8;
-
-type Piece = {
-  text: string;
-  kind: Block['kind'];
-  purpose: Purpose;
-  first: boolean;
-  led: boolean;
-  section: number;
-  question: number | undefined;
-  under: string;
-  supposed: boolean;
-};
-type Reading = ReturnType<typeof readingOf>;
-/** Where the reader is. `led`: what leads to the lines ends in a colon, without which they may mean the opposite. */
-type Place = { led: boolean; asked: { section: number; index: number } | undefined };
-
-/** The sentences of a block, without the name of a clause, and that name. */
-function linesOf(
-  { kind, text }: Block,
-  { language, sentencesOf }: Reading,
-): { found: string[]; name: string } {
-  if (kind === 'message') return { found: [text], name: '' };
-  const found = sentencesOf(text).map(sentence => unnumbered(sentence, language));
-  const [name, ...rest] = found;
-  return name !== undefined && isRunIn(name, rest, kind) ? { found: rest, name } : { found, name: '' };
-}
-
-const CLAUSE_WORDS = 25;
-/** Whether a block is no entry of a list, which says little or something else without its list, and no part of a quotation. */
-function isWhole({ kind, text }: Block, { purpose }: Section, found: string[], name: string): boolean {
-  if (kind === 'message') return true;
-  const clause = name !== '' || (found.length > 1 && countWords(text) >= CLAUSE_WORDS);
-  return balanced(text) && (kind !== 'item' || purpose !== 'body' || clause);
-}
-
-/** The question that a block answers, or becomes: the place of its piece. */
-function askedOf(
-  pieces: Piece[],
-  place: Place,
-  { kind, text }: Block,
-  section: number,
-  only: boolean,
-): number | undefined {
-  const asks = kind === 'heading' || (only && isQuestion(text) && kind !== 'message');
-  if (asks) place.asked = { section, index: pieces.length };
-  return place.asked?.section === section && place.asked.index < pieces.length
-    ? place.asked.index
-    : undefined;
-}
-
-/** Adds the sentences of a block. A question that is a block asks what its section answers. */
-function addPieces(pieces: Piece[], place: Place, block: Block, section: Section, reading: Reading): void {
-  const { kind, text } = block;
-  const { found, name } = linesOf(block, reading);
-  const own = name === '' ? section.purpose : purposeOf(name);
-  const under = name === '' ? section.under : own === 'body' ? name : '';
-  let supposed = !isWhole(block, section, found, name);
-  if (kind !== 'item') place.led = false;
-  const asked = askedOf(pieces, place, block, section.section, found.length === 1);
-  const { led } = place;
-  for (const [index, sentence] of found.entries()) {
-    const purpose = labelOf(sentence) ?? own;
-    supposed ||= supposes(sentence);
-    pieces.push({
-      text: sentence,
-      kind,
-      purpose,
-      first: index === 0,
-      led,
-      section: section.section,
-      question: asked,
-      under,
-      supposed,
-    });
-  }
-  if (leansOn(text)) place.led = true;
-}
-
-/** The lines of a text as sentences, without headings, code and tables. */
-function piecesOf(blocks: Block[], reading: Reading): Piece[] {
-  const sections = sectionsOf(blocks);
-  const pieces: Piece[] = [];
-  const place: Place = { led: false, asked: undefined };
-  for (const [index, block] of blocks.entries()) {
-    const section = sections[index] as Section;
-    if (['frame', 'code', 'row'].includes(block.kind)) continue;
-    if ((block.kind === 'heading' || section.heading) && !isQuestion(block.text)) place.led = false;
-    else addPieces(pieces, place, block, section, reading);
-    if (pieces.length >= MAX_UNITS) break;
-  }
-  return pieces;
-}
-
-/** Whether a line without an end mark may stand as a sentence. */
-const standsAlone = ({ text, kind }: Piece): boolean => END.test(text) || kind === 'message';
-
-/** Whether nothing that is left out gives a sentence another meaning: an example, a heading, another place, a name before it. */
-function isUnbound({ text, kind, supposed, under, purpose, question }: Piece): boolean {
-  if (kind === 'message') return true;
-  if (supposed || isBareSpeech(text) || pointsElsewhere(text)) return false;
-  if (isLabelled(text) && labelOf(text) === undefined) return false;
-  return (
-    under === '' ||
-    question !== undefined ||
-    (purpose !== 'body' && purpose !== 'back') ||
-    carries(text, under)
-  );
-}
-
-/** No sentence: what needs it can't be quoted. */
-const MISSING = -1;
-
-/** What a text is known to be about: its title and its first sentence. */
-type Known = { language: string; about: Set<string> };
-
-/** The sentence before, if this one is not understood without it. */
-function neededBefore(pieces: Piece[], index: number, { language, about }: Known): number[] {
-  const piece = pieces[index] as Piece;
-  const before = pieces[index - 1];
-  if (before === undefined || piece.kind === 'message') return [];
-  if (isLed(before.text)) return [MISSING];
-  if (demonstrates(piece.text, about)) return [piece.first ? MISSING : index - 1];
-  if (leansBack(piece.text)) return [before.section === piece.section ? index - 1 : MISSING];
-  return piece.first || isIndependent(piece.text, language, about) ? [] : [index - 1];
-}
-
-/**
- * Which others a sentence needs: what it points back to; what turns it; the question that it answers; a question needs its answer.
- */
-function needsOf(pieces: Piece[], index: number, known: Known): number[] {
-  const piece = pieces[index] as Piece;
-  const before = pieces[index - 1];
-  const after = pieces[index + 1];
-  const needs: number[] = [];
-  if (isQuestion(piece.text)) needs.push(after === undefined || isQuestion(after.text) ? MISSING : index + 1);
-  else if (after?.section === piece.section && piece.kind !== 'message' && turnsBack(after.text))
-    needs.push(index + 1);
-  if (piece.question !== undefined) needs.push(piece.question);
-  if (before !== undefined && isQuestion(before.text)) needs.push(index - 1);
-  else needs.push(...neededBefore(pieces, index, known));
-  return needs;
-}
-
-/** Whether a sentence begins where its line does: not in lower case, and not after a line that broke off. */
-function begins(pieces: Piece[], index: number, hasty: boolean): boolean {
-  const piece = pieces[index];
-  const before = pieces[index - 1];
-  if (piece === undefined || piece.kind === 'message') return true;
-  if (!hasty && index > 0 && /^["'“‘«„(]{0,2}\p{Ll}/u.test(piece.text)) return false;
-  // The number of a page, and what continues after it.
-  if (piece.first && /^\d{1,3}\s\p{Ll}/u.test(piece.text)) return false;
-  return !(piece.kind === 'prose' && piece.first && before?.section === piece.section && brokeOff(before));
-}
-
-/** Whether a line ends within a sentence. */
-const brokeOff = ({ kind, text, first }: Piece): boolean =>
-  kind === 'prose' && /[\p{L}\p{N}]$/u.test(text) && (text.length > 40 || !first) && !leansOn(text);
-
-/** The sentences that may be quoted, each with those that it needs; what needs a sentence that can't be quoted can't be, either. */
-function unitsOf(pieces: Piece[], hasty: boolean, known: Known): Unit[] {
-  const all = pieces.map((piece, index): Unit => {
-    const text = standsAlone(piece) ? ended(piece.text) : piece.text;
-    const words = text.length > LONGEST_SENTENCE ? Number.POSITIVE_INFINITY : countWords(text);
-    const fit =
-      !piece.led &&
-      isUnbound(piece) &&
-      begins(pieces, index, hasty) &&
-      !leansOn(text) &&
-      Number.isFinite(words) &&
-      passes(text);
-    const weight = fit
-      ? KIND_WEIGHT[piece.kind] * PURPOSE_WEIGHT[piece.purpose] * readability(text, words)
-      : 0;
-    const { kind, purpose, first } = piece;
-    return {
-      text,
-      words,
-      kind,
-      purpose,
-      first,
-      weight: END.test(piece.text) ? weight : weight * 0.8,
-      needs: needsOf(pieces, index, known),
-      count: fit ? countEnds(text) : 1,
-      place: index,
-    };
-  });
-  return quotable(all);
-}
-
-/** Without what is unfit, without second copies, and without what needs either. */
-function quotable(all: Unit[]): Unit[] {
-  const seen = new Set<string>();
-  const fit = all.map(({ text, weight }) => {
-    const key = text.toLowerCase();
-    const kept = weight > 0 && !seen.has(key);
-    seen.add(key);
-    return kept;
-  });
-  for (let changed = true; changed;) {
-    changed = false;
-    for (const [index, { needs }] of all.entries())
-      if (fit[index] === true && !needs.every(needed => fit[needed])) {
-        fit[index] = false;
-        changed = true;
-      }
-  }
-  let next = 0;
-  const places = fit.map(kept => (kept ? next++ : -1));
-  return all.flatMap((unit, index) =>
-    fit[index] === true ? [{ ...unit, needs: unit.needs.map(needed => places[needed] ?? 0) }] : [],
-  );
-}
-
-const sum = (units: Unit[], read: (unit: Unit) => number): number =>
-  units.reduce((total, unit) => total + read(unit), 0);
-
-/** The sentences that stand for the text; empty if none can. */
-function choose(units: Unit[], topic: string): string[] {
-  const wide = SPACELESS.test(units[0]?.text ?? '') ? FINE_WORDS : 1;
-  const short = units.filter(({ words }) => words <= wide * LONG);
-  const carried =
-    short.length > 0 &&
-    (short.some(({ purpose }) => purpose === 'result') || !units.some(({ purpose }) => purpose === 'result'));
-  const total = sum(units, ({ count }) => count);
-  const most = total < 4 ? MAX_SENTENCES : Math.min(MAX_SENTENCES, Math.floor(total / 2));
-  const fits = (picked: number[]): boolean => {
-    const chosen = picked.flatMap(index => units[index] ?? []);
-    const long = chosen.filter(({ words }) => words > wide * LONG);
-    if (long.length > (carried ? 0 : 1) || sum(chosen, ({ count }) => count) > most) return false;
-    if (seemsToAnswer(chosen.filter(({ kind }) => kind === 'message'))) return false;
-    return sum(chosen, ({ words }) => words) <= wide * MOST_WORDS + sum(long, ({ words }) => words);
-  };
-  return rank(units, topic, fits).map(index => units[index]?.text ?? '');
-}
 
 /** A text of emoji alone is content, too; other signs are none. */
 const hasContent = (text: string): boolean => /[\p{L}\p{N}\p{Extended_Pictographic}\p{RI}]/u.test(text);
 
-/** The text itself, if it is short; undefined otherwise. */
-function wholeOf(blocks: Block[], units: Unit[]): Extract | undefined {
-  const text = joinSentences(blocks.map(block => block.text));
+/** The text itself, if it is short. */
+function wholeOf(blocks: Block[]): Extract | undefined {
+  const text = joinSentences(blocks.map(block => ended(block.text)));
   const count = Math.max(countByMarks(text), blocks.length);
-  if (count > MAX_SENTENCES || text.length > LONGEST_SENTENCE || countWords(text) > SHORT_TEXT)
-    return undefined;
-  const all = units.map(unit => unit.text);
+  const short = count <= MAX_SENTENCES && text.length <= LONGEST_WHOLE && countWords(text) <= SHORT_TEXT;
+  return short ? { sentences: [joinSentences(blocks.map(block => block.text))], method: 'whole' } : undefined;
+}
+
+/** At most half of the sentences of a text of four or more. */
+function mostOf(blocks: Block[]): number {
+  const total = blocks.reduce((sum, { kind, text }) => sum + (kind === 'heading' ? 0 : countEnds(text)), 0);
+  return total < 4 ? MAX_SENTENCES : Math.min(MAX_SENTENCES, Math.floor(total / 2));
+}
+
+type Opening = { sentences: string[]; section: Section | undefined };
+
+/** How the text begins, or its overview if the beginning can't be quoted. */
+function openingOf(sections: Section[], reading: Reading, most: number): Opening {
+  const first = sections.find(({ purpose, blocks }) => purpose !== 'back' && blocks.some(isParagraph));
+  const overviews = sections.filter(section => section !== first && section.purpose === 'overview');
+  for (const section of [...(first ? [first] : []), ...overviews]) {
+    const asked = section.heading && isQuestion(section.heading.text) ? [section.heading.text] : [];
+    for (const long of [false, true]) {
+      const sentences = beginningOf(section, reading, {
+        sentences: most - asked.length,
+        long,
+        answer: asked.length > 0,
+      });
+      if (sentences.length > 0) return { sentences: [...asked, ...sentences], section };
+    }
+  }
+  return { sentences: [], section: undefined };
+}
+
+const lengthOf = (sections: Section[]): number =>
+  sections.flatMap(({ blocks }) => blocks).reduce((sum, { text }) => sum + text.length, 0);
+
+/** The result of the whole text: the last section of that name, before everything else or after it. */
+function resultOf(sections: Section[], reading: Reading, limits: Limits): string[] {
+  const at = sections.findLastIndex(({ purpose }) => purpose === 'result');
+  const section = sections[at];
+  const after = sections.slice(at + 1).filter(({ purpose }) => purpose !== 'back');
+  const first = lengthOf(sections.slice(0, at)) <= FIRST_PART * lengthOf(sections);
+  return section !== undefined && (first || after.length === 0) ? beginningOf(section, reading, limits) : [];
+}
+const FIRST_PART = 0.2;
+
+const stemsOf = (text: string): string[] =>
+  (text.toLowerCase().match(/[\p{L}\p{N}\p{M}]{4,}|[\p{scx=Han}\p{scx=Katakana}]{2}/gu) ?? []).map(word =>
+    word.slice(0, 5),
+  );
+
+/** A chat by how it begins, and how long it is. */
+function chatOf(blocks: Block[], most: number): Extract | undefined {
+  const messages = blocks.filter(({ kind }) => kind === 'message');
+  if (messages.length === 0) return undefined;
+  const speakers = [...new Set(messages.flatMap(({ text }) => speakerOf(text) ?? []))];
+  const first = messages.slice(0, 2).map(({ text }) => ended(text));
+  if (messages.length <= LONG_CHAT) return { sentences: first.slice(0, most), method: 'extractive' };
+  const names = speakers.length > 5 ? `${speakers.slice(0, 5).join(', ')} and others` : speakers.join(', ');
   return {
-    sentences: [text],
-    method: all.length > 0 && joinSentences(all) !== text && blocks.length > 1 ? 'extractive' : 'whole',
+    sentences: [`${messages.length} lines labelled ${names}, of which these are the first.`, ...first],
+    method: 'described',
   };
 }
 
 /**
- * A summary of `text`: one to three of its own sentences, whole and in text order, at most half of them; the text itself if it is that
- * short; or, of data, code and lists, one sentence of what it is. Null if the text has no content (only white space, markup or
- * punctuation). Deterministic and linear in the length of the text.
+ * A summary of `text`: sentences that stand together at its beginning, and those with which its result begins, whole and in text order;
+ * the text itself if it is that short; or what the text is, in a sentence, and how it begins. Null if the text has no content (only white
+ * space, markup or punctuation). Deterministic and linear in the length of the text.
  */
 export function extractSummary(text: string): Extract | null {
   const blocks = toBlocks(text);
   if (!hasContent(blocks.map(block => block.text).join(' '))) return null;
   const data = describeData(text, blocks);
   if (data !== undefined) return { sentences: [data], method: 'described' };
-  const reading = readingOf(blocks.map(block => block.text).join(' '));
-  const topic = blocks.find(({ kind }) => kind === 'heading')?.text ?? '';
-  const pieces = piecesOf(blocks, reading);
-  const known = { language: reading.language, about: new Set(stemsOf(`${topic} ${pieces[0]?.text ?? ''}`)) };
-  const units = unitsOf(pieces, reading.hasty, known);
-  const whole = wholeOf(blocks, units);
-  if (whole?.method === 'whole') return whole;
-  const sentences = choose(units, topic);
-  const scraps = sentences.every(sentence => countWords(sentence) < FRAGMENT_WORDS);
-  if (!(scraps && pieces.some(piece => countWords(piece.text) >= 2 * FRAGMENT_WORDS)) && sentences.length > 0)
-    return { sentences, method: 'extractive' };
-  return whole
-    ? { ...whole, method: 'whole' }
-    : {
-        sentences: [describeRest(blocks)],
-        method: 'described',
-      };
+  return wholeOf(blocks) ?? chatOf(blocks, mostOf(blocks)) ?? quote(told(blocks));
 }
+
+/** Without frames, unless there is nothing else. */
+function told(blocks: Block[]): Block[] {
+  const within = blocks.filter(({ kind }) => kind !== 'frame');
+  return within.length > 0 ? within : blocks;
+}
+
+/** Splits each line once. */
+function remembering(reading: Reading): Reading {
+  const known = new Map<string, string[]>();
+  const sentencesOf = (line: string): string[] => {
+    const found = known.get(line) ?? reading.sentencesOf(line);
+    known.set(line, found);
+    return found;
+  };
+  return { ...reading, sentencesOf };
+}
+
+function quote(blocks: Block[]): Extract {
+  const reading = remembering(readingOf(blocks.map(block => block.text).join(' ')));
+  const sections = sectionsOf(blocks);
+  const most = mostOf(blocks);
+  const opening = openingOf(sections, reading, most);
+  const limits = { sentences: Math.max(1, most - 1), long: true };
+  const late = [
+    () => resultOf(sections, reading, limits),
+    () => labelledOf(blocks, reading, limits),
+    () => clauseOf(sections, reading, { sentences: 2, long: false }),
+  ].reduce<string[]>((found, find) => (found.length > 0 ? found : find()), []);
+  if (late.length > 0 && !opening.sentences.includes(late[0] ?? '')) {
+    const room = most - endsIn(late);
+    const first = room > 0 ? openingOf(sections, reading, room).sentences : [];
+    if (first.length > 0) return { sentences: inOrder(blocks, first, late), method: 'extractive' };
+    const what = frameOf(blocks, { sentences: [], section: undefined }, reading.language);
+    return { sentences: [...(what === undefined ? [] : [what]), ...late], method: 'described' };
+  }
+  const what = frameOf(blocks, opening, reading.language);
+  const [only = '', second] = opening.sentences;
+  if (what === undefined && second === undefined && countWords(only) <= FEW_WORDS)
+    return {
+      sentences: [describeText(blocks, { title: undefined, headings: [], language: reading.language })],
+      method: 'described',
+    };
+  if (what === undefined) return { sentences: opening.sentences, method: 'extractive' };
+  const room = Math.min(most, MAX_SENTENCES - 1);
+  const { sentences, section } = openingOf(sections, reading, room);
+  // Of many questions, one answer says nothing.
+  const asked = section?.heading !== undefined && isQuestion(section.heading.text);
+  return { sentences: asked ? [what] : [what, ...sentences], method: 'described' };
+}
+
+/** Two quotations as they stand in the text. */
+function inOrder(blocks: Block[], left: string[], right: string[]): string[] {
+  const placeOf = ([first = '']: string[]): number => blocks.findIndex(({ text }) => text.includes(first));
+  return placeOf(left) <= placeOf(right) ? [...left, ...right] : [...right, ...left];
+}
+
+const isTitle = ({ kind, text }: Block): boolean =>
+  kind === 'heading' || (kind === 'prose' && text.length <= LONGEST_LINE && !/[.!?。！？,;:：]$/u.test(text));
+
+/** The title of a text, and its other headings if it is long and has several. */
+function frameworkOf(blocks: Block[]): { title: string | undefined; headings: string[] } {
+  const [first] = blocks;
+  const title = first && isTitle(first) ? first.text : undefined;
+  const words = blocks.reduce((sum, { text }) => sum + countWords(text), 0);
+  if (words <= LONG_TEXT) return { title, headings: [] };
+  const rest = blocks.slice(title === undefined ? 0 : 1);
+  const marked = outlineOf(rest);
+  return { title, headings: marked.length > 0 ? marked : numberedOf(rest) };
+}
+
+/** Whether sentences name at least half of what a title names. */
+function names(sentences: string[], title: string): boolean {
+  const said = new Set(stemsOf(sentences.join(' ')));
+  const stems = stemsOf(title);
+  return stems.filter(stem => said.has(stem)).length >= stems.length / 2;
+}
+
+/** What the beginning is the beginning of, if it does not say so itself. */
+function frameOf(blocks: Block[], { sentences, section }: Opening, language: string): string | undefined {
+  const { title, headings } = frameworkOf(blocks);
+  if (sentences.length === 0) return describeText(blocks, { title: undefined, headings, language });
+  const heading = section?.purpose === 'body' ? section.heading?.text : undefined;
+  const elsewhere = heading !== undefined && heading !== title;
+  if (names(sentences, title ?? '') && headings.length === 0 && !elsewhere) return undefined;
+  const named = [title, elsewhere ? heading : undefined].filter(name => name !== undefined);
+  return describeText(blocks, { title: named.map(withoutColon).join(': '), headings, language });
+}
+const withoutColon = (name: string): string => name.replace(/\s?[:：]$/u, '');
+
+/** The marked headings of the highest level that has several, each once. */
+function outlineOf(blocks: Block[]): string[] {
+  const headings = blocks.filter(({ level }) => level !== undefined);
+  for (const level of [1, 2, 3, 4, 5, 6]) {
+    const found = [...new Set(headings.flatMap(block => (block.level === level ? [block.text] : [])))];
+    // "Article 1", "Article 2" and their like say nothing.
+    const names = new Set(found.map(text => text.replace(/[\p{N}\p{P}\s]+|\b[IVXLC]+\b/gu, '')));
+    if (names.size >= FEWEST_HEADINGS) return found;
+  }
+  return [];
+}
+
+/** The names of numbered clauses, if each of 1, 2, 3 … has one and stands above a text of its own. */
+function numberedOf(blocks: Block[]): string[] {
+  const names: string[] = [];
+  let length = CLAUSE;
+  for (const { number, text } of blocks) {
+    if (number === names.length + 1) {
+      const name = /^[^.:]{2,60}(?:[.:](?=\s+\p{Lu})|$)/u.exec(text)?.[0];
+      if (name === undefined || /^\p{Ll}/u.test(name) || length < CLAUSE) return [];
+      names.push(name);
+      length = 0;
+    }
+    length += text.length;
+  }
+  return names.length >= FEWEST_HEADINGS ? names : [];
+}
+const CLAUSE = 200;
 
 /** The first one to three sentences of a model's summary, cleaned like any text; null if it has no content. */
 export function firstSentences(text: string): string[] | null {

@@ -19,11 +19,9 @@ const PAIRS: readonly (readonly [string, string])[] = [
 
 const count = (text: string, mark: string): number => text.split(mark).length - 1;
 
-/** Quotation marks: German ones open low and close with what opens in English; French ones may point either way. */
-function quotesBalance(text: string): boolean {
-  const curly = count(text, '“') + count(text, '”') + count(text, '„');
-  return curly % 2 === 0 && count(text, '«') === count(text, '»') && count(text, '"') % 2 === 0;
-}
+/** Quotation marks: German ones open low and close with what opens in English, or with a straight one; French ones may point either way. */
+const quotesBalance = (text: string): boolean =>
+  (text.match(/[“”„"]/g)?.length ?? 0) % 2 === 0 && count(text, '«') === count(text, '»');
 
 /** Whether every bracket and every quotation that opens in `text` closes in it, and the other way round. */
 export function balanced(text: string): boolean {

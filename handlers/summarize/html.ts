@@ -16,11 +16,11 @@ const INLINE_TAGS = new Set(
   (
     'a abbr acronym area audio b base bdi bdo big button cite code col colgroup data datalist del dfn em embed font i ' +
     'img input ins kbd label link map mark meta meter output param picture progress q rp rt ruby s samp slot small ' +
-    'source span strike strong sub sup svg path td th textarea time track tt u var video wbr center iframe'
+    'source span strike strong sub sup path td th textarea time track tt u var video wbr center iframe'
   ).split(' '),
 );
 /** Elements whose content is not shown to readers. */
-const SILENT_TAGS = new Set(['script', 'style', 'noscript', 'template', 'object', 'canvas']);
+const SILENT_TAGS = new Set(['script', 'style', 'noscript', 'template', 'object', 'canvas', 'svg']);
 const HEADING = /^h[1-6]$/;
 
 /** The text that replaces a tag; undefined if HTML has no element of this name. */
@@ -112,7 +112,8 @@ function readMarkup(text: string, at: number, finder: Finder): Markup | undefine
   const leaves = tagText(name, closing);
   const close = leaves === undefined ? -1 : finder.tagEnd(TAG_NAME.lastIndex);
   if (leaves === undefined || close < 0) return undefined;
-  const after = SILENT_TAGS.has(name) && !closing ? finder.afterClosing(name, close) : -1;
+  const shown = name === 'script' && /type=["']?text\/(?:html|x-)/i.test(text.slice(at, close));
+  const after = SILENT_TAGS.has(name) && !closing && !shown ? finder.afterClosing(name, close) : -1;
   return after > 0 ? { end: after, leaves: ' ' } : { end: close + 1, leaves };
 }
 

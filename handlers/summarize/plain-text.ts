@@ -4,9 +4,15 @@ import { stripHtml } from './html.js';
 export type Block = {
   text: string;
   kind: 'prose' | 'heading' | 'item' | 'message' | 'quote' | 'row' | 'code' | 'frame';
+  /** Of a heading that is marked as such: 1 is the highest. */
+  level?: number;
+  /** Of an item that is numbered. */
+  number?: number;
+  /** True of a line that the next one follows without a blank line. */
+  joined?: true;
 };
 
-type Line = { text: string; kind: Block['kind']; starts: boolean; ends: boolean };
+type Line = Block & { starts: boolean; ends: boolean };
 
 /** Control characters other than white space, soft hyphens, zero-width marks (but not the joiners that emoji and Persian need). */
 // Written out: as \p{Cc} without white space it takes five times as long.
@@ -32,6 +38,14 @@ const RAGGED = 0.5;
 /** Lines that a mail signature may have. */
 const SIGNATURE_LINES = 8;
 
+function readHeading(text: string): Line | undefined {
+  const mark = /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
+  if (mark !== undefined)
+    return { ...alone(text.slice(mark.length).replace(/\s#+$/, ''), 'heading'), level: mark.trim().length };
+  const subject = SUBJECT.exec(text)?.[0];
+  return subject === undefined ? undefined : alone(text.slice(subject.length), 'heading');
+}
+
 /** Removes quote marks, bullets, heading marks and the like from the start of a line, and returns what kind of line it is. */
 function readLine(raw: string): Line {
   const trimmed = raw.trim();
@@ -39,14 +53,13 @@ function readLine(raw: string): Line {
   const text = quote ? trimmed.slice(quote[0].length).trim() : trimmed;
   const kind = quote ? 'quote' : 'prose';
   if (/^[-=_*~#+\s]{3,}$/.test(text) || /^\|?[\s:|+-]{3,}\|?$/.test(text)) return blank(kind);
-  const heading = /^#{1,6}\s+(?=\S)/.exec(text);
-  if (heading) return alone(text.slice(heading[0].length).replace(/\s#+$/, ''), 'heading');
-  const subject = SUBJECT.exec(text);
-  if (subject) return alone(text.slice(subject[0].length), 'heading');
-  const bullet = /^(?:[-*+•‣◦▪●○·–—]|\(?\d{1,3}[.)]|\(?[a-z]\)|\[[ xX]\])\s+(?=\S)/.exec(text);
+  const heading = readHeading(text);
+  if (heading) return heading;
+  const bullet = /^(?:[-*+•‣◦▪●○·–—]|\(?(\d{1,3})[.)]|\(?[a-z]\)|\[[ xX]\])\s+(?=\S)/.exec(text);
   if (bullet) {
     const item = text.slice(bullet[0].length).replace(/^\[[ xX]\]\s+/, '');
-    return { text: item, kind: quote ? 'quote' : 'item', starts: true, ends: false };
+    const number = bullet[1] === undefined ? {} : { number: Number(bullet[1]) };
+    return { text: item, kind: quote ? 'quote' : 'item', starts: true, ends: false, ...number };
   }
   if (/^\|.*\|$/.test(text)) return alone(cells(text), 'row');
   if (/^:[\p{L} ]{2,40}:(?:\s|$)/u.test(text)) return alone(text, 'row');
@@ -142,9 +155,15 @@ function closeParagraph(lines: Line[], blocks: Block[]): void {
   const width = lines.reduce((longest, line) => Math.max(longest, line.text.length), 0);
   const ragged = width > WIDEST && lines.slice(0, -1).some(line => line.text.length < width * RAGGED);
   let parts: string[] = [];
-  const flush = (kind: Block['kind']): void => {
+  const flush = (kind: Block['kind'], joined: boolean): void => {
     const text = tidy(glue(parts));
-    if (text !== '') blocks.push({ text, kind });
+    const { level, number } = lines[0] ?? {};
+    const marks = {
+      ...(level === undefined ? {} : { level }),
+      ...(number === undefined ? {} : { number }),
+      ...(joined ? ({ joined: true } as const) : {}),
+    };
+    if (text !== '') blocks.push({ text, kind, ...marks });
     parts = [];
   };
   for (const [index, line] of lines.entries()) {
@@ -157,7 +176,7 @@ function closeParagraph(lines: Line[], blocks: Block[]): void {
       ragged ||
       endedOnPurpose(line.text, next.text, width)
     ) {
-      flush(lines[0]?.kind === 'item' && index > 0 ? 'item' : line.kind);
+      flush(lines[0]?.kind === 'item' && index > 0 ? 'item' : line.kind, next !== undefined);
     }
   }
 }
@@ -204,6 +223,26 @@ function isChat(lines: string[]): boolean {
   return repeated && speakers.length >= SPOKEN_SHARE * filled.length;
 }
 
+/** A line that is a heading by the rule below it. */
+function readUnderlined(line: string, next = ''): Line | undefined {
+  if (!/^(?:={3,}|([-~^"])\1{3,})\s*$/.test(next)) return undefined;
+  const text = line.trim();
+  const high = next.startsWith('=');
+  if (!/^\S.{0,98}$/.test(line) || !/[\p{L}\p{N}]/u.test(text) || /[|:.]$/.test(text)) return undefined;
+  if (next.trim().length < (high ? 3 : 0.8 * text.length)) return undefined;
+  return { ...alone(text, 'heading'), level: high ? 1 : 2 };
+}
+
+/** A line that is neither marked nor code: an item is numbered only if the text has the number before it. */
+function readPlain(line: string, numbers: Set<number | undefined>): Line {
+  const number = numberOf(line);
+  if (number !== undefined && number > 1 && !numbers.has(number - 1))
+    return { text: line.trim(), kind: 'prose', starts: true, ends: false };
+  if (/^\s*(?:\/\/+|\/\*+|\*\/)/.test(line))
+    return readLine(line.replace(/^\s*[/*]+\s?|(?<!\s)\s*\*\/\s*$/g, ''));
+  return readLine(line);
+}
+
 /** Reads line by line, and keeps track of code fences and signatures. */
 function toLines(text: string): Line[] {
   const raw = text.split(NEWLINE);
@@ -229,12 +268,7 @@ function toLines(text: string): Line[] {
       return { text: code, kind: 'code', starts: false, ends: code === '' };
     }
     if (chat && speakerOf(line) !== undefined) return alone(line.trim(), 'message');
-    const number = numberOf(line);
-    if (number !== undefined && number > 1 && !numbers.has(number - 1))
-      return { text: line.trim(), kind: 'prose', starts: true, ends: false };
-    if (/^\s*(?:\/\/+|\/\*+|\*\/)/.test(line))
-      return { ...readLine(line.replace(/^\s*[/*]+\s?|(?<!\s)\s*\*\/\s*$/g, '')) };
-    return readLine(line);
+    return readUnderlined(line, raw[index + 1]) ?? readPlain(line, numbers);
   });
 }
 
@@ -272,10 +306,16 @@ function markHeadings(blocks: Block[]): Block[] {
     const next = blocks[index + 1];
     const short =
       block.kind === 'prose' &&
-      block.text.length <= 100 &&
-      !/[.!?。！？…:;,]["'”’)]*$|\p{L}{4}[.!?]\s/u.test(block.text);
+      block.text.length <= (block.joined === true ? NARROW : 100) &&
+      !/[.!?。！？…:;,]["'”’)]*$|\p{L}{4}[.!?]\s|:\/\/|^\p{Ll}/u.test(block.text);
+    const before = blocks[index - 1];
+    const after =
+      before === undefined ||
+      before.kind !== 'prose' ||
+      /[.!?。！？"”’)]$/u.test(before.text) ||
+      before.text.length <= 60;
     const above =
       next?.kind === 'prose' && next.text.length > block.text.length && /[.!?。！？]/.test(next.text);
-    return short && above ? { text: block.text, kind: 'heading' } : block;
+    return short && above && after ? { text: block.text, kind: 'heading' } : block;
   });
 }

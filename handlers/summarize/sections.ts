@@ -1,5 +1,4 @@
 import type { Block } from './plain-text.js';
-import { stemsOf } from './standing.js';
 
 /** What a section is for, by its heading: where authors say themselves what their text comes to. */
 export type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
@@ -11,10 +10,10 @@ const HEADINGS: readonly (readonly [Purpose, RegExp])[] = [
   [
     'result',
     heading(
-      'conclusions? concluding~remarks the~conclusion held holding disposition (?:the~)?decisions? (?:the~)?order ruling results? ' +
-        'findings outcomes? key~(?:points|findings|takeaways) takeaways recommendations? resolved discussion~and~conclusions? ' +
-        'ergebnisse? fazit schluss(?:folgerung(?:en)?|bemerkung)? tenor beschluss entscheidung entscheidungsformel leitsätze? ' +
-        'par~ces~motifs dispositif décide décision résultats? bilan ' +
+      'conclusions? concluding~remarks the~conclusion held holding disposition (?:the~)?decisions? ruling results? ' +
+        'findings for~(?:these|the~foregoing)~reasons aus~diesen~gründen per~questi~motivi por~est[aoe]s~(?:razones|motivos) key~(?:points|findings|takeaways) takeaways discussion~and~conclusions? ' +
+        'ergebnisse? fazit schluss(?:folgerung(?:en)?|bemerkung)? tenor entscheidungsformel leitsätze? ' +
+        'par~ces~motifs dispositif d[eé]cide d[eé]cision résultats? bilan ' +
         'fallo conclusión conclusiones resultados? decisión resolución conclusion[ei] p\\.?\\s?q\\.?\\s?m\\.? risultat[io] esito decisione ' +
         'conclus(?:ão|ões) dispositivo decisão acordam заключение выводы? решение результаты? итоги? постановил решил',
     ),
@@ -23,7 +22,7 @@ const HEADINGS: readonly (readonly [Purpose, RegExp])[] = [
   [
     'overview',
     heading(
-      'abstract (?:executive~)?summary overview introduction tl;?dr in~brief highlights about what~is purpose zusammenfassung überblick kurzfassung ' +
+      'abstract (?:executive~)?summary overview introduction tl;?dr in~brief about what~is zusammenfassung überblick kurzfassung ' +
         'einleitung résumé sommaire aperçu présentation resumen sumario introducción resumo visão~geral introdução sommario riassunto introduzione ' +
         'резюме аннотация введение описание обзор',
     ),
@@ -32,90 +31,60 @@ const HEADINGS: readonly (readonly [Purpose, RegExp])[] = [
   [
     'terms',
     heading(
-      'grants?~of .*licen[cs]e~grants? permissions? .*limitation~of~liability liability termination fees? deadlines? action~items? ' +
-        'lizenzgewährung rechteeinräumung haftung kündigung droits~concédés responsabilité concession licencia~otorgada responsabilidad concessão~de ' +
-        'concessione responsabilità предоставление ответственность',
+      'grants?~of .*licen[cs]e~grants? .*limitation~of~liability rechteeinräumung lizenzgewährung haftung(?:sbeschränkung)? ' +
+        'droits~concédés responsabilité concession~de licencia~otorgada responsabilidad concessão~de responsabilità',
     ),
   ],
   [
     'back',
     heading(
-      'references bibliography acknowledge?ments? see~also (?:table~of~)?contents further~reading external~links appendix footnotes how~to~apply ' +
-        'license licence authors? contact contribut(?:ing|ors) sponsors? installation install support credits changelog citations? ' +
-        'literatur(?:verzeichnis)? quellen inhalt(?:sverzeichnis)? danksagung impressum lizenz références bibliographie remerciements licence~mit ' +
+      'references bibliography acknowledge?ments? see~also (?:table~of~)?contents further~reading external~links appendix footnotes ' +
+        'license licence contact contribut(?:ing|ors) sponsors? install(?:ation|ing)? support credits citations? ' +
+        'literatur(?:verzeichnis)? quellen inhalt(?:sverzeichnis)? danksagung impressum lizenz références bibliographie remerciements ' +
         'referencias bibliografía agradecimientos instalación licencia referências agradecimentos instalação licença riferimenti bibliografia ' +
-        'ringraziamenti установка лицензия литература ссылки',
+        'ringraziamenti installazione licenza установка лицензия литература ссылки содержание',
     ),
   ],
-  ['back', /^(?:参考文献|许可|安装|目录|ライセンス|インストール|参考)/u],
+  ['back', /^(?:参考文献|许可|安装|目录|目次|ライセンス|インストール|参考)/u],
 ];
-/** A line that is a heading by its words alone. */
-const LONGEST_LINE = 60;
 
 /** Without its number and its marks; letters that are spaced out ("D E C I D E") stand together. */
 function bare(text: string): string {
-  const plain = text
+  const spaced = /^(?:\p{L} ){2,30}\p{L}(?!\p{L})/u.exec(text)?.[0];
+  if (spaced !== undefined) return spaced.replaceAll(' ', '');
+  return text
     .replace(
       /^[\p{P}\p{S}\s]*(?:(?:article|section|§)?\s?(?:\d{1,3}|[ivx]{1,5}|[a-z])[.):]?(?:\d{1,3}\.?)*\s+)?/iu,
       '',
     )
     .replace(/(?<![\p{P}\s])[\p{P}\s]+$/u, '');
-  return /^(?:\p{L} ){2,30}\p{L}$/u.test(plain) ? plain.replaceAll(' ', '') : plain;
 }
 
-/** The purpose of a sentence that names it itself: "Results: …", "Par ces motifs, la cour …"; undefined if none. */
-export function labelOf(sentence: string): Purpose | undefined {
-  const label = /^[^,:：，.!?]{2,40}(?=[,:：，])/u.exec(sentence)?.[0];
-  const purpose = label === undefined ? 'body' : purposeOf(label);
-  return purpose === 'result' || purpose === 'overview' ? purpose : undefined;
-}
+/** A line that is a heading by its words alone. */
+export const LONGEST_LINE = 60;
+/** "The court decides:" */
+const DECIDES =
+  /(?:d[eé]cide|orders?|decides|beschließt|entschieden|resuelve|falla|dispone|delibera|orzeka|besluit|beslist|постановил|решил)[ ]?[:：]$/iu;
 
 export const purposeOf = (text: string): Purpose =>
-  HEADINGS.find(([, pattern]) => pattern.test(bare(text)))?.[0] ?? 'body';
+  text.length <= LONGEST_LINE && DECIDES.test(text)
+    ? 'result'
+    : (HEADINGS.find(([, pattern]) => pattern.test(bare(text)))?.[0] ?? 'body');
 
-/** Where a block is. `heading`: it names its section. `under`: the heading that may limit what the block says; empty if none does. */
-export type Section = { purpose: Purpose; section: number; heading: boolean; under: string };
+/** Consecutive blocks below one heading. `heading`: undefined above the first. */
+export type Section = { heading: Block | undefined; purpose: Purpose; blocks: Block[] };
 
-const HEADLINE_WORDS = 5;
-/** Whether a heading is the title once more, as a page has it in its head and above its text. */
-const repeats = (heading: string, title: string): boolean => {
-  const said = stemsOf(heading);
-  return said.length >= HEADLINE_WORDS && stemsOf(title).some(word => said.includes(word));
-};
-
-/** Headings of these purposes, and the title that opens the text, limit nothing. */
-const limits = (purpose: Purpose): boolean => purpose === 'body' || purpose === 'back';
-
-/** The purpose of a block that heads a section; undefined of any other. */
-function headed({ kind, text }: Block): Purpose | undefined {
-  const line = text.length <= LONGEST_LINE && kind !== 'item' && !/[.!?。]$/u.test(text);
-  const named = line ? purposeOf(text) : 'body';
-  return kind === 'heading' || (kind === 'prose' && (named === 'result' || named === 'overview'))
-    ? named
-    : undefined;
+function isHeading({ kind, text }: Block): boolean {
+  if (kind === 'heading') return true;
+  if (kind !== 'prose' || text.length > LONGEST_LINE || /[.!?。！？]$/u.test(text)) return false;
+  const purpose = purposeOf(text);
+  return purpose === 'result' || purpose === 'overview';
 }
-const isSentence = ({ kind, text }: Block): boolean => kind === 'prose' && /[.!?。！？]$/u.test(text);
 
-/** For each block the section that it is in. */
 export function sectionsOf(blocks: Block[]): Section[] {
-  let purpose: Purpose = 'body';
-  let section = 0;
-  let under = '';
-  // The first heading above all sentences is the title.
-  let title = '';
-  let begun = false;
-  return blocks.map(block => {
-    const named = headed(block);
-    if (named !== undefined) {
-      purpose = named;
-      section += 1;
-      const again = title === '' || (!begun && repeats(block.text, title));
-      under = again || !limits(named) ? '' : block.text;
-      title ||= block.text;
-    } else if (isSentence(block)) {
-      begun = true;
-      title ||= block.text;
-    }
-    return { purpose, section, heading: named !== undefined, under };
-  });
+  const sections: Section[] = [{ heading: undefined, purpose: 'body', blocks: [] }];
+  for (const block of blocks)
+    if (isHeading(block)) sections.push({ heading: block, purpose: purposeOf(block.text), blocks: [] });
+    else sections.at(-1)?.blocks.push(block);
+  return sections;
 }

@@ -90,7 +90,7 @@ describe('embedded summariser: what it says', () => {
 
   it('takes the marks of markdown lists, headings and links away', async () => {
     const summary = (extractSummary(await text('changelog.md')) ?? []).join(' ');
-    expect(summary).to.match(/^Changes of 2 versions, .*Streaming uploads: files above 64 MB/);
+    expect(summary).to.match(/^Changes by version, .*Streaming uploads: files above 64 MB/);
     expect(summary).to.not.match(/\*\*|\]\(|^[-*#]| [*#] /);
   });
 
