@@ -197,7 +197,7 @@ function readChanges(blocks: Block[]): string | undefined {
 
 const MOST_QUOTED = 200;
 const MOST_ENTRIES = 3;
-export const quoted = (text: string): string => `“${text.replace(/[“”]/g, '"')}”`;
+const quoted = (text: string): string => `“${text.replace(/[“”]/g, '"')}”`;
 
 /** The first entries of a version, each with its heading. */
 function entriesOf(blocks: Block[]): string {

@@ -1,7 +1,7 @@
 import type { Block } from './plain-text.js';
 
 /** What a section is for, by its heading: where authors say themselves what their text comes to. */
-export type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
+type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
 
 const heading = (words: string): RegExp =>
   new RegExp(`^(?:${words.trim().split(/\s+/).join('|').replaceAll('~', '\\s')})(?![\\p{L}\\p{N}])`, 'iu');

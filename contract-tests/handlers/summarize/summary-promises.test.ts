@@ -261,7 +261,7 @@ describe('embedded summariser: never says what the text does not', () => {
     );
     expect(extractSummary(`# Model\n\n${lists.join('\n\n')}`)).to.deep.equal({
       sentences: [
-        '“Model / Scope / one of them / another of them / the last / what, who / it, me …” (≈ 40 words).',
+        '“Model / Scope / one of them / another of them / the last / what, who / it, me / Threats …” (≈ 40 words).',
       ],
       method: 'described',
     });
