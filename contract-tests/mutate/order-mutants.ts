@@ -115,4 +115,28 @@ export const orderMutants: readonly Mutant[] = [
     test: 'main/paid-promises',
     grep: 'work that is done again and fails is bounded',
   },
+  {
+    name: 'what a buyer still waits for is removed',
+    file: 'src/ledger/removals.js',
+    find: 'if (!isOver && !isRejected)',
+    replace: 'if (false)',
+    test: 'ledger/removals',
+    grep: 'is not what a buyer still waits for',
+  },
+  {
+    name: 'whoever works on an order that is rejected answers it',
+    file: 'src/ledger/removals.js',
+    find: 'yield* execute(fenceOff({ id }));',
+    replace: '',
+    test: 'ledger/removals',
+    grep: 'nobody works on it or starts it again',
+  },
+  {
+    name: 'an order that was rejected is started again',
+    file: 'src/ledger/queries/orders.js',
+    find: "and request <> ''",
+    replace: "and request <> 'x'",
+    test: 'ledger/removals',
+    grep: 'nobody works on it or starts it again',
+  },
 ];

@@ -21,7 +21,8 @@ export type StoreStep = string | { ifColumn: string; sql: string };
 export type StoreDefinition = {
   /** Each of its tables begins with it. */
   name: string;
-  /** The columns of each primary key, in an order that keeps references valid. A column `payment` holds an id of a payment (`paymentKey`). */
+  /** The columns of each primary key, in an order that keeps references valid. A column `payment` holds an id of a payment (`paymentKey`), a column `text` what
+   * people wrote: the operator may have it emptied. */
   tables: Readonly<Record<string, readonly string[]>>;
   /** The steps to each version, in order, never edited once released. */
   migrations: readonly (readonly StoreStep[])[];
@@ -144,6 +145,16 @@ export function* storedRows(payment: string): TransactionBody<Record<string, Sto
       if (rows.length > 0) found[table] = rows.map(shown);
     }
   return found;
+}
+
+/** Empties the columns `text` of what operations keep of a payment: they hold what people wrote. */
+export function* removeStoredTexts(dialect: Dialect, payment: string): TransactionBody<void> {
+  for (const store of yield* execute(allStores()))
+    for (const [table, key] of tablesOf(store)) {
+      if (!key.includes('payment')) continue;
+      if ((yield* execute(columnExists(dialect, table, 'text'))).length === 0) continue;
+      yield* execute(sql`update ${raw(table)} set text = '' where payment = ${idBytes(payment)}`);
+    }
 }
 
 function shown({ payment: _, ...row }: Record<string, Value | ArrayBuffer>): StoredRow {

@@ -20,6 +20,7 @@ import { named } from './look-up.js';
 import { bySettlement } from './queries/look-up.js';
 import { repaidOf } from './payment.js';
 import { repaymentsOf, type Refund } from './repayments.js';
+import { removalsOf } from './removals.js';
 import * as reports from './queries/reports.js';
 import { salesOf } from './sales.js';
 
@@ -74,6 +75,7 @@ export function readerOf(connection: Connection) {
   const { order, retryOrder } = ordersOf(connection);
   return {
     ...repaymentsOf(connection),
+    ...removalsOf(connection),
     order,
     retryOrder,
     find: async (id: string): Promise<Payment | undefined> => {

@@ -16,6 +16,7 @@ import { ConfigFault, SettingReader } from '../../config/setting-reader.js';
 import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
+import { rejectOrder, removeContents } from './remove.js';
 import { retry } from './retry.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import type { ReportSource } from '../../operator/find-payment.js';
@@ -37,6 +38,9 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
   retry <payment>               starts another attempt at an order that failed, also after the last one; a running
                                 server works on it within seconds
+  reject <payment>              ends the work on an owed order for good and removes what was asked; refund it then
+      --reason TEXT             what its buyer is told
+  remove <payment>              removes what was asked and answered; what was paid and what went back stays
   refund <payment>              reserves a refund of an owed or delivered payment and prints the link that pays it
                                 (Solana Pay): open it with the wallet that is to pay. Repeated, the same link
       --amount USDC             a part of the payment; default: what is left of it
@@ -135,6 +139,12 @@ const COMMANDS: Record<string, Command> = {
     named: true,
     run: (values, name) => withBooks(reader => refund(reader, name, values)),
   },
+  reject: {
+    options: ['reason'],
+    named: true,
+    run: (values, name) => withBooks(reader => rejectOrder(reader, name, values.reason)),
+  },
+  remove: { options: [], named: true, run: (_, name) => withBooks(reader => removeContents(reader, name)) },
   retry: { options: [], named: true, run: (_, name) => withBooks(reader => retry(reader, name)) },
   receiver: { options: [], named: true, run: (_, address) => receiver(address) },
   move: { options: ['from', 'to'], run: move },

@@ -74,7 +74,7 @@ export const reopenOrder = (p: Key & At & { deadline: number; due: boolean }) =>
   one<OrderRow>`
     update orders set attempts = attempts + 1, tries = tries + 1, starts = 0, next_attempt_at = 0, deadline = ${p.deadline},
       finished_at = null, extended = 0
-    where payment = ${idBytes(p.payment)}
+    where payment = ${idBytes(p.payment)} and request <> ''
       and ${p.due ? sql`finished_at is not null and next_attempt_at <= ${p.now}` : sql`(finished_at is not null or ${interrupted(p)})`}
     returning *`;
 
@@ -104,3 +104,12 @@ export const givenUpOrders = (p: At & { afterMs: number; created_at: number; id:
       and created_at >= ${p.created_at} and (created_at > ${p.created_at} or id > ${idBytes(p.id)})
       and id in (select payment from orders where ${givenUp(p)})
     order by created_at + 0, id limit ${p.limit}`;
+
+/** Nobody may start another attempt: there is nothing left to be worked on. */
+export const rejectOrder = (p: Key & At & { failure: string }) =>
+  one<KeyRow>`
+    update orders set finished_at = ${p.now}, next_attempt_at = null, failure = ${p.failure}
+    where payment = ${idBytes(p.payment)} returning payment`;
+
+export const removeOrderRequest = ({ payment }: Key) =>
+  sql`update orders set request = '' where payment = ${idBytes(payment)}`;

@@ -76,5 +76,12 @@ export const refund = (p: Id & At & { reason: string }) =>
       answer_expires_at = ${p.now}, claim = claim + 1
     where id = ${idBytes(p.id)} and ${MAY_REFUND} returning id`;
 
+/** What was asked for, and until when its answer is kept. */
+export const removeRequest = (p: Id & At) =>
+  one<IdRow>`
+    update payments set request = null,
+      answer_expires_at = case when state = 'delivered' then cast(${p.now} as bigint) else answer_expires_at end
+    where id = ${idBytes(p.id)} returning id`;
+
 export const audited = (p: Id & At) =>
   one<IdRow>`update payments set audited_at = ${p.now} where id = ${idBytes(p.id)} returning id`;
