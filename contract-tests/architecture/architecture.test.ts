@@ -34,6 +34,7 @@ const ORDER = [
   ['site', 'testing'],
   ['mcp', 'admin'],
   ['http'],
+  ['books'],
   ['sale', 'documents', 'checks', 'operator', 'webhooks'],
   ['offers', 'wallet', 'facilitators'],
   ['methods'],

@@ -14,7 +14,7 @@ const NO_STATE = '/no-such-folder';
 export function ledgerCommand(env: Record<string, string>, ...args: string[]): Promise<Outcome> {
   const environment = { PATH: process.env['PATH'] ?? '', INIT_CWD: '/', STATE_DIR: NO_STATE, ...env };
   return new Promise(resolve => {
-    const options = { env: environment, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
+    const options = { env: environment, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 };
     execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
       resolve({ status: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
     );

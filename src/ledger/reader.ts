@@ -17,6 +17,7 @@ import { find } from './queries/claims.js';
 import { deleteMeta, getMeta, keepMeta, metaOf, noteKey, setMeta } from './queries/meta.js';
 import { findRefund } from './queries/refunds.js';
 import { named } from './look-up.js';
+import { movedMoneyOf } from './moved-money.js';
 import { bySettlement } from './queries/look-up.js';
 import { repaidOf } from './payment.js';
 import { repaymentsOf, type Refund } from './repayments.js';
@@ -144,6 +145,7 @@ export function reportsOf(connection: Connection) {
   const { engine, now } = connection;
   return {
     ...salesOf(connection),
+    ...movedMoneyOf(connection),
     identity: async () => {
       const meta = await engine.read(readMeta);
       return {

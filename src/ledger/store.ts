@@ -24,6 +24,7 @@ export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
 export type { Caller, PaymentLookup } from './callers.js';
 export type { Claim, ClaimLimit, ClaimRequest, ClaimResult } from './claim.js';
 export type { CallOf, FoundPayment } from './found-payments.js';
+export type { MovedRefund, MovedSale, Within } from './moved-money.js';
 export type { OfferedHint } from './offered-hints.js';
 export type { Order } from './orders.js';
 export { FOUND_ON_CHAIN } from './payment.js';

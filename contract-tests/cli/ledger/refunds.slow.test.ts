@@ -346,6 +346,25 @@ describe('npm run ledger -- refund', function () {
     expect(await ledger.find(id)).to.include({ state: 'delivered', repaid: 200_000n, repaying: 0n });
   });
 
+  it('stands in the statement of the month, whose balance is that of the sandbox’s chain to the last unit', async () => {
+    const month = new Date(Date.now() - 600_000).toISOString().slice(0, 7);
+    const { stdout } = await ledgerCommand(env, 'statement', month, '--json');
+    type Found = Record<'opening' | 'closing', string> & Record<'sales' | 'refunds', { count: number }>;
+    const { opening, sales, refunds, closing, chain } = JSON.parse(stdout) as Found & {
+      chain: Record<'closing' | 'unexplained', string> & { missing: { usdc: string }[] };
+    };
+    const held = (await connection.getTokenAccountBalance(usdcOf(seller.publicKey), 'finalized')).value
+      .amount;
+    const atomic = (text: string): bigint => BigInt(Math.round(Number(text) * 1e6));
+    expect(atomic(chain.closing)).to.equal(BigInt(held));
+    expect(chain.unexplained).to.equal('0.00');
+    // Tests above have sold what nobody paid for on chain.
+    const madeUp = chain.missing.reduce((sum, { usdc }) => sum + atomic(usdc), 0n);
+    expect(atomic(closing) - madeUp).to.equal(BigInt(held));
+    expect(opening).to.equal('0.00');
+    expect([sales, refunds].map(({ count }) => count > 0)).to.deep.equal([true, true]);
+  });
+
   it('is a difference for verify where the chain shows no such refund', async () => {
     const id = await owed();
     const signature = '4'.repeat(88);

@@ -47,12 +47,17 @@ export async function* csvLines(
   own: ReadonlySet<string> = new Set(),
 ): AsyncGenerator<string> {
   const columns = own.size > 0 ? [...COLUMNS, ownColumn(own)] : COLUMNS;
-  const from = range.from === undefined ? undefined : startOfDay('--from', range.from);
-  const to = range.to === undefined ? undefined : startOfDay('--to', range.to) + DAY_MS;
-  const booked = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+  const booked = daysOf(range);
   yield csvLine(columns.map(([title]) => title));
   for await (const payment of pages(reader, { booked }))
     yield csvLine(columns.map(([, read]) => read(payment)));
+}
+
+/** Days, both included, as times in ms since 1970, the last one not. @throws OperatorFault */
+export function daysOf(range: { from?: string; to?: string }): { from?: number; to?: number } {
+  const from = range.from === undefined ? undefined : startOfDay('--from', range.from);
+  const to = range.to === undefined ? undefined : startOfDay('--to', range.to) + DAY_MS;
+  return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
 }
 
 /** @throws OperatorFault */

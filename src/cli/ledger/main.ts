@@ -36,6 +36,13 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   owed                          payments that are owed an answer: who, how much, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
+      --format movements        instead, one line per movement of money: sales, refunds, network fees; or
+                                json, hledger, beancount, stripe
+      --rates FILE              a file or URL with lines like 2026-01-31,USDC,EUR,0.86: adds what it was worth
+  statement <month>             the books of a month like 2026-01: balance, sales, refunds, fees, balance, compared
+                                with the receiver's balance on chain
+      --rates FILE  --no-chain  as above; the ledger only
+      --limit N                 list at most so many transactions of the receiver (default 1000000)
   retry <payment>               starts another attempt at an order that failed, also after the last one; a running
                                 server works on it within seconds
   reject <payment>              ends the work on an owed order for good and removes what was asked; refund it then
@@ -74,6 +81,7 @@ move, restore and receiver <address> can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;
+const MAX_STATED = 1_000_000;
 
 /** npm changes to the package's folder, but relative paths refer to the caller's folder. */
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
@@ -101,6 +109,9 @@ const OPTIONS = {
   tx: TEXT,
   amount: TEXT,
   reason: TEXT,
+  format: TEXT,
+  rates: TEXT,
+  'no-chain': SWITCH,
   wait: SWITCH,
   cancel: SWITCH,
   keypair: TEXT,
@@ -133,7 +144,15 @@ const COMMANDS: Record<string, Command> = {
     run: (values, name) => withBooks(reader => show(reader, name, values.transaction === true)),
   },
   owed: { options: [], run: () => withBooks(reader => owed(reader, Date.now())) },
-  export: { options: ['from', 'to'], run: values => withBooks(reader => writeCsv(reader, values)) },
+  export: {
+    options: ['from', 'to', 'format', 'rates'],
+    run: values => withBooks(reader => writeExport(reader, values)),
+  },
+  statement: {
+    options: ['rates', 'no-chain', 'limit'],
+    named: true,
+    run: (values, month) => withBooks(reader => statement(reader, month, values)),
+  },
   refund: {
     options: ['tx', 'amount', 'reason', 'wait', 'cancel', 'keypair'],
     named: true,
@@ -177,10 +196,33 @@ async function withBooks<T>(work: (reader: OpenLedger) => Promise<T>): Promise<T
 }
 
 /** If the reader of the pipe closes it, as `head` does, the export ends without an error. */
-async function writeCsv(reader: ReportSource, { from, to }: Values): Promise<undefined> {
+async function writeExport(reader: ReportSource, { from, to, format, rates }: Values): Promise<undefined> {
   const range = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
-  for await (const line of csvLines(reader, range, new Set(ownWallets()))) if (!(await write(line))) break;
+  if (format === undefined && rates !== undefined)
+    throw new OperatorFault('--rates needs a --format: payments have no values.');
+  const text =
+    format === undefined
+      ? csvLines(reader, range, new Set(ownWallets()))
+      : (await import('./export-movements.js')).exportedMovements(reader, {
+          ...range,
+          format,
+          rates: inFolder(rates),
+        });
+  for await (const piece of text) if (!(await write(piece))) break;
   return undefined;
+}
+
+async function statement(
+  reader: ReportSource,
+  month: string | undefined,
+  { rates, limit, 'no-chain': isOffline = false }: Values,
+): Promise<Report> {
+  const { statement: make } = await import('./month-statement.js');
+  const most = atMost(limit, MAX_STATED, MAX_STATED);
+  return make(reader, month, {
+    rates: inFolder(rates),
+    chain: isOffline ? undefined : { rpcUrls: rpcUrls(), most },
+  });
 }
 
 /** @returns false if the pipe is closed */
@@ -239,6 +281,11 @@ async function move({ from, to }: Values): Promise<Report> {
   };
 }
 
+/** A URL, or a file of the caller's folder. */
+function inFolder(source: string | undefined): string | undefined {
+  return source !== undefined && /^https?:/.test(source) ? source : inCallersFolder(source);
+}
+
 /** @returns undefined if there is none */
 function inCallersFolder(file: string | undefined): string | undefined {
   return file === undefined ? undefined : resolvePath(callersFolder, file);
@@ -269,10 +316,14 @@ async function adopt(reader: OpenLedger, { limit, from }: Values): Promise<Repor
 }
 
 function auditOptions(limit: string | undefined, most: number): AuditOptions {
-  const maxTransactions = limit === undefined ? DEFAULT_AUDITED : Number(limit);
-  if (!Number.isInteger(maxTransactions) || maxTransactions < 1 || maxTransactions > most)
-    throw new OperatorFault(`--limit must be a whole number from 1 to ${most}.`);
+  const maxTransactions = atMost(limit, DEFAULT_AUDITED, most);
   return { rpcUrls: rpcUrls(), maxTransactions, now: Date.now() };
+}
+
+function atMost(limit: string | undefined, fallback: number, most: number): number {
+  const number = limit === undefined ? fallback : Number(limit);
+  if (Number.isInteger(number) && number >= 1 && number <= most) return number;
+  throw new OperatorFault(`--limit must be a whole number from 1 to ${most}.`);
 }
 
 function rpcUrls(): string[] {

@@ -30,7 +30,8 @@ export type LandedTransaction = {
   opened: string[];
 };
 
-export type TokenChange = { mint: string; owner: string; change: bigint };
+/** `account`: its address, empty if the server does not say which it is. `after`: what it held then. */
+export type TokenChange = { account: string; mint: string; owner: string; change: bigint; after: bigint };
 
 /** How far a transaction has come. `failed`: it had no effect except its fee. */
 export type SignatureStatus = { finality: 'processed' | Finality; failed: boolean; slot: number };
@@ -128,26 +129,27 @@ export function readLanded(result: unknown): LandedTransaction | null {
     transaction,
     message: signedPartOf(transaction),
     blockTime: typeof result.blockTime === 'number' ? result.blockTime : null,
-    tokens: readTokenChanges(result.meta),
+    tokens: readTokenChanges(transaction, result.meta),
     opened: readOpened(transaction, result.meta),
   };
 }
 
-/** The addresses of a transaction are those of its message, then those that it loads: writable, then read-only. */
-function readOpened(
-  transaction: Buffer,
-  { preBalances, postBalances, loadedAddresses }: Record<string, unknown>,
-): string[] {
+function readOpened(transaction: Buffer, meta: Record<string, unknown>): string[] {
+  const { preBalances, postBalances } = meta;
   if (!Array.isArray(preBalances) || !Array.isArray(postBalances)) return [];
-  const loaded = isRecord(loadedAddresses) ? [loadedAddresses.writable, loadedAddresses.readonly] : [];
-  const keys: unknown[] = [...addressesOf(transaction), ...loaded.flat()];
-  return keys.filter(
-    (key, index): key is string =>
-      typeof key === 'string' && preBalances[index] === 0 && Number(postBalances[index]) > 0,
+  return addressesOf(transaction, meta).filter(
+    (key, index) => key !== '' && preBalances[index] === 0 && Number(postBalances[index]) > 0,
   );
 }
 
-function addressesOf(transaction: Buffer): string[] {
+/** The addresses of a transaction are those of its message, then those that it loads: writable, then read-only. */
+function addressesOf(transaction: Buffer, { loadedAddresses }: Record<string, unknown>): string[] {
+  const loaded = isRecord(loadedAddresses) ? [loadedAddresses.writable, loadedAddresses.readonly] : [];
+  const named: unknown[] = loaded.flat();
+  return [...ownAddressesOf(transaction), ...named.map(key => (typeof key === 'string' ? key : ''))];
+}
+
+function ownAddressesOf(transaction: Buffer): string[] {
   try {
     return readTransaction(transaction).keys.map(key => toAddress(Buffer.from(key, 'latin1')));
   } catch {
@@ -156,28 +158,40 @@ function addressesOf(transaction: Buffer): string[] {
 }
 
 /** The balance of token accounts after the transaction minus the balance before. An account that is not listed had none. */
-function readTokenChanges({
-  preTokenBalances,
-  postTokenBalances,
-}: Record<string, unknown>): TokenChange[] | null {
-  if (!Array.isArray(preTokenBalances) || !Array.isArray(postTokenBalances)) return null;
-  return [
-    ...postTokenBalances.map(entry => readTokenChange(entry, 1n)),
-    ...preTokenBalances.map(entry => readTokenChange(entry, -1n)),
-  ];
+function readTokenChanges(transaction: Buffer, meta: Record<string, unknown>): TokenChange[] | null {
+  const { preTokenBalances: before, postTokenBalances: after } = meta;
+  if (!Array.isArray(before) || !Array.isArray(after)) return null;
+  const addresses = addressesOf(transaction, meta);
+  const changes = new Map<unknown, TokenChange>();
+  for (const entry of after) {
+    const { index, amount, ...whose } = readTokenBalance(entry);
+    changes.set(index, { ...whose, account: addresses[index] ?? '', change: amount, after: amount });
+  }
+  for (const entry of before) {
+    const { index, amount, ...whose } = readTokenBalance(entry);
+    const known = changes.get(index);
+    if (known?.owner === whose.owner && known.mint === whose.mint) known.change -= amount;
+    // It was closed, or is another's now.
+    else
+      changes.set(known ? `${index} before` : index, {
+        ...{ ...whose, account: addresses[index] ?? '', change: -amount, after: 0n },
+      });
+  }
+  return [...changes.values()];
 }
 
-function readTokenChange(entry: unknown, sign: bigint): TokenChange {
-  const { mint, owner, uiTokenAmount } = isRecord(entry) ? entry : {};
+function readTokenBalance(entry: unknown): { index: number; mint: string; owner: string; amount: bigint } {
+  const { accountIndex, mint, owner, uiTokenAmount } = isRecord(entry) ? entry : {};
   const amount: unknown = isRecord(uiTokenAmount) ? uiTokenAmount.amount : undefined;
   if (
+    !isCount(accountIndex) ||
     typeof mint !== 'string' ||
     typeof owner !== 'string' ||
     typeof amount !== 'string' ||
     !/^\d{1,20}$/.test(amount)
   )
     throw badAnswer('unreadable token balance');
-  return { mint, owner, change: sign * BigInt(amount) };
+  return { index: accountIndex, mint, owner, amount: BigInt(amount) };
 }
 
 export function readAccount(result: unknown, bytes: number): Account | null {

@@ -1,0 +1,156 @@
+import type { SignatureEntry } from '../rails/solana/rpc-results.js';
+import type { Within } from '../ledger/store.js';
+import { patiently, usdcMintOf } from '../operator/check-network.js';
+import { OperatorFault } from '../operator/operator-fault.js';
+import { withChain } from '../operator/record-refund.js';
+import { receiverAccount } from '../rails/solana/transaction.js';
+import type { FiatRates } from './fiat-rates.js';
+import type { Movement } from './movement.js';
+import { payToAddresses, type BookSource } from './movements.js';
+import { accountHistory, type AccountHistory, type HistoryChain } from './receiver-history.js';
+import { changesBalance, statementOf, type Statement } from './booked-sums.js';
+
+/** A sale is booked when the server knows of it, seconds after its block; a refund by the time of its block. */
+const MARGIN_MS = 15 * 60_000;
+/** A settlement is finalized and listed after this time at the latest. */
+const FINAL_MS = 120_000;
+const DEADLINE_MS = 30 * 60_000;
+const FETCHES = 4;
+/** More transactions that the ledger does not know are not read one by one. */
+const MAX_OTHERS = 2_000;
+
+/** A transaction of the receivers that is none of the ledger. `amount`: how it changed their balance together. */
+export type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
+
+/**
+ * The books beside the chain. `late`: booked in this time, and on chain shortly before or after it, or not final yet. `early`: on chain in this
+ * time, and booked shortly before or after it. `missing`: booked and not on chain. `unexplained`: what is left then; 0 if every unit is
+ * accounted for.
+ */
+export type Comparison = {
+  slot: number;
+  opening: bigint;
+  closing: bigint;
+  others: OtherTransfer[];
+  late: { count: number; amount: bigint };
+  early: { count: number; amount: bigint };
+  missing: { transaction: string | null; payment: string; amount: bigint }[];
+  unexplained: bigint;
+};
+
+/** `changes`: what the ledger has booked in the time and around it. */
+type Compared = Within & { slot: number; histories: readonly AccountHistory[]; changes: readonly Movement[] };
+
+/**
+ * The statement of a time, with what the chain says of its receivers' balance. Its opening balance is the chain's then, which also has what
+ * was there before the ledger.
+ * @throws OperatorFault; UpstreamFailure if the chain cannot be read
+ */
+export async function statementWithChain(
+  reader: BookSource,
+  { from, to }: Within,
+  { rates, rpcUrls, most }: { rates?: FiatRates | undefined; rpcUrls: string[]; most: number },
+): Promise<{ statement: Statement; comparison: Comparison }> {
+  const identity = await reader.identity();
+  const mint = usdcMintOf(identity);
+  return withChain(
+    identity,
+    rpcUrls,
+    async (chain, signal) => {
+      // The chain is read first, so that whatever it shows is in the ledger.
+      const { slot } = await patiently(() => chain.latestBlockhash('finalized', signal), signal);
+      const accounts = payToAddresses(identity).map(payTo => receiverAccount({ asset: mint, payTo }));
+      const histories: AccountHistory[] = [];
+      for (const account of accounts)
+        histories.push(
+          await accountHistory(chain, account, { from, to, marginMs: MARGIN_MS, slot, most }, signal),
+        );
+      const booked: Movement[] = [];
+      const seen = (movement: Movement): void => void booked.push(movement);
+      const books = await statementOf(reader, { from, to }, { rates, seen, marginMs: MARGIN_MS });
+      const changes = booked.filter(each => changesBalance(each, books.receivers));
+      const comparison = await compared(chain, { slot, histories, changes, from, to }, signal);
+      const { opening, others } = comparison;
+      const moved = others.reduce((sum, { amount }) => sum + amount, 0n);
+      const closing = opening + books.sales.amount - books.refunds.amount + moved;
+      return { statement: { ...books, opening, closing }, comparison };
+    },
+    DEADLINE_MS,
+  );
+}
+
+async function compared(
+  chain: HistoryChain,
+  { slot, histories, changes, from, to }: Compared,
+  signal: AbortSignal,
+): Promise<Comparison> {
+  const within = new Map(histories.flatMap(each => each.within).map(entry => [entry.signature, entry]));
+  const around = new Set(histories.flatMap(each => each.around).map(({ signature }) => signature));
+  const known = new Set(changes.map(({ transaction }) => transaction));
+  const unknown = [...within.values()].filter(({ signature, failed }) => !failed && !known.has(signature));
+  const others = await othersOf(chain, histories, unknown, signal);
+  const inTime = ({ at }: Movement): boolean => at >= from && at < to;
+  const landed = ({ transaction }: Movement): boolean => within.get(transaction ?? '')?.failed === false;
+  const absent = changes.filter(each => inTime(each) && !landed(each));
+  const early = changes.filter(each => !inTime(each) && landed(each));
+  const isLate = ({ transaction, at }: Movement): boolean =>
+    around.has(transaction ?? '') || at > Date.now() - FINAL_MS;
+  const [late, missing] = [absent.filter(isLate), absent.filter(each => !isLate(each))];
+  const opening = sumOf(histories.map(each => each.opening));
+  const closing = sumOf(histories.map(each => each.closing));
+  const explained = [...changes.filter(landed), ...others].map(({ amount }) => amount);
+  return {
+    ...{ slot, opening, closing, others, late: summed(late), early: summed(early) },
+    missing: missing.map(({ transaction, payment, amount }) => ({ transaction, payment, amount })),
+    unexplained: closing - opening - sumOf(explained),
+  };
+}
+
+function summed(changes: readonly Movement[]): { count: number; amount: bigint } {
+  return { count: changes.length, amount: sumOf(changes.map(({ amount }) => amount)) };
+}
+
+const sumOf = (amounts: readonly bigint[]): bigint => amounts.reduce((sum, amount) => sum + amount, 0n);
+
+/** Reads the transactions that the ledger does not know. Those that only move money between receivers change nothing. */
+async function othersOf(
+  chain: HistoryChain,
+  histories: readonly AccountHistory[],
+  unknown: readonly SignatureEntry[],
+  signal: AbortSignal,
+): Promise<OtherTransfer[]> {
+  if (unknown.length > MAX_OTHERS)
+    throw new OperatorFault(
+      `${unknown.length} transactions of the receivers are none of this ledger, at most ${MAX_OTHERS} are read. Use --no-chain.`,
+    );
+  const accounts = new Set(histories.map(({ account }) => account));
+  const others: OtherTransfer[] = [];
+  for (let at = 0; at < unknown.length; at += FETCHES) {
+    const batch = unknown.slice(at, at + FETCHES).map(entry => otherOf(chain, accounts, entry, signal));
+    others.push(...(await Promise.all(batch)));
+  }
+  return others.filter(({ amount }) => amount !== 0n);
+}
+
+async function otherOf(
+  chain: HistoryChain,
+  accounts: ReadonlySet<string>,
+  { signature, blockTime }: SignatureEntry,
+  signal: AbortSignal,
+): Promise<OtherTransfer> {
+  const landed = await patiently(() => chain.transaction(signature, 'finalized', signal), signal);
+  if (!landed?.tokens)
+    throw new OperatorFault(
+      `The RPC server does not have ${signature} with its balances; use an archive server, or --no-chain.`,
+    );
+  const ours = landed.tokens.filter(({ account }) => accounts.has(account));
+  const amount = sumOf(ours.map(({ change }) => change));
+  const theirs = landed.tokens.filter(({ account, change }) => !accounts.has(account) && change !== 0n);
+  const opposite = theirs.find(({ change }) => change < 0n !== amount < 0n) ?? theirs[0];
+  return {
+    transaction: signature,
+    at: (blockTime ?? 0) * 1_000,
+    amount,
+    counterparty: opposite?.owner ?? '',
+  };
+}

@@ -1,0 +1,109 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Identity } from '../ledger/reader.js';
+import type { LedgerReports, MovedRefund, MovedSale, Within } from '../ledger/store.js';
+import { signatureOf } from '../facilitators/send-until-landed.js';
+import { usdcMintOf } from '../operator/check-network.js';
+import { receiversOf, type Receiver } from '../operator/receivers.js';
+import { feeOf, SIGNATURES } from '../rails/solana/fee-limits.js';
+import { readTransaction } from '../rails/solana/message.js';
+import { destinationAccountOf, nameOf } from '../rails/solana/transaction.js';
+import { SOL, USDC, type Movement } from './movement.js';
+
+/** What the books read of a ledger. */
+export type BookSource = Pick<
+  LedgerReports,
+  'identity' | 'movedSales' | 'movedRefunds' | 'formerRefunds' | 'soldBefore' | 'refundedBetween'
+>;
+
+/** Who gets the fees of transactions. */
+const VALIDATORS = 'Solana validators';
+
+/**
+ * Everything that moved, the oldest first, with turns for other work between: sales, refunds, and the network fees of the transactions that
+ * this shop signed as their fee payer. What other facilitators pay or charge is known to them only.
+ */
+export async function* movements(reader: BookSource, within: Within): AsyncGenerator<Movement> {
+  const identity = await reader.identity();
+  const receivers = identity.payTo === undefined ? [] : receiversOf(identity, usdcMintOf(identity));
+  const payTo = identity.payTo ?? '';
+  const refunds = await refundsOf(reader, within);
+  let next = 0;
+  for await (const slice of reader.movedSales(within)) {
+    for (const sale of slice) {
+      while (next < refunds.length && (refunds[next] as MovedRefund).at < sale.at)
+        yield* ofRefund(refunds[next++] as MovedRefund, payTo);
+      yield* ofSale(sale, receivers, payTo);
+    }
+    await turn();
+  }
+  for (; next < refunds.length; next += 1) yield* ofRefund(refunds[next] as MovedRefund, payTo);
+}
+
+/** All of the time: money goes back seldom. */
+async function refundsOf(reader: BookSource, within: Within): Promise<MovedRefund[]> {
+  const refunds = await reader.formerRefunds(within);
+  for await (const slice of reader.movedRefunds(within)) refunds.push(...slice);
+  return refunds.sort((a, b) => a.at - b.at);
+}
+
+/** The addresses that sales of a ledger were paid to. */
+export function payToAddresses({ payTo, formerReceivers }: Identity): string[] {
+  return [...new Set([...(payTo === undefined ? [] : [payTo]), ...formerReceivers.map(each => each.payTo)])];
+}
+
+function ofSale(sale: MovedSale, receivers: readonly Receiver[], payTo: string): Movement[] {
+  const { at, payment, operation, amount, settlement: transaction, payer, evidence } = sale;
+  const of = { at, payment, operation, transaction };
+  const account = receivers.length > 1 ? accountOf(evidence, receivers, payTo) : payTo;
+  return [
+    { ...of, kind: 'sale', amount, asset: USDC, account, counterparty: payer },
+    ...feeMovement(of, evidence, SIGNATURES),
+  ];
+}
+
+function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
+  const { at, payment, operation, amount, signature: transaction, payer, source, evidence } = refund;
+  const of = { at, payment, operation, transaction };
+  // Earlier versions recorded only those that came from the receiver.
+  const account = source ?? payTo;
+  const isOwn = evidence !== null && signatureOf(evidence) === transaction;
+  return [
+    { ...of, kind: 'refund', amount: -amount, asset: USDC, account, counterparty: payer },
+    ...(isOwn ? feeMovement(of, evidence, 1) : []),
+  ];
+}
+
+/** Which receiver a sale was paid to, by its transaction. */
+function accountOf(evidence: string, receivers: readonly Receiver[], payTo: string): string {
+  try {
+    const destination = destinationAccountOf(evidence);
+    return receivers.find(({ account }) => account === destination)?.payTo ?? payTo;
+  } catch {
+    return payTo;
+  }
+}
+
+/**
+ * The ledger has the signature of a fee payer only if this shop signed as one.
+ * @param signers how many signatures it has at least: a buyer who pays the fee is the only signer of a sale
+ */
+function feeMovement(
+  of: Pick<Movement, 'at' | 'payment' | 'operation' | 'transaction'>,
+  evidence: string,
+  signers: number,
+): Movement[] {
+  const paid = feeIn(evidence, signers);
+  if (!paid) return [];
+  const { feePayer: account, fee } = paid;
+  return [{ ...of, kind: 'network fee', amount: -fee, asset: SOL, account, counterparty: VALIDATORS }];
+}
+
+function feeIn(evidence: string, signers: number): { feePayer: string; fee: bigint } | undefined {
+  try {
+    const transaction = readTransaction(Buffer.from(evidence, 'base64'));
+    if (transaction.signatures < signers || signatureOf(evidence) === undefined) return undefined;
+    return { feePayer: nameOf(transaction.keys[0]), fee: feeOf(transaction) };
+  } catch {
+    return undefined;
+  }
+}

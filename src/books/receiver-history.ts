@@ -1,0 +1,101 @@
+import type { Within } from '../ledger/store.js';
+import { patiently } from '../operator/check-network.js';
+import { OperatorFault } from '../operator/operator-fault.js';
+import type { SignatureEntry } from '../rails/solana/rpc-results.js';
+import type { SolanaChain } from '../rails/solana/rpc.js';
+
+const PAGE = 1_000;
+
+/** What the chain says of a token account in a time. Amounts in atomic units. */
+export type AccountHistory = {
+  account: string;
+  opening: bigint;
+  closing: bigint;
+  /** What landed in the time, the newest first. */
+  within: SignatureEntry[];
+  /** What landed shortly before and after it. */
+  around: SignatureEntry[];
+};
+
+type Wanted = Within & {
+  /** How long before and after the time transactions are listed, too: ms. */
+  marginMs: number;
+  /** The finalized slot that is looked at. */
+  slot: number;
+  /** At most so many transactions are listed. */
+  most: number;
+};
+
+export type HistoryChain = Pick<SolanaChain, 'signaturesFor' | 'transaction'>;
+
+/**
+ * The history of a token account at `finalized`. Its balance at a time is what the last transaction before it left there.
+ * @throws OperatorFault if it is longer than `most`, or the server lacks a part of it; UpstreamFailure
+ */
+export async function accountHistory(
+  chain: HistoryChain,
+  account: string,
+  wanted: Wanted,
+  signal: AbortSignal,
+): Promise<AccountHistory> {
+  const { from, to, marginMs } = wanted;
+  const entries = await entriesSince(chain, account, wanted, signal);
+  const balanceBefore = async (before: number): Promise<bigint> => {
+    const last = entries.find(entry => !entry.failed && timeOf(entry) < before);
+    return last ? balanceAfter(chain, account, last.signature, signal) : 0n;
+  };
+  const within = entries.filter(entry => timeOf(entry) >= from && timeOf(entry) < to);
+  const around = entries.filter(
+    entry => !within.includes(entry) && timeOf(entry) >= from - marginMs && timeOf(entry) < to + marginMs,
+  );
+  return { account, opening: await balanceBefore(from), closing: await balanceBefore(to), within, around };
+}
+
+/** The newest first, back to the last one that left a balance before the time. */
+async function entriesSince(
+  chain: HistoryChain,
+  account: string,
+  { from, marginMs, slot, most }: Wanted,
+  signal: AbortSignal,
+): Promise<SignatureEntry[]> {
+  const entries: SignatureEntry[] = [];
+  for (;;) {
+    const before = entries.at(-1)?.signature;
+    const query = { finality: 'finalized' as const, minContextSlot: slot, limit: PAGE };
+    const page = await patiently(
+      () => chain.signaturesFor(account, { ...query, ...(before === undefined ? {} : { before }) }, signal),
+      signal,
+    );
+    for (const entry of page) entries.push(entry);
+    const isDone = page.some(entry => !entry.failed && timeOf(entry) < from - marginMs);
+    if (page.length < PAGE || isDone) return entries.filter(entry => entry.slot <= slot);
+    if (entries.length > most)
+      throw new OperatorFault(
+        `The account ${account} has more than ${most} transactions since then: raise --limit, or use --no-chain.`,
+      );
+  }
+}
+
+/** Ms since 1970. */
+function timeOf({ blockTime, signature }: SignatureEntry): number {
+  if (blockTime !== null) return blockTime * 1_000;
+  throw new OperatorFault(
+    `The RPC server does not say when ${signature} landed; use an archive server, or --no-chain.`,
+  );
+}
+
+async function balanceAfter(
+  chain: HistoryChain,
+  account: string,
+  signature: string,
+  signal: AbortSignal,
+): Promise<bigint> {
+  const landed = await patiently(() => chain.transaction(signature, 'finalized', signal), signal);
+  const { tokens } = landed ?? { tokens: null };
+  // All of a transaction's token accounts are listed; one that is not there holds nothing.
+  if (tokens?.every(each => each.account !== ''))
+    return tokens.find(each => each.account === account)?.after ?? 0n;
+  throw new OperatorFault(
+    `The RPC server does not have ${signature} with its balances; use an archive server, or --no-chain.`,
+  );
+}
