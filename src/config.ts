@@ -15,6 +15,7 @@ import { readRefunds, type RefundConfig } from './config/refund-settings.js';
 import { SettingReader } from './config/setting-reader.js';
 import { readWebhooks, type WebhookConfig } from './config/webhook-settings.js';
 import { isAddress } from './rails/solana/address.js';
+import { EXPLORERS, type ExplorerName } from './rails/solana/explorer.js';
 import { NETWORKS, type Network, type NetworkName } from './rails/solana/networks.js';
 
 const DEFAULT_RPC: Record<NetworkName, string | undefined> = {
@@ -77,6 +78,8 @@ export type Config = Readonly<{
   refunds: RefundConfig | undefined;
   /** The file that names payers to whom nothing is sold. */
   blockedPayers: string | undefined;
+  /** Where pages link transactions and addresses to. */
+  explorer: ExplorerName;
   /** Who is told what happens. */
   webhooks: WebhookConfig;
   /** Whether the directories of facilitators are told what is sold. */
@@ -132,6 +135,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     ownWallets: new Set(read.addresses('OWN_WALLETS')),
     refunds: readRefunds(read),
     blockedPayers: readBlockedFile(read),
+    explorer: read.oneOf('EXPLORER', EXPLORERS, 'solscan'),
     webhooks: readWebhooks(read),
     sandboxRpcPort: read.integer('SANDBOX_RPC_PORT', 8899, 0, 65535),
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),

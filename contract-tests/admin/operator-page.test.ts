@@ -367,9 +367,91 @@ describe('the operator page', () => {
     refusal = undefined;
     expect((await post(`/payments/${id}/refund`, { form, tx: ` ${TX} ` })).status).to.equal(303);
     expect(world.asked.refunds).to.deep.equal([[id, TX]]);
-    const sold = (await sell(world, {}))[0] ?? '';
-    expect((await post(`/payments/${sold}/refund`, { form, tx: TX })).status).to.equal(409);
+    const unpaid = await leaveUnresolved(world);
+    expect((await post(`/payments/${unpaid}/refund`, { form, tx: TX })).status).to.equal(409);
     expect(world.asked.refunds).to.have.length(1);
+  });
+
+  it('makes the QR code of a refund, in parts and of delivered payments, too, and cancels it', async () => {
+    const [id = ''] = await sell(world, {});
+    await signIn();
+    expect((await get(`/payments/${id}`)).text).to.include('Refund…');
+    const page = await get(`/payments/${id}/refund`);
+    const form = keyIn(page.text);
+    expect(page.text).to.include('value="0.01"').and.not.include('<svg');
+    const link = (fields: Record<string, string>) => post(`/payments/${id}/refund/link`, { form, ...fields });
+    for (const [amount, why] of [
+      ['0.02', '0.01 USDC can be refunded, not 0.02'],
+      ['1e3', 'is not a decimal string'],
+      ['-1', 'is not a decimal string'],
+      ['0', 'must be more than zero'],
+    ] as const) {
+      const { status, text } = await link({ amount });
+      expect([status, text.includes(why)], amount).to.deep.equal([400, true]);
+    }
+    expect(await world.ledger.repaymentsOf(id)).to.deep.equal([]);
+    expect((await link({ amount: '0.004', reason: '<b>broken</b>' })).status).to.equal(303);
+    const [refund] = await world.ledger.repaymentsOf(id);
+    expect(refund).to.include({ amount: 4_000n, reason: '<b>broken</b>', state: 'asked' });
+    const { text } = await get(`/payments/${id}/refund`);
+    const payer = (await world.ledger.find(id))?.payer ?? '';
+    expect(text).to.match(/<svg class="qr" role="img"/);
+    expect(text)
+      .to.include(`href="solana:${payer}?amount=0.004&amp;spl-token=`)
+      .and.include(`refund:${refund?.id}`);
+    expect((await post(`/payments/${id}/refund/cancel`, { form: 'x' })).status).to.equal(403);
+    expect((await post(`/payments/${id}/refund/cancel`, { form })).status).to.equal(303);
+    const shown = (await get(`/payments/${id}`)).text;
+    expect(shown).to.include('cancelled').and.include('&lt;b&gt;broken&lt;/b&gt;').and.not.include('<b>');
+    await link({ amount: '0.01' });
+    const second = (await world.ledger.repaymentsOf(id)).find(({ state }) => state === 'asked');
+    const landed = { signature: '3'.repeat(88), slot: 2_000, at: world.clock.now, source: 'Receiver111' };
+    expect(await world.ledger.landRepayment(second?.id ?? '', landed)).to.equal('done');
+    const done = (await get(`/payments/${id}`)).text;
+    expect(done).to.include('paid back as a whole').and.not.include('Refund…');
+    expect(done).to.include(`href="https://solscan.io/tx/${'3'.repeat(88)}?cluster=devnet"`);
+    expect((await get(`/payments/${id}/refund`)).status).to.equal(409);
+  });
+
+  it('nets what came in by what went back in that time', async () => {
+    const [id = ''] = await sell(world, { sales: 3 });
+    const tiles = async (period = '30d'): Promise<string> =>
+      /class="tiles">(.*?)<\/div>\n/.exec((await get(`/?period=${period}`)).text)?.[1] ?? '';
+    await signIn();
+    expect(await tiles()).to.match(/Earned<\/span><strong>0\.03<\/strong>/);
+    const started = await world.ledger.startRepayment({
+      payment: id,
+      amount: 2_500n,
+      way: 'wallet',
+      after: 1,
+    });
+    if (started.kind !== 'started') throw new Error(started.kind);
+    const landed = {
+      signature: 'back',
+      slot: 2_000,
+      at: world.clock.now - 2 * 86_400_000,
+      source: 'Receiver111',
+    };
+    await world.ledger.landRepayment(started.repayment.id, landed);
+    expect(await tiles()).to.match(/Earned<\/span><strong>0\.0275<\/strong>.*0\.03 less 0\.0025 refunded/);
+    expect(await tiles('24h')).to.match(/Earned<\/span><strong>0\.03<\/strong>/);
+  });
+
+  it('gives every movement of a month as files, for the operator only', async () => {
+    const [id = ''] = await sell(world, {});
+    expect((await get('/books/2026-06/movements')).status).to.equal(401);
+    await signIn();
+    const page = (await get('/books')).text;
+    const links = [...page.matchAll(/href="(\/books\/2026-06\/\w+)"/g)].map(([, path = '']) => path);
+    expect(links).to.have.length(5);
+    for (const path of links) {
+      const { status, text, headers } = await get(path);
+      expect([status, text.includes(id)], path).to.deep.equal([200, true]);
+      expect(headers.get('content-disposition')).to.match(/^attachment; filename="movements-2026-06\.\S+"$/);
+    }
+    expect((await get('/books/2026-05/movements')).text.trim().split('\r\n')).to.have.length(1);
+    for (const path of ['/books/2026-13/movements', '/books/2026-06/nothing', '/books/x/constructor'])
+      expect((await get(path)).status, path).to.equal(404);
   });
 
   it('says at its top what needs the operator, and why the shop is not well', async () => {
@@ -380,8 +462,9 @@ describe('the operator page', () => {
     expect(needs).to.include(
       '1 payment has no answer.</strong> <span>The money has moved: <a href="#attention">retry or refund</a>',
     );
+    expect(needs).to.include('does not list summarize: info failed schema validation.');
     expect(needs).to.include('the last 2 calls failed: no answer within 20 s');
-    expect(needs).to.include('backup.facilitator.example').and.not.include('facilitator.payai.network');
+    expect(needs).to.include('backup.facilitator.example:').and.not.include('facilitator.payai.network:');
   });
 
   it('shows what targets were told and what waits for them, and sends it again, for the operator only', async () => {

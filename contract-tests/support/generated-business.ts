@@ -11,7 +11,7 @@ import { SeededRandom } from './seeded-random.js';
 
 const { caip2: NETWORK } = NETWORKS.devnet;
 /** Two signatures, and 60 000 units at 0.02 lamports, as `buildTransfer` asks for. */
-export const FEE_LAMPORTS = 11_200n;
+const FEE_LAMPORTS = 11_200n;
 const CHUNK = 20_000;
 
 export type Landed = {
@@ -275,7 +275,7 @@ export async function chainOf({
         params: [string, object];
       };
       const [first, second = {}] = params;
-      const result = methods[method]?.(first, second as Page);
+      const result = methods[method]?.(first, second);
       response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
     });
   });

@@ -6,6 +6,9 @@ import type { OperatorParts } from '../../src/admin/operator-sources.js';
 import { orderReplies } from '../../handlers/brand-feedback/order-replies.js';
 import type { ReplyStore } from '../../handlers/brand-feedback/replies.js';
 import { openReplies } from './brand-replies.js';
+import { askRefund, cancelRefund, linkOf } from '../../src/operator/ask-refund.js';
+import { explorerOf } from '../../src/rails/solana/explorer.js';
+import { NETWORKS } from '../../src/rails/solana/networks.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { paymentIn, sqlitePlace, type LedgerPlace } from './ledger-places.js';
 import { OWNER } from './ledgers.js';
@@ -31,7 +34,10 @@ export type OperatorWorld = {
 export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}): Promise<OperatorWorld> {
   const clock = { now: Date.UTC(2026, 5, 30, 15, 20) };
   const place: LedgerPlace = await sqlitePlace();
-  const ledger = await openLedger({ url: place.url, ...OWNER, now: () => clock.now });
+  const ledger = await openLedger({
+    ...{ url: place.url, ...OWNER, network: NETWORKS.devnet.caip2 },
+    now: () => clock.now,
+  });
   const replies = await openReplies(ledger);
   const asked: OperatorWorld['asked'] = { refunds: [], retries: [] };
   const logged: string[] = [];
@@ -100,6 +106,10 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
     ownWallets: new Set<string>(),
     breakers: () => [{ name: 'summarizer', open: true }],
     refund: async (id, tx) => void asked.refunds.push([id, tx]),
+    askRefund: (id, asked) => askRefund(ledger, id, asked),
+    cancelRefund: id => cancelRefund(ledger, id),
+    refundLink: async refund => linkOf(refund, await ledger.identity()),
+    explorer: explorerOf('solscan', 'devnet'),
     retry: async ({ id }) => asked.retries.push(id) > 0 && world.startsAttempts,
     signal: ending.signal,
     now: () => clock.now,

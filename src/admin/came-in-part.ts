@@ -6,8 +6,8 @@ import { PERIODS, type Period } from './periods.js';
 import type { History } from './sales-history.js';
 import type { UnitSales } from './tally.js';
 
-/** What came in within a period: sums, and one chart by operation. */
-export function cameInHtml(history: History): string {
+/** What came in within a period: sums, and one chart by operation. `refunded`: what went back in it. */
+export function cameInHtml(history: History, refunded: bigint): string {
   const { sales, period, first } = history;
   const from = new Date(first * period.unitMs).toISOString().slice(0, 10);
   const tiles = [
@@ -16,7 +16,7 @@ export function cameInHtml(history: History): string {
       String(count(sales)),
       ownOf(sales, own => String(count(own))),
     ),
-    tile('Earned', toDecimal(sum(sales)), `USDC, before refunds${ownOf(sales, own => toDecimal(sum(own)))}`),
+    earned(sales, refunded),
     today(history),
   ];
   const chart = sales.length === 0 ? nothing(history) : chartOf(history);
@@ -24,7 +24,19 @@ export function cameInHtml(history: History): string {
 <div class="tiles">${tiles.join('')}</div>
 ${still(history.countedFrom)}
 ${chart}
-<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a></p>`;
+<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. The chart shows sales; refunds are in the sums.</p>`;
+}
+
+/** Whatever a refund is for, it counts in the period in which it went back. */
+function earned(sales: readonly UnitSales[], refunded: bigint): string {
+  const net = sum(sales) - refunded;
+  const note =
+    refunded === 0n ? 'USDC' : `USDC: ${toDecimal(sum(sales))} less ${toDecimal(refunded)} refunded`;
+  return tile(
+    'Earned',
+    `${net < 0n ? '-' : ''}${toDecimal(net < 0n ? -net : net)}`,
+    note + ownOf(sales, own => toDecimal(sum(own))),
+  );
 }
 
 /** Of the hour or the day that is not over. */

@@ -1,6 +1,7 @@
 import type { Payment } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
-import { paymentsTable, type Shown } from './sales-part.js';
+import type { Shown } from './operator-layout.js';
+import { paymentsTable } from './sales-part.js';
 
 /** Where a search leads: to the only payment, or to the payer that was named; undefined if there is a list to choose from. */
 export function onlyPlace(found: readonly Payment[], text: string): string | undefined {

@@ -1,4 +1,5 @@
 import type { FacilitatorState } from '../facilitators/facilitators.js';
+import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { HealthReport } from '../http/health.js';
 import type { Undecided } from '../ledger/reader.js';
 import type { Order, Payment } from '../ledger/store.js';
@@ -14,6 +15,7 @@ type Looked = {
   owed: Payment[] | string;
   orders: Order[] | string;
   untold: { target: string; events: number; since: number }[] | string;
+  directories: HeardVerdict[] | string;
 };
 
 /** Something to know or do. `state` is the word of its badge; `what` and `todo` are HTML. */
@@ -28,6 +30,7 @@ const SOURCES: readonly ((view: Looked) => Need[])[] = [
   lateOrders,
   services,
   waiting,
+  unlisted,
   unresolved,
 ];
 
@@ -123,5 +126,17 @@ function waiting({ untold, now }: Looked): Need[] {
       state: 'waiting',
       what: `${many(events, 'event has', 'events have')} not reached ${escapeHtml(target)} for ${span(now - since)}.`,
       todo: 'They are sent again for three days: <a href="/events">see why</a>.',
+    }));
+}
+
+/** What a directory rejects, buyers don't find there. */
+function unlisted({ directories }: Looked): Need[] {
+  if (typeof directories === 'string') return [];
+  return directories
+    .filter(({ status }) => status === 'rejected')
+    .map(({ operation, facilitator, why }) => ({
+      state: 'unlisted',
+      what: `${escapeHtml(facilitator)} does not list ${escapeHtml(operation)}${why ? `: ${escapeHtml(why)}` : ''}.`,
+      todo: 'Buyers who search there do not find it. <a href="#directories">What directories say</a>',
     }));
 }

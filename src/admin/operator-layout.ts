@@ -1,5 +1,6 @@
 import { browserScript, EXCHANGE_TOKEN } from '../pages/browser-script.js';
 import { escapeHtml } from '../pages/escape.js';
+import type { Explorer } from '../rails/solana/explorer.js';
 import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../pages/page-frame.js';
 
 /** What every page of a signed-in operator shows. */
@@ -28,7 +29,7 @@ export function framed({ shop, formKey }: Frame, title: string, main: string): s
   const body = `<a class="skip" href="#main">Skip to the content</a>
 <header class="bar">
 ${brand(shop, 'operator', '/')}
-<nav class="places" aria-label="Pages"><a href="/">Overview</a><a href="/sales">Sales</a><a href="/events">Events</a></nav>
+<nav class="places" aria-label="Pages"><a href="/">Overview</a><a href="/sales">Sales</a><a href="/books">Books</a><a href="/events">Events</a></nav>
 <form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by what its buyer quotes: id, transaction, payer, refund or payment-identifier</label>
 <input type="search" id="find" name="id" placeholder="Receipt, transaction, payer …" minlength="8" maxlength="200" title="The id of a payment or its first 8 digits, a transaction, a payer, a refund or a payment-identifier" autocomplete="off" spellcheck="false" required>
 <button class="quiet">Find</button></form>
@@ -64,6 +65,19 @@ export function paymentLink(id: string): string {
   return `<a class="id" href="/payments/${id}">${id.slice(0, 12)}…</a>`;
 }
 
+/** A text of the chain, with a link to the page of an explorer if there is one. */
+export function linked(text: string, page: ((text: string) => string) | undefined): string {
+  return `<span class="id">${escapeHtml(text)}</span>${explorerLink(text, page)}`;
+}
+
+export function explorerLink(text: string, page: ((text: string) => string) | undefined): string {
+  if (!page) return '';
+  return ` <a href="${escapeHtml(page(text))}" target="_blank" rel="noreferrer">explorer<span class="hidden"> page of ${escapeHtml(text.slice(0, 8))}, in a new tab</span></a>`;
+}
+
+/** What the tables and lists of a page need to know. */
+export type Shown = { now: number; own: ReadonlySet<string>; explorer?: Explorer | undefined };
+
 /** A payer, with what it bought. */
 export function payerLink(payer: string): string {
   return `<a href="/payers/${encodeURIComponent(payer)}">${short(payer)}</a>`;
@@ -94,6 +108,7 @@ const TONES: Record<string, string> = {
   success: 'good',
   processing: 'warn',
   rejected: 'bad',
+  unlisted: 'bad',
   refused: 'bad',
   delivered: 'good',
   degraded: 'warn',

@@ -2,14 +2,12 @@ import { randomUUID } from 'node:crypto';
 import Router, { type RouterMiddleware } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { LedgerFault } from '../ledger/fault.js';
-import { UpstreamFailure } from '../net/failure.js';
 import { PageFault, readForm } from '../pages/form.js';
 import { LiveStreams } from '../pages/live.js';
 import type { EntrancePages } from '../pages/page-frame.js';
 import { asset, events, fromElsewhere, html, PAGE_HEADERS, see } from '../pages/page-responses.js';
 import { Sessions, type Session } from '../pages/session.js';
 import { SignIn } from '../pages/sign-in.js';
-import { isSignature } from '../rails/solana/address.js';
 import { ChartLibrary } from './chart-library.js';
 import { endedSessions } from './ended-sessions.js';
 import { eventsHtml, MAX_EVENTS } from './events-page.js';
@@ -20,7 +18,8 @@ import { askHtml, doneMessage, noSuchItem, openTask, sectionHtml, type OpenTask 
 import type { OperatorParts } from './operator-sources.js';
 import { overviewHtml } from './overview.js';
 import { mayRetry, paymentFacts, type PaymentFacts } from './payment-facts.js';
-import { paymentHtml, refundHtml, retryHtml } from './payment-page.js';
+import { paymentHtml, retryHtml } from './payment-page.js';
+import { RefundPages } from './refund-pages.js';
 import { periodNamed } from './periods.js';
 import { NOT_READ } from './read-or-why.js';
 import { OverviewReader } from './read-overview.js';
@@ -39,11 +38,10 @@ type OperatorOptions = OperatorParts & {
 
 const CSS = 'text/css; charset=utf-8';
 const JAVASCRIPT = 'text/javascript; charset=utf-8';
-/** Each waits up to two minutes for the chain. */
-const MAX_REFUNDS = 4;
 const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
+  cancelled: 'The refund has been cancelled.',
   again: 'It is sent again now.',
 };
 
@@ -58,14 +56,18 @@ export function createOperatorPage(options: OperatorOptions): Middleware {
   router.get('/sales', page.sales.sales);
   router.get('/sales.csv', page.export);
   router.get('/payers/:payer', page.sales.payer);
+  router.get('/books', page.sales.books);
+  router.get('/books/:month/:format', page.movements);
   router.get('/events', page.events);
   router.post('/events/:seq', page.resend);
   router.get('/payments', page.find);
   router.get('/payments/:id', page.payment);
   router.get('/payments/:id/retry', page.askRetry);
   router.post('/payments/:id/retry', page.retry);
-  router.get('/payments/:id/refund', page.askRefund);
-  router.post('/payments/:id/refund', page.refund);
+  router.get('/payments/:id/refund', page.refunds.ask);
+  router.post('/payments/:id/refund', page.refunds.record);
+  router.post('/payments/:id/refund/link', page.refunds.link);
+  router.post('/payments/:id/refund/cancel', page.refunds.cancel);
   router.get('/payments/:id/:task/:item', page.askTask);
   router.post('/payments/:id/:task/:item', page.doTask);
   const charts = new ChartLibrary();
@@ -88,7 +90,7 @@ class OperatorPage {
   readonly #now: () => number;
   readonly #entrance: EntrancePages;
   readonly sales: SalesPages;
-  #refunds = 0;
+  readonly refunds: RefundPages;
 
   constructor(options: OperatorOptions) {
     const { token, url, signal, now = Date.now } = options;
@@ -112,6 +114,13 @@ class OperatorPage {
     this.sales = new SalesPages(options, async (ctx, title, main) => {
       const session = await this.#signIn.demand(ctx);
       this.#send(ctx, session, title, await main(this.#now()));
+    });
+    this.refunds = new RefundPages(options, {
+      demand: ctx => this.#signIn.demand(ctx),
+      form: ctx => this.#signIn.form(ctx),
+      facts: ctx => this.#facts(ctx),
+      formKey: session => this.#sessions.formKey(session),
+      send: (...page) => this.#send(...page),
     });
     this.#live = new LiveStreams(() => this.#overview.state(), signal);
   }
@@ -175,6 +184,11 @@ class OperatorPage {
     this.sales.export(ctx);
   };
 
+  readonly movements = async (ctx: Context): Promise<void> => {
+    await this.#signIn.demand(ctx);
+    this.sales.movements(ctx);
+  };
+
   readonly events = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.demand(ctx);
     const formKey = this.#sessions.formKey(session);
@@ -196,11 +210,11 @@ class OperatorPage {
     const session = await this.#signIn.demand(ctx);
     const facts = await this.#facts(ctx);
     const said = String(ctx.query['said']);
-    const { sections, log } = this.#options;
+    const { sections, log, explorer } = this.#options;
     const own = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : undefined;
     const message = own ?? doneMessage(sections, facts, said);
     const section = await sectionHtml(sections, facts, log);
-    this.#send(ctx, session, 'Payment', paymentHtml(facts, section, message));
+    this.#send(ctx, session, 'Payment', paymentHtml(facts, { section, message, explorer }));
   };
 
   readonly askRetry = async (ctx: Context): Promise<void> => {
@@ -236,43 +250,6 @@ class OperatorPage {
     see(ctx, `/payments/${order.id}?said=${taskNameOf(ctx)}`);
   };
 
-  readonly askRefund = async (ctx: Context): Promise<void> => {
-    const session = await this.#signIn.demand(ctx);
-    await this.#sendRefund(ctx, session, await this.#refundable(ctx));
-  };
-
-  readonly refund = async (ctx: Context): Promise<void> => {
-    const { session, form } = await this.#signIn.form(ctx);
-    const facts = await this.#refundable(ctx);
-    const tx = (form.get('tx') ?? '').trim();
-    if (this.#refunds >= MAX_REFUNDS)
-      throw new PageFault(
-        503,
-        'Other refunds are being checked on chain. Nothing was changed; try again in a minute.',
-      );
-    const fault = await this.#record(facts.payment.id, tx);
-    if (fault) return this.#sendRefund(ctx, session, facts, { fault, tx });
-    this.#options.log.info({ payment: facts.payment.id, transaction: tx }, 'the operator recorded a refund');
-    see(ctx, `/payments/${facts.payment.id}?said=refund`);
-  };
-
-  /** @returns why the refund was not recorded, if it was not */
-  async #record(id: string, tx: string): Promise<string | undefined> {
-    if (!isSignature(tx))
-      return 'This is not the signature of a transaction: 64 to 88 base58 characters. Nothing was changed.';
-    this.#refunds += 1;
-    try {
-      await this.#options.refund(id, tx);
-      return undefined;
-    } catch (error) {
-      if (error instanceof OperatorFault) return error.message;
-      if (!(error instanceof UpstreamFailure)) throw error;
-      return `The chain cannot be read: ${error.message}. Nothing was changed; try again.`;
-    } finally {
-      this.#refunds -= 1;
-    }
-  }
-
   /** @throws PageFault if no other attempt can be started */
   async #retryable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#facts(ctx);
@@ -283,33 +260,6 @@ class OperatorPage {
   /** @throws PageFault if it cannot be done now */
   async #openTask(ctx: Context): Promise<OpenTask> {
     return openTask(this.#options.sections, await this.#facts(ctx), taskNameOf(ctx), itemOf(ctx));
-  }
-
-  /** @throws PageFault if it cannot be refunded */
-  async #refundable(ctx: Context): Promise<PaymentFacts> {
-    const facts = await this.#facts(ctx);
-    if (facts.payment.state === 'owed') return facts;
-    throw new PageFault(
-      409,
-      'Only owed payments can be refunded, and this one is not owed. Nothing was changed.',
-    );
-  }
-
-  async #sendRefund(
-    ctx: Context,
-    session: Session,
-    facts: PaymentFacts,
-    again: { fault?: string; tx?: string } = {},
-  ): Promise<void> {
-    const { receivers } = this.#options.ledger;
-    const formKey = this.#sessions.formKey(session);
-    this.#send(
-      ctx,
-      session,
-      'Refund',
-      refundHtml(facts, { formKey, receivers, ...again }),
-      again.fault ? 400 : 200,
-    );
   }
 
   #send(ctx: Context, session: Session, title: string, main: string, status = 200): void {

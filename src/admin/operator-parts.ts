@@ -14,9 +14,10 @@ import type { HttpOperations } from '../upstreams/http-operations/http-operation
 import type { AdminPlace } from './admin-listener.js';
 import type { Sections } from './order-tasks.js';
 import { createOperatorPage } from './operator-page.js';
+import { explorerOf } from '../rails/solana/explorer.js';
 
 type Parts = {
-  config: Pick<Config, 'network' | 'ownWallets'>;
+  config: Pick<Config, 'network' | 'ownWallets' | 'explorer'>;
   observation: { metrics: Pick<Metrics, 'counted'> };
   contract: Pick<Contract, 'document'>;
   endpoints: { rpcUrls: readonly string[] };
@@ -73,6 +74,11 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
       const { recordRefund } = await import('../operator/record-refund.js');
       await recordRefund(ledger, id, tx, () => [...endpoints.rpcUrls]);
     },
+    askRefund: async (id, asked) => (await import('../operator/ask-refund.js')).askRefund(ledger, id, asked),
+    cancelRefund: async id => (await import('../operator/ask-refund.js')).cancelRefund(ledger, id),
+    refundLink: async refund =>
+      (await import('../operator/ask-refund.js')).linkOf(refund, await ledger.identity()),
+    explorer: explorerOf(config.explorer, config.network.name),
     retry: payment => orders.retry(payment),
     log,
     signal: parts.closing,

@@ -1,8 +1,10 @@
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { HealthReport } from '../http/health.js';
-import type { Ledger, Payment } from '../ledger/store.js';
+import type { Ledger, Payment, Repayment } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
+import type { AskedAmount } from '../operator/reserve-refund.js';
+import type { Explorer } from '../rails/solana/explorer.js';
 import type { CountedHere } from './operations-part.js';
 import type { Sections } from './order-tasks.js';
 
@@ -29,6 +31,14 @@ export type OperatorParts = {
    * @throws OperatorFault, UpstreamFailure, LedgerFault: nothing was changed
    */
   refund: (id: string, tx: string) => Promise<unknown>;
+  /** Reserves a refund that a wallet pays. @throws OperatorFault, LedgerFault: nothing was changed */
+  askRefund: (id: string, asked: AskedAmount) => Promise<unknown>;
+  /** Cancels it. @throws OperatorFault, LedgerFault */
+  cancelRefund: (id: string) => Promise<unknown>;
+  /** What a wallet pays. */
+  refundLink: (refund: Repayment) => Promise<string>;
+  /** Where transactions and addresses are shown. */
+  explorer?: Explorer | undefined;
   /** What operations show of their orders. */
   sections: Sections;
   /** Starts another attempt at an owed order. @returns false if one is in progress */

@@ -30,6 +30,8 @@ h2 + h3 { margin-top: 0; }
 .needs li:first-child { border-top: 0; padding-top: 0; }
 .needs .badge { justify-self: start; align-self: start; }
 .needs strong { font-weight: 600; }
+ul.plain { margin: var(--space-2) 0 var(--space-4); padding-left: 1.2rem; }
+.files a { margin-right: var(--space-3); }
 .empty { border: 1px dashed var(--edge); border-radius: var(--radius); padding: var(--space-5) var(--space-4); text-align: center; }
 .periods { display: flex; flex-wrap: wrap; gap: var(--space-2); margin-bottom: var(--space-3); }
 .periods a {
@@ -92,6 +94,11 @@ ol.items li:first-child { border-top: 0; padding-top: 0; }
 .history { list-style: none; margin: 0; padding: 0; }
 .history li { display: flex; flex-wrap: wrap; gap: .1rem var(--space-4); padding: .45rem 0 .45rem var(--space-4); border-left: 2px solid var(--series-2); }
 .history time { color: var(--soft); white-space: nowrap; }
+label.above + input { margin-bottom: var(--space-3); }
+.pay { display: flex; flex-wrap: wrap; gap: var(--space-4); align-items: flex-start; margin: var(--space-4) 0; }
+.pay > div { flex: 1 1 14rem; min-width: 0; }
+.pay p:first-child { margin-top: 0; }
+svg.qr { width: 15rem; height: auto; max-width: 100%; border-radius: var(--radius-s); background: #fff; flex: none; }
 dl { margin: 0; }
 dl > div { display: grid; grid-template-columns: 14rem 1fr; gap: .1rem var(--space-4); padding: .45rem 0; border-top: 1px solid var(--line); }
 dl > div:first-child { border-top: 0; }
@@ -126,6 +133,17 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
   table.payments td { display: block; text-align: left; }
   table.payments td:nth-child(even) { text-align: right; }
   table.payments td::before { content: none; }
+  table.files td { display: block; text-align: left; }
+  table.files td::before { content: none; }
+  table.buyers tr { display: grid; grid-template-columns: 1fr 1fr auto; column-gap: var(--space-4); }
+  table.buyers td { display: block; text-align: left; }
+  table.buyers td::before { content: none; }
+  table.buyers td[data-title="Payer"] { grid-column: 1 / 3; }
+  table.buyers td[data-title="USDC"], table.buyers td[data-title="Last"] { text-align: right; }
+  table.buyers td[data-title="USDC"]::after { content: ' USDC'; color: var(--soft); }
+  table.buyers td[data-title="Sales"]::after { content: ' sales'; color: var(--soft); }
+  table.buyers td[data-title="Days"]::after { content: ' days'; color: var(--soft); }
+  table.buyers td[data-title="Hours"]::after { content: ' hours'; color: var(--soft); }
   table.payments td[data-title="USDC"]::after { content: ' USDC'; color: var(--soft); }
 }
 @media (forced-colors: active) { .badge, a.button, .tile, .periods a { border: 1px solid; } .swatch { forced-color-adjust: none; } }

@@ -29,6 +29,8 @@ export type Overview = {
   /** The operator's own addresses. */
   ownWallets: ReadonlySet<string>;
   history: History | string;
+  /** What went back in the time of the history, in atomic units. */
+  refunded: bigint | string;
   newest: Sale[] | string;
   undecided: Undecided | string;
   unresolved: Payment[] | string;
@@ -53,7 +55,11 @@ export function overviewHtml(view: Overview): string {
   return [
     headline(view),
     part('needs', 'Does anything need you?', `${needsHtml(view)}${attentionHtml(view)}`),
-    part('came-in', 'What came in?', read(history, cameInHtml)),
+    part(
+      'came-in',
+      'What came in?',
+      read(history, found => read(view.refunded, refunded => cameInHtml(found, refunded))),
+    ),
     part(
       'buyers',
       'Who buys?',

@@ -1,9 +1,7 @@
 import type { Ledger } from '../ledger/store.js';
-import { escapeHtml } from '../pages/escape.js';
 import { toDecimal } from '../price/amount.js';
-import { at, list, OWN, short } from './operator-layout.js';
+import { at, linked, list, OWN, short, type Shown } from './operator-layout.js';
 import { pageHtml, type SalesPage } from './sales-list.js';
-import type { Shown } from './sales-part.js';
 
 type Totals = Awaited<ReturnType<Ledger['payerTotals']>>;
 
@@ -12,16 +10,20 @@ export function payerHtml(payer: string, totals: Totals, page: SalesPage, shown:
   const path = `/payers/${encodeURIComponent(payer)}`;
   return `<h1>Payer ${short(payer)}${shown.own.has(payer) ? OWN : ''}</h1>
 <section class="card" aria-labelledby="h-payer"><h2 id="h-payer">All in all</h2>
-${list(factsOf(payer, totals))}</section>
+${list(factsOf(payer, totals, shown))}</section>
 <section class="card" aria-labelledby="h-sales"><h2 id="h-sales">What it bought</h2>
 ${pageHtml(page, page.sales.length === 0 ? { payer } : {}, path, shown)}
 <p><a href="/sales?payer=${encodeURIComponent(payer)}">Filter its sales</a>, <a href="/sales.csv?payer=${encodeURIComponent(payer)}">as CSV</a></p></section>`;
 }
 
-function factsOf(payer: string, { sales, amount, repaid, first, last, isWhole }: Totals): [string, string][] {
+function factsOf(
+  payer: string,
+  { sales, amount, repaid, first, last, isWhole }: Totals,
+  { explorer }: Shown,
+): [string, string][] {
   const more = isWhole ? '' : ' (the newest of more)';
   return [
-    ['Address', `<span class="id">${escapeHtml(payer)}</span>`],
+    ['Address', linked(payer, explorer?.address)],
     ['Sales', `${sales}${more}`],
     ['Paid', `${toDecimal(amount)} USDC`],
     ...(repaid > 0n ? ([['Paid back to it', `${toDecimal(repaid)} USDC`]] as [string, string][]) : []),

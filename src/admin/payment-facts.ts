@@ -1,4 +1,4 @@
-import type { Ledger, Order, Payment, Refund } from '../ledger/store.js';
+import type { Ledger, Order, Payment, Refund, Repayment } from '../ledger/store.js';
 
 /** A payment and what belongs to it. */
 export type PaymentFacts = {
@@ -7,6 +7,8 @@ export type PaymentFacts = {
   /** Until when (ms since 1970) work that was interrupted pauses, if it does. */
   pausedUntil: number | undefined;
   refund: Refund | undefined;
+  /** The oldest first. */
+  repayments: Repayment[];
   answer: { status: number; bytes: number; savedAt: number } | undefined;
 };
 
@@ -24,6 +26,7 @@ export async function paymentFacts(
     order,
     pausedUntil: pausedUntil(payment, order, now),
     refund: await ledger.refundOf(id),
+    repayments: await ledger.repaymentsOf(id),
     answer: await ledger.answerFacts(id),
   };
 }

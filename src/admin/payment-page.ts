@@ -2,14 +2,19 @@ import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
 import { orderHtml } from './order-part.js';
 import { mayRetry, type PaymentFacts } from './payment-facts.js';
-import { at, badge, list, paymentLink } from './operator-layout.js';
+import { at, badge, explorerLink, linked, list, paymentLink } from './operator-layout.js';
+import { refundsHtml } from './refund-part.js';
+import { mayBeRepaid } from '../operator/record-refund.js';
+import type { Explorer } from '../rails/solana/explorer.js';
 import { toDecimal } from '../price/amount.js';
 
 type Step = { at: number; text: string };
 
+type Beside = { section: string; message?: string; explorer: Explorer | undefined };
+
 /** Everything about one payment but its request, its answer and its signed transaction. `section`: what its operation shows. */
-export function paymentHtml(facts: PaymentFacts, section: string, message = ''): string {
-  const { payment } = facts;
+export function paymentHtml(facts: PaymentFacts, { section, message = '', explorer }: Beside): string {
+  const { payment, repayments } = facts;
   const said = message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : '';
   return `<h1>Payment <span class="id">${payment.id.slice(0, 12)}…</span></h1>
 ${said}
@@ -17,16 +22,17 @@ ${said}
 <p>${escapeHtml(meaningOf(facts))}</p>
 ${actions(facts)}
 </section>
-${orderHtml(facts)}${section}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
+${orderHtml(facts)}${section}${refundsHtml(repayments, { explorer })}<section class="card" aria-labelledby="h-history"><h2 id="h-history">History <span class="soft">(UTC)</span></h2>
 <ol class="history">${historyOf(facts)
     .map(step => `<li>${at(step.at)} <span>${step.text}</span></li>`)
     .join('\n')}</ol></section>
 <section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Details</h2>
-${list(detailsOf(facts))}</section>`;
+${list(detailsOf(facts, explorer))}</section>`;
 }
 
 /** What the state means, and what happens next. */
-function meaningOf({ payment, order, pausedUntil }: PaymentFacts): string {
+function meaningOf(facts: PaymentFacts): string {
+  const { payment } = facts;
   if (payment.aliasOf !== null) return 'It redeems the answer of another payment and was not charged.';
   switch (payment.state) {
     case 'claimed':
@@ -36,27 +42,40 @@ function meaningOf({ payment, order, pausedUntil }: PaymentFacts): string {
     case 'released':
       return 'The money has not moved. The caller was not charged.';
     case 'delivered':
-      return 'Paid and answered.';
+      return deliveredMeans(facts);
     case 'refunded':
       return 'You have paid it back.';
     case 'owed':
-      if (payment.flow !== 'upfront')
-        return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
-      if (pausedUntil !== undefined)
-        return `The money has moved, and the work was interrupted. A server goes on with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
-      if (!order || order.finishedAt === null)
-        return 'The money has moved and the server works on the answer.';
-      return order.nextAttemptAt === null
-        ? `The money has moved, and no attempt follows by itself: retry or refund it. ${order.failure ?? ''}`
-        : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.';
+      return owedMeans(facts);
   }
 }
 
+function deliveredMeans({ payment: { repaid, amount } }: PaymentFacts): string {
+  if (repaid === 0n) return 'Paid and answered.';
+  return repaid < amount
+    ? `Paid and answered; ${toDecimal(repaid)} USDC of it went back.`
+    : 'Paid, answered, and paid back as a whole.';
+}
+
+function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
+  if (payment.repaid + payment.repaying >= payment.amount)
+    return 'The money has moved, and all of it goes back: nobody works for it any more.';
+  if (payment.flow !== 'upfront')
+    return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
+  if (pausedUntil !== undefined)
+    return `The money has moved, and the work was interrupted. A server goes on with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
+  if (!order || order.finishedAt === null) return 'The money has moved and the server works on the answer.';
+  return order.nextAttemptAt === null
+    ? `The money has moved, and no attempt follows by itself: retry or refund it. ${order.failure ?? ''}`
+    : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.';
+}
+
 function actions(facts: PaymentFacts): string {
-  const { id, state } = facts.payment;
-  if (state !== 'owed') return '';
+  const { id } = facts.payment;
+  if (!mayBeRepaid(facts.payment)) return '';
+  const isOpen = facts.repayments.some(({ decidedAt }) => decidedAt === null);
   const retry = mayRetry(facts) ? `<a class="button" href="/payments/${id}/retry">Retry…</a>` : '';
-  return `<p class="actions">${retry}<a class="button quiet" href="/payments/${id}/refund">Refund…</a></p>`;
+  return `<p class="actions">${retry}<a class="button quiet" href="/payments/${id}/refund">${isOpen ? 'Refund under way…' : 'Refund…'}</a></p>`;
 }
 
 function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
@@ -92,18 +111,20 @@ function when(time: number | null, text: string): Step | undefined {
   return time === null ? undefined : { at: time, text };
 }
 
-function detailsOf({ payment }: PaymentFacts): [string, string][] {
+function detailsOf({ payment }: PaymentFacts, explorer: Explorer | undefined): [string, string][] {
   const id = (text: string): string => `<span class="id">${escapeHtml(text)}</span>`;
   const { settlement, identifier, aliasOf } = payment;
   return [
     ['Id', id(payment.id)],
     [
       'Payer',
-      `<a class="id" href="/payers/${encodeURIComponent(payment.payer)}">${escapeHtml(payment.payer)}</a>`,
+      `<a class="id" href="/payers/${encodeURIComponent(payment.payer)}">${escapeHtml(payment.payer)}</a>${explorerLink(payment.payer, explorer?.address)}`,
     ],
     ['Network', id(payment.network)],
     ['Flow', payment.flow],
-    ...(settlement ? ([['Transaction', id(settlement)]] as [string, string][]) : []),
+    ...(settlement
+      ? ([['Transaction', linked(settlement, explorer?.transaction)]] as [string, string][])
+      : []),
     ...(identifier ? ([['Payment identifier', id(identifier)]] as [string, string][]) : []),
     ...(aliasOf ? ([['Redeems', paymentLink(aliasOf)]] as [string, string][]) : []),
     ['Requests that waited for it', String(payment.callers)],
@@ -118,31 +139,4 @@ export function retryHtml({ payment, order }: PaymentFacts, formKey: string): st
 <p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt repeats the work, or goes on with what is missing, at your cost. The buyer is not charged again.</p>
 <form method="post" action="/payments/${payment.id}/retry">${hidden('form', formKey)}
 <p class="actions"><button>Start another attempt</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
-}
-
-/** Says how to refund, and takes the transaction. */
-export function refundHtml(
-  { payment }: PaymentFacts,
-  {
-    formKey,
-    receivers,
-    fault = '',
-    tx = '',
-  }: { formKey: string; receivers: readonly string[]; fault?: string; tx?: string },
-): string {
-  const described = fault ? ' aria-describedby="why" aria-invalid="true" autofocus' : '';
-  const rows: [string, string][] = [
-    ['Amount', `${toDecimal(payment.amount)} USDC`],
-    ['To', `<span class="id">${escapeHtml(payment.payer)}</span>`],
-    ['From', receivers.map(each => `<span class="id">${escapeHtml(each)}</span>`).join(' or ')],
-  ];
-  return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Refund this payment</h1>
-<p>The server holds no key of yours. Send the money with your wallet first:</p>
-${list(rows)}
-<p>Then give the signature of that transaction. The refund is recorded if the chain shows it at <code>finalized</code>, which takes about half a minute after the transfer. The payment can't be answered any more after that.</p>
-${fault ? `<p id="why" class="fault" role="alert">${escapeHtml(fault)}</p>` : ''}
-<form method="post" action="/payments/${payment.id}/refund">${hidden('form', formKey)}
-<label class="above" for="tx">Signature of the transaction</label>
-<input type="text" id="tx" name="tx" required autocomplete="off" spellcheck="false" minlength="64" maxlength="88" pattern="[1-9A-HJ-NP-Za-km-z]{64,88}" title="64 to 88 base58 characters" value="${escapeHtml(tx)}"${described}>
-<p class="actions"><button>Record the refund</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
 }

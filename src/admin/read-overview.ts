@@ -2,7 +2,7 @@ import type { OperatorParts } from './operator-sources.js';
 import type { Overview } from './overview.js';
 import { oldestOwed, paymentsInProgress } from './owed-payments.js';
 import { orWhy } from './read-or-why.js';
-import type { Period } from './periods.js';
+import { unitsOf, type Period } from './periods.js';
 import { SalesHistory } from './sales-history.js';
 
 const MAX_LISTED = 50;
@@ -39,7 +39,7 @@ export class OverviewReader {
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
     const inProgress = paymentsInProgress(orders, now);
-    const [history, newest, undecided, unresolved, owed, directories, untold] = await Promise.all([
+    const [history, newest, undecided, unresolved, owed, directories, untold, refunded] = await Promise.all([
       orWhy(this.#history.read(period)),
       orWhy(ledger.newestSales(MAX_NEWEST)),
       orWhy(ledger.undecided()),
@@ -47,6 +47,7 @@ export class OverviewReader {
       orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
       orWhy(listings()),
       orWhy(ledger.eventsWaiting()),
+      orWhy(this.#refunded(period, now)),
     ]);
     const shown = {
       network,
@@ -58,8 +59,16 @@ export class OverviewReader {
       counted: this.#parts.counted(),
       ownWallets: this.#parts.ownWallets,
     };
-    const listed = { history, newest, undecided, unresolved, owed, orders, directories, untold };
+    const listed = { history, newest, undecided, unresolved, owed, orders, directories, untold, refunded };
     return { now, ...shown, ...listed, inProgress: inProgress.size };
+  }
+
+  /** What went back within the period, in atomic units. */
+  async #refunded(period: Period, now: number): Promise<bigint> {
+    const { ledger } = this.#parts;
+    const within = { from: unitsOf(period, now).first * period.unitMs, to: Number.MAX_SAFE_INTEGER };
+    const all = [...(await ledger.refundedBetween(within)), ...(await ledger.formerRefunds(within))];
+    return all.reduce((sum, { amount }) => sum + amount, 0n);
   }
 
   /** Changes with every sale, with what is undecided, with what is done of an order, when the time of an order is up, and with the state of a backend. */

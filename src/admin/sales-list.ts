@@ -1,7 +1,8 @@
 import type { SalePlace, SoldPayment } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
 import { after, queryOf, withoutPlace, type SalesFilter } from './sales-filter.js';
-import { salesTable, type Shown } from './sales-part.js';
+import type { Shown } from './operator-layout.js';
+import { salesTable } from './sales-part.js';
 
 export const PAGE_SIZE = 50;
 

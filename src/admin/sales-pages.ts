@@ -2,15 +2,19 @@ import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import type { Ledger, SalesWanted } from '../ledger/store.js';
+import { monthOf } from '../books/booked-sums.js';
+import { exported, FILES, FORMATS, type Format } from '../books/export-formats.js';
+import { movements } from '../books/movements.js';
 import { csvLine } from '../operator/csv-line.js';
 import { PageFault } from '../pages/form.js';
 import { toDecimal } from '../price/amount.js';
 import type { OperatorParts } from './operator-sources.js';
+import { booksHtml } from './books-page.js';
 import { payerHtml } from './payer-page.js';
 import { readFilter, wantedOf } from './sales-filter.js';
 import { PAGE_SIZE, salesHtml } from './sales-list.js';
 
-type Parts = Pick<OperatorParts, 'ledger' | 'ownWallets' | 'counted'>;
+type Parts = Pick<OperatorParts, 'ledger' | 'ownWallets' | 'counted' | 'explorer'>;
 /** Sends a page to whoever is signed in. */
 type Send = (ctx: Context, title: string, main: (now: number) => Promise<string>) => Promise<void>;
 
@@ -51,7 +55,7 @@ export class SalesPages {
   };
 
   readonly payer = (ctx: Context): Promise<void> => {
-    const { ledger, ownWallets: own } = this.#parts;
+    const { ledger, ownWallets: own, explorer } = this.#parts;
     return this.#send(ctx, 'Payer', async now => {
       const payer = payerOf(ctx);
       const totals = await ledger.payerTotals(payer);
@@ -61,27 +65,48 @@ export class SalesPages {
         ...wantedOf({ payer, ...(before ? { before } : {}) }),
         limit: PAGE_SIZE,
       });
-      return payerHtml(payer, totals, page, { now, own });
+      return payerHtml(payer, totals, page, { now, own, explorer });
+    });
+  };
+
+  readonly books = (ctx: Context): Promise<void> => this.#send(ctx, 'Books', async now => booksHtml(now));
+
+  /** The movements of a month. Nobody but the operator may call it. */
+  readonly movements = (ctx: Context): void => {
+    const { month = '', format = '' } = paramsOf(ctx);
+    if (!isFormat(format)) throw new PageFault(404, 'There is no such file.');
+    const { type, ending } = FILES[format];
+    const within = monthOf(month);
+    this.#download(ctx, exported(format, movements(this.#parts.ledger, within)), {
+      type,
+      name: `movements-${month}.${ending}`,
     });
   };
 
   /** Nobody but the operator may call it. */
   readonly export = (ctx: Context): void => {
     const wanted = wantedOf(readFilter(ctx.query));
+    const { ledger, ownWallets } = this.#parts;
+    this.#download(ctx, csvOf(ledger, wanted, ownWallets), {
+      type: 'text/csv; charset=utf-8',
+      name: 'sales.csv',
+    });
+  };
+
+  #download(ctx: Context, text: AsyncIterable<string>, { type, name }: { type: string; name: string }): void {
     if (this.#exports >= MAX_EXPORTS)
       throw new PageFault(503, 'Two exports are being read already. Wait for one of them.', {
         'Retry-After': '10',
       });
     this.#exports += 1;
-    const { ledger, ownWallets } = this.#parts;
-    const lines = Readable.from(csvOf(ledger, wanted, ownWallets), { objectMode: false });
+    const lines = Readable.from(text, { objectMode: false });
     lines.once('close', () => (this.#exports -= 1));
     ctx.set({
-      'Content-Type': 'text/csv; charset=utf-8',
-      'Content-Disposition': 'attachment; filename="sales.csv"',
+      'Content-Type': type,
+      'Content-Disposition': `attachment; filename="${name}"`,
     });
     ctx.body = lines;
-  };
+  }
 }
 
 /** In pieces, the newest first, with turns for other work between them. */
@@ -114,6 +139,14 @@ async function* csvOf(
   }
 }
 
+function isFormat(name: string): name is Format {
+  return Object.hasOwn(FORMATS, name);
+}
+
 function payerOf(ctx: Context): string {
-  return (ctx as unknown as { params: Record<string, string> }).params['payer'] ?? '';
+  return paramsOf(ctx)['payer'] ?? '';
+}
+
+function paramsOf(ctx: Context): Record<string, string> {
+  return (ctx as unknown as { params: Record<string, string> }).params;
 }

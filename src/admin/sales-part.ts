@@ -1,7 +1,7 @@
 import type { Payment, Sale } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
 import { toDecimal } from '../price/amount.js';
-import { ago, badge, grid, OWN, payerLink, paymentLink } from './operator-layout.js';
+import { ago, badge, grid, OWN, payerLink, paymentLink, type Shown } from './operator-layout.js';
 
 const COLUMNS = [
   { title: 'Payment' },
@@ -11,8 +11,6 @@ const COLUMNS = [
   { title: 'Payer' },
   { title: 'State' },
 ];
-
-export type Shown = { now: number; own: ReadonlySet<string> };
 
 /** A table of sales. `name` and `none` are texts. */
 export function salesTable(sales: readonly Sale[], name: string, none: string, { now, own }: Shown): string {

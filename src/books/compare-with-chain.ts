@@ -20,7 +20,7 @@ const FETCHES = 4;
 const MAX_OTHERS = 2_000;
 
 /** A transaction of the receivers that is none of the ledger. `amount`: how it changed their balance together. */
-export type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
+type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
 
 /**
  * The books beside the chain. `late`: booked in this time, and on chain shortly before or after it, or not final yet. `early`: on chain in this

@@ -4,7 +4,7 @@ export { USDC };
 /** What the chain's fees are paid in. */
 export const SOL: Asset = { name: 'SOL', decimals: 9 };
 
-export type MovementKind = 'sale' | 'refund' | 'network fee';
+type MovementKind = 'sale' | 'refund' | 'network fee';
 
 /** Money that moved. */
 export type Movement = {

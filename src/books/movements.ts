@@ -24,7 +24,8 @@ const VALIDATORS = 'Solana validators';
  */
 export async function* movements(reader: BookSource, within: Within): AsyncGenerator<Movement> {
   const identity = await reader.identity();
-  const receivers = identity.payTo === undefined ? [] : receiversOf(identity, usdcMintOf(identity));
+  // Which of several a sale was paid to, its transaction says.
+  const receivers = identity.formerReceivers.length === 0 ? [] : receiversOf(identity, usdcMintOf(identity));
   const payTo = identity.payTo ?? '';
   const refunds = await refundsOf(reader, within);
   let next = 0;

@@ -28,6 +28,9 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'none',
     see: 'how-to/operating.md#abuse',
   },
+  EXPLORER: {
+    what: 'the site to which the operator page, receipts and `ledger show` link transactions and addresses; never in the sandbox',
+  },
   PUBLIC_URL: {
     what: 'the URL at which agents reach the server, without a path. Required outside the sandbox',
     values: 'URL',

@@ -1,3 +1,4 @@
+import type { Identity } from '../ledger/reader.js';
 import type { LandedRepayment, Payment, Repayment } from '../ledger/store.js';
 import { payLink, referenceOf } from '../rails/solana/pay-link.js';
 import type { LandedTransaction } from '../rails/solana/rpc-results.js';
@@ -31,11 +32,16 @@ export async function askRefund(
   asked: AskedAmount,
 ): Promise<AskedRefund> {
   const payment = await findPayment(reader, name);
-  const mint = usdcMintOf(await reader.identity());
+  const identity = await reader.identity();
   const repayment = await reserveRefund(reader, payment, { ...asked, way: 'wallet' });
-  const { receiver } = repayment;
-  const transfer = { receiver, mint, amount: repayment.amount, memo: memoOf(repayment), label: 'Refund' };
-  return { payment, repayment, link: payLink(transfer) };
+  return { payment, repayment, link: linkOf(repayment, identity) };
+}
+
+/** What a wallet pays. */
+export function linkOf(repayment: Repayment, identity: Identity): string {
+  const { receiver, amount } = repayment;
+  const mint = usdcMintOf(identity);
+  return payLink({ receiver, mint, amount, memo: memoOf(repayment), label: 'Refund' });
 }
 
 /**

@@ -4,7 +4,8 @@ import { escapeHtml } from './escape.js';
 export type PageFrame = {
   title: string;
   style: string;
-  script: string;
+  /** None on a page that needs none. */
+  script?: string;
   body: string;
   head?: string;
   /** Whether the script is a module. */
@@ -27,13 +28,28 @@ export function pageFrame({ title, style, script, body, head = '', ...kind }: Pa
 <meta name="color-scheme" content="light dark">
 ${isPublic ? '' : '<meta name="robots" content="noindex">\n'}<title>${escapeHtml(title)}</title>
 ${head}<link rel="stylesheet" href="${style}">
-<script src="${script}" ${isModule ? 'type="module"' : 'defer'}></script>
-</head>
+${script === undefined ? '' : `<script src="${script}" ${isModule ? 'type="module"' : 'defer'}></script>\n`}</head>
 <body>
 ${body}
 </body>
 </html>
 `;
+}
+
+/** A page of the shop's that stands for itself, without scripts. `heading` is text, `main` is HTML. */
+export function shopPage(page: {
+  shop: string;
+  title: string;
+  heading: string;
+  style: string;
+  main: string;
+}): string {
+  const { shop, title, heading, style, main } = page;
+  const body = `<header class="bar">${brand(shop, '', '/')}</header>
+<main class="card"><h1>${escapeHtml(heading)}</h1>
+${main}
+</main>`;
+  return pageFrame({ title: `${title} – ${shop}`, style, head: ICON, body });
 }
 
 /** The pages that surround a page with a sign-in. */
@@ -119,5 +135,6 @@ export function hidden(name: string, value: string): string {
 /** The name of the product, with its first letter as a coin, which leads to the first page. */
 export function brand(shop: string, page: string, home: string): string {
   const letter = [...shop][0] ?? '';
-  return `<a class="brand" href="${home}"><span class="coin" aria-hidden="true">${escapeHtml(letter)}</span><span>${escapeHtml(shop)} <span class="soft">${page}</span></span></a>`;
+  const behind = page === '' ? '' : ` <span class="soft">${page}</span>`;
+  return `<a class="brand" href="${home}"><span class="coin" aria-hidden="true">${escapeHtml(letter)}</span><span>${escapeHtml(shop)}${behind}</span></a>`;
 }

@@ -78,3 +78,18 @@
   const live = new EventSource('/live');
   live.addEventListener('change', refresh);
 })();
+
+/** The page of a refund changes as soon as its transfer is recorded. */
+(() => {
+  if (!document.querySelector('[data-awaits]')) return;
+  setInterval(async () => {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(location.pathname, { headers: { Accept: 'text/html' }, cache: 'no-store' });
+      const isWaiting = answer.ok && (await answer.text()).includes('data-awaits');
+      if (!isWaiting) location.replace(location.pathname.replace(/\/refund$/, ''));
+    } catch {
+      /* offline: the next time */
+    }
+  }, 10000);
+})();

@@ -18,6 +18,7 @@ import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
 import { rejectOrder, removeContents } from './remove.js';
 import { retry } from './retry.js';
+import { explorerOf, EXPLORERS, type Explorer } from '../../rails/solana/explorer.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import type { ReportSource } from '../../operator/find-payment.js';
 import { writeData, writeErr } from '../terminal.js';
@@ -96,6 +97,14 @@ const ownWallets = (): string[] =>
     .map(part => part.trim())
     .filter(part => part !== '');
 
+/** Where `show` links transactions to. The ledger of a sandbox has the name of devnet, and NETWORK tells them apart. */
+function explorerHere(): Explorer | undefined {
+  const wanted = given.of('EXPLORER') ?? 'solscan';
+  const network = given.of('NETWORK');
+  const name = EXPLORERS.find(each => each === wanted) ?? 'none';
+  return network === 'mainnet' || network === 'devnet' ? explorerOf(name, network) : undefined;
+}
+
 const TEXT = { type: 'string' } as const;
 const SWITCH = { type: 'boolean' } as const;
 const OPTIONS = {
@@ -141,7 +150,8 @@ const COMMANDS: Record<string, Command> = {
   show: {
     options: ['transaction'],
     named: true,
-    run: (values, name) => withBooks(reader => show(reader, name, values.transaction === true)),
+    run: (values, name) =>
+      withBooks(reader => show(reader, name, values.transaction === true, explorerHere())),
   },
   owed: { options: [], run: () => withBooks(reader => owed(reader, Date.now())) },
   export: {

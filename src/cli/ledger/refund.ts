@@ -9,6 +9,7 @@ import { resolve } from 'node:path';
 import type { FeePayerConfig } from '../../config/facilitator-settings.js';
 import { KeyPairFault, readKeyPairFile, type KeyPair } from '../../rails/solana/key-pair.js';
 import { messageOf } from '../../ledger/fault.js';
+import { qrLines } from '../../pages/qr-code.js';
 import { writeErr } from '../terminal.js';
 import type { Report } from './print.js';
 
@@ -46,6 +47,7 @@ export async function refund(
     `Refund ${repayment.id}: ${usdc} USDC to ${repayment.receiver} for payment ${payment.id}.`,
     'Open this link with the wallet that is to pay. It is recorded once the chain shows it as final.',
     link,
+    ...qrLines(link),
   ];
   if (!wait) return { data, lines };
   writeErr(`${lines.join('\n')}\n`);

@@ -1,5 +1,6 @@
 import { STATES } from '../../ledger/states.js';
 import type { State } from '../../ledger/states.js';
+import type { Explorer } from '../../rails/solana/explorer.js';
 import { FOUND_ON_CHAIN } from '../../ledger/store.js';
 import type { LedgerReader, Order, Payment, Repayment } from '../../ledger/store.js';
 import { fields, table, time } from './print.js';
@@ -143,15 +144,17 @@ export async function show(
   reader: ReportSource,
   text: string | undefined,
   withTransaction: boolean,
+  explorer?: Explorer,
 ): Promise<Report> {
   const [payment, ...others] = await findPayments(reader, text);
   if (!payment || others.length > 0) return listed(payment ? [payment, ...others] : []);
   const facts = await reader.answerFacts(payment.id);
   const order = await reader.order(payment.id);
   const stored = await reader.storedRows(payment.id);
-  const shown = publicPayment(payment, withTransaction);
+  const page = explorer && payment.settlement ? { explorer: explorer.transaction(payment.settlement) } : {};
+  const shown = { ...publicPayment(payment, withTransaction), ...page };
   const refund = await publicRefund(reader, payment.id);
-  const refunds = (await reader.repaymentsOf(payment.id)).map(publicRepayment);
+  const refunds = (await reader.repaymentsOf(payment.id)).map(each => publicRepayment(each, explorer));
   const answer = facts ? { status: facts.status, bytes: facts.bytes, savedAt: time(facts.savedAt) } : null;
   const data = { payment: shown, refund, refunds, answer, order: order ? publicOrder(order) : null, stored };
   const lines = fields([...Object.entries(shown), ['answer', answer && describeAnswer(answer)]]);
@@ -173,7 +176,7 @@ async function publicRefund(reader: ReportSource, id: string): Promise<Record<st
   return { transaction, usdc: toDecimal(amount), slot, at: time(refundedAt) };
 }
 
-function publicRepayment(each: Repayment): Record<string, Cell> {
+function publicRepayment(each: Repayment, explorer: Explorer | undefined): Record<string, Cell> {
   return {
     id: each.id,
     state: each.state,
@@ -187,6 +190,7 @@ function publicRepayment(each: Repayment): Record<string, Cell> {
     createdAt: time(each.createdAt),
     landedAt: time(each.landedAt),
     failure: each.failure,
+    ...(explorer && each.signature ? { explorer: explorer.transaction(each.signature) } : {}),
   };
 }
 

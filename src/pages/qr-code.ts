@@ -1,0 +1,15 @@
+import { renderSVG, renderUnicodeCompact } from 'uqr';
+
+/** Modules of quiet space around it, as ISO/IEC 18004 asks for. */
+const BORDER = 4;
+
+/** A text as a QR code: an SVG element that `label` names, black on white in every colour scheme. */
+export function qrCode(text: string, label: string): string {
+  const svg = renderSVG(text, { border: BORDER, pixelSize: 4, ecc: 'M' });
+  return svg.replace('<svg ', `<svg class="qr" role="img" aria-label="${label}" `);
+}
+
+/** The same for a terminal with a dark ground, line by line. */
+export function qrLines(text: string): string[] {
+  return renderUnicodeCompact(text, { border: 2, ecc: 'L' }).split('\n');
+}
