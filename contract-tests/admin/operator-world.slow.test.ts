@@ -9,13 +9,18 @@ describe('the admin listener of a whole server', function () {
   });
   after(() => world.close());
 
-  it('shows a sale, which the public listener does not, and closes with the server', async () => {
+  it('shows a sale, of which the public listener has the buyer’s receipt only, and closes with the server', async () => {
     const paid = await post(
       `${world.url}/v1/summarize`,
       { text: TEXT },
       await signFor(world, '/v1/summarize'),
     );
     expect(paid.status).to.equal(200);
+    const key = (paid.headers.get('location') ?? '').split('/').at(-1);
+    const receipt = await call(`${world.url}/receipts/${key}`);
+    expect([receipt.status, receipt.body.toString()].join(' '))
+      .to.match(/^200 /)
+      .and.include(receiptOf(paid).transaction);
     const { admin } = world.server;
     const signIn = await fetch(`${admin.url}/login`, {
       method: 'POST',
