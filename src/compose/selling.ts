@@ -96,9 +96,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const paying = { charge, offers, closing, answerKeys, pickUps, ...(receipts ? { receipts } : {}) };
   const given = { freeCalls: freeCallsOf(base, { ...handlerParts, ledger, limits }), people: pages.people };
   const serving = { ...handlerParts, ...memory, ...paying, ...given, observer, exposed };
-  const explorer = explorerOf(config.explorer, config.network.name);
-  const forBuyers = { contract, terms, network: config.network.name, ledger, answerKeys, explorer };
-  const own = [...shop.pages.map(each => servePages(each, log)), buyersReceipts(forBuyers)];
+  const own = [...shop.pages.map(each => servePages(each, log)), receiptsFor(base, offering, answerKeys)];
   const app = createApp({ ...serving, documents, holdMs: config.holdMs, pages: own }).callback();
   const mcp = mcpOf(base, serving, siteUrl);
   const beside = pages.wallet ? [mcp, pages.wallet] : [mcp];
@@ -132,6 +130,16 @@ function freeCallsOf(
 ): FreeCalls {
   const { publicUrl, network: chainId } = terms;
   return new FreeCalls({ ...parts, signIns: new SignIns({ publicUrl, chainId }), paid });
+}
+
+function receiptsFor(
+  { config, contract, terms }: Base,
+  { ledger }: Offering,
+  answerKeys: AnswerKeys,
+): ReturnType<typeof buyersReceipts> {
+  const network = config.network.name;
+  const explorer = explorerOf(config.explorer, network);
+  return buyersReceipts({ contract, terms, network, ledger, answerKeys, explorer });
 }
 
 /** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */
