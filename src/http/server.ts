@@ -6,6 +6,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Connections } from './connections.js';
 import type { Route, Routes } from '../contract/routes.js';
@@ -238,6 +239,8 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, connectio
   // After a complete request, an error answer to malformed bytes would be taken for the answer to that request.
   if (connections.isAnswering(socket) || error.code === 'ECONNRESET' || !socket.writable)
     return void socket.destroy();
+  // Browsers connect ahead of time: an answer to nothing would be taken for that of the request which they send next.
+  if ((socket as Socket).bytesRead === 0) return void socket.destroy();
   const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
   socket.end(
     `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
