@@ -77,6 +77,10 @@ week: build ## run every step of docs/how-to/a-week-as-operator.md (needs Debian
 vps-all: build ## run every step of docs/how-to/on-a-vps.md in a clean Debian, and buy over TLS (root, debootstrap)
 	@exec bash contract-tests/docs/vps.sh
 
+.PHONY: rolling
+rolling: build ## replace two servers of an earlier release by this program, under load behind HAProxy (TEST_DATABASE_URL=…; FROM=commit, default: the last release)
+	@exec bash contract-tests/main/rolling.sh '$(FROM)'
+
 .PHONY: attack-table
 attack-table: build ## measure what honest callers experience under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js

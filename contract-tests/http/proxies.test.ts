@@ -73,6 +73,23 @@ function postLarge(
   });
 }
 
+/** Calls a tool that is to tell of its progress. @returns the stream of events that answers */
+async function openTool(
+  url: string,
+  name: string,
+  payment: Record<string, string>,
+): Promise<IncomingMessage> {
+  const carried = JSON.parse(Buffer.from(payment['PAYMENT-SIGNATURE'] ?? '', 'base64').toString()) as unknown;
+  const params = { name, arguments: {}, _meta: { ...paid(carried), progressToken: 'here' } };
+  const sent = request(`${url}/mcp`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+  });
+  sent.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return response;
+}
+
 async function open(): Promise<{ shop: UpstreamShop; upstream: TestUpstream }> {
   const upstream = await TestUpstream.open();
   const at = { upstream: { url: upstream.url, timeoutMs: API_MS } };
@@ -152,6 +169,18 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       const fetched = await call(link.replace(new URL(link).origin, proxy.url));
       for (const answer of [again, fetched])
         expect([answer.status, answer.json()]).to.deep.equal([200, { value: 8 }]);
+    });
+
+    it('passes the progress of a tool over MCP while its work goes on, and then its answer', async () => {
+      const working = held(upstream);
+      const stream = await openTool(proxy.url, 'order', shop.pay('order'));
+      const [first] = (await once(stream, 'data')) as [Buffer];
+      expect(first.toString()).to.match(/^data: .*"notifications\/progress".*"progressToken":"here"/m);
+      const api = await working;
+      api.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":9}');
+      let rest = '';
+      for await (const chunk of stream) rest += String(chunk);
+      expect(rest).to.match(/^data: .*"structuredContent":\{"value":9\}/m);
     });
 
     it('has no way to the listener for operators', async () => {

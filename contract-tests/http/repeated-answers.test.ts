@@ -3,6 +3,7 @@ import type { Methods } from '../../src/methods/methods.js';
 import { randomBytes } from 'node:crypto';
 import { PickUps } from '../../src/http/serve-pick-up.js';
 import { AnswerKeys } from '../../src/http/answer-keys.js';
+import { answerSecret } from '../support/answer-secret.js';
 import { anotherText, callTool, paid, payloadOf } from '../support/mcp-call.js';
 import { RELEASED } from '../support/sold.js';
 import { openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
@@ -66,7 +67,10 @@ describe('a paid answer that is sent again', () => {
   });
 
   it('uses up nothing of what the buyer’s key may be asked for, and neither do keys of strangers', async () => {
-    const [id, keys] = [randomBytes(32).toString('hex'), new AnswerKeys(randomBytes(32), undefined)];
+    const [id, keys] = [
+      randomBytes(32).toString('hex'),
+      new AnswerKeys([answerSecret(randomBytes(32))], undefined),
+    ];
     const charge = { pickUp: async () => ({ kind: 'nothing', error: 'gone' }) as const };
     const methods = { first: {}, named: () => ({}) } as unknown as Methods;
     const pickUps = new PickUps(RELEASED, keys, charge, methods);

@@ -155,6 +155,7 @@ describe('The configuration', () => {
     ['SOLANA_RPC_URL', 'http://a:1'],
     ['FACILITATOR_URL', 'http://f'],
     ['FEE_PAYER_KEYPAIR', '/no/such/file'],
+    ['FEE_PAYER_SECOND_KEYPAIR', '/no/such/file'],
     ['FEE_PAYER_FLOOR', '999999'],
     ['FEE_PAYER_FLOOR', '0.01'],
     ['FEE_PAYER_HOURLY_CAP', '29999'],
@@ -197,6 +198,7 @@ describe('The configuration', () => {
     expect({ rpcUrls, payTo }).to.deep.equal({ rpcUrls: [], payTo: undefined });
     expect(feePayer).to.deep.equal({
       keyPair: undefined,
+      second: undefined,
       limits: { floor: 10_000_000n, hourlyCap: 500_000_000n },
     });
     const faults = faultsOf({

@@ -122,9 +122,50 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await world.connection.getBalance(key.publicKey)).to.equal(0);
   });
 
-  async function keyFile(): Promise<{ file: string; key: Keypair }> {
-    folder = await mkdtemp(join(tmpdir(), 'coinslot-key-'));
-    const file = join(folder, 'operator.json');
+  it('changes its fee payer without refusing a payment: the former one signs what names it, and the next one, too', async () => {
+    const [former, next] = [await keyFile(), await keyFile('next.json')];
+    world = await openWorld();
+    for (const { key } of [former, next]) await airdrop(key.publicKey, SOL);
+    const restart = async (first: string, second?: string): Promise<void> => {
+      await world.server.stop();
+      const pair = { FEE_PAYER_KEYPAIR: first, ...(second && { FEE_PAYER_SECOND_KEYPAIR: second }) };
+      world.server = await compose(readConfig({ ...world.env, FACILITATOR_URL: 'embedded', ...pair }));
+      world.url = world.server.url;
+    };
+    await restart(former.file);
+    const forFormer = await signFor(world, '/v1/summarize');
+    await restart(next.file, former.file);
+    expect(await feePayerOf()).to.equal(next.key.publicKey.toBase58());
+    expect((await summarize(forFormer)).status, 'names the former one').to.equal(200);
+    const forNext = await signFor(world, '/v1/summarize');
+    // As a server that still offers the former one, beside one that offers the next.
+    await restart(former.file, next.file);
+    expect(await feePayerOf()).to.equal(former.key.publicKey.toBase58());
+    expect((await summarize(forNext)).status, 'names the next one').to.equal(200);
+    const late = await signFor(world, '/v1/summarize');
+    await restart(next.file);
+    const refused = await summarize(late);
+    expect(refused.status, 'names one that no key is left for').to.equal(402);
+    expect(refused.json().error).to.match(/fee payer/);
+    expect(await world.earned()).to.equal(2n * priceOf('summarize'));
+    await airdrop(Keypair.generate().publicKey, SOL);
+    const twice = { FEE_PAYER_KEYPAIR: next.file, FEE_PAYER_SECOND_KEYPAIR: next.file };
+    const started = await compose(
+      readConfig({
+        ...world.env,
+        ...twice,
+        FACILITATOR_URL: 'embedded',
+        DATABASE_URL: `file:${folder}/x.db`,
+      }),
+    ).catch((error: unknown) => error);
+    expect((started as Error).message).to.contain(
+      'FEE_PAYER_SECOND_KEYPAIR: is the key pair of FEE_PAYER_KEYPAIR',
+    );
+  });
+
+  async function keyFile(name = 'operator.json'): Promise<{ file: string; key: Keypair }> {
+    folder ??= await mkdtemp(join(tmpdir(), 'coinslot-key-'));
+    const file = join(folder, name);
     const key = Keypair.generate();
     await writeFile(file, JSON.stringify([...key.secretKey]), { mode: 0o600 });
     return { file, key };

@@ -24,9 +24,18 @@ import { sha256 } from '../support/test-chain.js';
 import { offerOf, post, recipeOf, TEXT, type Answer } from '../support/world.js';
 
 const CALLERS = 3;
+/** The folder of an earlier release that was built there (make rolling): it is replaced by this program, then. */
+const EARLIER = process.env['EARLIER_RELEASE'];
+
+/** A command that runs another build than this one. */
+const running = (folder: string): string[] => [
+  'sh',
+  '-c',
+  `exec '${process.execPath}' '${folder}/dist/src/main.js'`,
+];
 
 /** This program with one more migration, which only adds, in a folder of its own. */
-function nextVersion(): { folder: string; main: string } {
+function nextVersion(): string {
   const copy = copyRepository('coinslot-next-');
   const file = join(copy, 'dist/src/ledger/migrations.js');
   const text = readFileSync(file, 'utf8');
@@ -35,7 +44,7 @@ function nextVersion(): { folder: string; main: string } {
   const changed = text.replace(`${last},\n];`, `${more.replace('releasedToWatch', last)}\n];`);
   expect(changed, 'the list of migrations').to.not.equal(text);
   writeFileSync(file, changed);
-  return { folder: copy, main: join(copy, 'dist/src/main.js') };
+  return copy;
 }
 
 onEachEngine('an upgrade, one server after the other,', (make, engine) => {
@@ -49,7 +58,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
     this.timeout(180_000);
     allOnOneChain();
     let place: LedgerPlace;
-    let next: ReturnType<typeof nextVersion>;
+    let next: string;
     let proxy: Proxy | undefined;
 
     before(async () => {
@@ -59,7 +68,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
     after(async () => {
       await proxy?.close();
       await place.remove();
-      if (existsSync(next.folder)) await rm(next.folder, { recursive: true });
+      if (existsSync(next)) await rm(next, { recursive: true });
     });
 
     it('loses no call: each is answered, or sent away with 503 and Retry-After and answered then', async () => {
@@ -69,7 +78,9 @@ function rolling(make: () => Promise<LedgerPlace>): void {
         proxied(name, { DATABASE_URL: place.url, PORT: String(port), ADMIN_PORT: String(admin) });
       const envs = [env('one', one, oneAdmin), env('two', two, twoAdmin)] as const;
       const old: Served[] = [];
-      for (const each of envs) old.push(await serve(each));
+      const earlier = EARLIER === undefined ? [] : running(EARLIER);
+      const later = EARLIER === undefined ? running(next) : [];
+      for (const each of envs) old.push(await serve(each, () => {}, earlier));
       proxy = await openHaproxyOver([
         { port: one, ready: oneAdmin },
         { port: two, ready: twoAdmin },
@@ -108,13 +119,12 @@ function rolling(make: () => Promise<LedgerPlace>): void {
         for (const before = paid.size; paid.size < before + more;) await sleep(100);
       };
       const started: Served[] = [];
-      const under = ['sh', '-c', `exec '${process.execPath}' '${next.main}'`];
       try {
         await enough(10);
         for (const [index, each] of envs.entries()) {
           old[index]?.child.kill('SIGTERM');
           expect(await old[index]?.ended).to.include({ code: 0 });
-          started.push(await serve(each, () => {}, under));
+          started.push(await serve(each, () => {}, later));
           // Old and new side by side.
           await enough(15);
         }
@@ -122,6 +132,8 @@ function rolling(make: () => Promise<LedgerPlace>): void {
         stopped = true;
       }
       await Promise.all(callers);
+      if (EARLIER !== undefined)
+        process.stdout.write(`answers by status: ${JSON.stringify([...statuses])}\n`);
       expect(unannounced).to.deep.equal([]);
       const reader = await openLedgerReader({ url: place.url });
       const { delivered, owed, settling } = await reader.counts();
@@ -137,11 +149,11 @@ function rolling(make: () => Promise<LedgerPlace>): void {
       });
       // Back to the earlier version: it can do without what is new, so it starts.
       await started[0]?.kill();
-      await (await serve({ ...envs[0], STATE_DIR: join(folder, 'back') })).kill();
+      await (await serve({ ...envs[0], STATE_DIR: join(folder, 'back') }, () => {}, earlier)).kill();
     });
 
     it('says in words that a program which is too old for the ledger must not start', async () => {
-      const file = join(next.folder, 'dist/src/ledger/migrations.js');
+      const file = join(next, 'dist/src/ledger/migrations.js');
       const text = readFileSync(file, 'utf8');
       writeFileSync(
         file,
@@ -150,9 +162,8 @@ function rolling(make: () => Promise<LedgerPlace>): void {
           .replace(/\n\];/, "\n    () => ['alter table payments add column of_a_later_version text'],\n];"),
       );
       const env = proxied('later', { DATABASE_URL: place.url });
-      const under = ['sh', '-c', `exec '${process.execPath}' '${next.main}'`];
-      await (await serve(env, () => {}, under)).kill();
-      const refused = await refusedStart(env);
+      await (await serve(env, () => {}, running(next))).kill();
+      const refused = await refusedStart(env, EARLIER === undefined ? [] : running(EARLIER));
       expect(refused).to.match(
         /schema version \d+; this program supports versions up to.*Run the newer program/,
       );

@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import { createHmac, randomBytes } from 'node:crypto';
 import { AnswerKeys } from '../../src/http/answer-keys.js';
+import { changeSecret, readSecrets, SECRETS_READ_EVERY_MS } from '../../src/http/answer-secrets.js';
+import { openLedger, openLedgerReader } from '../../src/ledger/store.js';
+import { ledgerCommand } from '../support/ledger-command.js';
+import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { OWNER } from '../support/ledgers.js';
+import { answerSecret } from '../support/answer-secret.js';
 import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
 import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 
@@ -15,15 +21,15 @@ describe('the key of an answer', () => {
 
   it('leads back to its payment and caller, alone or in its URL, at every server that has the secret', () => {
     const [one, other] = [randomBytes(32), randomBytes(32)];
-    const keys = new AnswerKeys(one, 'https://shop.example/answers/');
-    const elsewhere = new AnswerKeys(one, undefined);
+    const keys = new AnswerKeys([answerSecret(one)], 'https://shop.example/answers/');
+    const elsewhere = new AnswerKeys([answerSecret(one)], undefined);
     for (const caller of callers) {
       const { key, url } = keys.linkOf(caller);
       expect(url).to.equal(`https://shop.example/answers/${key}`);
       for (const found of [keys.callerOf(key), keys.callerOf(url ?? ''), elsewhere.callerOf(key)])
         expect(found).to.deep.equal(caller);
       expect(elsewhere.linkOf(caller)).to.deep.equal({ key, url: undefined });
-      expect(new AnswerKeys(other, undefined).callerOf(key)).to.equal(undefined);
+      expect(new AnswerKeys([answerSecret(other)], undefined).callerOf(key)).to.equal(undefined);
     }
     expect(new Set(callers.map(each => keys.linkOf(each).key)).size).to.equal(callers.length);
   });
@@ -33,11 +39,11 @@ describe('the key of an answer', () => {
     const bytes = Buffer.from(id, 'hex');
     const mac = createHmac('sha256', secret).update(bytes).digest();
     const key = Buffer.concat([bytes, mac]).toString('base64url');
-    expect(new AnswerKeys(secret, undefined).callerOf(key)).to.deep.equal({ id, number: 0 });
+    expect(new AnswerKeys([answerSecret(secret)], undefined).callerOf(key)).to.deep.equal({ id, number: 0 });
   });
 
   it('is worth nothing once a character is changed, left out or added', () => {
-    const keys = new AnswerKeys(randomBytes(32), undefined);
+    const keys = new AnswerKeys([answerSecret(randomBytes(32))], undefined);
     for (const { key } of callers.map(each => keys.linkOf(each))) {
       for (let at = 0; at < key.length - 1; at++) {
         const changed = key.slice(0, at) + (key[at] === 'A' ? 'B' : 'A') + key.slice(at + 1);
@@ -46,6 +52,66 @@ describe('the key of an answer', () => {
       for (const other of ['', key.slice(1), `${key}A`, `${key}=`, ` ${key}`])
         expect(keys.callerOf(other), other).to.equal(undefined);
     }
+  });
+});
+
+onEachEngine('the secret of the keys of answers', make => {
+  let place: LedgerPlace;
+  beforeEach(async () => {
+    place = await make();
+    await (await openLedger({ url: place.url, ...OWNER })).close();
+  });
+  afterEach(() => place.remove());
+
+  for (const leaked of [false, true])
+    it(`is changed beside running servers, and each key that was given counts ${leaked ? 'half a minute' : 'a month'} more`, async () => {
+      const ledger = await openLedgerReader({ url: place.url });
+      let now = Date.now();
+      const server = async (): Promise<AnswerKeys> => {
+        const keys = new AnswerKeys(await readSecrets(ledger, now), undefined, () => now);
+        await keys.refresh(ledger);
+        return keys;
+      };
+      const [one, two] = [await server(), await server()];
+      const caller = { id: randomBytes(32).toString('hex'), number: 3 };
+      const given = one.linkOf(caller).key;
+      const { from, formerUntil } = await changeSecret(ledger, { leaked, now });
+      expect(from - now).to.be.greaterThan(SECRETS_READ_EVERY_MS);
+      // One has read it, the other has not.
+      await one.refresh(ledger);
+      expect(one.linkOf(caller).key, 'until all have read it').to.equal(given);
+      expect(two.callerOf(one.linkOf(caller).key)).to.deep.equal(caller);
+      await two.refresh(ledger);
+      now = from;
+      const renewed = one.linkOf(caller).key;
+      expect(renewed).to.not.equal(given);
+      for (const each of [one, two, await server()]) {
+        expect(each.callerOf(renewed)).to.deep.equal(caller);
+        expect(each.linkOf(caller).key).to.equal(renewed);
+        expect(each.callerOf(given)).to.deep.equal(leaked ? undefined : caller);
+      }
+      now = formerUntil;
+      for (const each of [one, await server()]) {
+        expect(each.callerOf(given)).to.equal(undefined);
+        expect(each.callerOf(renewed)).to.deep.equal(caller);
+      }
+      // Twice: the middle one counts, too.
+      const again = await changeSecret(ledger, { leaked: false, now });
+      now = again.from;
+      expect((await server()).callerOf(renewed)).to.deep.equal(caller);
+      await ledger.close();
+    });
+
+  it('is changed by a command, which never shows it', async () => {
+    const env = { DATABASE_URL: place.url };
+    expect(await ledgerCommand(env, 'answer-keys')).to.include({ status: 1, stdout: '' });
+    const { status, stdout, stderr } = await ledgerCommand(env, 'answer-keys', '--change', '--leaked');
+    expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' });
+    const ledger = await openLedgerReader({ url: place.url });
+    const secrets = await readSecrets(ledger, Date.now());
+    await ledger.close();
+    expect(secrets).to.have.length(2);
+    for (const { secret } of secrets) expect(stdout).to.not.include(secret);
   });
 });
 

@@ -50,10 +50,18 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'a made-up key opens an answer',
     file: 'src/http/answer-keys.js',
-    find: 'return timingSafeEqual(mac,',
-    replace: 'return true || timingSafeEqual(mac,',
+    find: '.some(secret => timingSafeEqual(mac,',
+    replace: '.some(secret => true || timingSafeEqual(mac,',
     test: 'mcp/pick-up',
     grep: 'key',
+  },
+  {
+    name: 'a secret that leaked counts on',
+    file: 'src/http/answer-keys.js',
+    find: 'until === null || until > now',
+    replace: 'true',
+    test: 'mcp/pick-up',
+    grep: 'is changed beside running servers',
   },
   {
     name: 'a response that went out whole counts as the answer, whatever it was',

@@ -11,7 +11,7 @@ import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { countingProxy, type CountingProxy } from './proxy.js';
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 const STACK_TRACE = /^\s+at .+:\d+:\d+\)?$/m;
 
 export type Environment = Record<string, string>;
@@ -109,8 +109,8 @@ export async function serve(
 }
 
 /** Runs a server that is expected to refuse to start, and returns what it says. */
-export async function refusedStart(env: Environment): Promise<string> {
-  const { child, said } = launch(env);
+export async function refusedStart(env: Environment, under: string[] = []): Promise<string> {
+  const { child, said } = launch(env, under);
   child.stdout?.resume();
   const timer = setTimeout(() => kill(child), READY_MS);
   const [code] = (await once(child, 'close')) as [number | null];

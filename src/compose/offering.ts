@@ -55,10 +55,10 @@ export async function openOffering(base: Base): Promise<Offering> {
   const { feePayer: ownFeePayer } = endpoints;
   let guard: FeePayerGuard | undefined;
   const onGuard = (made: FeePayerGuard): void => void (guard = made);
-  const { limits } = config.feePayer;
+  const { limits, second: secondFeePayer } = config.feePayer;
   const verdicts = new ListingVerdicts(ledger, log);
   const onListing = (name: string, verdict: ListingVerdict): void => void verdicts.hear(name, verdict);
-  const own = { chain, feePayer: ownFeePayer, limits, log, observer, onGuard, onListing };
+  const own = { chain, feePayer: ownFeePayer, secondFeePayer, limits, log, observer, onGuard, onListing };
   const facilitator = await createFacilitators(endpoints.facilitators, own, config.catalogue.facilitators);
   disposers.unshift(() => facilitator.close());
   facilitator.recorded = () => rememberedFeePayers(ledger);

@@ -18,6 +18,7 @@ import { McpEndpoint, type McpParts } from '../mcp/mcp-endpoint.js';
 import { AnswerKeys } from '../http/answer-keys.js';
 import { buyersReceipts } from '../http/buyers-receipts.js';
 import { explorerOf } from '../rails/solana/explorer.js';
+import { SECRETS_READ_EVERY_MS } from '../http/answer-secrets.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { BlockedPayers } from '../admission/blocked-payers.js';
 import { isAddress } from '../rails/solana/address.js';
@@ -86,7 +87,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   routes.register(live);
   const limits = new SourceLimits({ ...config, log, observer });
   const memory = { bodies: new BodyReader(), deliveries: new Deliveries(), limits };
-  const answerKeys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
+  const answerKeys = await openAnswerKeys(base, offering);
   const pickUps = new PickUps(contract, answerKeys, charge, methods);
   const sampleMint = readInfo(config.stateDir)?.mints.classic;
   const from = { ...offering, ...base, ...memory, sampleMint, siteUrl, exposed, answers, routes };
@@ -115,6 +116,21 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
     sections: shop.sections,
     pageLinks: await keepPageLinks(shop.pages, config.stateDir, log),
   };
+}
+
+/** An operator may change the secret of the keys of answers while servers run. */
+async function openAnswerKeys(
+  { contract, terms, log, disposers }: Base,
+  { ledger }: Offering,
+): Promise<AnswerKeys> {
+  const keys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
+  const read = (): void =>
+    void keys.refresh(ledger).catch((error: unknown) => {
+      log.warn({ error }, 'could not read the secrets of the keys of answers in the ledger');
+    });
+  const timer = setInterval(read, SECRETS_READ_EVERY_MS).unref();
+  disposers.unshift(async () => clearInterval(timer));
+  return keys;
 }
 
 async function openBlocked({ config, log, disposers }: Base): Promise<BlockedPayers> {

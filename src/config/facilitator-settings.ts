@@ -17,7 +17,12 @@ export type FacilitatorConfig =
   | { kind: 'embedded' };
 
 /** Pays the fees where the embedded facilitator settles. Without a key pair, the sandbox makes one. Limits in lamports. */
-export type FeePayerConfig = { keyPair: KeyPair | undefined; limits: { floor: bigint; hourlyCap: bigint } };
+export type FeePayerConfig = {
+  keyPair: KeyPair | undefined;
+  /** Signs what names it and is not offered, while the key pair is changed. */
+  second: KeyPair | undefined;
+  limits: { floor: bigint; hourlyCap: bigint };
+};
 
 const CDP_HOST = 'api.cdp.coinbase.com';
 const MAX_RATE = 1_000_000;
@@ -51,6 +56,7 @@ export function readFeePayer(read: SettingReader): FeePayerConfig {
     BigInt(read.integer(name, fallback, least, 9_999_999_999));
   return {
     keyPair: keyPairOf(read, 'FEE_PAYER_KEYPAIR'),
+    second: keyPairOf(read, 'FEE_PAYER_SECOND_KEYPAIR'),
     limits: {
       // An account without data must keep 890 880 lamports.
       floor: lamports('FEE_PAYER_FLOOR', 10_000_000, 1_000_000),

@@ -121,6 +121,10 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: 'with `embedded` in `FACILITATOR_URL`: the file with the key pair that pays the fees',
     fallback: 'made in the sandbox',
   },
+  FEE_PAYER_SECOND_KEYPAIR: {
+    what: 'the file with a key pair that signs payments which name it, and is not offered: the next or the former one, while it is changed',
+    see: 'how-to/rotate.md#the-fee-payer',
+  },
   FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the lamports below which that key signs nothing' },
   FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the lamports that it spends in an hour at most' },
   ORDER_ATTEMPTS: {

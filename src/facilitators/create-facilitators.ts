@@ -17,6 +17,8 @@ export type OwnParts = {
   chain: SolanaChain;
   /** Undefined if `embedded` is not configured. */
   feePayer: KeyPair | undefined;
+  /** Signs what names it, beside the one that is offered. */
+  secondFeePayer?: KeyPair | undefined;
   limits: FeePayerLimits;
   log: Log;
   observer?: Observer;
@@ -44,7 +46,8 @@ export async function createFacilitators(
   if (!first) throw new ConfigFault('FACILITATOR_URL: must name at least one facilitator');
   const listing = await Promise.all(forDirectories.map(config => createEntry(config, own, BRISK)));
   const beside = listing.map(entry => ({ ...entry, forDirectory: true }));
-  return new Facilitators([first, ...others, ...beside], Date.now, own.observer);
+  const second = await createSecond(configured, own);
+  return new Facilitators([first, ...others, ...second, ...beside], Date.now, own.observer);
 }
 
 /** The name of a facilitator in the ledger, in logs and on /health. */
@@ -82,6 +85,18 @@ async function cdpTokens(key: CdpKey): Promise<Authorize> {
   } catch (error) {
     throw new ConfigFault(`CDP_API_KEY_SECRET: can't be used: ${(error as Error).message}`);
   }
+}
+
+/** While a fee payer is changed, payments that name the other one are settled, too. */
+async function createSecond(
+  configured: readonly FacilitatorConfig[],
+  { secondFeePayer, ...own }: OwnParts,
+): Promise<FacilitatorEntry[]> {
+  if (!secondFeePayer || !configured.some(({ kind }) => kind === 'embedded')) return [];
+  if (secondFeePayer.address === own.feePayer?.address)
+    throw new ConfigFault('FEE_PAYER_SECOND_KEYPAIR: is the key pair of FEE_PAYER_KEYPAIR');
+  const entry = await createEmbedded({ ...own, feePayer: secondFeePayer, onGuard: () => {} });
+  return [{ ...entry, second: true }];
 }
 
 async function createEmbedded({

@@ -26,9 +26,13 @@ export type FacilitatorEntry = {
   onlyFeePayer?: string | undefined;
   /** It is asked for its directory's sake only, about the payments that were offered for that. */
   forDirectory?: boolean | undefined;
+  /** It settles what names its fee payer, and is never offered: the former key of the one with the same name, or its next one. */
+  second?: boolean | undefined;
 };
 
-type Member = Readonly<Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer' | 'forDirectory'>> & {
+type Member = Readonly<
+  Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer' | 'forDirectory' | 'second'>
+> & {
   readonly health: FacilitatorHealth;
   /** The one that it named last. */
   feePayer?: string;
@@ -69,23 +73,24 @@ export class Facilitators {
     observer: Observer = UNOBSERVED,
   ) {
     this.#observer = observer;
-    this.#members = entries.map(({ name, facilitator, rate, onlyFeePayer, forDirectory }) => ({
+    this.#members = entries.map(({ name, facilitator, rate, onlyFeePayer, forDirectory, second }) => ({
       name,
       facilitator,
       onlyFeePayer,
       forDirectory,
+      second,
       health: new FacilitatorHealth(rate, now),
     }));
   }
 
   /** In order of preference. */
   get names(): string[] {
-    return this.#members.map(({ name }) => name);
+    return this.#first.map(({ name }) => name);
   }
 
   /** The fee payer that each facilitator named last. */
   get feePayers(): string[] {
-    return this.#members.flatMap(({ feePayer }) => (feePayer === undefined ? [] : [feePayer]));
+    return this.#first.flatMap(({ feePayer }) => (feePayer === undefined ? [] : [feePayer]));
   }
 
   /** The name of the facilitator that pays with this fee payer; undefined if that is not known here. */
@@ -124,7 +129,7 @@ export class Facilitators {
 
   /** The fee payer of the one that can have no other, which is this server's own, if it answers. */
   get own(): string | undefined {
-    const member = this.#members.find(({ onlyFeePayer }) => onlyFeePayer !== undefined);
+    const member = this.#first.find(({ onlyFeePayer }) => onlyFeePayer !== undefined);
     return member?.health.available ? member.feePayer : undefined;
   }
 
@@ -234,7 +239,7 @@ export class Facilitators {
 
   /** Each of them, in order of preference. */
   states(): FacilitatorState[] {
-    return this.#members.map(({ name, health, latencyMs, forDirectory }) => ({
+    return this.#first.map(({ name, health, latencyMs, forDirectory }) => ({
       name,
       status: health.healthy ? 'ok' : health.available ? 'degraded' : 'down',
       latencyMs,
@@ -257,7 +262,12 @@ export class Facilitators {
   }
 
   get #sellers(): readonly Member[] {
-    return this.#members.filter(({ forDirectory }) => !forDirectory);
+    return this.#first.filter(({ forDirectory }) => !forDirectory);
+  }
+
+  /** Each name once. */
+  get #first(): readonly Member[] {
+    return this.#members.filter(({ second }) => !second);
   }
 
   #tell({ name }: Member, { listing }: FacilitatorRequest, went: Went): void {

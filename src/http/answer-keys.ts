@@ -1,8 +1,7 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Caller, Ledger } from '../ledger/store.js';
+import { readSecrets, type AnswerSecret } from './answer-secrets.js';
 
-const SECRET = 'answer keys';
-const SECRET_BYTES = 32;
 const ID_BYTES = 32;
 const MAC_BYTES = 32;
 const NUMBER_BYTES = 4;
@@ -19,24 +18,32 @@ export type AnswerLink = { key: string; url: string | undefined };
  * made-up key costs no read. For a caller that may be a stranger (number 0), it is the id and its whole HMAC.
  */
 export class AnswerKeys {
-  readonly #secret: Buffer;
+  #secrets: readonly Secret[];
   readonly #prefix: string | undefined;
+  readonly #now: () => number;
 
   /** @param prefix the URL that a key is appended to */
-  constructor(secret: Buffer, prefix: string | undefined) {
-    this.#secret = secret;
+  constructor(secrets: readonly AnswerSecret[], prefix: string | undefined, now: () => number = Date.now) {
+    this.#secrets = secrets.map(secretOf);
     this.#prefix = prefix;
+    this.#now = now;
   }
 
-  /** Reads the secret of the ledger; the first server makes it. */
-  static async open(ledger: Pick<Ledger, 'keepMeta'>, prefix: string | undefined): Promise<AnswerKeys> {
-    const secret = await ledger.keepMeta(SECRET, randomBytes(SECRET_BYTES).toString('hex'));
-    return new AnswerKeys(Buffer.from(secret, 'hex'), prefix);
+  static async open(ledger: Notes, prefix: string | undefined): Promise<AnswerKeys> {
+    return new AnswerKeys(await readSecrets(ledger, Date.now()), prefix);
+  }
+
+  /** Reads the secrets of the ledger again: the operator may have changed them. */
+  async refresh(ledger: Notes): Promise<void> {
+    this.#secrets = (await readSecrets(ledger, this.#now())).map(secretOf);
   }
 
   linkOf({ id, number }: Caller): AnswerLink {
     const bytes = number === 0 ? Buffer.from(id, 'hex') : signedBytes(id, number);
-    const key = Buffer.concat([bytes, this.#macOf(bytes)])
+    const now = this.#now();
+    const secret = this.#secrets.findLast(each => each.from <= now) ?? this.#secrets[0];
+    if (!secret) throw new Error('the ledger has no secret for keys of answers');
+    const key = Buffer.concat([bytes, macOf(bytes, secret)])
       .subarray(0, KEY_BYTES)
       .toString('base64url');
     return { key, url: this.#prefix === undefined ? undefined : this.#prefix + key };
@@ -56,15 +63,25 @@ export class AnswerKeys {
       : undefined;
   }
 
-  /** Whether the bytes of a key from `length` on are the HMAC of those before. */
+  /** Whether the bytes of a key from `length` on are the HMAC of those before, under a secret that counts. */
   #made(bytes: Buffer, length: number): boolean {
     const mac = bytes.subarray(length);
-    return timingSafeEqual(mac, this.#macOf(bytes.subarray(0, length)).subarray(0, mac.length));
+    const now = this.#now();
+    return this.#secrets
+      .filter(({ until }) => until === null || until > now)
+      .some(secret => timingSafeEqual(mac, macOf(bytes.subarray(0, length), secret).subarray(0, mac.length)));
   }
+}
 
-  #macOf(id: Buffer): Buffer {
-    return createHmac('sha256', this.#secret).update(id).digest();
-  }
+type Notes = Pick<Ledger, 'getMeta' | 'setMeta' | 'keepMeta'>;
+type Secret = Omit<AnswerSecret, 'secret'> & { bytes: Buffer };
+
+function secretOf({ secret, from, until }: AnswerSecret): Secret {
+  return { bytes: Buffer.from(secret, 'hex'), from, until };
+}
+
+function macOf(id: Buffer, secret: Secret): Buffer {
+  return createHmac('sha256', secret.bytes).update(id).digest();
 }
 
 function signedBytes(id: string, number: number): Buffer {

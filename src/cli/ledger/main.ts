@@ -13,7 +13,7 @@ import { commandLine } from '../../config/command-line.js';
 import { readFeePayer, type FeePayerConfig } from '../../config/facilitator-settings.js';
 import { GivenFault, GivenValues } from '../../config/given-values.js';
 import { ConfigFault, SettingReader } from '../../config/setting-reader.js';
-import { plain, table, toJson } from './print.js';
+import { plain, table, time, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
 import { rejectOrder, removeContents } from './remove.js';
@@ -62,7 +62,8 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
                                 SOLANA_RPC_URL or the sandbox)
   receiver                      the address to which this ledger's sales are paid, and those before it
   receiver <address>            makes another address the receiver, keeps what is owed, and lists it
-  move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one
+  move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one. A URL with a password
+                                belongs into a file that MOVE_TO_FILE names, in place of --to
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
       --limit N                 number of transactions to check (default 10000, at most 100000)
@@ -70,6 +71,8 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
       --limit N  --from DAY     as above; nothing before this UTC day
   backup <file>                 copies a ledger in SQLite beside a running server; replaces no file
   restore <file>                puts a backup in the place of a lost ledger; adopt must follow
+  answer-keys --change          gives the keys of answers another secret, beside running servers
+      --leaked                  those that were given before count no longer than half a minute more; else 30 days
   height                        the greatest block height that any server of this ledger has seen
       --reset                   forget it, if an RPC server reported a wrong height and sales have stopped
 
@@ -125,6 +128,8 @@ const OPTIONS = {
   cancel: SWITCH,
   keypair: TEXT,
   reset: SWITCH,
+  change: SWITCH,
+  leaked: SWITCH,
   json: SWITCH,
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -178,6 +183,10 @@ const COMMANDS: Record<string, Command> = {
   receiver: { options: [], named: true, run: (_, address) => receiver(address) },
   move: { options: ['from', 'to'], run: move },
   copy: { options: ['from', 'to'], run: renamed },
+  'answer-keys': {
+    options: ['change', 'leaked'],
+    run: values => withBooks(reader => answerKeys(reader, values)),
+  },
   height: { options: ['reset'], run: values => withBooks(reader => height(reader, values.reset === true)) },
   verify: { options: ['limit'], run: values => withBooks(reader => verify(reader, values.limit)) },
   adopt: { options: ['limit', 'from'], run: values => withBooks(reader => adopt(reader, values)) },
@@ -257,6 +266,19 @@ async function refund(reader: ReportSource, name: string | undefined, values: Va
   return refunds.refund(reader, name, values, { rpcUrls, feePayer, folder: callersFolder });
 }
 
+async function answerKeys(reader: OpenLedger, { change, leaked = false }: Values): Promise<Report> {
+  if (!change) throw new OperatorFault('Say --change. Nothing was changed.');
+  const { changeSecret } = await import('../../http/answer-secrets.js');
+  const changed = await changeSecret(reader, { leaked, now: Date.now() });
+  return {
+    data: changed,
+    lines: [
+      `All servers of this ledger make keys of answers with another secret from ${time(changed.from)} on.`,
+      `Keys that were given before are taken until ${time(changed.formerUntil)}. Whoever has paid gets a new one with the same payment.`,
+    ],
+  };
+}
+
 async function receiver(address: string | undefined): Promise<Report> {
   const { setReceiver, showReceiver } = await import('./receiver.js');
   return address === undefined ? withBooks(showReceiver) : setReceiver(databaseUrl(), address, withBooks);
@@ -268,9 +290,16 @@ async function renamed(): Promise<never> {
   );
 }
 
-async function move({ from, to }: Values): Promise<Report> {
+async function move({ from, to: named }: Values): Promise<Report> {
+  const to = named ?? given.of('MOVE_TO');
   if (to === undefined)
-    throw new OperatorFault('Say where to move the ledger: --to with a postgres:// URL or a file.');
+    throw new OperatorFault(
+      'Say where to move the ledger: --to with a postgres:// URL or a file, or MOVE_TO_FILE with a file that holds the URL.',
+    );
+  if (named !== undefined && /:\/\/[^/@]*:[^/@]+@/.test(named))
+    writeErr(
+      '--to has a password, which everybody on this machine can read in the list of processes: name a file with the URL in MOVE_TO_FILE.\n',
+    );
   const { moveLedger } = await import('../../ledger/move-ledger.js');
   const moved = await moveLedger({
     from: from === undefined ? databaseUrl() : ledgerUrl(from),
