@@ -106,13 +106,13 @@ describe('Secrets that are given in files', function () {
     const offer = await offerOf(server.url);
     const { transaction } = craftPayment(recipeOf(offer, buyer));
     const headers = { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
-    const sold = await post(
+    const failed = await post(
       `${server.url}/v1/summarize`,
       { text: `${TEXT} It is long enough.`.repeat(5) },
       headers,
     );
-    expect(sold.status, sold.body.toString()).to.equal(200);
-    seen.push(sold.body.toString(), JSON.stringify([...sold.headers]));
+    expect(failed.status, failed.body.toString()).to.equal(502);
+    seen.push(failed.body.toString(), JSON.stringify([...failed.headers]));
     for (const path of ['/health', '/openapi.json', '/llms.txt', '/panel/', '/v1/summarize'])
       await see(server.url + path);
     const bearer = { headers: { authorization: `Bearer ${SECRETS['ADMIN_TOKEN']}` } };

@@ -124,7 +124,7 @@ export class RapidataApi {
     // The token may have expired early. After a second 401, the token is not the cause.
     const last =
       answer.status === 401 ? await this.#authorised(call, await this.#renewed(signal), signal) : answer;
-    if (last.status < 200 || last.status > 299) throw faultOf(call, last);
+    if (last.status < 200 || last.status > 299) throw faultOf(call, last, this.#secrets);
     return last;
   }
 
@@ -163,6 +163,10 @@ export class RapidataApi {
     return token;
   }
 
+  get #secrets(): (string | undefined)[] {
+    return [this.#credentials.clientSecret, this.#token?.value];
+  }
+
   async #renew(): Promise<string> {
     const form = new URLSearchParams({
       grant_type: 'client_credentials',
@@ -173,7 +177,7 @@ export class RapidataApi {
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const call = { method: 'POST', path: '/connect/token' } as const;
     const answer = await this.#send(this.#auth, { ...call, headers, body: form.toString() });
-    if (answer.status !== 200) throw faultOf(call, answer);
+    if (answer.status !== 200) throw faultOf(call, answer, this.#secrets);
     const { access_token: value, expires_in: seconds } = readJson(answer.body);
     if (typeof value !== 'string' || value === '')
       throw new RapidataFault(502, 'the answer to the token request contains no token');
@@ -193,10 +197,20 @@ export class RapidataApi {
   }
 }
 
-function faultOf({ method, path }: Pick<Call, 'method' | 'path'>, answer: HttpAnswer): RapidataFault {
+function faultOf(
+  { method, path }: Pick<Call, 'method' | 'path'>,
+  answer: HttpAnswer,
+  secrets: readonly (string | undefined)[],
+): RapidataFault {
   const { status, body } = answer;
   const retryAfterSeconds = readRetryAfter(answer.header('retry-after'));
-  const detail = body.toString('utf8', 0, 300);
+  // Some services repeat what they were sent.
+  const detail = secrets
+    .reduce<string>(
+      (text, secret) => (secret ? text.replaceAll(secret, '…') : text),
+      body.toString('utf8', 0, 4_000),
+    )
+    .slice(0, 300);
   const options = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
   return new RapidataFault(status, `${method} ${path.split('?', 1)[0]}: ${status} ${detail}`, options);
 }

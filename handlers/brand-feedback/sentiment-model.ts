@@ -41,7 +41,8 @@ export function createSentimentModel({ url, model, apiKey }: SentimentModelOptio
         ms: CALL_MS,
         signal,
       });
-      if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.text.slice(0, 200)}`);
+      if (answer.status !== 200)
+        throw new Error(`status ${answer.status}: ${client.conceal(answer.text).slice(0, 200)}`);
       return readOpinion(answer.text);
     },
     close: () => client.close(),

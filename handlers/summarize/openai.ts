@@ -95,10 +95,10 @@ function failureOf({ kind, cause }: NoAnswer): UpstreamFailure {
 const isAbort = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError');
 
-function checkStatus(answer: HttpAnswer): void {
+function checkStatus(client: HttpClient, answer: HttpAnswer): void {
   const { status, text } = answer;
   if (status === 200) return;
-  const cause = new Error(`status ${status}: ${text.slice(0, 500)}`);
+  const cause = new Error(`status ${status}: ${client.conceal(text).slice(0, 500)}`);
   if (failureKind(status) === 'unavailable')
     throw unreachable(cause, readRetryAfter(answer.header('retry-after')));
   throw unusable(cause);
@@ -171,7 +171,7 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
       const answer = await exchange(client, request);
       const understood = answer.status !== 400 && answer.status !== 422;
       if (!understood && tried + 1 < MANNERS.length) continue;
-      checkStatus(answer);
+      checkStatus(client, answer);
       manners.worked(tried);
       return sentencesIn(answer.text, document);
     }

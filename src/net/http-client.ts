@@ -2,6 +2,7 @@ import { buildConnector, Pool, type Dispatcher } from 'undici';
 import { DeadlineExceeded } from './deadline.js';
 import { endpointOf } from './endpoint.js';
 import { bareHost, publicConnector } from './public-addresses.js';
+import { Secrets } from './secrets.js';
 import { passTraceOn, tracedRequest } from './trace.js';
 
 export type HttpClientOptions = {
@@ -101,11 +102,12 @@ const UNREACHABLE = new Set([
   'UND_ERR_CLOSED',
 ]);
 const CONNECT_MS = 10_000;
+const HARMLESS_HEADER = /^(accept.*|content-.*|user-agent)$/i;
 const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
  * A client for one HTTP service, with a pool of keep-alive connections. User, password and query of its URL are sent with every
- * request; `conceal` removes them from texts that came from the service.
+ * request; `conceal` removes them, and what `headers` holds of keys, from texts that came from the service.
  */
 export class HttpClient {
   /** The URL without credentials. */
@@ -127,7 +129,8 @@ export class HttpClient {
   constructor(url: string, options: HttpClientOptions) {
     const { origin, path, search, headers, name, conceal } = endpointOf(url);
     this.name = name;
-    this.conceal = conceal;
+    const secrets = new Secrets(keysIn(options.headers ?? {}));
+    this.conceal = text => secrets.conceal(conceal(text));
     this.#path = path;
     this.#prefix = path.replace(/(?<!\/)\/+$/, '');
     this.#search = search;
@@ -206,6 +209,13 @@ export class HttpClient {
     if (this.#search === '') return whole;
     return whole + (path.includes('?') ? this.#search.replace('?', '&') : this.#search);
   }
+}
+
+/** The values of headers that say who asks. */
+function keysIn(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    HARMLESS_HEADER.test(name) ? [] : [value.replace(/^(Bearer|Basic) /, '')],
+  );
 }
 
 /** Uses undici's dispatcher directly, because its streams, timers and combined signals cost more than the request itself. */
