@@ -7,13 +7,14 @@ import { LedgerFault, messageOf } from '../../ledger/fault.js';
 import { openLedgerReader } from '../../ledger/store.js';
 import { csvLines, startOfDay } from './csv.js';
 import type { AuditOptions } from './audit.js';
+import { answerKeys } from './change-keys.js';
 import { backUp, restore } from './backup.js';
 import { height } from './chain-height.js';
 import { commandLine } from '../../config/command-line.js';
 import { readFeePayer, type FeePayerConfig } from '../../config/facilitator-settings.js';
 import { GivenFault, GivenValues } from '../../config/given-values.js';
 import { ConfigFault, SettingReader } from '../../config/setting-reader.js';
-import { plain, table, time, toJson } from './print.js';
+import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { list, owed, show, summary } from './reports.js';
 import { rejectOrder, removeContents } from './remove.js';
@@ -264,19 +265,6 @@ async function refund(reader: ReportSource, name: string | undefined, values: Va
     return config;
   };
   return refunds.refund(reader, name, values, { rpcUrls, feePayer, folder: callersFolder });
-}
-
-async function answerKeys(reader: OpenLedger, { change, leaked = false }: Values): Promise<Report> {
-  if (!change) throw new OperatorFault('Say --change. Nothing was changed.');
-  const { changeSecret } = await import('../../http/answer-secrets.js');
-  const changed = await changeSecret(reader, { leaked, now: Date.now() });
-  return {
-    data: changed,
-    lines: [
-      `All servers of this ledger make keys of answers with another secret from ${time(changed.from)} on.`,
-      `Keys that were given before are taken until ${time(changed.formerUntil)}. Whoever has paid gets a new one with the same payment.`,
-    ],
-  };
 }
 
 async function receiver(address: string | undefined): Promise<Report> {

@@ -1,0 +1,20 @@
+import { changeSecret } from '../../http/answer-secrets.js';
+import type { openLedgerReader } from '../../ledger/store.js';
+import { OperatorFault } from '../../operator/operator-fault.js';
+import { time, type Report } from './print.js';
+
+/** Gives the keys of answers another secret, which is never shown. */
+export async function answerKeys(
+  reader: Awaited<ReturnType<typeof openLedgerReader>>,
+  { change, leaked = false }: { change?: boolean | undefined; leaked?: boolean | undefined },
+): Promise<Report> {
+  if (!change) throw new OperatorFault('Say --change. Nothing was changed.');
+  const changed = await changeSecret(reader, { leaked, now: Date.now() });
+  return {
+    data: changed,
+    lines: [
+      `All servers of this ledger make keys of answers with another secret from ${time(changed.from)} on.`,
+      `Keys that were given before are taken until ${time(changed.formerUntil)}. Whoever has paid gets a new one with the same payment.`,
+    ],
+  };
+}
