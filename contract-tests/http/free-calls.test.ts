@@ -20,8 +20,10 @@ describe('Calls that are free for a while (x-free)', () => {
   let shop: UpstreamShop;
   let second: UpstreamShop;
   let now: number;
+  let blocked: Set<string>;
   beforeEach(async () => {
     now = NOON;
+    blocked = new Set();
     upstream = await TestUpstream.open();
     const sold = (id: string, free?: object): OperationForSale => ({
       ...{ id, path: `/${id}`, method: 'post', body, upstream: { url: upstream.url } },
@@ -33,7 +35,7 @@ describe('Calls that are free for a while (x-free)', () => {
       sold('few', { calls: 5, per: 'hour', by: 'address', all: 3 }),
       sold('plain'),
     ];
-    const options = { trustedProxies: 1, now: () => now };
+    const options = { trustedProxies: 1, now: () => now, blocked };
     shop = await UpstreamShop.open(operations, {}, options);
     second = await UpstreamShop.open(operations, {}, { ...options, ledger: shop.ledger });
   });
@@ -204,6 +206,17 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(statuses.filter(status => status === 200)).to.have.length(20);
     const refused = await ask('byWallet', { headers: signed(Keypair.generate()) });
     expect(errorOf(refused)).to.contain('the free calls of this day are used up');
+  });
+
+  it('are not those of a wallet that the operator has blocked', async () => {
+    const wallet = Keypair.generate();
+    blocked.add(wallet.publicKey.toBase58());
+    const refused = await ask('byWallet', { headers: signed(wallet) });
+    expect([refused.status, errorOf(refused)]).to.deep.equal([
+      402,
+      'payer: this shop gives nothing to this wallet and sells it nothing. You were not charged; do not pay',
+    ]);
+    expect(upstream.calls).to.deep.equal([]);
   });
 
   it('are offered in no 402: a wallet finds elsewhere what to sign', async () => {

@@ -94,4 +94,12 @@ export const freeMutants: readonly Mutant[] = [
     test: 'sign-in/sign-ins',
     grep: 'of a key that anybody signs with',
   },
+  {
+    name: 'free: a blocked wallet gets its calls',
+    file: CALLS,
+    find: 'if (this.#parts.blocked.has(wallet))',
+    replace: 'if (false)',
+    test: FREE,
+    grep: 'that the operator has blocked',
+  },
 ];

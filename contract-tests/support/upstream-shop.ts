@@ -227,6 +227,8 @@ export type ShopOptions = {
   trustedProxies?: number;
   /** The clock of its ledger, and of its free calls. */
   now?: () => number;
+  /** Wallets that the operator has blocked. */
+  blocked?: ReadonlySet<string>;
   /** Of another shop: it is another server of the same ledger. */
   ledger?: Ledger;
   /** Told of every response before it is written. */
@@ -379,7 +381,9 @@ export class UpstreamShop {
     const answerKeys = await AnswerKeys.open(ledger, ANSWERS_URL);
     const limits = new SourceLimits({ trustedProxies: options.trustedProxies ?? 0 });
     const signIns = new SignIns({ publicUrl: TERMS.publicUrl, chainId: TERMS.network }, options.now);
-    const freeCalls = new FreeCalls({ ...parts, ledger, limits, signIns, paid: contract.paid }, options.now);
+    const { blocked = new Set<string>() } = options;
+    const { paid } = contract;
+    const freeCalls = new FreeCalls({ ...parts, ledger, limits, signIns, blocked, paid }, options.now);
     const serving = {
       ...parts,
       freeCalls,

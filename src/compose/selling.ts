@@ -8,9 +8,9 @@ import { Deliveries } from '../http/deliveries.js';
 import type { SharedNotes } from '../pages/session.js';
 import { readInfo } from '../config/sandbox-file.js';
 import { freeAnswers } from '../http/free-answers.js';
-import { FreeCalls } from '../http/free-calls.js';
+import { FreeCalls, type FreeCallsParts } from '../http/free-calls.js';
 import { servePages } from '../http/handler-pages.js';
-import { orderWork } from '../http/run-handler.js';
+import { orderWork, type HandlerParts } from '../http/run-handler.js';
 import { Health } from '../http/health.js';
 import type { Order } from '../ledger/store.js';
 import type { OwnHosts } from '../mcp/allowed-hosts.js';
@@ -95,7 +95,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   const receipts = await openReceipts(base, offering);
   const documents = withKeys(pages.documents, receipts, exposed);
   const paying = { charge, offers, closing, answerKeys, pickUps, ...(receipts ? { receipts } : {}) };
-  const given = { freeCalls: freeCallsOf(base, { ...handlerParts, ledger, limits }), people: pages.people };
+  const given = { freeCalls: freeCallsOf(base, handlerParts, { ...sale, limits }), people: pages.people };
   const serving = { ...handlerParts, ...memory, ...paying, ...given, observer, exposed };
   const own = [...shop.pages.map(each => servePages(each, log)), receiptsFor(base, offering, answerKeys)];
   const app = createApp({ ...serving, documents, holdMs: config.holdMs, pages: own }).callback();
@@ -142,10 +142,11 @@ async function openBlocked({ config, log, disposers }: Base): Promise<BlockedPay
 
 function freeCallsOf(
   { terms, contract: { paid } }: Base,
-  parts: Omit<ConstructorParameters<typeof FreeCalls>[0], 'signIns' | 'paid'>,
+  handlerParts: HandlerParts,
+  counting: Pick<FreeCallsParts, 'ledger' | 'limits' | 'blocked'>,
 ): FreeCalls {
   const { publicUrl, network: chainId } = terms;
-  return new FreeCalls({ ...parts, signIns: new SignIns({ publicUrl, chainId }), paid });
+  return new FreeCalls({ ...handlerParts, ...counting, signIns: new SignIns({ publicUrl, chainId }), paid });
 }
 
 function receiptsFor(

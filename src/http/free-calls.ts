@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { BlockedPayers } from '../admission/blocked-payers.js';
 import { NOT_CHARGED } from '../contract/not-charged.js';
 import type { PricedOperation } from '../contract/contract.js';
 import { endOfPeriod, type FreeQuota } from '../contract/read-quota.js';
@@ -26,6 +27,7 @@ const MAX_REMEMBERED = 20_000;
 const REMEMBERED_MS = 60_000;
 const BUSY = `Too many free calls are under way. ${NOT_CHARGED}; try again, or pay.`;
 const UNCOUNTED = `Free calls cannot be counted at the moment. ${NOT_CHARGED}; try again, or pay.`;
+const BLOCKED = `payer: this shop gives nothing to this wallet and sells it nothing. ${NOT_CHARGED}; do not pay`;
 const SLOW = `The call was not done in time. ${NOT_CHARGED}; try again, or pay.`;
 
 /** `answer` is free, or a failure that used up nothing; `why` a call that may be free has to be paid. */
@@ -43,10 +45,12 @@ export type UnpaidCall = {
   gone: AbortSignal;
 };
 
-type FreeCallsParts = HandlerParts & {
+export type FreeCallsParts = HandlerParts & {
   ledger: Pick<Ledger, 'takeUses' | 'giveUsesBack'>;
   limits: Pick<SourceLimits, 'failed'>;
   signIns: SignIns;
+  /** Wallets that get nothing here. */
+  blocked: Pick<BlockedPayers, 'has'>;
   /** The operations of the shop. */
   paid: readonly PricedOperation[];
 };
@@ -151,6 +155,7 @@ export class FreeCalls {
     const signed = this.#parts.signIns.read(sent);
     if ('reason' in signed) return signed.error;
     const { wallet, use: name, endsAt: until } = signed;
+    if (this.#parts.blocked.has(wallet)) return BLOCKED;
     const statement = { name, atMost: 1, endsAt: until };
     const address = use(`address ${source}`, WALLETS_OF_ADDRESS * calls);
     return { who: 'this wallet', own: use(`wallet ${wallet}`, calls), all: [statement, address, together] };
