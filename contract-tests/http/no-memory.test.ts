@@ -73,7 +73,10 @@ describe('a sold answer for which there is no memory', () => {
       answerKeys: { linkOf: () => ({ key: 'key', url: undefined }) },
     } as unknown as CallToolParts;
     const result = await callTool(parts, exchange);
-    expect(result?.structuredContent).to.include({ error: TOO_MANY_ANSWERS, status: 503 });
+    expect(result).to.have.deep.nested.include({
+      'structuredContent.error': TOO_MANY_ANSWERS,
+      'structuredContent.status': 503,
+    });
     expect(told).to.deep.equal(['lost']);
   });
 });

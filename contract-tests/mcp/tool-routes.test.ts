@@ -33,15 +33,16 @@ describe('A tool with path parameters', () => {
     parts = { contract, routes, handlers, charge, limits, log, closing: NEVER } as unknown as CallToolParts;
   });
 
-  const quote = (symbol: string): Promise<ToolResult | undefined> => {
+  const quote = async (symbol: string): Promise<ToolResult | undefined> => {
     const message = { params: { name: 'quote', arguments: { symbol } } };
-    return callTool(parts, {
+    const result = await callTool(parts, {
       message,
       gone: NEVER,
       source: 's',
       requestId: 'r',
       headers: {},
     } as unknown as Exchange);
+    return result as ToolResult | undefined;
   };
 
   it('sells what the same path sells over HTTP, and nothing where that is another operation', async () => {

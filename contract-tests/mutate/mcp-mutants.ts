@@ -8,6 +8,38 @@ const FATE = 'what the chain shows of a payment';
 /** Guards of the MCP endpoint, of answer keys, and of the wallet for hosts. */
 export const mcpMutants: readonly Mutant[] = [
   {
+    name: 'MCP: of two payments, one in a header, the first counts',
+    file: 'src/methods/x402/wire.js',
+    find: 'if (others.some(other => other !== first))',
+    replace: 'if (false)',
+    test: 'mcp/who-pays',
+    grep: 'two different ones are refused',
+  },
+  {
+    name: 'challenges in a row name one blockhash',
+    file: 'src/rails/solana/solana-hints.js',
+    find: 'this.#offered.delete(key);\n',
+    replace: '\n',
+    test: 'rails/solana/solana-hints',
+    grep: 'ten challenges in a row differ',
+  },
+  {
+    name: 'a blockhash that a payment used is offered again',
+    file: 'src/rails/solana/solana-hints.js',
+    find: 'newest.filter(key => !this.#used.has(key))',
+    replace: 'newest',
+    test: 'rails/solana/solana-hints',
+    grep: 'are not offered again',
+  },
+  {
+    name: 'wallet: a payment is closed though its bytes could not be saved',
+    file: 'src/cli/mcp/paid-tools.js',
+    find: 'deliver: answer =>',
+    replace: 'delivered: answer =>',
+    test: 'cli/mcp/purchase',
+    grep: 'bytes of any shop',
+  },
+  {
     name: 'MCP: any Host is served',
     file: 'src/mcp/allowed-hosts.js',
     find: 'return name !== undefined && (isAddress(name) || isLocal(name) || name === own);',

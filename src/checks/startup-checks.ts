@@ -9,6 +9,7 @@ import type { Methods } from '../methods/methods.js';
 import { facilitatorCheck } from './facilitator-checks.js';
 import type { Facilitators } from '../facilitators/facilitators.js';
 import type { Check, Finding } from './preflight.js';
+import { mcpCheck } from './mcp-check.js';
 import { hangUpCheck, publicUrlCheck, type Reach } from './public-url-check.js';
 import type { Terms } from '../methods/x402/requirements.js';
 
@@ -38,7 +39,7 @@ export function startupChecks(parts: StartupParts): Check[] {
     facilitatorCheck(facilitators, chain, terms, hadFeePayer),
     databaseCheck(durability),
     publicUrlCheck(terms.publicUrl, network, reach),
-    ...(reach ? [hangUpCheck(terms.publicUrl)] : []),
+    ...(reach ? [hangUpCheck(terms.publicUrl), mcpCheck(terms.publicUrl)] : []),
     headerCheck(contract, methods, terms),
   ];
 }

@@ -17,8 +17,10 @@ import type { Payment } from '../sale/check-payment.js';
 import { isUnused, type Outcome, type Sale } from '../sale/outcome.js';
 import type { AnswerKeys } from '../http/answer-keys.js';
 import type { Method } from '../methods/method.js';
+import type { Challenges } from '../methods/methods.js';
 import type { Offers } from '../offers/offers.js';
 import type { Exchange } from './mcp-exchange.js';
+import { clientOf } from './mcp-client.js';
 import { withProgress, type Notify } from './progress.js';
 import { requestOf, type ToolRequest } from './tool-arguments.js';
 import {
@@ -30,6 +32,7 @@ import {
   isLinked,
   linkResult,
   mimeTypeOf,
+  type PriceResult,
   type ToolResult,
 } from './tool-results.js';
 import { PICK_UP } from '../contract/reserved-names.js';
@@ -44,6 +47,8 @@ export type CallToolParts = PaidCallParts &
     deliveries: Deliveries;
     /** How long a call waits for an order, or for work that another request began, in ms. */
     holdMs: number;
+    /** The shop. */
+    publicUrl: string;
   };
 
 /** Base64 and its JSON hold this many times the bytes of an answer. */
@@ -63,7 +68,7 @@ export async function callTool(
   parts: CallToolParts,
   exchange: Exchange,
   notify?: Notify,
-): Promise<ToolResult | undefined> {
+): Promise<ToolResult | PriceResult | undefined> {
   const { name, arguments: sent, _meta: meta } = objectOf(exchange.message.params);
   const operation = parts.contract.paid.find(({ id }) => id === name);
   if (operation)
@@ -83,19 +88,20 @@ async function callPaid(
   exchange: Exchange,
   operation: PricedOperation,
   { sent, meta, notify }: { sent: Json; meta: Json; notify: Notify | undefined },
-): Promise<ToolResult> {
-  const { offers, holdMs } = parts;
-  const { gone, source, requestId } = exchange;
+): Promise<ToolResult | PriceResult> {
+  const { offers, holdMs, publicUrl } = parts;
+  const { gone, source, requestId, headers } = exchange;
   const request = requestOf(operation, sent);
   // Counted as a message; from here on it counts as a call.
   parts.limits.giveBack(source);
   let paymentId: string | undefined;
   const served = servePaidCall(parts, {
     operation,
-    carrier: { meta },
+    // Hosts whose calls have no metadata can set headers of the request, which carries this one call.
+    carrier: { meta, headers },
     transport: 'mcp',
     requestId,
-    traceHeaders: exchange.headers,
+    traceHeaders: headers,
     source,
     read: async ({ payment }) => {
       paymentId = payment;
@@ -111,25 +117,28 @@ async function callPaid(
   if (result.kind === 'unpriced') return failureResult(result.answer);
   if (result.kind === 'given') return giftResult(parts, exchange, result);
   const { operation: priced } = result;
+  const challenged = (of: (asked: Method) => Challenges, receipt?: Json): ToolResult | PriceResult => {
+    const challenges = of(offers.methods.askedBy(exchange.query));
+    return challengeResult(priced, { challenges, client: clientOf(exchange.message), publicUrl, receipt });
+  };
   if (result.kind === 'unpaid') {
     const { why } = result;
-    return challengeResult(
-      priced,
-      why === undefined
-        ? offers.challenge(priced, offers.methods.first, 'mcp')
-        : offers.refusal(priced, offers.methods.first, why, true),
+    return challenged(asked =>
+      why === undefined ? offers.challenge(priced, asked, 'mcp') : offers.refusal(priced, asked, why, true),
     );
   }
   if (result.kind === 'rejected')
-    return challengeResult(priced, offers.refusal(priced, offers.methods.first, result.error, true));
+    return challenged(asked => offers.refusal(priced, asked, result.error, true));
   const { outcome, payment, owner } = result;
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
   const { method } = payment;
   if (outcome.kind !== 'refused')
     return resultOf(parts, exchange, { outcome, payment, method, owner, kept: outcome.kept });
   const { error, receipt } = outcome;
-  const refusal = offers.refusal(priced, offers.methods.first, error, isUnused(outcome), payment.checked);
-  return challengeResult(priced, refusal, receipt && method.receiptMeta(receipt, { sold: false }));
+  return challenged(
+    asked => offers.refusal(priced, asked, error, isUnused(outcome), payment.checked),
+    receipt && method.receiptMeta(receipt, { sold: false }),
+  );
 }
 
 /** An answer that cost nothing, within the same memory as those that are sold. */
@@ -221,7 +230,14 @@ async function resultOf(
   if (link?.url !== undefined && isLinked(answer, meta)) {
     const { operation } = outcome.call;
     const keptUntil = await sale.linked();
-    return linkResult({ operation, answer, receipt, link: { ...link, url: link.url }, keptUntil, meta });
+    return linkResult({
+      operation,
+      answer,
+      receipt,
+      link: { ...link, url: link.url },
+      keptUntil,
+      client: clientOf(exchange.message),
+    });
   }
   const result = exchange.carry(deliveries, owner, {
     bytes: GROWTH * answer.body.length,

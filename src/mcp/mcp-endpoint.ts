@@ -147,7 +147,7 @@ function preflight(response: ServerResponse, headers: Record<string, string>): v
     Allow: METHODS,
     'Access-Control-Allow-Methods': METHODS,
     'Access-Control-Allow-Headers':
-      'content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id',
+      'content-type, accept, payment-signature, x-payment, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id',
     'Access-Control-Max-Age': String(DAY_SECONDS),
   });
   response.end();

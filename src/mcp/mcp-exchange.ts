@@ -48,6 +48,11 @@ export class Exchange {
     return built;
   }
 
+  /** Of the URL, without its question mark. */
+  get query(): string {
+    return (this.#request.url ?? '').split('?', 2)[1] ?? '';
+  }
+
   get headers(): IncomingMessage['headers'] {
     return this.#request.headers;
   }

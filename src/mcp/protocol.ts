@@ -4,17 +4,23 @@ import {
   ProtocolErrorCode,
   ResourceNotFoundError,
   Server,
+  type CallToolResult,
+  type ProgressNotification,
   type McpHttpHandler,
 } from '@modelcontextprotocol/server';
 import { objectOf } from '../contract/references.js';
+import { pause } from '../net/deadline.js';
 import type { OwnHosts } from './allowed-hosts.js';
 import { callTool, readAnswer, type CallToolParts } from './call-tool.js';
 import type { Exchange } from './mcp-exchange.js';
+import { PAYMENT_EXTENSION } from './mcp-client.js';
 import type { Notify } from './progress.js';
 import { instructionsFor, toolsOf } from './tools.js';
 
 /** Streams that announce changes of the tools, of which there are none while a server runs. */
 const MAX_SUBSCRIPTIONS = 64;
+/** How long a ping waits whose caller asked for progress. */
+const PING_MS = 1_000;
 /** Characters of a message about a refused request. */
 const MAX_LOGGED = 200;
 
@@ -40,30 +46,34 @@ function serverFactory(
   const { title, version } = objectOf(contract.document.info);
   const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
   const options = {
-    capabilities: { tools: {}, resources: {} },
-    instructions: instructionsFor(contract),
+    capabilities: { tools: {}, resources: {}, extensions: { [PAYMENT_EXTENSION]: {} } },
+    instructions: instructionsFor(contract, offers.methods),
     // The default would build a validator for each request. Only answers of users are validated, and none is asked.
     jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
   };
   const tools = toolsOf(contract, offers.methods);
   return () => {
     const server = new Server(info, options);
+    // Whoever asks for progress of a ping sees whether what stands in front lets it through before the end.
+    server.setRequestHandler('ping', async (_ping, { http, mcpReq }) => {
+      const exchange = http?.req && exchangeOf(http.req);
+      const notify = exchange && notifierOf(exchange, mcpReq);
+      if (!notify) return {};
+      await notify({ progress: 0, total: 1, message: 'one more second' });
+      await pause(PING_MS, exchange.gone);
+      return {};
+    });
     server.setRequestHandler('tools/list', () => ({ tools }));
     server.setRequestHandler('tools/call', async ({ params }, { http, mcpReq }) => {
       const exchange = http?.req && exchangeOf(http.req);
       if (!exchange) throw new Error('a tool call without its HTTP request');
-      const { progressToken } = objectOf(objectOf(exchange.message.params)._meta);
-      const notify: Notify | undefined = isToken(progressToken)
-        ? progress =>
-            mcpReq.notify({ method: 'notifications/progress', params: { ...progress, progressToken } })
-        : undefined;
-      const result = await callTool(parts, exchange, notify);
+      const result = await callTool(parts, exchange, notifierOf(exchange, mcpReq));
       if (!result)
         throw new ProtocolError(
           ProtocolErrorCode.InvalidParams,
           `Unknown tool ${params.name.slice(0, 100)}: tools/list names all tools.`,
         );
-      return result;
+      return result as CallToolResult;
     });
     // Nothing is listed: a resource is the answer of a call, and its link is told only to its buyer.
     server.setRequestHandler('resources/list', () => ({ resources: [] }));
@@ -78,6 +88,12 @@ function serverFactory(
   };
 }
 
-function isToken(value: unknown): value is string | number {
-  return typeof value === 'string' || typeof value === 'number';
+/** Tells a caller of its progress, if it asked for that. */
+function notifierOf(
+  { message }: Exchange,
+  { notify }: { notify(notification: ProgressNotification): Promise<void> },
+): Notify | undefined {
+  const { progressToken } = objectOf(objectOf(message.params)._meta);
+  if (typeof progressToken !== 'string' && typeof progressToken !== 'number') return undefined;
+  return progress => notify({ method: 'notifications/progress', params: { ...progress, progressToken } });
 }

@@ -7,6 +7,7 @@ import { isObject } from '../contract/references.js';
 import type { AnswerLink } from '../http/answer-keys.js';
 import type { Challenges } from '../methods/methods.js';
 import type { Failure, Success } from '../sale/outcome.js';
+import { knows, PAYMENT_EXTENSION, type McpClient } from './mcp-client.js';
 import { toolShapeOf } from './tool-arguments.js';
 
 type Content =
@@ -18,18 +19,41 @@ type Content =
 /** The result of a tool call, as MCP has it. */
 export type ToolResult = { content: Content[]; structuredContent?: Json; isError?: true; _meta?: Json };
 
-/** The price of a tool as an error result: what the first method says, and the metadata of all. */
+/** A result of MCP 2026-07-28 that says the price, for clients of x402's extension. */
+export type PriceResult = { resultType: 'payment_required'; paymentRequired: Json; _meta?: Json };
+
+type Priced = {
+  challenges: Challenges;
+  client: McpClient;
+  /** The shop. */
+  publicUrl: string;
+  /** As the metadata of a result has it. */
+  receipt?: Json | undefined;
+};
+
+/** The price of a tool, as an error result unless its caller knows better: what the first method says, and the metadata of all. */
 export function challengeResult(
   operation: PricedOperation,
-  { each }: Challenges,
-  receipt?: Json,
-): ToolResult {
+  { challenges: { each }, client, publicUrl, receipt }: Priced,
+): ToolResult | PriceResult {
   const tool = toolShapeOf(operation);
   const parts = each.map(({ method, challenge }) => method.toolChallenge(operation, challenge, tool));
   const structured = parts[0]?.structured ?? {};
+  if (knows(client, PAYMENT_EXTENSION))
+    return {
+      resultType: 'payment_required',
+      paymentRequired: structured,
+      ...(receipt ? { _meta: receipt } : {}),
+    };
+  const hint =
+    `${operation.id} costs ${operation.price.shown} and was not paid. A host without a wallet gets one with: ` +
+    `coinslot mcp --url ${publicUrl} --keypair payer.json`;
   return {
     isError: true,
-    content: [{ type: 'text', text: JSON.stringify(structured) }],
+    content: [
+      { type: 'text', text: JSON.stringify(structured) },
+      { type: 'text', text: hint },
+    ],
     structuredContent: structured,
     _meta: { ...(Object.assign({}, ...parts.map(({ meta }) => meta)) as Json), ...receipt },
   };
@@ -118,12 +142,11 @@ type LinkParts = {
   link: AnswerLink & { url: string };
   /** In ms since 1970. */
   keptUntil: number | undefined;
-  /** Of the request. */
-  meta: Json;
+  client: McpClient;
 };
 
 /** A link in place of a sold answer: a line that every host can read, and the same for programs. */
-export function linkResult({ operation, answer, receipt, link, keptUntil, meta }: LinkParts): ToolResult {
+export function linkResult({ operation, answer, receipt, link, keptUntil, client }: LinkParts): ToolResult {
   const { headers, body } = answer;
   const { url } = link;
   const [mimeType, size] = [mimeTypeOf(headers), body.length];
@@ -131,10 +154,11 @@ export function linkResult({ operation, answer, receipt, link, keptUntil, meta }
   const until = keptUntil === undefined ? undefined : new Date(keptUntil).toISOString();
   const text = `The answer is a file, to fetch with GET: ${url} (${name}, ${size} bytes, ${mimeType}; free${until === undefined ? '' : `, kept until ${until}`}).`;
   const notes = notesIn(headers);
+  // Clients of earlier revisions do not say what they can read, and one of them throws at a resource link.
   return {
     content: [
       { type: 'text', text },
-      ...(takesLinks(meta) ? [{ type: 'resource_link' as const, uri: url, name, mimeType, size }] : []),
+      ...(client.current ? [{ type: 'resource_link' as const, uri: url, name, mimeType, size }] : []),
     ],
     structuredContent: {
       url,
@@ -146,11 +170,6 @@ export function linkResult({ operation, answer, receipt, link, keptUntil, meta }
     },
     _meta: { ...receipt, ...linkMeta(link) },
   };
-}
-
-/** Clients of earlier revisions do not say what they can read, and one of them throws at a resource link. */
-function takesLinks(meta: Json): boolean {
-  return meta['io.modelcontextprotocol/protocolVersion'] !== undefined;
 }
 
 /** The headers of an answer that say something about it. */

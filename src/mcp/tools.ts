@@ -1,7 +1,7 @@
 import type { Contract, FreeOperation, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import type { Methods } from '../methods/methods.js';
-import { objectOf } from '../contract/references.js';
+import { isObject, objectOf } from '../contract/references.js';
 import { PICK_UP } from '../contract/reserved-names.js';
 import { noteOf } from '../documents/discovery.js';
 import { inputSchemaOf } from './tool-arguments.js';
@@ -20,15 +20,50 @@ export type ToolDescription = {
  * output schema: clients would apply it to the price, too.
  */
 export function toolsOf(contract: Contract, methods: Methods): ToolDescription[] {
-  return [
+  const tools = [
     ...contract.paid.map(operation => paidTool(contract, operation, methods)),
     ...contract.free.flatMap(operation => (operation.mcp ? [freeTool(operation, operation.mcp)] : [])),
     pickUpTool(),
   ];
+  const named = namesOfTools(contract);
+  return tools.map(tool => named(tool) as ToolDescription);
+}
+
+/** More than this of each tool is too much for a model that has many. */
+const MAX_DESCRIPTION = 600;
+
+/** A text up to the last of its sentences for which there is room, and a note that is never cut. */
+function described(text: string, note: string): string {
+  const room = MAX_DESCRIPTION - note.length - 1;
+  const line = text.replace(/\s+/g, ' ').trim();
+  if (line.length <= room) return `${line} ${note}`;
+  const kept = line.slice(0, room + 1);
+  const end = kept.lastIndexOf('. ');
+  const shown = end > 0 ? kept.slice(0, end + 1) : `${kept.slice(0, kept.lastIndexOf(' '))} …`;
+  return `${shown} ${note}`;
+}
+
+/** Replaces `GET /path` in all descriptions of a schema by the tool of that operation: a model has tools, not URLs. */
+function namesOfTools({ paid, free }: Contract): (value: unknown) => unknown {
+  const names = new Map<string, string>();
+  for (const { method, path, id } of paid) names.set(`${method} ${path}`, id);
+  for (const { path, id, mcp } of free) if (mcp) names.set(`GET ${path}`, id);
+  const written = (text: string): string =>
+    text.replace(/\b(?:GET|POST|PUT|PATCH|DELETE) \/[\w\-/{}.]*[\w}]/g, found => names.get(found) ?? found);
+  const inAll = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(inAll);
+    if (!isObject(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [
+        name,
+        name === 'description' && typeof each === 'string' ? written(each) : inAll(each),
+      ]),
+    );
+  };
+  return inAll;
 }
 
 function paidTool({ document }: Contract, operation: PricedOperation, methods: Methods): ToolDescription {
-  const howToPay = methods.all.flatMap(method => method.documents().tool ?? []).join(' ');
   const { id, path, method, summary, price } = operation;
   const { description } = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
   const text = typeof description === 'string' ? description.trim() : `${summary}.`;
@@ -36,7 +71,7 @@ function paidTool({ document }: Contract, operation: PricedOperation, methods: M
   return {
     name: id,
     title,
-    description: `${text} ${noteOf(operation, methods)} ${howToPay}`,
+    description: described(text, noteOf(operation, methods)),
     inputSchema: inputSchemaOf(operation),
     // It spends money, so a host that asks its user only about tools that change something asks about this one.
     annotations: { title, readOnlyHint: false, idempotentHint: false, openWorldHint: true },
@@ -50,7 +85,7 @@ function freeTool(
   return {
     name: id,
     title: summary,
-    description: `${description.trim()} Free.`,
+    description: described(description, 'Free.'),
     inputSchema: { type: 'object', properties: {} },
     annotations: { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: true },
   };
@@ -74,15 +109,13 @@ function pickUpTool(): ToolDescription {
 }
 
 /** What a host tells its model about this server. */
-export function instructionsFor({ paid }: Contract): string {
+export function instructionsFor({ paid }: Contract, methods: Methods): string {
   const prices = paid.map(({ id, price }) => `${id} ${price.shown.replace(' USDC', '')}`).join(', ');
+  const howToPay = methods.all.flatMap(method => method.documents().tool ?? []).join(' ');
   return (
-    `Tools that are paid per call in USDC on Solana over x402 (scheme exact). Prices in USDC: ${prices}. A paid tool called without ` +
-    'a payment returns an error result with x402 PaymentRequired in structuredContent and as JSON in the text. Sign one of its ' +
-    '"accepts" and call the tool again with the same arguments and the PaymentPayload in _meta["x402/payment"]. The receipt comes ' +
-    'in _meta["x402/payment-response"]. A call that fails or is refused is not charged, except that an operation paid before its ' +
-    'work stays owed. The same payment with the same arguments gets the same answer without a second charge, here and over HTTP: ' +
-    'after a cut connection or "paid, and in progress", repeat the call with the same payment and sign no new one, or call pick_up ' +
-    'with the key that the result names.'
+    `Tools that are paid per call in USDC on Solana. Prices in USDC: ${prices}. ${howToPay} A call that fails or is refused is not ` +
+    'charged, except that an operation paid before its work stays owed. The same payment with the same arguments gets the same answer ' +
+    'without a second charge: after a cut connection or "paid, and in progress", repeat the call with the same payment and sign no new ' +
+    'one, or call pick_up with the key that the result names. Files are given as links.'
   );
 }

@@ -3,8 +3,11 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import type { Hints } from '../rails/rail.js';
 
-/** What may carry a payment: the headers of an HTTP request, or the `_meta` of an MCP tool call. */
-export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json };
+/**
+ * What may carry a payment: the headers of an HTTP request, or the `_meta` of an MCP tool call and the headers of the request that carries
+ * this one call.
+ */
+export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json; headers?: IncomingHttpHeaders };
 
 /** A payment as a request carried it. What it moves has not been checked. */
 export type Credential = {

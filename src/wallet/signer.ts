@@ -52,11 +52,21 @@ export async function createSigner(secretKey: Uint8Array, rpcUrl: string | undef
       const payload = await clientFor(offer.amount)
         .createPaymentPayload(challenge)
         .catch((error: unknown) => {
-          throw new SigningFault(`The payment could not be signed: ${messageOf(error).slice(0, 300)}`);
+          throw new SigningFault(whyNotSigned(error, rpcUrl));
         });
       return readSigned(withIdentifier(payload, challenge), offer);
     },
   };
+}
+
+/** The client reads the token of the payment from an RPC server, and says no more than that a fetch failed. */
+function whyNotSigned(error: unknown, rpcUrl: string | undefined): string {
+  const message = messageOf(error).slice(0, 300);
+  if (!/fetch failed|HTTP error|ECONNREFUSED|ENOTFOUND/i.test(message))
+    return `The payment could not be signed: ${message}`;
+  const server =
+    rpcUrl === undefined ? 'The public Solana RPC server' : `The Solana RPC server ${new URL(rpcUrl).origin}`;
+  return `${server} does not answer (${message}), and no payment can be signed without one. Set another with --rpc, or SOLANA_RPC_URL`;
 }
 
 /** What is kept of a signed payment. @throws SigningFault if it does not pay the offer */

@@ -4,6 +4,7 @@ import { checkDocuments } from './document-checks.js';
 import { Findings, type Finding } from './findings.js';
 import { checkFront } from './front-checks.js';
 import { checkAddress, checkListing } from './listing-checks.js';
+import { checkMcp } from './mcp-checks.js';
 import { checkPurchase, type Purse } from './purchase-checks.js';
 
 /**
@@ -21,6 +22,7 @@ export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> 
   await checkDocuments(catalogue, findings);
   const asked = await checkSold(catalogue, findings);
   await checkFront(catalogue, findings);
+  await checkMcp(catalogue, url, findings);
   // Who checks a shop on this machine knows that nobody else reaches it.
   if (!/^(localhost|127\.|\[::1\])/.test(new URL(url).hostname)) await checkAddress(url, findings, 'should');
   await checkListing(catalogue, asked, findings, 'should');

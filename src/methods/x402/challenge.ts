@@ -18,7 +18,8 @@ function maxBodyBytes(version: ChallengeVersion, { otherMethodsBytes = 0 }: Term
   return ((MAX_HEADER_BYTES - others) / 4) * 3;
 }
 
-const UNPAID =
+/** What the challenge of a call without payment says. */
+export const UNPAID =
   'Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)';
 
 /**

@@ -1,11 +1,15 @@
 import type { PricedOperation } from '../../contract/contract.js';
 import type { Json } from '../../contract/json.js';
 import type { Challenge, ToolPart, ToolShape } from '../method.js';
+import { UNPAID } from './challenge.js';
 import { discovery } from './describe-call.js';
 
 /** Where some clients look for the challenge instead of in the result. */
 const CHALLENGE_KEY = 'x402/error';
 const MCP_RESOURCE = 'mcp://tool/';
+const UNPAID_TOOL =
+  'Payment required: sign one of the accepted payments and call the tool again with it in _meta["x402/payment"] (clients of x402 v1: add ' +
+  '?x402Version=1 to the URL of this MCP server)';
 
 /**
  * x402's PaymentRequired for a tool of MCP, in every place in which a client looks for it. Its resource is the tool, and its discovery
@@ -13,16 +17,25 @@ const MCP_RESOURCE = 'mcp://tool/';
  */
 export function toolChallenge(operation: PricedOperation, { body }: Challenge, tool: ToolShape): ToolPart {
   const challenge = JSON.parse(body.toString('utf8')) as {
-    resource: Json;
+    x402Version: number;
+    error?: string;
+    resource?: Json;
     accepts: Json[];
-    extensions: Json;
+    extensions?: Json;
   };
   const url = `${MCP_RESOURCE}${operation.id}`;
+  const { error, resource, extensions } = challenge;
   const structured = {
     ...challenge,
-    resource: { ...challenge.resource, url },
+    ...(error === UNPAID ? { error: UNPAID_TOOL } : {}),
     accepts: challenge.accepts.map(option => ({ ...option, resource: url })),
-    extensions: { ...challenge.extensions, bazaar: bazaarOfTool(operation, tool) },
+    // The first version has neither.
+    ...(challenge.x402Version === 1
+      ? {}
+      : {
+          resource: { ...resource, url },
+          extensions: { ...extensions, bazaar: bazaarOfTool(operation, tool) },
+        }),
   };
   return { structured, meta: { [CHALLENGE_KEY]: structured } };
 }

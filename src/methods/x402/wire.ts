@@ -110,15 +110,19 @@ class Unreadable extends Error {}
  * What can't be read has the version of its header. A malformed payment is rejected without a network call and without reading the body.
  */
 export function decodePayment(carrier: Carrier): Decoded {
-  const [first, second] = 'meta' in carrier ? carriedByMeta(carrier.meta) : carriedByHeaders(carrier.headers);
+  const { headers = {} } = carrier;
+  const inMeta = 'meta' in carrier ? carriedByMeta(carrier.meta) : [];
+  const [first, ...others] = [...inMeta, ...carriedByHeaders(headers)];
   if (first === undefined) return { kind: 'none' };
   try {
-    if (second !== undefined && second !== first)
-      throw new Unreadable('PAYMENT-SIGNATURE and X-PAYMENT carry two different payments: send one');
+    if (others.some(other => other !== first))
+      throw new Unreadable(
+        `${inMeta.length > 0 ? 'the call carries' : 'PAYMENT-SIGNATURE and X-PAYMENT carry'} two different payments: send one`,
+      );
     return { kind: 'payment', payment: readPayload(parse(first)) };
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    const version = 'meta' in carrier || carrier.headers[PAYMENT_HEADERS[0]] !== undefined ? 2 : 1;
+    const version = inMeta.length > 0 || headers[PAYMENT_HEADERS[0]] !== undefined ? 2 : 1;
     return { kind: 'fault', version, error: error.message };
   }
 }

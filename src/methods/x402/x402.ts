@@ -97,8 +97,9 @@ function documentsOf(version: ChallengeVersion, { network, asset }: Terms): Meth
         '200, with a receipt in `PAYMENT-RESPONSE`.',
     ],
     tool:
-      'Without a payment it returns the price as an error result (x402 PaymentRequired); call it again with the same arguments and the ' +
-      'signed payment in _meta["x402/payment"].',
+      'x402 (scheme exact): a paid tool called without a payment returns PaymentRequired as an error result, in structuredContent and as JSON ' +
+      'in the text. Sign one of its "accepts" and call the tool again with the same arguments and the PaymentPayload in ' +
+      '_meta["x402/payment"], or in the header PAYMENT-SIGNATURE; the receipt is in _meta["x402/payment-response"].',
     phrase: 'x402 on Solana',
     terms: { protocol: 'x402', scheme: 'exact', network, asset },
   };

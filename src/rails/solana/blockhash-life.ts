@@ -48,26 +48,31 @@ export class BlockhashLife {
     const { chain, closing } = this.#parts;
     const now = this.#now();
     if (!this.#read || now - this.#read.at >= READ_LIFE_MS) {
-      const ages = withDeadline(READ_DEADLINE_MS, closing, signal => recentAges(chain, signal));
-      this.#read = { at: now, ages: ages.catch(() => new Map<Key, number>()) };
+      const ages = withDeadline(READ_DEADLINE_MS, closing, signal => recentBlockhashes(chain, signal));
+      this.#read = { at: now, ages: ages.then(agesOf, () => agesOf([])) };
     }
     return this.#read;
   }
+}
+
+function agesOf(newestFirst: Key[]): Ages {
+  return new Map(newestFirst.map((key, age) => [key, age]));
 }
 
 /**
  * The hashes of the last 150 blocks, the newest first, from the chain's own list
  * (https://docs.rs/solana-sysvar/latest/solana_sysvar/recent_blockhashes). None if the chain does not have the list.
  */
-async function recentAges(chain: Pick<SolanaChain, 'account'>, signal: AbortSignal): Promise<Ages> {
+export async function recentBlockhashes(
+  chain: Pick<SolanaChain, 'account'>,
+  signal: AbortSignal,
+): Promise<Key[]> {
   const data = (await chain.account(RECENT_BLOCKHASHES_SYSVAR, signal))?.data;
-  const ages = new Map<Key, number>();
-  if (!data || data.length < COUNT_BYTES) return ages;
+  if (!data || data.length < COUNT_BYTES) return [];
   const fitting = Math.floor((data.length - COUNT_BYTES) / ENTRY_BYTES);
   const count = Math.min(Number(data.readBigUInt64LE()), fitting, MAX_ENTRIES);
-  for (let age = 0; age < count; age++) {
+  return Array.from({ length: count }, (_, age) => {
     const from = COUNT_BYTES + age * ENTRY_BYTES;
-    ages.set(data.toString('latin1', from, from + HASH_BYTES), age);
-  }
-  return ages;
+    return data.toString('latin1', from, from + HASH_BYTES);
+  });
 }

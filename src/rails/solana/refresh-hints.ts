@@ -1,6 +1,7 @@
 import type { Log } from '../../net/log.js';
 import type { Ledger } from '../../ledger/store.js';
 import { EXPIRED_AFTER_BLOCKS } from './blocks.js';
+import { recentBlockhashes } from './blockhash-life.js';
 import type { ChainHeights } from './chain-heights.js';
 import { heightOf } from './find-transfer.js';
 import type { SolanaChain } from './rpc.js';
@@ -23,15 +24,19 @@ const MAX_SLICES = 100;
  * @throws if no RPC server answers with a plausible height
  */
 export async function readView(
-  chain: Pick<SolanaChain, 'latestBlockhash'>,
+  chain: Pick<SolanaChain, 'latestBlockhash' | 'account'>,
   heights: ChainHeights,
   signal: AbortSignal,
 ): Promise<ChainView> {
   await heights.refresh();
-  const latest = await chain.latestBlockhash('confirmed', signal, heights.check);
+  const [latest, earlier] = await Promise.all([
+    chain.latestBlockhash('confirmed', signal, heights.check),
+    // Without the list, there is one blockhash to offer.
+    recentBlockhashes(chain, signal).catch(() => []),
+  ]);
   const height = heightOf(latest);
   await heights.record(height);
-  return { blockhash: latest.blockhash, slot: latest.slot, height };
+  return { blockhash: latest.blockhash, slot: latest.slot, height, earlier };
 }
 
 /** Keeps the fee payer of the hints fresh. None of these rejects. */

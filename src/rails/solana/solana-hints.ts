@@ -1,19 +1,31 @@
 import { SharedBucket } from '../../admission/admission.js';
+import { toAddress } from './address.js';
 import type { Called, Hinting, Hints } from '../rail.js';
 import { BLOCKHASH_LIFE_BLOCKS, blocksWithin } from './blocks.js';
 import type { Key } from './message.js';
 import { bytesOf, type CheckedTransaction } from './transaction.js';
 
-/** The state of the chain at the last read, at commitment `confirmed`. */
-export type ChainView = { blockhash: string; slot: number; height: number };
+/**
+ * The state of the chain at the last read, at commitment `confirmed`. `earlier`: the blockhashes before that one, the newest first, if they
+ * were read.
+ */
+export type ChainView = { blockhash: string; slot: number; height: number; earlier?: readonly Key[] };
+
+/**
+ * Challenges take turns over so many blockhashes, of the newest so many: several calls at once from a wallet that sets no memo are several
+ * transactions, and none is so old that its buyer has too little time.
+ */
+const OFFERED = { hashes: 16, ofNewest: 24 };
+/** With fewer left, the chain is read again soon. */
+const FEW_HASHES = 10;
 
 /** A blockhash is valid for 60 to 90 s, and the buyer needs most of that. */
 const OFFERED_MS = 20_000;
 /** No payment is claimed on an older view of the chain; see `EXPIRED_AFTER_BLOCKS`. */
 const VIEW_LIFE_MS = 40_000;
-/** The interval between reads of the chain: while calls come in, otherwise, and after the offered blockhash was used. */
+/** The interval between reads of the chain: while calls come in, otherwise, and while few of the offered blockhashes are left. */
 const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
-/** Limits how often unpaid requests can use up the offered blockhash, since clients without an RPC server depend on it. */
+/** Limits how often unpaid requests can use up an offered blockhash, since clients without an RPC server depend on it. */
 const UNPROVEN_USES = { rate: 0.5, burst: 1 };
 const MAX_USED = 256;
 const MAX_SEEN = 256;
@@ -24,24 +36,23 @@ type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 /**
  * What buyers on Solana sign with now: the fee payer and a recent blockhash; and the view of the chain.
  *
- * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. A blockhash that such a
- * payment has used is therefore no longer offered.
+ * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. So no two challenges in a
+ * row name the same blockhash, and one that such a payment has used is no longer offered.
  */
 export class SolanaHints implements Hinting<CheckedTransaction> {
   readonly #now: () => number;
   #feePayer: string;
   /** Without a blockhash: the same object until the fee payer changes. */
   #bare: Hints;
-  #live: Hints;
-  /** The offered blockhash, as a key. */
-  #offeredHash: string | undefined;
+  /** The offered blockhashes, the one whose turn is next first. Each has the same object for as long as it is offered. */
+  #offered = new Map<Key, Hints>();
   readonly #used = new Set<string>();
   /** The heights of the blockhashes that this server has read. */
   readonly #seen = new Map<Key, number>();
   readonly #unproven: SharedBucket;
   #asked = false;
   #usedUp = false;
-  /** Called when the offered blockhash was used up, so that the chain is read again. */
+  /** Called when few of the offered blockhashes are left, so that the chain is read again. */
   onUsedUp: () => void = () => {};
   /** The fee payer for this call, if it is another one than that of all others; its payments must be taken already. */
   elsewhere: (called: Called) => string | undefined = () => undefined;
@@ -57,14 +68,14 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     this.#unproven = new SharedBucket({ ...UNPROVEN_USES, now });
     this.#feePayer = feePayer;
     this.#bare = { feePayer };
-    this.#live = this.#bare;
   }
 
   /** For the challenge of a call without payment. */
   hints(called?: Called): Hints {
     this.#asked = true;
     const elsewhere = called && this.elsewhere(called);
-    return this.#sponsored(elsewhere === undefined ? this.#live : this.#with('feePayer', elsewhere));
+    const next = this.#next();
+    return this.#sponsored(elsewhere === undefined ? next : this.#with('feePayer', elsewhere, next));
   }
 
   /**
@@ -73,17 +84,16 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
    */
   hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
     this.#asked = true;
-    const another = payment !== undefined && !payment.hasNonce && payment.blockhash !== this.#offeredHash;
-    return this.#sponsored(fresh || another ? this.#live : this.#bare);
+    if (fresh) return this.#sponsored(this.#next());
+    return this.#sponsored(payment && !payment.hasNonce ? this.#next(payment.blockhash) : this.#bare);
   }
 
   /** Sets the fee payer that the facilitator named. */
   setFeePayer(feePayer: string): void {
     if (feePayer === this.#feePayer) return;
-    const { recentBlockhash } = this.#live;
     this.#feePayer = feePayer;
     this.#bare = { feePayer };
-    this.#live = recentBlockhash === undefined ? this.#bare : { feePayer, recentBlockhash };
+    for (const [key, hints] of this.#offered) this.#offered.set(key, { ...hints, feePayer });
   }
 
   /** Sets the view of the chain. A view whose slot has not advanced does not renew the previous one. */
@@ -93,8 +103,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     const another = view.slot === this.#view?.slot && this.#usedUp;
     if (this.#view && view.slot <= this.#view.slot && !another) return;
     if (!another) this.#view = { ...view, readAt: this.#now() };
-    const key = bytesOf(view.blockhash);
-    if (!this.#used.has(key)) this.#offer(view.blockhash, key);
+    this.#offer(view);
   }
 
   /**
@@ -103,15 +112,14 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
    */
   markBlockhashUsed({ payer, blockhash, hasNonce }: Signed, paid: boolean): void {
     if (hasNonce || this.#used.has(blockhash)) return;
-    const offered = blockhash === this.#offeredHash;
+    const offered = this.#offered.has(blockhash);
     // A blockhash that is not offered now may come back with the next read: reads in one slot return the same one.
     if (!paid && (!offered || !this.#unproven.take(payer))) return;
     const [oldest] = this.#used;
     if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);
     this.#used.add(blockhash);
-    if (!offered) return;
+    if (!this.#offered.delete(blockhash) || this.#offered.size >= FEW_HASHES) return;
     this.#usedUp = true;
-    this.#withdraw();
     this.onUsedUp();
   }
 
@@ -154,7 +162,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   }
 
   /** The same object for the same hints and the same name. */
-  #with(key: 'feePayer' | 'sponsor', address: string, base = this.#live): Hints {
+  #with(key: 'feePayer' | 'sponsor', address: string, base: Hints): Hints {
     const known = this.#others.get(base) ?? new Map<string, Hints>();
     this.#others.set(base, known);
     const name = `${key} ${address}`;
@@ -163,7 +171,23 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     return hints;
   }
 
-  #see({ blockhash, height }: ChainView): void {
+  /** Whose turn it is; without a blockhash if none is offered but `except`. */
+  #next(except?: Key): Hints {
+    for (const [key, hints] of this.#offered) {
+      if (key === except) continue;
+      this.#offered.delete(key);
+      this.#offered.set(key, hints);
+      return hints;
+    }
+    return this.#bare;
+  }
+
+  #see({ blockhash, height, earlier = [] }: ChainView): void {
+    // A list that another server gave may have it further back.
+    const before = earlier.slice(earlier.indexOf(bytesOf(blockhash)) + 1);
+    before.slice(0, OFFERED.ofNewest).forEach((key, index) => {
+      if (!this.#seen.has(key)) this.#seen.set(key, height - 1 - index);
+    });
     this.#seen.set(bytesOf(blockhash), height);
     for (const [key, seen] of this.#seen) {
       if (this.#seen.size <= MAX_SEEN && seen + BLOCKHASH_LIFE_BLOCKS >= height) break;
@@ -171,19 +195,27 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     }
   }
 
-  #offer(recentBlockhash: string, key: string): void {
+  /** Those that were not offered yet are next. */
+  #offer({ blockhash, earlier = [] }: ChainView): void {
+    const newest = [bytesOf(blockhash), ...earlier.slice(0, OFFERED.ofNewest - 1)];
+    const unused = new Set(newest.filter(key => !this.#used.has(key)).slice(0, OFFERED.hashes));
+    if (unused.size === 0) return;
+    const known = [...this.#offered].filter(([key]) => unused.has(key));
+    const added = [...unused].filter(key => !this.#offered.has(key));
+    this.#offered = new Map([...added.map((key): [Key, Hints] => [key, this.#hintsOf(key)]), ...known]);
     this.#usedUp = false;
-    this.#offeredHash = key;
-    this.#live = { feePayer: this.#feePayer, recentBlockhash };
     clearTimeout(this.#blockhashTimer);
     this.#blockhashTimer = setTimeout(() => this.#withdraw(), OFFERED_MS);
     this.#blockhashTimer.unref();
   }
 
+  #hintsOf(key: Key): Hints {
+    return { feePayer: this.#feePayer, recentBlockhash: toAddress(Buffer.from(key, 'latin1')) };
+  }
+
   /** Offers no blockhash until the next read. */
   #withdraw(): void {
     clearTimeout(this.#blockhashTimer);
-    this.#offeredHash = undefined;
-    this.#live = this.#bare;
+    this.#offered.clear();
   }
 }

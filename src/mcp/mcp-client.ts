@@ -1,0 +1,26 @@
+import type { Json } from '../contract/json.js';
+import { isObject, objectOf } from '../contract/references.js';
+
+/** x402's binding of payments to MCP 2026-07-28: the price is a result of its own kind, not an error. */
+export const PAYMENT_EXTENSION = 'org.x402/payment';
+
+const NAMESPACE = 'io.modelcontextprotocol';
+
+/** What the sender of a message says about itself. Only clients of MCP 2026-07-28 do, with each request. */
+export type McpClient = {
+  /** It knows links, and results of several kinds. */
+  current: boolean;
+  extensions: Json;
+};
+
+export function clientOf(message: Json): McpClient {
+  const meta = objectOf(objectOf(message.params)._meta);
+  const current = typeof meta[`${NAMESPACE}/protocolVersion`] === 'string';
+  const { extensions } = objectOf(meta[`${NAMESPACE}/clientCapabilities`]);
+  return { current, extensions: current ? objectOf(extensions) : {} };
+}
+
+/** Whether a client knows an extension of the protocol. */
+export function knows({ extensions }: McpClient, extension: string): boolean {
+  return isObject(extensions[extension]);
+}
