@@ -16,6 +16,7 @@ const SHARE_INTERVAL_MS = 20_000;
 const UPKEEP_INTERVAL_MS = 60_000;
 const MEASURE_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
+const LIST_DEADLINE_MS = 2_000;
 /** A slice has a hundred rows. Bounds one round of maintenance. */
 const MAX_SLICES = 100;
 
@@ -24,19 +25,15 @@ const MAX_SLICES = 100;
  * @throws if no RPC server answers with a plausible height
  */
 export async function readView(
-  chain: Pick<SolanaChain, 'latestBlockhash' | 'account'>,
+  chain: Pick<SolanaChain, 'latestBlockhash'>,
   heights: ChainHeights,
   signal: AbortSignal,
 ): Promise<ChainView> {
   await heights.refresh();
-  const [latest, earlier] = await Promise.all([
-    chain.latestBlockhash('confirmed', signal, heights.check),
-    // Without the list, there is one blockhash to offer.
-    recentBlockhashes(chain, signal).catch(() => []),
-  ]);
+  const latest = await chain.latestBlockhash('confirmed', signal, heights.check);
   const height = heightOf(latest);
   await heights.record(height);
-  return { blockhash: latest.blockhash, slot: latest.slot, height, earlier };
+  return { blockhash: latest.blockhash, slot: latest.slot, height };
 }
 
 /** Keeps the fee payer of the hints fresh. None of these rejects. */
@@ -107,7 +104,12 @@ export class HintRefresher {
     const { chain, hints, heights, log } = this.#parts;
     this.#lookedAt = performance.now();
     try {
-      hints.setView(await readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)));
+      const [view, earlier] = await Promise.all([
+        readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)),
+        // Without the list, there is one blockhash to offer.
+        recentBlockhashes(chain, AbortSignal.timeout(LIST_DEADLINE_MS)).catch(() => []),
+      ]);
+      hints.setView({ ...view, earlier });
       if (this.#chainDownSince === undefined) return;
       const seconds = Math.round((performance.now() - this.#chainDownSince) / 1_000);
       log.info({ seconds }, `the Solana RPC answers again after ${seconds} s`);
