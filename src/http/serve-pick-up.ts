@@ -31,8 +31,12 @@ export function answersUrl({ free }: Contract, publicUrl: string): string | unde
 }
 
 type Nothing = Extract<PickedUp, { kind: 'nothing' }>;
-type Found = Omit<Extract<PickedUp, { kind: 'found' }>, 'method'> & { method: Method };
-type Fetched = (Nothing | Found) & { kept: Caller };
+type Found = Omit<Extract<PickedUp, { kind: 'found' }>, 'method' | 'since'> & {
+  method: Method;
+  /** Unless it is not looked for now. */
+  since?: number;
+};
+export type Fetched = (Nothing | Found) & { kept: Caller };
 
 /** Fetches answers by their keys, without the payment, over HTTP and MCP alike. */
 export class PickUps {

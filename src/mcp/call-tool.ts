@@ -8,7 +8,7 @@ import { servePaidCall, type PaidCallParts } from '../http/paid-calls.js';
 import { goesWith } from '../http/send-outcome.js';
 import { GIFT_NOT_SENT, TOO_MANY_ANSWERS } from '../http/send-sold.js';
 import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
-import type { PickUps } from '../http/serve-pick-up.js';
+import type { Fetched, PickUps } from '../http/serve-pick-up.js';
 import type { PaidCallResult } from '../http/tell-answer.js';
 import { signedFor, type SigningParts } from '../http/sign-receipts.js';
 import { TOO_MANY_CALLS } from '../http/source-limits.js';
@@ -20,7 +20,7 @@ import type { Method } from '../methods/method.js';
 import type { Challenges } from '../methods/methods.js';
 import type { Offers } from '../offers/offers.js';
 import type { Exchange } from './mcp-exchange.js';
-import { clientOf } from './mcp-client.js';
+import { clientOf, knows, TASKS_EXTENSION } from './mcp-client.js';
 import { withProgress, type Notify } from './progress.js';
 import { requestOf, type ToolRequest } from './tool-arguments.js';
 import {
@@ -51,6 +51,9 @@ export type CallToolParts = PaidCallParts &
     publicUrl: string;
   };
 
+/** A paid order that is worked on, for a client that knows tasks: the key of its answer. */
+export type Begun = { task: string };
+
 /** Base64 and its JSON hold this many times the bytes of an answer. */
 const GROWTH = 3;
 const MAX_PATH_SHOWN = 100;
@@ -68,7 +71,7 @@ export async function callTool(
   parts: CallToolParts,
   exchange: Exchange,
   notify?: Notify,
-): Promise<ToolResult | PriceResult | undefined> {
+): Promise<ToolResult | PriceResult | Begun | undefined> {
   const { name, arguments: sent, _meta: meta } = objectOf(exchange.message.params);
   const operation = parts.contract.paid.find(({ id }) => id === name);
   if (operation)
@@ -88,9 +91,11 @@ async function callPaid(
   exchange: Exchange,
   operation: PricedOperation,
   { sent, meta, notify }: { sent: Json; meta: Json; notify: Notify | undefined },
-): Promise<ToolResult | PriceResult> {
+): Promise<ToolResult | PriceResult | Begun> {
   const { offers, holdMs, publicUrl } = parts;
   const { gone, source, requestId, headers } = exchange;
+  const client = clientOf(exchange.message);
+  const asTask = operation.flow === 'upfront' && knows(client, TASKS_EXTENSION);
   const request = requestOf(operation, sent);
   // Counted as a message; from here on it counts as a call.
   parts.limits.giveBack(source);
@@ -110,7 +115,8 @@ async function callPaid(
         : checkRequest(parts, operation, request);
     },
     gone,
-    holdMs,
+    // An order is a task for a client that knows tasks: it is answered as soon as it is paid.
+    holdMs: asTask ? 0 : holdMs,
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
   if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
@@ -119,7 +125,7 @@ async function callPaid(
   const { operation: priced } = result;
   const challenged = (of: (asked: Method) => Challenges, receipt?: Json): ToolResult | PriceResult => {
     const challenges = of(offers.methods.askedBy(exchange.query));
-    return challengeResult(priced, { challenges, client: clientOf(exchange.message), publicUrl, receipt });
+    return challengeResult(priced, { challenges, client, publicUrl, receipt });
   };
   if (result.kind === 'unpaid') {
     const { why } = result;
@@ -132,6 +138,8 @@ async function callPaid(
   const { outcome, payment, owner } = result;
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
   const { method } = payment;
+  if (asTask && outcome.kind === 'unavailable' && outcome.receipt?.success && outcome.kept)
+    return { task: parts.answerKeys.linkOf(outcome.kept).key };
   if (outcome.kind !== 'refused')
     return resultOf(parts, exchange, { outcome, payment, method, owner, kept: outcome.kept });
   const { error, receipt } = outcome;
@@ -172,8 +180,15 @@ function checkRequest(
 /** The free tool that fetches an answer by its key. */
 async function callPickUp(parts: CallToolParts, exchange: Exchange, { key }: Json): Promise<ToolResult> {
   const found = await parts.pickUps.get(typeof key === 'string' ? key : '');
-  if (found.kind === 'nothing') return errorResult(404, found.error);
-  const { kept, payer, method, outcome } = found;
+  return found.kind === 'nothing' ? errorResult(404, found.error) : fetched(parts, exchange, found);
+}
+
+/** The result for an answer that was found by its key. */
+export function fetched(
+  parts: CallToolParts,
+  exchange: Exchange,
+  { kept, payer, method, outcome }: Extract<Fetched, { kind: 'found' }>,
+): Promise<ToolResult> {
   const owner = { payment: kept.id, payer, source: exchange.source };
   return resultOf(parts, exchange, { outcome, method, owner, kept });
 }

@@ -4,6 +4,9 @@ import { isObject, objectOf } from '../contract/references.js';
 /** x402's binding of payments to MCP 2026-07-28: the price is a result of its own kind, not an error. */
 export const PAYMENT_EXTENSION = 'org.x402/payment';
 
+/** MCP's tasks (SEP-2663): a call that takes long is answered at once, and asked for later. */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
 const NAMESPACE = 'io.modelcontextprotocol';
 
 /** What the sender of a message says about itself. Only clients of MCP 2026-07-28 do, with each request. */

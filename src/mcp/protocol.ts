@@ -1,5 +1,6 @@
 import {
   createMcpHandler,
+  fromJsonSchema,
   ProtocolError,
   ProtocolErrorCode,
   ResourceNotFoundError,
@@ -13,9 +14,19 @@ import { pause } from '../net/deadline.js';
 import type { OwnHosts } from './allowed-hosts.js';
 import { callTool, readAnswer, type CallToolParts } from './call-tool.js';
 import type { Exchange } from './mcp-exchange.js';
-import { PAYMENT_EXTENSION } from './mcp-client.js';
+import { clientOf, knows, PAYMENT_EXTENSION, TASKS_EXTENSION } from './mcp-client.js';
 import type { Notify } from './progress.js';
+import { NOT_CANCELLED, taskOf, type Task } from './tasks.js';
 import { instructionsFor, toolsOf } from './tools.js';
+
+/** Of the requests for one task. */
+const TASK_SCHEMA = {
+  params: fromJsonSchema<{ taskId: string }>({
+    type: 'object',
+    required: ['taskId'],
+    properties: { taskId: { type: 'string', maxLength: 200 } },
+  }),
+};
 
 /** Streams that announce changes of the tools, of which there are none while a server runs. */
 const MAX_SUBSCRIPTIONS = 64;
@@ -46,7 +57,11 @@ function serverFactory(
   const { title, version } = objectOf(contract.document.info);
   const info = { name: 'coinslot', title: String(title), version: String(version), websiteUrl: siteUrl };
   const options = {
-    capabilities: { tools: {}, resources: {}, extensions: { [PAYMENT_EXTENSION]: {} } },
+    capabilities: {
+      tools: {},
+      resources: {},
+      extensions: { [PAYMENT_EXTENSION]: {}, [TASKS_EXTENSION]: {} },
+    },
     instructions: instructionsFor(contract, offers.methods),
     // The default would build a validator for each request. Only answers of users are validated, and none is asked.
     jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
@@ -73,7 +88,20 @@ function serverFactory(
           ProtocolErrorCode.InvalidParams,
           `Unknown tool ${params.name.slice(0, 100)}: tools/list names all tools.`,
         );
+      if ('task' in result)
+        return {
+          resultType: 'task',
+          ...(await taskNamed(parts, exchange, result.task)),
+        } as unknown as CallToolResult;
       return result as CallToolResult;
+    });
+    // The library knows the names, and leaves them to whoever registers them.
+    server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) =>
+      taskNamed(parts, exchangeIn(http?.req, exchangeOf), taskId),
+    );
+    server.setRequestHandler('tasks/cancel', TASK_SCHEMA, async ({ taskId }, { http }) => {
+      const { result: _, ...task } = await taskNamed(parts, exchangeIn(http?.req, exchangeOf), taskId);
+      return task.status === 'working' ? { ...task, statusMessage: NOT_CANCELLED } : task;
     });
     // Nothing is listed: a resource is the answer of a call, and its link is told only to its buyer.
     server.setRequestHandler('resources/list', () => ({ resources: [] }));
@@ -86,6 +114,26 @@ function serverFactory(
     });
     return server;
   };
+}
+
+function exchangeIn(
+  request: Request | undefined,
+  exchangeOf: (request: Request) => Exchange | undefined,
+): Exchange {
+  const exchange = request && exchangeOf(request);
+  if (!exchange) throw new Error('a message without its HTTP request');
+  return exchange;
+}
+
+/** MCP's code for a request whose client has not declared the extension that it belongs to. */
+const NOT_DECLARED = -32_021;
+
+async function taskNamed(parts: CallToolParts, exchange: Exchange, taskId: string): Promise<Task> {
+  if (!knows(clientOf(exchange.message), TASKS_EXTENSION))
+    throw new ProtocolError(NOT_DECLARED, `Declare the extension ${TASKS_EXTENSION} to use tasks.`);
+  const task = await taskOf(parts, exchange, taskId);
+  if (task) return task;
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No task of this server has this id any more.');
 }
 
 /** Tells a caller of its progress, if it asked for that. */

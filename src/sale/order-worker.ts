@@ -37,7 +37,8 @@ export type OrderWork = {
 const POLL_MS = 1_000;
 const STOP_MS = 5_000;
 const MAX_RUNNING = 256;
-const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
+/** How long the answer of an order is kept once it is delivered. */
+export const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED = 1_000;
 /** The process may end meanwhile. */
 const UNREF = { ref: false };

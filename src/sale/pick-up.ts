@@ -25,6 +25,8 @@ export type PickedUp =
       method: string;
       payer: string;
       outcome: Exclude<Outcome, Unfound>;
+      /** When its payment came, in ms since 1970. */
+      since: number;
     };
 
 /**
@@ -37,9 +39,9 @@ export async function pickUp(deps: Deps, { id, number }: Caller): Promise<Picked
   const worth = await worthOf(deps, row);
   if (typeof worth === 'string') return nothing(worth);
   const sale = deps.callers.fetching({ id: row.id, number: row === own ? number : 0 });
-  const { method, payer, operation, requestHash } = own;
+  const { method, payer, operation, requestHash, createdAt: since } = own;
   const outcome = worth.kind === 'sold' ? { ...worth, sale, call: { operation, requestHash } } : worth;
-  return { kind: 'found', method, payer, outcome };
+  return { kind: 'found', method, payer, outcome, since };
 }
 
 /** A payment, and the one whose answer it redeems: itself, unless it is an alias. */

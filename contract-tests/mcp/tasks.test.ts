@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import { callTool, mcp, paid, payloadOf } from '../support/mcp-call.js';
+import { aBody, allInOneWorld, openServer, world } from '../support/brand-servers.js';
+import { signFor } from '../support/world.js';
+
+type Json = Record<string, unknown>;
+type TaskJson = {
+  resultType: string;
+  taskId: string;
+  status: string;
+  statusMessage?: string;
+  createdAt: string;
+  ttlMs: number;
+  pollIntervalMs: number;
+  result?: Json;
+};
+
+const NAMESPACE = 'io.modelcontextprotocol';
+const TASKS = `${NAMESPACE}/tasks`;
+const META = {
+  [`${NAMESPACE}/protocolVersion`]: '2026-07-28',
+  [`${NAMESPACE}/clientInfo`]: { name: 'test', version: '1' },
+};
+const WITH_TASKS = { ...META, [`${NAMESPACE}/clientCapabilities`]: { extensions: { [TASKS]: {} } } };
+const WITHOUT = { ...META, [`${NAMESPACE}/clientCapabilities`]: {} };
+
+describe('orders as tasks of MCP', function () {
+  this.timeout(60_000);
+  allInOneWorld();
+
+  const ask = async (url: string, method: string, params: Json, meta: Json = WITH_TASKS) => {
+    const name = String(params['taskId'] ?? params['name']);
+    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, 'mcp-name': name };
+    return (await mcp(url, method, { ...params, _meta: { ...meta, ...(params['_meta'] as Json) } }, headers))
+      .message;
+  };
+  const order = async (
+    url: string,
+    asked: Json,
+    payment: Json,
+    meta = WITH_TASKS,
+  ): Promise<TaskJson & Json> => {
+    const params = { name: 'brandFeedback', arguments: asked, _meta: paid(payment) };
+    return (await ask(url, 'tools/call', params, meta)).result as TaskJson & Json;
+  };
+  const get = async (url: string, taskId: string): Promise<TaskJson> =>
+    (await ask(url, 'tasks/get', { taskId })).result as unknown as TaskJson;
+  const done = async (url: string, taskId: string): Promise<TaskJson> => {
+    for (;;) {
+      const task = await get(url, taskId);
+      if (task.status !== 'working') return task;
+      await new Promise(resolve => setTimeout(resolve, Math.min(1_000, task.pollIntervalMs)));
+    }
+  };
+  const sign = async (url: string): Promise<Json> =>
+    payloadOf(await signFor({ ...world, url }, '/brand-feedback'));
+
+  it('a paid order is a task at once, is asked for with its id, and ends with the result of the call', async () => {
+    const { url } = world;
+    const before = await world.earned();
+    const [asked, payment] = [aBody(2), await sign(url)];
+    const task = await order(url, asked, payment);
+    expect(task).to.include({ resultType: 'task', status: 'working', ttlMs: 7 * 86_400_000 });
+    expect(task.taskId).to.match(/^[A-Za-z0-9_-]{86}$/);
+    expect(task.pollIntervalMs).to.be.greaterThan(0);
+    expect(await world.earned()).to.equal(before + 500_000n);
+    const ended = await done(url, task.taskId);
+    expect(ended).to.include({ resultType: 'complete', status: 'completed', createdAt: task.createdAt });
+    const picked = await callTool(url, 'pick_up', { key: task.taskId });
+    expect(ended.result).to.deep.equal(picked);
+    expect(picked.structuredContent).to.have.property('responses').with.length(2);
+    const again = await order(url, asked, payment);
+    expect(again['structuredContent'], 'the same payment gets the answer').to.deep.equal(
+      picked.structuredContent,
+    );
+    expect(await world.earned()).to.equal(before + 500_000n);
+  });
+
+  it('a client that cancels hears what happens to its money, and its order goes on', async () => {
+    const { url } = world;
+    const { taskId } = await order(url, aBody(1), await sign(url));
+    const { result } = await ask(url, 'tasks/cancel', { taskId });
+    expect(result).to.include({ resultType: 'complete', status: 'working' });
+    expect(result?.['statusMessage']).to.match(
+      /goes on: nothing more is charged, and its answer stays yours/,
+    );
+    expect((await done(url, taskId)).result?.['structuredContent']).to.have.property('responses');
+  });
+
+  it('a task is told to no one without its id, nor to clients that have not declared tasks', async () => {
+    const { url } = world;
+    const { error } = await ask(url, 'tasks/get', { taskId: 'A'.repeat(86) });
+    expect(error).to.include({ code: -32_602 });
+    expect((await ask(url, 'tasks/get', { taskId: 'A' }, WITHOUT)).error).to.include({ code: -32_021 });
+    const { result } = await ask(url, 'tools/call', { name: 'brandFeedback', arguments: aBody(1) });
+    expect(result, 'unpaid').to.include({ isError: true });
+    const summarized = await ask(url, 'tools/call', { name: 'summarize', arguments: {} });
+    expect(summarized.result).to.include({ resultType: 'complete' });
+  });
+
+  it('a client without tasks waits for its order, as before', async () => {
+    const { url } = world;
+    const sold = await order(url, aBody(1), await sign(url), WITHOUT as never);
+    expect(sold).to.include({ resultType: 'complete' });
+    expect(sold['structuredContent']).to.have.property('responses').with.length(1);
+  });
+
+  it('a task outlives its server: the next one of the ledger tells it to the end, for one payment', async () => {
+    const mock = { PEOPLE: 'sandbox', PANEL_TOKEN: '' };
+    const first = await openServer('tasks', mock);
+    const before = await world.earned();
+    const { taskId } = await order(first.url, aBody(2), await sign(first.url));
+    await first.stop();
+    const second = await openServer('tasks', mock);
+    const ended = await done(second.url, taskId);
+    expect(ended.result?.['structuredContent']).to.have.property('responses').with.length(2);
+    expect(await world.earned()).to.equal(before + 500_000n);
+  });
+});

@@ -1,0 +1,44 @@
+import type { Json } from '../contract/json.js';
+import { ANSWER_LIFE_MS } from '../sale/order-worker.js';
+import { fetched, type CallToolParts } from './call-tool.js';
+import type { Exchange } from './mcp-exchange.js';
+
+/** A task as MCP's extension (SEP-2663) has it. `result`: what the call that began it would be answered with. */
+export type Task = {
+  taskId: string;
+  status: 'working' | 'completed';
+  statusMessage?: string;
+  createdAt: string;
+  lastUpdatedAt: string;
+  ttlMs: number;
+  pollIntervalMs?: number;
+  result?: Json;
+};
+
+/** What a client hears that cancels one. An order that is paid is done: nobody would get the money back. */
+export const NOT_CANCELLED =
+  'This order was paid before its work, so it goes on: nothing more is charged, and its answer stays yours. Ask for it with tasks/get.';
+
+/**
+ * The order of a paid call, as a task. Its id is the key of the answer: known to its buyer only, the same at every server of the ledger, and
+ * after every restart.
+ * @returns undefined if nothing is kept under that id
+ */
+export async function taskOf(
+  parts: CallToolParts,
+  exchange: Exchange,
+  taskId: string,
+): Promise<Task | undefined> {
+  const found = await parts.pickUps.get(taskId);
+  if (found.kind === 'nothing') return undefined;
+  const { outcome, kept, since } = found;
+  const now = new Date().toISOString();
+  const createdAt = since === undefined ? now : new Date(since).toISOString();
+  const frame = { taskId, createdAt, lastUpdatedAt: now, ttlMs: ANSWER_LIFE_MS };
+  if (outcome.kind !== 'unavailable')
+    return { ...frame, status: 'completed', result: await fetched(parts, exchange, found) };
+  const order = await parts.charge.progressOf(kept.id);
+  const statusMessage = order ? `Paid: ${order.done} of ${order.wanted} done.` : outcome.error;
+  const pollIntervalMs = outcome.retryAfterSeconds * 1_000;
+  return { ...frame, status: 'working', statusMessage, pollIntervalMs };
+}
