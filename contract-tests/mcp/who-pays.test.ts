@@ -123,7 +123,10 @@ describe('who pays over MCP', () => {
   });
 
   it('all others get a tool result, also those that name the extension in an earlier revision', async () => {
-    const { [`${NAMESPACE}/protocolVersion`]: _, ...earlier } = currentMeta({ [EXTENSION]: {} });
+    const whole = currentMeta({ [EXTENSION]: {} });
+    const earlier = Object.fromEntries(
+      Object.entries(whole).filter(([key]) => !key.endsWith('protocolVersion')),
+    );
     for (const [headers, meta] of [
       [headersOf('tools/call', 'summarize'), currentMeta({})],
       [{}, earlier],

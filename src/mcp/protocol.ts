@@ -95,14 +95,7 @@ function serverFactory(
         } as unknown as CallToolResult;
       return result as CallToolResult;
     });
-    // The library knows the names, and leaves them to whoever registers them.
-    server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) =>
-      taskNamed(parts, exchangeIn(http?.req, exchangeOf), taskId),
-    );
-    server.setRequestHandler('tasks/cancel', TASK_SCHEMA, async ({ taskId }, { http }) => {
-      const { result: _, ...task } = await taskNamed(parts, exchangeIn(http?.req, exchangeOf), taskId);
-      return task.status === 'working' ? { ...task, statusMessage: NOT_CANCELLED } : task;
-    });
+    registerTasks(server, parts, exchangeOf);
     // Nothing is listed: a resource is the answer of a call, and its link is told only to its buyer.
     server.setRequestHandler('resources/list', () => ({ resources: [] }));
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
@@ -114,6 +107,22 @@ function serverFactory(
     });
     return server;
   };
+}
+
+/** The library knows the names, and leaves them to whoever registers them. */
+function registerTasks(
+  server: Server,
+  parts: CallToolParts,
+  exchangeOf: (request: Request) => Exchange | undefined,
+): void {
+  const named = (taskId: string, request: Request | undefined): Promise<Task> =>
+    taskNamed(parts, exchangeIn(request, exchangeOf), taskId);
+  server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) => named(taskId, http?.req));
+  server.setRequestHandler('tasks/cancel', TASK_SCHEMA, async ({ taskId }, { http }) => {
+    const task = await named(taskId, http?.req);
+    if (task.status !== 'working') delete task.result;
+    return task.status === 'working' ? { ...task, statusMessage: NOT_CANCELLED } : task;
+  });
 }
 
 function exchangeIn(
@@ -139,9 +148,10 @@ async function taskNamed(parts: CallToolParts, exchange: Exchange, taskId: strin
 /** Tells a caller of its progress, if it asked for that. */
 function notifierOf(
   { message }: Exchange,
-  { notify }: { notify(notification: ProgressNotification): Promise<void> },
+  mcpReq: { notify(notification: ProgressNotification): Promise<void> },
 ): Notify | undefined {
   const { progressToken } = objectOf(objectOf(message.params)._meta);
   if (typeof progressToken !== 'string' && typeof progressToken !== 'number') return undefined;
-  return progress => notify({ method: 'notifications/progress', params: { ...progress, progressToken } });
+  return progress =>
+    mcpReq.notify({ method: 'notifications/progress', params: { ...progress, progressToken } });
 }

@@ -31,9 +31,7 @@ export function mcpMessagesIn(contentType: string | null, body: string): McpMess
   return texts.flatMap(text => {
     try {
       const value = JSON.parse(text) as unknown;
-      return typeof value === 'object' && value !== null && !Array.isArray(value)
-        ? [value as McpMessage]
-        : [];
+      return typeof value === 'object' && value !== null && !Array.isArray(value) ? [value] : [];
     } catch {
       return [];
     }

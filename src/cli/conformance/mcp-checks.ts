@@ -54,9 +54,11 @@ async function endpointOf({ base, index }: Catalogue): Promise<string | undefine
   const entry = reply?.status === 200 ? objectIn(reply) : {};
   const remotes = Array.isArray(entry['remotes']) ? entry['remotes'].filter(isObject) : [];
   const remote = remotes.find(({ type }) => type === 'streamable-http')?.['url'];
-  const found = [remote, index?.['mcp']].find(each => typeof each === 'string' && URL.canParse(each, base));
+  const found = [remote, index?.['mcp']].find(
+    (each): each is string => typeof each === 'string' && URL.canParse(each, base),
+  );
   if (found === undefined) return undefined;
-  const { pathname, search } = new URL(String(found), `${base}/`);
+  const { pathname, search } = new URL(found, `${base}/`);
   return origin + pathname + search;
 }
 
