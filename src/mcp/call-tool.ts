@@ -138,8 +138,8 @@ async function callPaid(
   const { outcome, payment, owner } = result;
   if (outcome.kind === 'invalid') return errorResult(400, outcome.error);
   const { method } = payment;
-  if (asTask && outcome.kind === 'unavailable' && outcome.receipt?.success && outcome.kept)
-    return { task: parts.answerKeys.linkOf(outcome.kept).key };
+  const begun = asTask ? begunBy(parts, outcome) : undefined;
+  if (begun) return begun;
   if (outcome.kind !== 'refused')
     return resultOf(parts, exchange, { outcome, payment, method, owner, kept: outcome.kept });
   const { error, receipt } = outcome;
@@ -147,6 +147,11 @@ async function callPaid(
     asked => offers.refusal(priced, asked, error, isUnused(outcome), payment.checked),
     receipt && method.receiptMeta(receipt, { sold: false }),
   );
+}
+
+function begunBy({ answerKeys }: CallToolParts, outcome: Outcome): Begun | undefined {
+  if (outcome.kind !== 'unavailable' || !outcome.receipt?.success || !outcome.kept) return undefined;
+  return { task: answerKeys.linkOf(outcome.kept).key };
 }
 
 /** An answer that cost nothing, within the same memory as those that are sold. */

@@ -88,7 +88,6 @@ export class Chain {
   readonly genesis: Genesis;
   readonly #vm: Vm;
   readonly #blockhashes: Blockhashes;
-  readonly #blockHashes = new Map<number, Uint8Array>();
   readonly #history: History;
   readonly #journal: Journal;
   #clock: SlotClock;
@@ -215,20 +214,10 @@ export class Chain {
     data.writeBigUInt64LE(BigInt(BLOCKHASH_SLOTS));
     for (let age = 0; age < BLOCKHASH_SLOTS; age++) {
       const entry = 8 + age * 40;
-      data.set(this.#hashOfBlock(newest - age), entry);
+      data.set(new PublicKey(this.#blockhashes.ofBlock(newest - age)).toBytes(), entry);
       data.writeBigUInt64LE(BigInt(LAMPORTS_PER_SIGNATURE), entry + 32);
     }
     return { lamports: this.rentExemption(data.length), owner: SYSVAR_PROGRAM, data, executable: false };
-  }
-
-  /** Servers read the list often, and it changes by one. */
-  #hashOfBlock(slot: number): Uint8Array {
-    let hash = this.#blockHashes.get(slot);
-    if (!hash) this.#blockHashes.set(slot, (hash = new PublicKey(this.#blockhashes.ofBlock(slot)).toBytes()));
-    const [oldest] = this.#blockHashes.keys();
-    if (this.#blockHashes.size > 2 * BLOCKHASH_SLOTS && oldest !== undefined)
-      this.#blockHashes.delete(oldest);
-    return hash;
   }
 
   #ageFault(transaction: WireTransaction): TransactionError | null {
