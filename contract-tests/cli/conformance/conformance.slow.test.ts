@@ -35,6 +35,11 @@ async function harmfulFront(
         ...(chunks.length ? { body: Buffer.concat(chunks) } : {}),
         signal: over.signal,
       });
+      if (answer.body && answer.headers.get('content-type')?.startsWith('text/event-stream')) {
+        response.writeHead(answer.status, { 'Content-Type': 'text/event-stream' });
+        for await (const event of answer.body) response.write(event);
+        return void response.end();
+      }
       const reply: Reply = {
         status: answer.status,
         headers: Object.fromEntries(answer.headers),
@@ -122,7 +127,9 @@ describe('The conformance report', function () {
       const { url, server } = await harmfulFront(world.url, harm);
       try {
         const purse = { keypair: world.buyer, maxPrice: priceOf('summarize'), rpcUrl: world.sandbox.rpc.url };
-        const found = faults(await checkShop(url, purse));
+        const all = faults(await checkShop(url, purse));
+        // Its receipts name the server behind the front.
+        const found = all.filter(each => !each.includes('/.well-known/did.json has a private address'));
         expect(found).to.have.length(1);
         expect(found[0]).to.contain(fault);
       } finally {
