@@ -253,11 +253,15 @@ function about(count: number): string {
 function sizeOf(blocks: Block[], language: string): string {
   const [words] = WORDS[language] ?? ENGLISH;
   const text = blocks.map(block => block.text);
-  const letters = text.join('').match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   const byLetters = language === 'ja' || language === 'zh';
+  const letters = text.join(' ').match(LETTERS)?.length ?? 0;
   const count = byLetters ? letters : text.reduce((sum, line) => sum + (line.match(/\S+/g)?.length ?? 0), 0);
   return `${about(count)} ${words}`;
 }
+
+/** Those of Chinese and Japanese; a word or a number of other letters counts as one. */
+const LETTERS =
+  /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]|(?:(?![\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}])[\p{L}\p{N}])+/gu;
 
 /** The headings that a text is told by, whole; "…" stands for the others. */
 function headingsOf(headings: string[], language: string): string {
@@ -305,6 +309,6 @@ export function describeText(
 ): string {
   const size = `${sizeOf(blocks, language)}${headingsOf(headings, language)}`;
   const named = title ?? firstLines(blocks);
-  if (!isText(named)) return `A text of ${plural(lengthOf(blocks), 'character')} (${size}).`;
+  if (!isText(named)) return `A text of ${plural(lengthOf(blocks), 'character')} without markup (${size}).`;
   return named === '' ? `${size}.` : `${quoted(named)} (${size}).`;
 }

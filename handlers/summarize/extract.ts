@@ -85,7 +85,7 @@ const stemsOf = (text: string): string[] =>
     word.slice(0, 5),
   );
 
-/** A chat by how it begins, and how long it is. */
+/** A chat by who speaks and how it begins. Its lines are not counted: what has no label may be one, too. */
 function chatOf(blocks: Block[], most: number): Extract | undefined {
   const messages = blocks.filter(({ kind }) => kind === 'message');
   if (messages.length === 0) return undefined;
@@ -94,7 +94,7 @@ function chatOf(blocks: Block[], most: number): Extract | undefined {
   if (messages.length <= LONG_CHAT) return { sentences: first.slice(0, most), method: 'extractive' };
   const names = speakers.length > 5 ? `${speakers.slice(0, 5).join(', ')} and others` : speakers.join(', ');
   return {
-    sentences: [`${messages.length} lines labelled ${names}, of which these are the first.`, ...first],
+    sentences: [`Lines labelled ${names}, of which these are the first.`, ...first],
     method: 'described',
   };
 }

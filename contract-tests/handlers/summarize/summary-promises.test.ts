@@ -233,7 +233,7 @@ describe('embedded summariser: never says what the text does not', () => {
     ];
     const chat = lines.map((line, index) => `User: ${line}\nBot: ${answers[index]}`).join('\n');
     const [what, ...said] = extractSummary(chat)?.sentences ?? [];
-    expect(what).to.equal('10 lines labelled User, Bot, of which these are the first.');
+    expect(what).to.equal('Lines labelled User, Bot, of which these are the first.');
     expect(said).to.have.length(2);
     for (const [index, sentence] of said.entries()) {
       const before = said[index - 1];
@@ -349,7 +349,7 @@ describe('embedded summariser: what is no prose, or short already', () => {
       'Bring along:\n\n- a tent\n- a torch\n- two ropes\n- matches',
       'A list of 4 items under “Bring along”: a tent, a torch, two ropes and matches.',
     ],
-    ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of 3000 characters (≈ 1 words).'],
+    ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of 3000 characters without markup (≈ 1 words).'],
   ] as const)
     it(`${name}: says what it is`, () =>
       expect(extractSummary(text)).to.deep.equal({ sentences: [expected], method: 'described' }));
