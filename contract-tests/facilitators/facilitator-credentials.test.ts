@@ -45,7 +45,7 @@ describe('credentials of a facilitator', () => {
     expect(fake.seen.map(({ headers }) => headers.authorization)).to.deep.equal(
       Array.from({ length: 3 }, () => `Bearer ${SECRET}`),
     );
-    expect(said).to.include('no: …').and.not.include(SECRET);
+    expect(said).to.include('no: Bearer …').and.not.include(SECRET);
   });
 
   const ed25519 = generateKeyPairSync('ed25519');
