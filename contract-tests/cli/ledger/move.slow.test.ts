@@ -107,7 +107,8 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await (await openLedger({ url: target.url, ...OWNER })).close();
     await execute(target.url, 'drop index payments_released');
     await execute(target.url, 'drop table stores');
-    for (const name of ['outbox', 'targets', 'repayments']) await execute(target.url, `drop table ${name}`);
+    for (const name of ['outbox', 'targets', 'repayments', 'uses'])
+      await execute(target.url, `drop table ${name}`);
     for (const name of ['settlement', 'identifiers', 'of_payer'])
       await execute(target.url, `drop index payments_${name}`);
     for (const name of ['repaid', 'repaying', 'repaid_by'])
