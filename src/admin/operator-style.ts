@@ -98,7 +98,7 @@ label.above + input { margin-bottom: var(--space-3); }
 .pay { display: flex; flex-wrap: wrap; gap: var(--space-4); align-items: flex-start; margin: var(--space-4) 0; }
 .pay > div { flex: 1 1 14rem; min-width: 0; }
 .pay p:first-child { margin-top: 0; }
-svg.qr { width: 15rem; height: auto; max-width: 100%; border-radius: var(--radius-s); background: #fff; flex: none; }
+svg.qr { width: 15rem; height: auto; max-width: 100%; border-radius: var(--radius-s); background: var(--paper); flex: none; }
 dl { margin: 0; }
 dl > div { display: grid; grid-template-columns: 14rem 1fr; gap: .1rem var(--space-4); padding: .45rem 0; border-top: 1px solid var(--line); }
 dl > div:first-child { border-top: 0; }

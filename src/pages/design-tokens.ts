@@ -14,7 +14,7 @@ const SHAPE = `--font: system-ui, sans-serif; --mono: ui-monospace, "Cascadia Mo
   --text-3xl: clamp(2rem, 5vw, 3.1rem); --leading: 1.55; --leading-tight: 1.25;
   --space-1: .25rem; --space-2: .5rem; --space-3: .75rem; --space-4: 1rem; --space-5: 1.5rem; --space-6: 2rem; --space-7: 3rem; --space-8: 4rem;
   --radius-s: .375rem; --radius: .625rem; --radius-l: .9rem; --round: 99rem; --touch: 2.75rem;
-  --code: #16181d; --on-code: #e8e6df; --on-code-warm: #ffc46b; --on-code-good: #8fdca6;`;
+  --paper: #ffffff; --code: #16181d; --on-code: #e8e6df; --on-code-warm: #ffc46b; --on-code-good: #8fdca6;`;
 
 /** `line` separates, `edge` is around what is pressed or filled in. The grounds are those of badges. `series` are operations in a chart. */
 const LIGHT = `--ground: #faf9f6; --card: #ffffff; --tint: #f4f1ea; --ink: #1d1b16; --soft: #575246; --line: #dfdacd; --edge: #857e6e;
