@@ -100,7 +100,9 @@ describe('Every command that a message or a page names', function () {
     }
   });
 
-  for (const name of named(/(?<![\w/])coinslot ([a-z]+)\b/g).filter(each => !NOT_COMMANDS.test(each))) {
+  for (const name of named(/(?<![\w/])coinslot ([a-z]+(?:-[a-z]+)*)\b/g).filter(
+    each => !NOT_COMMANDS.test(each),
+  )) {
     it(`coinslot ${name}: runs`, async () => {
       const { status, said } = await run([name, '--help']);
       expect(status, said).to.equal(0);

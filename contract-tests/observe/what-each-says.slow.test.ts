@@ -92,7 +92,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     expect((await server.metrics()).get('coinslot_chain_view_age_seconds')).to.be.below(40);
     for (const upstream of ['solana', 'ledger', 'facilitator'])
       expect((await server.health(upstream)).status, upstream).to.equal('ok');
-    expect(await server.page('today')).to.match(/Sales 1 today, UTC Earned 0\.01 USDC/);
+    expect(await server.page('came-in')).to.match(/Today 0\.01 USDC by 1 sale/);
     expect(await server.page('sales'), 'its age is measured by the same clock').to.match(
       /\b\d+ s ago summarize 0\.01/,
     );
@@ -220,7 +220,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
       expect((await server.ready()).reasons.join()).to.match(/PostgreSQL|ledger|within/);
       await until('/health knows', async () => (await server.health('ledger')).status !== 'ok');
       expect((await server.metrics()).get('coinslot_ledger_errors_total')).to.be.above(0);
-      for (const section of ['today', 'sales', 'attention'] as const)
+      for (const section of ['came-in', 'sales', 'attention'] as const)
         expect(await server.page(section), section).to.include('The ledger cannot be read at the moment');
       expect(await server.page('upstreams')).to.match(/ledger (down|degraded)/);
       line.mend();
@@ -230,7 +230,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
       expect((await server.buy(`${TEXT} After.`)).status).to.equal(200);
       await until('/health knows', async () => (await server.health('ledger')).status === 'ok');
       expect(await server.page('upstreams')).to.match(/ledger ok/);
-      expect(await server.page('today')).to.include('Sales 2 today');
+      expect(await server.page('came-in')).to.match(/Today 0\.02 USDC by 2 sales/);
     } finally {
       line.close();
       await place.remove();

@@ -10,7 +10,7 @@ import { call, post, type Answer } from './world.js';
 
 export type Line = { level: number; msg: string; [field: string]: unknown };
 
-type Section = 'headline' | 'today' | 'attention' | 'sales' | 'facilitators' | 'upstreams';
+type Section = 'headline' | 'came-in' | 'attention' | 'sales' | 'facilitators' | 'upstreams';
 
 /** A server as a process, and what its operator can ask and read. */
 export class Watched {

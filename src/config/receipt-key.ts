@@ -6,7 +6,7 @@ import { ConfigFault, type SettingReader } from './setting-reader.js';
 /** In the state folder. */
 const FILE = 'receipt-key.pem';
 const WANTED =
-  'is not an Ed25519 private key in PEM (PKCS #8): make one with openssl genpkey -algorithm ed25519';
+  'is not an Ed25519 private key in PEM (PKCS #8): create one with openssl genpkey -algorithm ed25519';
 
 /** `RECEIPT_KEY`: the key that signs receipts. @returns undefined if the server is to use that of its state folder */
 export function readReceiptKey(read: SettingReader): KeyObject | undefined {

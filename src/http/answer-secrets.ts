@@ -29,7 +29,7 @@ export async function readSecrets(notes: Notes, now: number): Promise<AnswerSecr
 }
 
 /**
- * Gives a ledger another secret, beside running servers: all make keys with it from the same moment on.
+ * Gives a ledger another secret, beside running servers: all give keys of it from the same moment on.
  * @param leaked whether the former secrets count no longer than until then
  * @returns that moment, and until when keys that were given before are taken, in ms since 1970
  */

@@ -222,6 +222,7 @@ paths:
     const { responses = {} } = paths['/a']?.get ?? {};
     for (const status of ['201', '204'])
       expect(responses[status]?.headers, status).to.have.keys(
+        'Answer-Receipt',
         'PAYMENT-RESPONSE',
         'X-PAYMENT-RESPONSE',
         'Location',

@@ -13,7 +13,7 @@ export async function answerKeys(
   return {
     data: changed,
     lines: [
-      `All servers of this ledger make keys of answers with another secret from ${time(changed.from)} on.`,
+      `All servers of this ledger give keys of answers of another secret from ${time(changed.from)} on.`,
       `Keys that were given before are taken until ${time(changed.formerUntil)}. Whoever has paid gets a new one with the same payment.`,
     ],
   };

@@ -13,7 +13,7 @@ const MAX_TRIES = 100;
 /** A file with bytes that were bought. */
 type Saved = { file: string; mimeType: string; size: number };
 
-/** The folder for bytes that no model can read. It is bounded: the oldest files make room. */
+/** The folder for bytes that no model can read. It is bounded: the oldest files go first. */
 export class AnswerFiles {
   readonly folder: string;
   readonly #limits: typeof LIMITS;
