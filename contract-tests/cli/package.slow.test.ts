@@ -27,7 +27,8 @@ import { addressOf, PAY_TO, SETTLED, StubMainnet } from '../support/stub-mainnet
 import { TestUpstream } from '../support/upstream-shop.js';
 import { post, receiptOf, signFor } from '../support/world.js';
 
-const MAX_PACKED_BYTES = 1_500_000;
+/** Redoc alone is 650 000. */
+const MAX_PACKED_BYTES = 1_800_000;
 const MAX_INSTALLED_MB = 100;
 /** Of the sandbox, through @solana/web3.js: used as they are, and not in a shop that sells for real. The first two have their licence in a file. */
 const KNOWN_LICENSES = [

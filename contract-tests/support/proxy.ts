@@ -23,7 +23,7 @@ export type Intervention = (ask: {
 
 export type CountingProxy = {
   url: string;
-  /** Requests so far, all or those whose path (or JSON-RPC method) is named. */
+  /** Requests so far, all or those whose path is named, or JSON-RPC method (`getAccountInfo`), or that with its subject (`getAccountInfo 4Nd1m…`). */
   count(name?: string): number;
   /** Intervenes from now on; undefined passes everything through again. */
   intervene(intervention: Intervention | undefined): void;
@@ -41,8 +41,8 @@ export async function countingProxy(target: string | ((body: Buffer) => string))
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await readAll(incoming);
     const path = incoming.url ?? '/';
-    const method = methodOf(body);
-    for (const name of ['', path, method])
+    const { method, subject } = rpcCallOf(body);
+    for (const name of ['', path, method, subject === undefined ? undefined : `${method} ${subject}`])
       if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
     const respond: Parameters<Intervention>[0]['respond'] = (status, answer, headers = {}) => {
       outgoing.writeHead(status, { 'content-type': 'application/json', ...headers }).end(answer);
@@ -79,13 +79,15 @@ export async function countingProxy(target: string | ((body: Buffer) => string))
   };
 }
 
-function methodOf(body: Buffer): string | undefined {
-  if (body[0] !== 0x7b) return undefined;
+function rpcCallOf(body: Buffer): { method?: string; subject?: string } {
+  if (body[0] !== 0x7b) return {};
   try {
-    const { jsonrpc, method } = JSON.parse(body.toString('utf8')) as { jsonrpc?: unknown; method?: unknown };
-    return jsonrpc === '2.0' && typeof method === 'string' ? method : undefined;
+    const { jsonrpc, method, params } = JSON.parse(body.toString('utf8')) as Record<string, unknown>;
+    if (jsonrpc !== '2.0' || typeof method !== 'string') return {};
+    const subject: unknown = Array.isArray(params) ? params[0] : undefined;
+    return { method, ...(typeof subject === 'string' && { subject }) };
   } catch {
-    return undefined;
+    return {};
   }
 }
 
