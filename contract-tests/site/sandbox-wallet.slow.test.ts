@@ -208,7 +208,10 @@ describe('The page of a sandbox', function () {
     });
   });
 
-  it('offers to pay, with a mint that its chain has', () => {
-    expect(html).to.contain('data-pay').and.to.contain(world.sandbox.info.mints.classic);
+  it('offers to pay, with a mint that its chain has', async () => {
+    const page = await call(`${world.url}/v1/sol-mint-info`, { headers: { accept: BROWSER } });
+    expect(page.body.toString())
+      .to.contain('data-sandbox-wallet')
+      .and.to.contain(world.sandbox.info.mints.classic);
   });
 });

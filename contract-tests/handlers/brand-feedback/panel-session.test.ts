@@ -88,13 +88,14 @@ describe('the panel page', () => {
     });
 
     it('which gets in at once, however many wrong ones came from the same address', async () => {
-      const guesses = Array.from({ length: 300 }, (_, n) =>
-        visitor.post('/panel/login', { token: `guess ${n}` }),
-      );
+      let answered = 0;
+      const guesses = Array.from({ length: 300 }, async (_, n) => {
+        await visitor.post('/panel/login', { token: `guess ${n}` });
+        answered += 1;
+      });
       await Promise.all(guesses.slice(0, 100));
-      const began = performance.now();
       expect((await new Visitor(panel.url).post('/panel/login', { token: TOKEN })).status).to.equal(303);
-      expect(performance.now() - began).to.be.lessThan(900);
+      expect(answered, 'the guesses wait').to.be.below(guesses.length);
       await Promise.all(guesses);
     });
   });

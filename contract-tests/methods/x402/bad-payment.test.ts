@@ -39,6 +39,7 @@ import {
   type World,
 } from '../../support/world.js';
 import { toDecimal } from '../../../src/price/amount.js';
+import { RECENT_BLOCKHASHES_SYSVAR } from '../../../src/rails/solana/networks.js';
 import { priceOf } from '../../support/sold.js';
 
 type Headers = Record<string, string>;
@@ -133,7 +134,11 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
   /** What a payment may have been asked about; background looks at the chain and the facilitator are none of it. */
   const asked = (): Record<string, number> => {
     const { rpc, facilitator } = world;
-    const background = ['getLatestBlockhash', 'getHealth', 'getSlot', 'getVersion', 'getBlockHeight'];
+    const blockhashes = `getAccountInfo ${RECENT_BLOCKHASHES_SYSVAR}`;
+    const background = [
+      ...['getLatestBlockhash', 'getHealth', 'getSlot', 'getVersion', 'getBlockHeight'],
+      blockhashes,
+    ];
     const known = background.reduce((sum, method) => sum + rpc.count(method), 0);
     return {
       rpc: rpc.count() - known,
