@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises';
+import { canaryRoute } from './admin/canary-route.js';
 import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './admin/admin-listener.js';
 import { machineRoutes } from './admin/machine-routes.js';
 import { operatorPageOf } from './admin/operator-parts.js';
@@ -25,6 +26,7 @@ import { openOffering, type Offering } from './compose/offering.js';
 import { openRefunds } from './compose/refunding.js';
 import { openSelling, type Selling } from './compose/selling.js';
 import { openTelling } from './compose/telling.js';
+import { CanaryRuns } from './operator/canary-runs.js';
 import { webhookRoutes } from './admin/webhook-routes.js';
 import type { Webhooks } from './webhooks/open-webhooks.js';
 
@@ -129,8 +131,10 @@ async function adminOf(
   place: AdminPlace,
 ): Promise<AdminListener> {
   const { config, log, disposers } = base;
-  const routes = [...machineRoutes({ ...base, ...parts }), ...webhookRoutes(parts.webhooks)];
-  const page = operatorPageOf({ ...base, ...parts }, place);
+  const canary = new CanaryRuns(parts.ledger);
+  const machines = machineRoutes({ ...base, ...parts });
+  const routes = [...machines, ...webhookRoutes(parts.webhooks), canaryRoute(canary)];
+  const page = operatorPageOf({ ...base, ...parts, canary }, place);
   const admin = await openAdmin(place, config.stateDir, { routes, page, log });
   disposers.unshift(() => admin.close());
   return admin;

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { resolve } from 'node:path';
 import { BlockedPayersFault, readBlockedPayers } from './admission/blocked-payers.js';
 import {
+  keyPairOf,
   readCatalogue,
   readFacilitators,
   readFeePayer,
@@ -132,7 +133,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     mpp: readMpp(read, name === 'sandbox'),
     payTo: read.address('PAY_TO'),
     receiptKey: readReceiptKey(read),
-    ownWallets: new Set(read.addresses('OWN_WALLETS')),
+    ownWallets: readOwnWallets(read),
     refunds: readRefunds(read),
     blockedPayers: readBlockedFile(read),
     explorer: read.oneOf('EXPLORER', EXPLORERS, 'solscan'),
@@ -154,6 +155,12 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
   checkTogether(read, config);
   read.finish();
   return Object.freeze(config);
+}
+
+/** That of `coinslot canary` is one of them. */
+function readOwnWallets(read: SettingReader): ReadonlySet<string> {
+  const canary = keyPairOf(read, 'CANARY_KEYPAIR');
+  return new Set([...read.addresses('OWN_WALLETS'), ...(canary ? [canary.address] : [])]);
 }
 
 function readBlockedFile(read: SettingReader): string | undefined {

@@ -82,6 +82,7 @@ const SANDBOX_PACKAGE = [
   'wallet',
   'testing',
   'cli/buy',
+  'cli/canary',
   'cli/conformance',
   'cli/list',
   'cli/mcp',

@@ -1,3 +1,4 @@
+import { canaryMutants } from './canary-mutants.js';
 import { embeddedMutants } from './embedded-mutants.js';
 import { evidenceMutants } from './evidence-mutants.js';
 import { foundMutants } from './found-mutants.js';
@@ -32,6 +33,7 @@ export type Mutant = {
 };
 
 export const mutants: readonly Mutant[] = [
+  ...canaryMutants,
   ...settleMutants,
   ...ledgerMutants,
   ...outboxMutants,

@@ -103,6 +103,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
         { operation: 'textToSpeech', unpaid: 0, sold: 0, own: 0, refusals: [] },
       ],
     }),
+    canary: async () => [],
     ownWallets: new Set<string>(),
     breakers: () => [{ name: 'summarizer', open: true }],
     refund: async (id, tx) => void asked.refunds.push([id, tx]),

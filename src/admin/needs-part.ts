@@ -1,6 +1,7 @@
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { HealthReport } from '../http/health.js';
+import type { CanaryRun } from '../operator/canary-runs.js';
 import type { Undecided } from '../ledger/reader.js';
 import type { Order, Payment } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
@@ -16,6 +17,7 @@ type Looked = {
   orders: Order[] | string;
   untold: { target: string; events: number; since: number }[] | string;
   directories: HeardVerdict[] | string;
+  canary: CanaryRun[] | string;
 };
 
 /** Something to know or do. `state` is the word of its badge; `what` and `todo` are HTML. */
@@ -29,6 +31,7 @@ const SOURCES: readonly ((view: Looked) => Need[])[] = [
   owedPayments,
   lateOrders,
   services,
+  canaryFailed,
   waiting,
   unlisted,
   unresolved,
@@ -116,6 +119,14 @@ function services({ health, facilitators }: Looked): Need[] {
 
 function serviceNeed(name: string, state: string, detail: string | undefined, todo: string): Need {
   return { state, what: `${escapeHtml(name)}${detail ? `: ${escapeHtml(detail)}` : ''}.`, todo };
+}
+
+/** The last run only: what failed before it works again. */
+function canaryFailed({ canary, now }: Looked): Need[] {
+  const [newest] = typeof canary === 'string' ? [] : canary;
+  if (newest?.fault === undefined) return [];
+  const what = `The canary could not buy ${span(now - newest.at)} ago: ${escapeHtml(newest.fault)}`;
+  return [{ state: 'failed', what, todo: 'Buyers may see the same: <a href="#canary">its purchases</a>.' }];
 }
 
 function waiting({ untold, now }: Looked): Need[] {

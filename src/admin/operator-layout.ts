@@ -118,6 +118,7 @@ const TONES: Record<string, string> = {
   told: 'good',
   waiting: 'warn',
   late: 'warn',
+  failed: 'bad',
   'given up': 'bad',
 };
 const NAMES: Record<string, string> = {

@@ -9,6 +9,7 @@ import type { Metrics } from '../observe/metrics.js';
 import type { FacilitatorTrust } from '../facilitators/facilitator-trust.js';
 import type { FacilitatorState, Facilitators } from '../facilitators/facilitators.js';
 import type { ListingVerdicts } from '../facilitators/listing-verdicts.js';
+import type { CanaryRuns } from '../operator/canary-runs.js';
 import type { OrderWorker } from '../sale/order-worker.js';
 import type { HttpOperations } from '../upstreams/http-operations/http-operations.js';
 import type { AdminPlace } from './admin-listener.js';
@@ -28,6 +29,7 @@ type Parts = {
   verdicts: Pick<ListingVerdicts, 'read'>;
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
+  canary: Pick<CanaryRuns, 'newest'>;
   orders: Pick<OrderWorker, 'retry'>;
   sections: Sections;
   log: Log;
@@ -67,6 +69,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
       facilitator.states().map(state => (trust.isLiar(state.name) ? distrusted(state) : state)),
     listings: () => verdicts.read(facilitator.names),
     counted: () => ({ since, operations: parts.observation.metrics.counted() }),
+    canary: () => parts.canary.newest(),
     ownWallets: config.ownWallets,
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {

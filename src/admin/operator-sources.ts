@@ -3,6 +3,7 @@ import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { HealthReport } from '../http/health.js';
 import type { Ledger, Payment, Repayment } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
+import type { CanaryRun } from '../operator/canary-runs.js';
 import type { AskedAmount } from '../operator/reserve-refund.js';
 import type { Explorer } from '../rails/solana/explorer.js';
 import type { CountedHere } from './operations-part.js';
@@ -22,6 +23,8 @@ export type OperatorParts = {
   listings: () => Promise<HeardVerdict[]>;
   /** What this server has counted of the operations. */
   counted: () => CountedHere;
+  /** What the canary has bought, the newest first. Rejects if the ledger fails. */
+  canary: () => Promise<CanaryRun[]>;
   /** The operator's own addresses. */
   ownWallets: ReadonlySet<string>;
   /** Of the backends that have one. */

@@ -6,6 +6,8 @@ import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import { attentionHtml } from './attention-part.js';
 import { buyersHtml } from './buyers-part.js';
+import { canaryHtml } from './canary-part.js';
+import type { CanaryRun } from '../operator/canary-runs.js';
 import { cameInHtml } from './came-in-part.js';
 import { backendsHtml, directoriesHtml, facilitatorsHtml } from './health-part.js';
 import { needsHtml } from './needs-part.js';
@@ -41,6 +43,8 @@ export type Overview = {
   orders: Order[] | string;
   /** What targets were not told yet. */
   untold: { target: string; events: number; since: number }[] | string;
+  /** What the canary has bought, the newest first. */
+  canary: CanaryRun[] | string;
 };
 
 const MAX_ORDERS = 50;
@@ -85,13 +89,16 @@ function headline({ health, network, payTo, publicUrl }: Overview): string {
   )}. Sells at <a href="${escapeHtml(publicUrl)}/">${escapeHtml(publicUrl)}</a>, paid to ${short(payTo)}.</p></div>`;
 }
 
-function healthy({ facilitators, health, breakers, directories, now }: Overview): string {
+function healthy(view: Overview): string {
+  const { facilitators, health, breakers, directories, canary, ownWallets, now } = view;
   return `<h3 id="facilitators">Facilitators: they settle payments</h3>
 ${facilitatorsHtml(facilitators)}
 <h3 id="upstreams">Backends, ledger and chain</h3>
 ${backendsHtml(health, breakers)}
 <h3 id="directories">Directories: where buyers find you</h3>
-${read(directories, heard => directoriesHtml(heard, now))}`;
+${read(directories, heard => directoriesHtml(heard, now))}
+<h3 id="canary">Canary: it buys as a buyer does</h3>
+${read(canary, runs => canaryHtml(runs, now, ownWallets))}`;
 }
 
 function sales({ newest, now, ownWallets }: Overview): string {

@@ -20,6 +20,7 @@ type Parts = Pick<
   | 'breakers'
   | 'counted'
   | 'ownWallets'
+  | 'canary'
 >;
 
 /** What the first page shows. Each part of the ledger that cannot be read is the sentence that says why. */
@@ -39,16 +40,18 @@ export class OverviewReader {
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
     const inProgress = paymentsInProgress(orders, now);
-    const [history, newest, undecided, unresolved, owed, directories, untold, refunded] = await Promise.all([
-      orWhy(this.#history.read(period)),
-      orWhy(ledger.newestSales(MAX_NEWEST)),
-      orWhy(ledger.undecided()),
-      orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
-      orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
-      orWhy(listings()),
-      orWhy(ledger.eventsWaiting()),
-      orWhy(this.#refunded(period, now)),
-    ]);
+    const [history, newest, undecided, unresolved, owed, directories, untold, refunded, canary] =
+      await Promise.all([
+        orWhy(this.#history.read(period)),
+        orWhy(ledger.newestSales(MAX_NEWEST)),
+        orWhy(ledger.undecided()),
+        orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
+        orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
+        orWhy(listings()),
+        orWhy(ledger.eventsWaiting()),
+        orWhy(this.#refunded(period, now)),
+        orWhy(this.#parts.canary()),
+      ]);
     const shown = {
       network,
       payTo,
@@ -59,7 +62,18 @@ export class OverviewReader {
       counted: this.#parts.counted(),
       ownWallets: this.#parts.ownWallets,
     };
-    const listed = { history, newest, undecided, unresolved, owed, orders, directories, untold, refunded };
+    const listed = {
+      history,
+      newest,
+      undecided,
+      unresolved,
+      owed,
+      orders,
+      directories,
+      untold,
+      refunded,
+      canary,
+    };
     return { now, ...shown, ...listed, inProgress: inProgress.size };
   }
 
@@ -75,14 +89,15 @@ export class OverviewReader {
   async state(): Promise<string> {
     const { ledger, health, facilitators } = this.#parts;
     const now = this.#now();
-    const [newest, { settling, owed }, orders] = await Promise.all([
+    const [newest, { settling, owed }, orders, [canary]] = await Promise.all([
       ledger.newestSales(1),
       ledger.undecided(),
       ledger.openOrders(),
+      this.#parts.canary(),
     ]);
     const states = Object.values(health().upstreams).map(({ status }) => status);
     return JSON.stringify([
-      [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments],
+      [newest[0]?.id, newest[0]?.state, settling.payments, owed.payments, canary?.id],
       orders.map(({ payment, done, attempts, deadline }) => [payment, done, attempts, deadline > now]),
       [...states, ...facilitators().map(({ status }) => status)],
     ]);

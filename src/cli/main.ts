@@ -16,6 +16,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   check: ['cli/check/main.js', 'say what a start of the server would find, without starting it'],
   mock: ['cli/mock/main.js', 'serve examples of every answer, paid and unpaid, without a chain'],
   buy: ['cli/buy/main.js', 'buy one call'],
+  canary: ['cli/canary/main.js', 'buy from your own shop as a buyer does, and tell whether all is right'],
   mcp: ['cli/mcp/main.js', 'buy for an MCP host that has no wallet; the host starts it'],
   ledger: ['cli/ledger/main.js', 'show revenue and open payments; refund, move, verify'],
   upgrade: [
@@ -31,7 +32,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
 };
 
 /** Those that buy, or need a chain to try: they are in the sandbox's package. */
-const OF_SANDBOX = ['buy', 'mcp', 'conformance', 'list', 'testing', 'sandbox'];
+const OF_SANDBOX = ['buy', 'canary', 'mcp', 'conformance', 'list', 'testing', 'sandbox'];
 
 const USAGE = [
   'Usage: coinslot <command> [options]',

@@ -11,5 +11,6 @@ export const EVENT_KINDS: Readonly<Record<string, string>> = {
   'listing.rejected': 'the directory of a facilitator rejects an operation',
   'fee_payer.low': 'the fee payer of your own facilitator has little SOL left',
   'refund_wallet.low': 'the wallet that refunds owed orders (REFUND_KEYPAIR) has little left',
+  'canary.failed': 'a purchase of “coinslot canary” failed, or was not what the contract says',
   'answers.nearly_full': 'the space for answers (ANSWER_STORE_MB) is nearly used up',
 };

@@ -22,6 +22,12 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'none',
     see: 'how-to/operating.md#whose-calls-these-are',
   },
+  CANARY_KEYPAIR: {
+    what: 'the key pair of the wallet with which `coinslot canary` buys; it counts as one of `OWN_WALLETS`',
+    values: 'path',
+    fallback: 'none',
+    see: 'how-to/canary.md',
+  },
   BLOCKED_PAYERS: {
     what: 'the file that names the wallets to which nothing is sold, one in each line; it is read again when it changes',
     values: 'path',

@@ -27,6 +27,7 @@ const FACTS: Readonly<Record<string, LedgerEvent['facts']>> = {
   },
   'fee_payer.low': { address: SALE.payer, left: '0.01 SOL' },
   'refund_wallet.low': { address: SALE.payer, left: '1.50 USDC' },
+  'canary.failed': { ...SALE, why: 'body/words must be integer' },
   'answers.nearly_full': { bytes: 3_600_000_000, budget: 4_294_967_296 },
 };
 

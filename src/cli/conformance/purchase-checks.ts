@@ -16,7 +16,7 @@ export type Purse = { keypair: Uint8Array; maxPrice: bigint; rpcUrl: string | un
 
 const MAX_RETRIES = 20;
 
-type Asked = { operation: Sold; challenge: Challenge; amount: bigint };
+export type Asked = { operation: Sold; challenge: Challenge; amount: bigint };
 
 /**
  * Buys the cheapest operation that can be paid in USDC on Solana, once: first with a body that is wrong, which must not cost
@@ -66,7 +66,8 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
   });
 }
 
-async function cheapest({ sold }: Catalogue): Promise<Asked | undefined> {
+/** The cheapest operation of those that can be paid in USDC on Solana. */
+export async function cheapest({ sold }: Pick<Catalogue, 'sold'>): Promise<Asked | undefined> {
   const asked: Asked[] = [];
   for (const operation of sold.filter(({ method }) => method)) {
     const challenge = await readOffer(operation);

@@ -23,7 +23,11 @@ export async function checkOffers(
 }
 
 /** @throws Broken if the answer of a sale has no receipt that its shop signed, or one for something else */
-export async function checkReceipt({ headers, body }: Reply, receipt: unknown, url: string): Promise<void> {
+export async function checkReceipt(
+  { headers, body }: Pick<Reply, 'headers' | 'body'>,
+  receipt: unknown,
+  url: string,
+): Promise<void> {
   const extensions = isObject(receipt) ? receipt['extensions'] : undefined;
   const signed = isObject(extensions) ? extensions[KEY] : undefined;
   must(signed !== undefined, 'receipts are not signed: the extension offer-receipt is missing');

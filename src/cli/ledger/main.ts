@@ -16,6 +16,7 @@ import { GivenFault, GivenValues } from '../../config/given-values.js';
 import { ConfigFault, SettingReader } from '../../config/setting-reader.js';
 import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
+import { ownWalletsIn } from './own-wallets.js';
 import { list, owed, show, summary } from './reports.js';
 import { rejectOrder, removeContents } from './remove.js';
 import { retry } from './retry.js';
@@ -94,12 +95,7 @@ const given = new GivenValues(process.env);
 const stateDir = (): string => resolvePath(given.of('STATE_DIR') ?? '.coinslot');
 const databaseUrl = (): string => given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
 
-/** What is no address is nobody's. */
-const ownWallets = (): string[] =>
-  (given.of('OWN_WALLETS') ?? '')
-    .split(',')
-    .map(part => part.trim())
-    .filter(part => part !== '');
+const ownWallets = (): string[] => ownWalletsIn(given);
 
 /** Where `show` links transactions to. The ledger of a sandbox has the name of devnet, and NETWORK tells them apart. */
 function explorerHere(): Explorer | undefined {

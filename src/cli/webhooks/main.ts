@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readConfig, type Config } from '../../config.js';
+import { readConfig } from '../../config.js';
 import { commandLine } from '../../config/command-line.js';
 import { EVENT_KINDS } from '../../config/event-kinds.js';
 import { ConfigFault } from '../../config/setting-reader.js';
 import { HttpClient, NoAnswer } from '../../net/http-client.js';
 import type { Message } from '../../webhooks/event-message.js';
 import { signedHeaders } from '../../webhooks/sign-message.js';
+import { adminOf, NoServerFault, type Admin } from '../running-server.js';
 import { writeErr, writeOut } from '../terminal.js';
 import { readEvents } from './read-events.js';
 
@@ -31,28 +30,6 @@ class CommandFault extends Error {}
 const FORWARD_MS = 15_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 const ASK_MS = 10_000;
-
-/** The admin listener of the running server. */
-type Admin = { url: string; token: string };
-
-function adminOf({ admin, stateDir }: Config): Admin {
-  const link = readLink(join(stateDir, 'operator-page.url'));
-  const url = admin.url ?? link?.url ?? (admin.port ? `http://127.0.0.1:${admin.port}` : undefined);
-  const token = admin.token ?? link?.token;
-  if (url !== undefined && token !== undefined) return { url, token };
-  throw new CommandFault(
-    `No running server was found: there is no link in ${join(stateDir, 'operator-page.url')}. Set STATE_DIR to that of the server, or ADMIN_URL and ADMIN_TOKEN.`,
-  );
-}
-
-function readLink(file: string): Admin | undefined {
-  try {
-    const [, url, token] = /^(http\S+?)\/#(\S+)\s*$/.exec(readFileSync(file, 'utf8')) ?? [];
-    return url !== undefined && token !== undefined ? { url, token } : undefined;
-  } catch {
-    return undefined;
-  }
-}
 
 async function trigger(admin: Admin, kinds: readonly string[]): Promise<void> {
   const query = kinds.map(kind => `kind=${encodeURIComponent(kind)}`).join('&');
@@ -137,8 +114,8 @@ process.once('SIGINT', () => process.exit(0));
 try {
   await run();
 } catch (error) {
-  if (!(error instanceof CommandFault || error instanceof ConfigFault || error instanceof NoAnswer))
-    throw error;
+  const known = [CommandFault, NoServerFault, ConfigFault, NoAnswer].some(each => error instanceof each);
+  if (!known || !(error instanceof Error)) throw error;
   writeErr(
     `${error instanceof NoAnswer ? `The server can't be reached: ${error.message}` : error.message}\n`,
   );

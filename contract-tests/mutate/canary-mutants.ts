@@ -1,0 +1,32 @@
+import type { Mutant } from './mutants.js';
+
+const TEST = 'cli/canary/canary.slow';
+const BUY = 'src/cli/canary/buy-as-canary.js';
+
+/** What keeps the canary from paying twice, and from calling right what is wrong. */
+export const canaryMutants: readonly Mutant[] = [
+  {
+    name: 'the canary leaves a payment without an answer for another one',
+    file: BUY,
+    find: 'unfinished(purse, shop) ??',
+    replace: '',
+    test: TEST,
+    grep: 'goes on with its payment after a failure',
+  },
+  {
+    name: 'the canary pays whom the shop names',
+    file: BUY,
+    find: 'payTo === undefined || other === payTo',
+    replace: 'true',
+    test: TEST,
+    grep: 'signs nothing for a shop that asks to pay somebody else',
+  },
+  {
+    name: 'any transfer is the one of the receipt',
+    file: 'src/cli/canary/compare.js',
+    find: 'fate.signature === told',
+    replace: 'true',
+    test: TEST,
+    grep: 'a receipt with the transaction of another sale',
+  },
+];
