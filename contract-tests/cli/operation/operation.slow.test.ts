@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { parseContract } from '../../../src/contract/parse-contract.js';
+import { rows } from '../../support/extent.js';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const MAIN = fileURLToPath(new URL('../../../src/cli/operation/main.js', import.meta.url));
@@ -86,7 +87,7 @@ describe('coinslot operation', () => {
       ['--answer', '{"yes":"no","text":"a: b # c","long":"' + 'x y '.repeat(50) + 'z"}'],
     ],
   ];
-  for (const [kind, options] of kinds) {
+  for (const [kind, options] of rows(kinds)) {
     it(`adds one ${kind}, which the server accepts; removed again, the folder is what it was`, () => {
       const before = tree();
       ran('add', 'textStats', '--price', '0.02', ...options);

@@ -93,7 +93,8 @@ describe('the panel page', () => {
         await visitor.post('/panel/login', { token: `guess ${n}` });
         answered += 1;
       });
-      await Promise.all(guesses.slice(0, 100));
+      // The first ones are answered at once, the others wait for a second.
+      await guesses[0];
       expect((await new Visitor(panel.url).post('/panel/login', { token: TOKEN })).status).to.equal(303);
       expect(answered, 'the guesses wait').to.be.below(guesses.length);
       await Promise.all(guesses);
