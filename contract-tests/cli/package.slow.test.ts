@@ -12,6 +12,8 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -96,19 +98,26 @@ describeInCi('The packages', function () {
   this.timeout(600_000);
   let folder: string;
   let source: string;
-  let tarball: string;
   let packed: string[];
+  let shop: string;
+  let manifest: string;
   let running: Running | undefined;
+
+  const pack = async (target: string): Promise<string[]> => {
+    const packer = join(source, 'dist/contract-tests/tools/package.js');
+    return (await succeed(source, ownPlace(folder), process.execPath, packer, target)).trim().split('\n');
+  };
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-package-'));
     // Packing compiles, and other tests run what is compiled here.
     source = copyRepository('coinslot-source-');
-    const packer = join(source, 'dist/contract-tests/tools/package.js');
-    const said = await succeed(source, ownPlace(folder), process.execPath, packer, folder);
-    packed = said.trim().split('\n');
+    packed = await pack(folder);
     for (const each of packed) expect(statSync(each).size).to.be.below(MAX_PACKED_BYTES);
-    tarball = packed[0] ?? '';
+    shop = join(folder, 'shop');
+    mkdirSync(shop);
+    await succeed(shop, ownPlace(folder), 'npm', 'install', ...INSTALL, packed[0] ?? '');
+    manifest = readFileSync(join(shop, 'package.json'), 'utf8');
   });
   afterEach(async () => {
     await running?.kill();
@@ -131,12 +140,10 @@ describeInCi('The packages', function () {
     });
 
     it('are taken by npm publish, without a warning', async () => {
-      for (const file of packed) {
-        const said = await publish(file);
+      for (const said of await Promise.all(packed.map(publish)))
         expect(said)
           .to.contain('dry-run')
           .and.not.match(/npm (warn|error) (?!publish This command)/i);
-      }
     });
 
     it('hold pages whose links and pictures are there', () => {
@@ -196,26 +203,17 @@ describeInCi('The packages', function () {
     it('are the same bytes when they are packed again', async function () {
       if (repeated(1, 0) === 0) return this.skip();
       const again = mkdtempSync(join(folder, 'again-'));
-      const packer = join(source, 'dist/contract-tests/tools/package.js');
-      const said = await succeed(source, ownPlace(folder), process.execPath, packer, again);
       const hashes = (files: string[]): string[] =>
         files.map(file => createHash('sha256').update(readFileSync(file)).digest('hex'));
-      expect(hashes(said.trim().split('\n'))).to.deep.equal(hashes(packed));
+      expect(hashes(await pack(again))).to.deep.equal(hashes(packed));
     });
   });
 
   it('packed, and installed in an empty folder, write a shop there that builds, passes its test and sells', async () => {
     const env = ownPlace(join(folder, 'state'));
-    const shop = join(folder, 'shop');
-    mkdirSync(shop);
-    await succeed(shop, env, 'npm', 'install', ...INSTALL, tarball);
     const command = join(shop, 'node_modules', '.bin', 'coinslot');
     await succeed(shop, env, command, 'init');
     await succeed(shop, env, 'npm', 'install', ...INSTALL);
-    const tested = await succeed(shop, env, 'npm', 'test');
-    expect(tested)
-      .to.contain('Built: textStats (0.01 USDC)')
-      .and.to.match(/^# pass 1$/m);
     for (const absent of ['mocha', 'prettier', 'eslint'])
       expect(existsSync(join(shop, 'node_modules', absent)), absent).to.equal(false);
 
@@ -224,12 +222,16 @@ describeInCi('The packages', function () {
     writeFileSync(join(shop, 'test', 'sale.test.ts'), test);
     expect(commands).to.deep.equal(['npm ci', 'npm test']);
     const said = [];
-    for (const command of commands) said.push(await succeed(shop, env, 'sh', '-c', command));
-    expect(said.join('\n')).to.match(/^# pass 4$/m);
+    // Installing once more takes as long as all the rest. The one that passes beside those of the guide is the test that init wrote.
+    for (const command of commands.slice(repeated(0, 1)))
+      said.push(await succeed(shop, env, 'sh', '-c', command));
+    expect(said.join('\n'))
+      .to.contain('Built: textStats (0.01 USDC)')
+      .and.to.match(/^# pass 4$/m);
 
     running = await startShop(shop, env, command, 'run');
     const page = await fetch(running.url, { headers: { accept: 'text/html' } });
-    expect(await page.text()).to.contain('op-textStats');
+    expect(await page.text()).to.contain('<code>POST /v1/text-stats</code>');
     const bundle = await fetch(`${running.url}/docs/redoc.js`);
     expect([bundle.status, (await bundle.text()).includes('Redocly')]).to.deep.equal([200, true]);
     const bought = await succeed(shop, env, command, 'buy', 'textStats', '{"text":"Two words."}');
@@ -252,7 +254,7 @@ describeInCi('The packages', function () {
   });
 
   describe('of a shop that sells three HTTP APIs for real', () => {
-    let shop: string;
+    let three: string;
     let command: string;
     let mainnet: StubMainnet;
     const buyer = Keypair.generate().secretKey;
@@ -275,20 +277,22 @@ describeInCi('The packages', function () {
         API: upstream.url,
         ALLOW_PRIVATE_UPSTREAMS: 'true',
       });
-      shop = join(folder, 'three');
-      mkdirSync(shop);
-      command = join(shop, 'node_modules', '.bin', 'coinslot');
-      await succeed(shop, env, 'npm', 'install', ...INSTALL, tarball);
-      await succeed(shop, env, command, 'init');
-      await succeed(shop, env, command, 'operation', 'remove', 'textStats');
-      rmSync(join(shop, 'handlers'), { recursive: true });
+      three = join(folder, 'three');
+      mkdirSync(three);
+      writeFileSync(join(three, 'package.json'), manifest);
+      // What the other one has installed writes this one, too.
+      symlinkSync(join(shop, 'node_modules'), join(three, 'node_modules'));
+      command = join(three, 'node_modules', '.bin', 'coinslot');
+      await succeed(three, env, command, 'init');
+      await succeed(three, env, command, 'operation', 'remove', 'textStats');
+      rmSync(join(three, 'handlers'), { recursive: true });
       for (const name of ['first', 'second', 'third']) {
         const sold = ['--price', '0.01', '--upstream', `\${API}/${name}`, '--answer', '{"value":1}'];
-        await succeed(shop, env, command, 'operation', 'add', name, ...sold);
+        await succeed(three, env, command, 'operation', 'add', name, ...sold);
       }
-      await succeed(shop, env, command, 'build');
-      rmSync(join(shop, 'node_modules'), { recursive: true });
-      await succeed(shop, env, 'npm', 'install', '--omit=dev', ...INSTALL);
+      unlinkSync(join(three, 'node_modules'));
+      await succeed(three, env, 'npm', 'install', '--omit=dev', ...INSTALL);
+      await succeed(three, env, command, 'build');
     });
     after(async () => {
       upstream.close();
@@ -296,13 +300,13 @@ describeInCi('The packages', function () {
     });
 
     it('are less than 100 MB, without chain, voices, word lists, clients and compilers', () => {
-      const installed = join(shop, 'node_modules');
+      const installed = join(three, 'node_modules');
       expect(megabytesOf(installed)).to.be.below(MAX_INSTALLED_MB);
       expect(ABSENT.filter(name => existsSync(join(installed, name)))).to.deep.equal([]);
     });
 
     it('start on mainnet, and sell to the official client', async () => {
-      running = await startShop(shop, env, command, 'run');
+      running = await startShop(three, env, command, 'run');
       const url = `http://127.0.0.1:${port}`;
       const headers = await signFor(
         { url, buyer, sandbox: { rpc: { url: addressOf(mainnet.rpc) } } },
@@ -325,7 +329,7 @@ describeInCi('The packages', function () {
     ];
     for (const [what, settings, args, says] of unable)
       it(`say what to run for ${what}, which is not installed`, async () => {
-        const said = await succeed(shop, { ...env, ...settings }, command, ...args).catch(String);
+        const said = await succeed(three, { ...env, ...settings }, command, ...args).catch(String);
         expect(said)
           .to.contain(
             `${says} the package coinslot-sandbox, which is not installed here: npm install --include=dev.`,
@@ -337,7 +341,7 @@ describeInCi('The packages', function () {
       const keyPair = join(folder, 'fee-payer.json');
       writeFileSync(keyPair, JSON.stringify([...buyer]), { mode: 0o600 });
       const embedded = { ...env, FACILITATOR_URL: 'embedded', FEE_PAYER_KEYPAIR: keyPair };
-      const said = await succeed(shop, embedded, command, 'run').catch(String);
+      const said = await succeed(three, embedded, command, 'run').catch(String);
       const { devDependencies } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as {
         devDependencies: Record<string, string>;
       };
@@ -345,8 +349,8 @@ describeInCi('The packages', function () {
       expect(said)
         .to.contain(`embedded needs the package ${wanted}`)
         .and.not.match(/^\s+at /m);
-      await succeed(shop, env, 'npm', 'install', '--omit=dev', ...INSTALL, wanted);
-      running = await startShop(shop, embedded, command, 'run');
+      await succeed(three, env, 'npm', 'install', '--omit=dev', ...INSTALL, wanted);
+      running = await startShop(three, embedded, command, 'run');
     });
   });
 });

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   copyFileSync,
   mkdirSync,
@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { unlinkAbsent } from './packed-pages.js';
 import { billOf, licensesOf } from './third-party.js';
 
@@ -26,19 +27,20 @@ const OF_DEVELOPMENT = ['private', 'scripts', 'workspaces', 'mocha'];
 type Packed = { filename: string };
 type Manifest = Record<string, unknown> & { name: string };
 
-const npm = (cwd: string, ...args: string[]): string =>
-  execFileSync('npm', [...args, '--loglevel=error'], {
-    cwd,
-    encoding: 'utf8',
-    stdio: 'pipe',
-    maxBuffer: 64 << 20,
-  });
+/** @returns the file that `npm pack` writes into a folder */
+async function npmPack(cwd: string, target: string, ...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    'npm',
+    ['pack', ...args, '--json', '--loglevel=error', '--pack-destination', target],
+    { cwd, maxBuffer: 64 << 20 },
+  );
+  return (JSON.parse(stdout) as Packed[])[0]?.filename ?? '';
+}
 
 /** @returns the files that npm packs of one folder, in a folder of their own */
-function unpacked(folder: string, work: string): string {
+async function unpacked(folder: string, work: string): Promise<string> {
   // .npmrc forbids scripts, and those of these packages compile.
-  const said = npm(ROOT, 'pack', folder, '--ignore-scripts=false', '--json', '--pack-destination', work);
-  const [{ filename } = { filename: '' }] = JSON.parse(said) as Packed[];
+  const filename = await npmPack(ROOT, work, folder, '--ignore-scripts=false');
   const tree = join(work, `${filename}.d`);
   mkdirSync(tree);
   execFileSync('tar', ['-xzf', join(work, filename), '-C', tree, '--strip-components=1']);
@@ -53,32 +55,24 @@ function withoutDevelopment(file: string): Manifest {
 }
 
 /** @returns the packed files */
-export function packAll(target: string): string[] {
+export async function packAll(target: string): Promise<string[]> {
   const work = mkdtempSync(join(tmpdir(), 'coinslot-packing-'));
   try {
-    return FOLDERS.map(folder => {
-      const tree = unpacked(`./${folder}`, work);
+    const packing = FOLDERS.map(async folder => {
+      const tree = await unpacked(`./${folder}`, work);
       const manifest = withoutDevelopment(join(tree, 'package.json'));
       copyFileSync(join(ROOT, 'LICENSE'), join(tree, 'LICENSE'));
       unlinkAbsent(tree);
       const bill = billOf(ROOT, manifest.name, folder);
       writeFileSync(join(tree, 'sbom.cdx.json'), `${JSON.stringify(bill, undefined, 1)}\n`);
       writeFileSync(join(tree, 'THIRD-PARTY-LICENSES.md'), licensesOf(ROOT, manifest.name, bill));
-      const said = npm(
-        tree,
-        'pack',
-        '.',
-        '--ignore-scripts',
-        '--json',
-        '--pack-destination',
-        resolve(target),
-      );
-      return join(resolve(target), (JSON.parse(said) as Packed[])[0]?.filename ?? '');
+      return join(resolve(target), await npmPack(tree, resolve(target), '.', '--ignore-scripts'));
     });
+    return await Promise.all(packing);
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
-  for (const file of packAll(process.argv[2] ?? ROOT)) process.stdout.write(`${file}\n`);
+  for (const file of await packAll(process.argv[2] ?? ROOT)) process.stdout.write(`${file}\n`);
