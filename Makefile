@@ -38,9 +38,9 @@ test-quick: build ## run the tests that take a second or two each (all but those
 	@TESTS=local exec $(BIN)/mocha --ignore '**/*.slow.test.js'
 
 .PHONY: test-contract
-test-contract: build ## run the tests of the contract and of the handlers
+test-contract: build ## run the tests of the contract and of the handlers (TESTED=contract: only these)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot \
-	  --ignore '**/*.slow.test.js' 'dist/contract-tests/{contract,handlers}/**/*.test.js'
+	  --ignore '**/*.slow.test.js' 'dist/contract-tests/$(or $(TESTED),{contract,handlers})/**/*.test.js'
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)

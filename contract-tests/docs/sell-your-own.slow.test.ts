@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { copyRepository } from '../support/copied-repository.js';
-import { describeInCi } from '../support/extent.js';
+import { describeInCi, isEverythingRun } from '../support/extent.js';
 import { freePort } from '../support/free-port.js';
 import { ownPlace, succeed } from '../support/other-shop.js';
 
@@ -49,7 +49,12 @@ describeInCi(
           (all, port, index) => all.replaceAll(`127.0.0.1:${port}`, `127.0.0.1:${ports[index]}`),
           text
             .replaceAll('listen(4020', `listen(${ports[1]}`)
-            .replaceAll('listen(4021', `listen(${ports[2]}`),
+            .replaceAll('listen(4021', `listen(${ports[2]}`)
+            // The tests of all handlers take minutes, and run with `make replaced-shop`, too.
+            .replaceAll(
+              'make test-contract',
+              isEverythingRun ? 'make test-contract' : 'make test-contract TESTED=contract',
+            ),
         ),
       );
     });

@@ -9,6 +9,9 @@ export function rows<T>(all: readonly T[]): readonly T[] {
   return EXTENT === 'all' ? all : all.slice(0, 1);
 }
 
+/** What takes minutes and is shown elsewhere, too, is left to `make test-all`. */
+export const isEverythingRun = EXTENT === 'all';
+
 /** How often something is repeated: `few` times show it, `many` look further. */
 export function repeated(many: number, few: number): number {
   return EXTENT === 'all' ? many : few;
