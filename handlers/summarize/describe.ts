@@ -128,21 +128,20 @@ function readTable(text: string, blocks: Block[]): string | undefined {
   return undefined;
 }
 
+/** What stands at the beginning of a line, so that it is defined for the whole file. */
 const DEFINES =
-  /\b(?:function|class|def|fn|func|interface|struct|type|const|export const)\s+([A-Za-z_]\w{1,60})/g;
+  /^(?:(?:export|declare|default|async|abstract|public|pub)[ \t]+){0,3}(?:function\*?|class|def|fn|func|interface|struct|type|enum|const)[ \t]+([A-Za-z_$][\w$]{0,60})/gm;
 const CODE_SHARE = 0.5;
 
-function readCode(blocks: Block[]): string | undefined {
+function readCode(source: string, blocks: Block[]): string | undefined {
   const code = blocks.filter(({ kind }) => kind === 'code');
   const length = (list: Block[]): number => list.reduce((sum, { text }) => sum + text.length, 0);
   const text = blocks.filter(
     ({ kind, text }) => kind === 'heading' || (kind === 'prose' && text.length > 60),
   );
   if (code.length < 2 || text.length > 2 || length(code) < CODE_SHARE * length(blocks)) return undefined;
-  const defined = [
-    ...new Set(code.flatMap(({ text }) => [...text.matchAll(DEFINES)].map(([, name = '']) => name))),
-  ];
-  return `Source code of ${plural(blocks.length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
+  const defined = [...new Set([...source.matchAll(DEFINES)].map(([, name = '']) => name))];
+  return `Source code of ${plural(source.split(/\r\n?|\n/).length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
 }
 
 const LEVEL = /\b(?:FATAL|ERROR|WARN(?:ING)?)\b/;
@@ -169,7 +168,7 @@ export function describeData(text: string, blocks: Block[]): string | undefined 
     readJson(trimmed) ??
     readLog(blocks) ??
     readTable(trimmed, blocks) ??
-    readCode(blocks) ??
+    readCode(trimmed, blocks) ??
     readChanges(blocks) ??
     readList(blocks)
   );
@@ -179,7 +178,7 @@ const withoutEnd = (text: string): string => text.replace(/(?<![\s.;,])[\s.;,]+$
 
 /** A line that names a version, perhaps with its day, and nothing else. */
 const VERSION =
-  /^[[(]?(?:version |release |v)?\d{1,4}\.\d{1,4}\.\d{1,4}(?:[.+-][\da-z]{1,12}){0,3}[\])]?[\s/—–:,(-]{0,4}(?:\d{4}[-./]\d{1,2}[-./]\d{1,2})?\)?$/iu;
+  /^[[(]?(?:version |release |v)?\d{1,4}\.\d{1,4}\.\d{1,4}(?:[.+-]?[\da-z]{1,12}){0,3}[\])]?[\s/—–:,(-]{0,4}(?:\d{4}[-./]\d{1,2}[-./]\d{1,2})?\)?$/iu;
 const FEWEST_VERSIONS = 2;
 
 /** Changes by version mean little without it. */
@@ -204,6 +203,7 @@ function entriesOf(blocks: Block[]): string {
   const said: string[] = [];
   let under = '';
   for (const { kind, text } of blocks) {
+    if (kind === 'row') continue;
     if (kind === 'heading') under = `${clean(text)}: `;
     else if (kind !== 'item' || text.length > MOST_QUOTED || said.length === MOST_ENTRIES) break;
     else {
@@ -275,12 +275,18 @@ function headingsOf(headings: string[], language: string): string {
 
 /** How a text begins: its first lines, whole, or the first words of a long one. */
 function firstLines(blocks: Block[]): string {
-  const lines = blocks.filter(({ kind }) => kind !== 'code').map(({ text }) => text);
+  // What leads to code says something else above what follows the code.
+  const leadsToCode = (block: Block, at: number): boolean =>
+    /[:：]$/u.test(block.text) && blocks[at + 1]?.kind === 'code';
+  const lines = blocks
+    .filter((block, at) => block.kind !== 'code' && !leadsToCode(block, at))
+    .map(({ text }) => text);
   const most = MOST_BEGUN / (SPACELESS.test(lines.join(' ').slice(0, MOST_BEGUN)) ? 2.5 : 1);
   const joined = lines.slice(0, MOST_LINES).join(' / ');
   const begun = (ENOUGH.exec(joined)?.[0] ?? joined).slice(0, most);
   if (begun === joined && lines.length <= MOST_LINES) return begun;
-  const end = Math.max(...ENDS.map(mark => begun.lastIndexOf(mark) + 1));
+  const last = [...begun.matchAll(ENDS)].at(-1);
+  const end = last === undefined ? 0 : last.index + last[0].length;
   const space = Math.max(begun.lastIndexOf(' '), 0);
   const cut = end > most / 2 ? end : begun.length < most ? begun.length : space || begun.length;
   return `${begun
@@ -288,14 +294,14 @@ function firstLines(blocks: Block[]): string {
     .replace(/[\s/]$|[\ud800-\udbff]$/, '')
     .trim()} …`;
 }
-const ENDS = ['. ', '! ', '? ', '。', '！', '？', ' /'];
+const ENDS = /\p{L}{3}[.!?]["”’)]?(?=\s)|[。！？]| (?=\/)/gu;
 const MOST_BEGUN = 450;
 const MOST_LINES = 8;
 const ENOUGH = /^[\s\S]{120,}?\p{L}{3}[.!?](?=\s)|^[\s\S]{50,}?[。！？]/u;
 
 const lengthOf = (blocks: Block[]): number => blocks.reduce((sum, { text }) => sum + text.length, 0);
 /** Whether a beginning is worth quoting: of words, and with an end or another line in sight. */
-const isText = (begun: string): boolean => {
+export const isText = (begun: string): boolean => {
   const letters = begun.match(/[\p{L}\p{M}\s]/gu)?.length ?? 0;
   const longest = Math.max(...begun.split(/[\s。！？、，]/u).map(word => word.length));
   return letters >= 0.7 * begun.length && longest <= LONGEST_WORD;
@@ -309,6 +315,6 @@ export function describeText(
 ): string {
   const size = `${sizeOf(blocks, language)}${headingsOf(headings, language)}`;
   const named = title ?? firstLines(blocks);
-  if (!isText(named)) return `A text of ${plural(lengthOf(blocks), 'character')} without markup (${size}).`;
+  if (!isText(named)) return `A text of ${about(lengthOf(blocks))} characters without markup (${size}).`;
   return named === '' ? `${size}.` : `${quoted(named)} (${size}).`;
 }

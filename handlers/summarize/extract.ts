@@ -1,4 +1,4 @@
-import { describeData, describeText } from './describe.js';
+import { describeData, describeText, isText } from './describe.js';
 import { countByMarks, joinSentences, MAX_SENTENCES } from './gate.js';
 import {
   beginningOf,
@@ -174,10 +174,10 @@ const isTitle = ({ kind, text }: Block): boolean =>
 /** The title of a text, and its other headings if it is long and has several. */
 function frameworkOf(blocks: Block[]): { title: string | undefined; headings: string[] } {
   const [first] = blocks;
-  const title = first && isTitle(first) ? first.text : undefined;
+  const title = first && isTitle(first) && isText(first.text) ? first.text : undefined;
   const words = blocks.reduce((sum, { text }) => sum + countWords(text), 0);
   if (words <= LONG_TEXT) return { title, headings: [] };
-  const rest = blocks.slice(title === undefined ? 0 : 1);
+  const rest = blocks.slice(first && isTitle(first) ? 1 : 0);
   const marked = outlineOf(rest);
   return { title, headings: marked.length > 0 ? marked : numberedOf(rest) };
 }
@@ -194,7 +194,7 @@ function frameOf(blocks: Block[], { sentences, section }: Opening, language: str
   const { title, headings } = frameworkOf(blocks);
   if (sentences.length === 0) return describeText(blocks, { title: undefined, headings, language });
   const heading = section?.purpose === 'body' ? section.heading?.text : undefined;
-  const elsewhere = heading !== undefined && heading !== title;
+  const elsewhere = heading !== undefined && heading !== title && isText(heading);
   if (names(sentences, title ?? '') && headings.length === 0 && !elsewhere) return undefined;
   const named = [title, elsewhere ? heading : undefined].filter(name => name !== undefined);
   return describeText(blocks, { title: named.map(withoutColon).join(': '), headings, language });

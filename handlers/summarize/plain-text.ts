@@ -38,6 +38,9 @@ const RAGGED = 0.5;
 /** Lines that a mail signature may have. */
 const SIGNATURE_LINES = 8;
 
+/** A line of nothing but marks, as below titles and between parts. */
+const RULE = /^(?:[-=_*~#+\s]{3,}|##?)$/;
+
 function readHeading(text: string): Line | undefined {
   const mark = /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined)
@@ -52,7 +55,7 @@ function readLine(raw: string): Line {
   const quote = /^(?:>\s?){1,40}(?!=)/.exec(trimmed);
   const text = quote ? trimmed.slice(quote[0].length).trim() : trimmed;
   const kind = quote ? 'quote' : 'prose';
-  if (/^[-=_*~#+\s]{3,}$/.test(text) || /^\|?[\s:|+-]{3,}\|?$/.test(text)) return blank(kind);
+  if (RULE.test(text) || /^\|?[\s:|+-]{3,}\|?$/.test(text)) return blank(kind);
   const heading = readHeading(text);
   if (heading) return heading;
   const bullet = /^(?:[-*+•‣◦▪●○·–—]|\(?(\d{1,3})[.)]|\(?[a-z]\)|\[[ xX]\])\s+(?=\S)/.exec(text);
@@ -62,7 +65,7 @@ function readLine(raw: string): Line {
     return { text: item, kind: quote ? 'quote' : 'item', starts: true, ends: false, ...number };
   }
   if (/^\|.*\|$/.test(text)) return alone(cells(text), 'row');
-  if (/^:[\p{L} ]{2,40}:(?:\s|$)/u.test(text)) return alone(text, 'row');
+  if (/^:[\p{L} -]{2,40}:(?:\s|$)/u.test(text)) return alone(text, 'row');
   if (TIMESTAMP.test(text)) return { text, kind: 'item', starts: true, ends: false };
   if (isFrame(text) || (!quote && isSignOff(text))) return alone(text, 'frame');
   return { text, kind, starts: false, ends: text === '' };
@@ -100,7 +103,7 @@ const CODE_MARKS = [
 /** Symbols that prose rarely uses. */
 function looksLikeCode(raw: string): boolean {
   const text = raw.trim();
-  if (/^(?:\/\/|\/\*|\*\/|<!--)/.test(text)) return false;
+  if (RULE.test(text) || /^(?:\/\/|\/\*|\*\/|<!--)/.test(text)) return false;
   if (CODE_MARKS.some(mark => mark.test(text)))
     return !/[.!?]\s+[A-Z]/.test(text) && !/^(?:\p{L}+[ ,]+){5}/u.test(text);
   return false;
@@ -228,7 +231,7 @@ function readUnderlined(line: string, next = ''): Line | undefined {
   if (!/^(?:={3,}|([-~^"])\1{3,})\s*$/.test(next)) return undefined;
   const text = line.trim();
   const high = next.startsWith('=');
-  if (!/^\S.{0,98}$/.test(line) || !/[\p{L}\p{N}]/u.test(text) || /[|:.]$/.test(text)) return undefined;
+  if (!/^ ?\S.{0,98}$/.test(line) || !/[\p{L}\p{N}]/u.test(text) || /[|:.]$/.test(text)) return undefined;
   if (next.trim().length < (high ? 3 : 0.8 * text.length)) return undefined;
   return { ...alone(text, 'heading'), level: high ? 1 : 2 };
 }
@@ -257,7 +260,9 @@ function toLines(text: string): Line[] {
       const text = signature === SIGNATURE_LINES ? '' : line.trim();
       return alone(text, 'frame');
     }
-    if (/^\s*(?:```|~~~)/.test(line)) {
+    // In reStructuredText, tildes stand below titles.
+    const below = !fenced && readUnderlined(raw[index - 1] ?? '', line) !== undefined;
+    if (!below && /^\s*(?:```|~~~)/.test(line)) {
       fenced = !fenced;
       return blank('prose');
     }

@@ -4,7 +4,7 @@ import type { Block } from './plain-text.js';
 type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
 
 const heading = (words: string): RegExp =>
-  new RegExp(`^(?:${words.trim().split(/\s+/).join('|').replaceAll('~', '\\s')})(?![\\p{L}\\p{N}])`, 'iu');
+  new RegExp(`^(?:${words.trim().split(/\s+/).join('|').replaceAll('~', '\\s')})(?!-?[\\p{L}\\p{N}])`, 'iu');
 
 const HEADINGS: readonly (readonly [Purpose, RegExp])[] = [
   [
@@ -84,7 +84,11 @@ function isHeading({ kind, text }: Block): boolean {
 export function sectionsOf(blocks: Block[]): Section[] {
   const sections: Section[] = [{ heading: undefined, purpose: 'body', blocks: [] }];
   for (const block of blocks)
-    if (isHeading(block)) sections.push({ heading: block, purpose: purposeOf(block.text), blocks: [] });
-    else sections.at(-1)?.blocks.push(block);
+    if (isHeading(block)) {
+      const purpose = purposeOf(block.text);
+      // The title of the whole text: "Contributing to …".
+      const isTitle = block === blocks[0] && purpose === 'back';
+      sections.push({ heading: block, purpose: isTitle ? 'body' : purpose, blocks: [] });
+    } else sections.at(-1)?.blocks.push(block);
   return sections;
 }

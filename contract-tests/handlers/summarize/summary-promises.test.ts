@@ -306,6 +306,16 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.match(/^“Terms: Exceptions” \(≈ \d+ words\)\. Visitors/);
   });
 
+  it('takes a title for the title of its text, whatever it is called', () => {
+    const about = 'The members of the choir meet on the first evening of the month and sing for an hour.';
+    for (const title of ['Contributing to the choir', 'licence-checker'])
+      expect(
+        summaryOf(`# ${title}\n\n${about}\n\n## Usage\n\n${'Please bring your own music along. '.repeat(5)}`),
+      )
+        .to.contain(about)
+        .and.not.contain('Usage');
+  });
+
   it('gives three of five sentences or fewer, whole and not joined', () => {
     const five =
       'One cat sat on the mat. Two dogs ran home. Three birds sang songs. Four fish swam away. Five cows slept well.';
@@ -345,11 +355,26 @@ describe('embedded summariser: what is no prose, or short already', () => {
       'Source code of 4 lines that defines add.',
     ],
     [
+      'code with comments, types and inner names',
+      '// the type of both\ntype Pair<P = any> = P[];\n\nexport default class Sum {\n  add(a, b) {\n    const c = a + b;\n    return c;\n  }\n}\n',
+      'Source code of 9 lines that defines Pair and Sum.',
+    ],
+    [
+      'release notes in reStructuredText',
+      ['2.1.0', '2.0.0', '2.0.0rc1']
+        .map(
+          version =>
+            `${version}\n${'='.repeat(version.length)}\n\n:release-date: 2026-01-04\n\nWhat's Changed\n~~~~~~~~~~~~~~\n\n- Mends the lock\n- Adds a key\n- Drops Node 18\n`,
+        )
+        .join('\n'),
+      "Changes by version, from 2.1.0 to 2.0.0rc1; 2.1.0: What's Changed: “Mends the lock”, “Adds a key”, “Drops Node 18”.",
+    ],
+    [
       'a list',
       'Bring along:\n\n- a tent\n- a torch\n- two ropes\n- matches',
       'A list of 4 items under “Bring along”: a tent, a torch, two ropes and matches.',
     ],
-    ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of 3000 characters without markup (≈ 1 words).'],
+    ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of ≈ 3000 characters without markup (≈ 1 words).'],
   ] as const)
     it(`${name}: says what it is`, () =>
       expect(extractSummary(text)).to.deep.equal({ sentences: [expected], method: 'described' }));
