@@ -31,8 +31,9 @@ function numberOf(value: unknown, field: string): number | undefined {
   return value;
 }
 
-/** A decimal that the source sends as a string; a JSON number is accepted too. */
+/** A decimal that the source sends as a string, empty if it does not know it; a JSON number is accepted too. */
 function decimalOf(value: unknown, field: string): number | undefined {
+  if (value === '') return undefined;
   if (typeof value !== 'string') return numberOf(value, field);
   if (!DECIMAL.test(value)) throw new RangeError(`a ${field} that is no decimal`);
   return Number(value);

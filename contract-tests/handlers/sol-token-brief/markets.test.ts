@@ -14,6 +14,7 @@ import {
   market,
   open,
   pool,
+  service,
   sources,
   type Behaviour,
   type Kind,
@@ -64,6 +65,14 @@ describe('market data', () => {
       expect(await jupiter.quote(MINT, open())).to.equal(undefined);
       market.behave.jupiter = json([jupiterToken({ id: OTHER, usdPrice: 5 }), jupiterToken()]);
       expect((await jupiter.quote(MINT, open()))?.priceUsd).to.equal(1);
+    });
+
+    it('GeckoTerminal: an empty figure is unknown, named in the brief, and spoils no other', async () => {
+      market.behave.jupiter = market.behave.dexscreener = json([]);
+      market.behave.geckoterminal = json(geckoToken({ market_cap_usd: '', volume_usd: { h24: '' } }));
+      const { priceUsd, mcapUsd, volume24hUsd, brief } = await service().brief(MINT, open());
+      expect([priceUsd, mcapUsd, volume24hUsd]).to.deep.equal([1.02, null, null]);
+      expect(brief).to.contain('market cap n/a').and.contain('24h volume n/a');
     });
 
     it('Jupiter: an implausible change, share, flag or time is unknown, and spoils no other figure', async () => {

@@ -193,6 +193,18 @@ describe('voices: a Piper server', function () {
     expect(sent).to.deep.equal(['Привет, мир', '5 rubles party popper A to B']);
   });
 
+  it('has 300 digits read one by one, and refuses in words what would take too long to say', async () => {
+    const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
+    await speaker.speak('7'.repeat(300), undefined, NEVER);
+    const sent = JSON.parse(calls.at(-1)?.body ?? '') as { text: string };
+    expect(sent.text).to.equal(Array.from({ length: 300 }, () => '7').join(' '));
+    const asked = calls.length;
+    const failure = await failureOf(speaker.speak('7'.repeat(2_500), undefined, NEVER));
+    expect(failure.kind).to.equal('invalid');
+    expect(failure.message).to.contain('shorten');
+    expect(calls.length).to.equal(asked);
+  });
+
   it('tells the bandwidth of a voice, and of each speech as its file has it', async () => {
     const voices = {
       'en_US-a-low': { audio: { sample_rate: 16_000 } },
