@@ -49,6 +49,7 @@ async function serve(ledger) {
     breakers: () => [],
     listings: async () => [],
     counted: () => ({ since: Date.now(), operations: [] }),
+    canary: async () => [],
     ownWallets: new Set(),
     refund: async () => {},
     retry: async () => {},

@@ -128,6 +128,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         repaid: 0n,
         repaying: 0n,
         repaidBy: null,
+        requestId: null,
       });
     });
 

@@ -120,7 +120,10 @@ function binding(): void {
       'drop index payments_settlement',
       'drop index payments_identifiers',
       'drop index payments_of_payer',
-      ...['repaid', 'repaying', 'repaid_by'].map(name => `alter table payments drop column ${name}`),
+      'drop index payments_request_ids',
+      ...['repaid', 'repaying', 'repaid_by', 'request_id'].map(
+        name => `alter table payments drop column ${name}`,
+      ),
       'alter table orders drop column done',
       'drop index payments_released',
       'drop index payments_settled',

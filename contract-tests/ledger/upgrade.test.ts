@@ -83,7 +83,12 @@ function readable(row: Row): Row {
 /** Every row of 1.0.0 had one caller as far as is known, and what was written was written to that one. */
 function counted(row: Row): Row {
   const written = row['written_at'] !== null;
-  const sums = { repaid: row['state'] === 'refunded' ? row['amount'] : 0, repaying: 0, repaid_by: null };
+  const sums = {
+    repaid: row['state'] === 'refunded' ? row['amount'] : 0,
+    repaying: 0,
+    repaid_by: null,
+    request_id: null,
+  };
   return {
     ...row,
     ...sums,

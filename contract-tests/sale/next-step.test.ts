@@ -51,6 +51,7 @@ function row(change: Partial<Payment> = {}): Payment {
     repaid: 0n,
     repaying: 0n,
     repaidBy: null,
+    requestId: null,
     ...change,
   };
 }

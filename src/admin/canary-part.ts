@@ -3,7 +3,7 @@ import type { CanaryRun } from '../operator/canary-runs.js';
 import { escapeHtml } from '../pages/escape.js';
 import { ago, badge, grid, paymentLink, payerLink } from './operator-layout.js';
 
-const MAX_SHOWN = 10;
+const MAX_SHOWN = 5;
 const COLUMNS = [
   { title: 'When' },
   { title: 'Result' },

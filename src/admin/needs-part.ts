@@ -125,8 +125,9 @@ function serviceNeed(name: string, state: string, detail: string | undefined, to
 function canaryFailed({ canary, now }: Looked): Need[] {
   const [newest] = typeof canary === 'string' ? [] : canary;
   if (newest?.fault === undefined) return [];
-  const what = `The canary could not buy ${span(now - newest.at)} ago: ${escapeHtml(newest.fault)}`;
-  return [{ state: 'failed', what, todo: 'Buyers may see the same: <a href="#canary">its purchases</a>.' }];
+  const what = `The last purchase of the canary failed, ${span(now - newest.at)} ago.`;
+  const todo = `Buyers may see the same: ${escapeHtml(newest.fault)} <a href="#canary">Its purchases</a>`;
+  return [{ state: 'failed', what, todo }];
 }
 
 function waiting({ untold, now }: Looked): Need[] {

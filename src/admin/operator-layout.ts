@@ -30,8 +30,8 @@ export function framed({ shop, formKey }: Frame, title: string, main: string): s
 <header class="bar">
 ${brand(shop, 'operator', '/')}
 <nav class="places" aria-label="Pages"><a href="/">Overview</a><a href="/sales">Sales</a><a href="/books">Books</a><a href="/events">Events</a></nav>
-<form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by what its buyer quotes: id, transaction, payer, refund or payment-identifier</label>
-<input type="search" id="find" name="id" placeholder="Receipt, transaction, payer …" minlength="8" maxlength="200" title="The id of a payment or its first 8 digits, a transaction, a payer, a refund or a payment-identifier" autocomplete="off" spellcheck="false" required>
+<form class="search" role="search" action="/payments" method="get"><label class="hidden" for="find">Find a payment by what its buyer quotes: id, transaction, payer, refund, payment-identifier or request id</label>
+<input type="search" id="find" name="id" placeholder="Receipt, transaction, payer …" minlength="8" maxlength="200" title="The id of a payment or its first 8 digits, a transaction, a payer, a refund, a payment-identifier or a request id (X-Request-Id)" autocomplete="off" spellcheck="false" required>
 <button class="quiet">Find</button></form>
 <form method="post" action="/logout">${hidden('form', formKey)}<button class="quiet">Sign out</button></form>
 </header>

@@ -113,7 +113,7 @@ function when(time: number | null, text: string): Step | undefined {
 
 function detailsOf({ payment }: PaymentFacts, explorer: Explorer | undefined): [string, string][] {
   const id = (text: string): string => `<span class="id">${escapeHtml(text)}</span>`;
-  const { settlement, identifier, aliasOf } = payment;
+  const { settlement, identifier, requestId, aliasOf } = payment;
   return [
     ['Id', id(payment.id)],
     [
@@ -126,6 +126,7 @@ function detailsOf({ payment }: PaymentFacts, explorer: Explorer | undefined): [
       ? ([['Transaction', linked(settlement, explorer?.transaction)]] as [string, string][])
       : []),
     ...(identifier ? ([['Payment identifier', id(identifier)]] as [string, string][]) : []),
+    ...(requestId ? ([['Last request', id(requestId)]] as [string, string][]) : []),
     ...(aliasOf ? ([['Redeems', paymentLink(aliasOf)]] as [string, string][]) : []),
     ['Requests that waited for it', String(payment.callers)],
     ['Runs of the work', String(payment.runs)],

@@ -41,15 +41,15 @@ export function callersOf({ engine, now }: Connection) {
       engine.read(() => readPayment(id, payer, now)),
     /**
      * Adds a request that waits for this payment. `proven`: it came with another payment (an alias of this one, or one with the same
-     * identifier), so it is not a stranger's even if this payment is public.
+     * identifier), so it is not a stranger's even if this payment is public. `requestId`: of that request.
      * @returns undefined if no request can wait for it: it is deleted, released, refunded or an alias
      */
     addCaller: async (
       id: string,
-      { proven }: { proven: boolean },
+      { proven, requestId = null }: { proven: boolean; requestId?: string | null | undefined },
     ): Promise<{ row: Payment; caller: Caller } | undefined> => {
       const [row] = await engine.write(() =>
-        execute(queries.watch({ id, live_ms: CALLER_LIVE_MS, now: now() })),
+        execute(queries.watch({ id, live_ms: CALLER_LIVE_MS, request_id: requestId, now: now() })),
       );
       if (!row) return undefined;
       const number = proven || row.state === 'claimed' ? row.callers : 0;

@@ -28,6 +28,8 @@ export type ClaimRequest = {
   evidence: string;
   /** The buyer's `payment-identifier`. */
   identifier?: string | null;
+  /** Of the request that brings it (`X-Request-Id`). */
+  requestId?: string | undefined;
   flow: 'authorization' | 'upfront';
   /** Canonical JSON of the request, for work that outlives its caller. */
   request?: string | null;
@@ -215,6 +217,7 @@ function takeQuery(
     x402_version: request.method === 'x402-v1' ? 1 : 2,
     signed_transaction: request.evidence,
     identifier: request.identifier ?? null,
+    request_id: request.requestId ?? null,
     flow: request.flow,
     owner,
     claim_slot: Number(request.after),

@@ -23,6 +23,7 @@ export function* named(text: string, now: Query, limit = DEFAULT_LIMIT): Transac
     queries.byPayer({ ...at, text }),
     queries.byUnsettledPayer({ ...at, text }),
     queries.byIdentifier({ ...at, text }),
+    queries.byRequest({ ...at, text }),
   ];
   const found = new Map<string, PaymentView>();
   for (const way of ways) for (const row of yield* execute(way)) found.set(idOf(row.id), row);

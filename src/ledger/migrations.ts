@@ -19,6 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   outboxOfEvents,
   repaymentsInParts,
   usesOfQuotas,
+  requestsOfPayments,
 ];
 
 /** The schema version this program writes. */
@@ -248,5 +249,13 @@ function usesOfQuotas(): string[] {
   return [
     'create table uses (name text primary key, used bigint not null, ends_at bigint not null)',
     'create index uses_ended on uses (ends_at)',
+  ];
+}
+
+/** The id of the last request that brought a payment, by which people ask about it. */
+function requestsOfPayments(): string[] {
+  return [
+    'alter table payments add column request_id text',
+    'create index payments_request_ids on payments (request_id) where request_id is not null',
   ];
 }

@@ -72,6 +72,8 @@ export function paymentOf(row: PaymentView) {
     repaying: BigInt(row.repaying),
     /** The last transaction that repaid some of it. */
     repaidBy: row.repaid_by,
+    /** The last request that brought it (`X-Request-Id`); null if it has not been noted. */
+    requestId: row.request_id,
   };
 }
 

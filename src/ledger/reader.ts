@@ -185,7 +185,7 @@ export function reportsOf(connection: Connection) {
     },
     /**
      * What people quote: the id of a payment or at least its first 8 digits, the transaction that settled or refunded it, a refund, a
-     * payer, a payment-identifier. The newest first.
+     * payer, a payment-identifier, the id of the last request that brought it. The newest first.
      * @returns at most `limit` payments, by default 50
      */
     paymentsNamed: async (text: string, limit?: number): Promise<Payment[]> =>

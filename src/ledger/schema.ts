@@ -52,6 +52,7 @@ export type PaymentRow = {
   repaying: string;
   /** The last transaction that repaid some of it. */
   repaid_by: string | null;
+  request_id: string | null;
 };
 
 /** A row with its state at the time of reading. */

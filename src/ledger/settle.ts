@@ -203,7 +203,7 @@ function* attachTo(
   for (const { id } of [own, ...claimed]) yield* execute(bind({ id, alias_of: target.id }));
   const goesOver = sent.newestLocal === own.callers;
   const [row] = goesOver
-    ? yield* execute(watch({ id: target.id, live_ms: CALLER_LIVE_MS, now: now() }))
+    ? yield* execute(watch({ id: target.id, live_ms: CALLER_LIVE_MS, request_id: null, now: now() }))
     : yield* execute(find({ id: target.id, now: now() }));
   if (!row) throw new Error(`the payment ${target.id} vanished under its lock`);
   const caller = goesOver ? { id: target.id, number: row.callers } : undefined;

@@ -6,20 +6,20 @@ export type ReportSource = LedgerReader & LedgerReports;
 const SHORTEST = 8;
 
 /**
- * The payments that a text names: by id or at least its first 8 digits, transaction, refund, payer or payment-identifier. The newest first,
- * at most 50.
+ * The payments that a text names: by id or at least its first 8 digits, transaction, refund, payer, payment-identifier or the id of the last
+ * request that brought it. The newest first, at most 50.
  * @throws OperatorFault if there are none
  */
 export async function findPayments(reader: ReportSource, text: string | undefined): Promise<Payment[]> {
   const quoted = text?.trim() ?? '';
   if (quoted.length < SHORTEST)
     throw new OperatorFault(
-      'Give the id of a payment or at least its first 8 digits, a transaction, a refund, a payer or a payment-identifier.',
+      'Give the id of a payment or at least its first 8 digits, a transaction, a refund, a payer, a payment-identifier or a request (X-Request-Id).',
     );
   const found = await reader.paymentsNamed(quoted);
   if (found.length > 0) return found;
   throw new OperatorFault(
-    `There is no payment ${quoted} in this ledger, and no transaction, refund, payer or payment-identifier of that name.`,
+    `There is no payment ${quoted} in this ledger, and no transaction, refund, payer, payment-identifier or request of that name.`,
   );
 }
 

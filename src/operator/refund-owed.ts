@@ -49,6 +49,8 @@ export type OwedOptions = {
   floor: bigint;
   log: Log;
   now?: () => number;
+  /** How long one refund is sent and looked for. */
+  sendMs?: number;
 };
 
 /** What the wallet has, in atomic units of USDC and in lamports. */
@@ -134,7 +136,7 @@ export class OwedRefunds {
   }
 
   async #refund(payment: Payment): Promise<'over the cap' | undefined> {
-    const { ledger, policy, floor, now = Date.now } = this.#options;
+    const { ledger, policy, floor, now = Date.now, sendMs = SEND_MS } = this.#options;
     const amount = payment.amount - payment.repaid;
     const earlier = await ledger.repaymentsOf(payment.id);
     if (earlier.some(goesOnWithoutUs) || now() < nextTryAt(earlier)) return undefined;
@@ -143,7 +145,7 @@ export class OwedRefunds {
       return undefined;
     }
     await this.#heights.refresh();
-    return withAbortAfter(SEND_MS, this.#stop.signal, async signal => {
+    return withAbortAfter(sendMs, this.#stop.signal, async signal => {
       await lookForGivenUp({ ...this.#options, heights: this.#heights }, payment, signal);
       const request = { payment: payment.id, amount, way: 'key', policy, after: payment.after } as const;
       const started = await ledger.startRepayment(request);

@@ -190,7 +190,7 @@ export class PaidRequest {
   /** Becomes a caller of a row. */
   async #wait({ id }: Row, proven: boolean): Promise<SharedOutcome | undefined> {
     const { ledger, callers } = this.#deps;
-    const watched = await ledger.addCaller(id, { proven });
+    const watched = await ledger.addCaller(id, { proven, requestId: this.#call.requestId });
     if (!watched) return this.#isOver() ? inProgress() : undefined;
     this.#waiting = callers.add(watched.caller, this.#call.gone);
     this.#arrived();

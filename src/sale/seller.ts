@@ -83,7 +83,7 @@ export class Seller {
     return this.#deps.unsoldWork.usedUp(partyOf(call, payerKnown));
   }
 
-  #request({ operation, payment, requestHash, upfront }: PaidCall): ClaimRequest {
+  #request({ operation, payment, requestHash, requestId, upfront }: PaidCall): ClaimRequest {
     const { rail, maxUnsettledPerPayer, leaseMs } = this.#deps;
     const position = rail.position();
     if (!position) throw new Error('the view of the chain is too old');
@@ -98,6 +98,7 @@ export class Seller {
       method: method.name,
       evidence: checked.evidence,
       identifier,
+      requestId,
       flow: operation.flow,
       request: upfront?.request ?? null,
       ...position,

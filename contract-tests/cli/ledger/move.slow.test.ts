@@ -109,9 +109,9 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await execute(target.url, 'drop table stores');
     for (const name of ['outbox', 'targets', 'repayments', 'uses'])
       await execute(target.url, `drop table ${name}`);
-    for (const name of ['settlement', 'identifiers', 'of_payer'])
+    for (const name of ['settlement', 'identifiers', 'of_payer', 'request_ids'])
       await execute(target.url, `drop index payments_${name}`);
-    for (const name of ['repaid', 'repaying', 'repaid_by'])
+    for (const name of ['repaid', 'repaying', 'repaid_by', 'request_id'])
       await execute(target.url, `alter table payments drop column ${name}`);
     await execute(target.url, 'alter table orders drop column done');
     await execute(target.url, "update meta set value = '10' where key = 'schema'");

@@ -34,7 +34,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
       --payer ADDRESS  --operation ID  --limit N   (default 50, at most 1000)
   show <payment>                all data of one payment except its answer; <payment> is what people quote: its id or
                                 at least the first 8 digits of it, the transaction that paid or refunded it, a
-                                refund, the payer or the payment-identifier. Several hits are a list
+                                refund, the payer, the payment-identifier or the X-Request-Id. Several hits are a list
       --transaction             include the signed transaction
   owed                          payments that are owed an answer: who, how much, since when, and why
   export                        payments as CSV on stdout

@@ -280,6 +280,7 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     flow: payment.flow,
     method: payment.method,
     identifier: payment.identifier,
+    requestId: payment.requestId,
     requestHash: payment.requestHash,
     request: payment.request,
     settlement: payment.settlement,

@@ -8,9 +8,10 @@ import type { At, Id, IdRow } from './conditions.js';
 type CallerKey = Id & { number: number };
 
 /** Adds a caller to a row. Requests can't wait for an alias or for a row in a final state. */
-export const watch = (p: Id & At & { live_ms: number }) =>
+export const watch = (p: Id & At & { live_ms: number; request_id: string | null }) =>
   one<PaymentView>`
-    update payments set callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}
+    update payments set callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms},
+      request_id = coalesce(${p.request_id}, request_id)
     where id = ${idBytes(p.id)} and alias_of is null and state in ('claimed', 'settling', 'owed', 'delivered')
     returning ${viewed(p.now)}`;
 

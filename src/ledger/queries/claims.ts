@@ -74,6 +74,7 @@ export type NewClaim = Pick<
   | 'method'
   | 'signed_transaction'
   | 'identifier'
+  | 'request_id'
   | 'flow'
   | 'owner'
   | 'claim_slot'
@@ -86,10 +87,11 @@ export type ClaimedRow = { claim: number; runs: number; callers: number };
 export const insert = (p: NewClaim & At) =>
   one<ClaimedRow>`
     insert into payments (id, operation, request_hash, request, payer, amount, network, x402_version, method, signed_transaction,
-      identifier, flow, state, claim, owner, lease_until, callers, caller_until, runs, asks, claim_slot, claim_height, created_at)
+      identifier, flow, state, claim, owner, lease_until, callers, caller_until, runs, asks, claim_slot, claim_height, created_at,
+      request_id)
     values (${idBytes(p.id)}, ${p.operation}, ${p.request_hash}, ${p.request}, ${p.payer}, ${p.amount}, ${p.network}, ${p.x402_version},
       ${p.method}, ${p.signed_transaction}, ${p.identifier}, ${p.flow}, 'claimed', ${p.fresh}, ${p.owner}, ${p.now} + ${p.lease_ms}, 1,
-      ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now})
+      ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now}, ${p.request_id})
     on conflict do nothing returning claim, runs, callers`;
 
 /** Takes a claim whose lease has ended, for any call: it was never paid. */
@@ -97,7 +99,7 @@ export const retake = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set operation = ${p.operation}, request_hash = ${p.request_hash}, request = ${p.request},
       x402_version = ${p.x402_version}, method = ${p.method}, signed_transaction = ${p.signed_transaction}, identifier = ${p.identifier},
-      flow = ${p.flow}, callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}, ${takenOver(p)}
+      request_id = ${p.request_id}, flow = ${p.flow}, callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms}, ${takenOver(p)}
     where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
     returning claim, runs, callers`;
 

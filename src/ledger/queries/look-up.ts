@@ -45,3 +45,8 @@ export const byIdentifier = ({ now, text, limit }: Text) =>
   sql<PaymentView>`
     select ${viewed(now)} from payments where identifier is not null and identifier = ${text}
     order by created_at desc limit ${limit}`;
+
+export const byRequest = ({ now, text, limit }: Text) =>
+  sql<PaymentView>`
+    select ${viewed(now)} from payments where request_id is not null and request_id = ${text}
+    order by created_at desc limit ${limit}`;
