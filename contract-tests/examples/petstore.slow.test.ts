@@ -74,6 +74,22 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(150_000n);
   });
 
+  it('has a sandbox wallet that signs the price of the call, within those of the operation', async () => {
+    const signed = (amount: string): Promise<Answer> =>
+      post(
+        `${world.url}/sandbox/wallet/payments`,
+        { operation: 'placeOrder', amount },
+        { origin: world.url },
+      );
+    for (const amount of ['49999', '500001'])
+      expect((await signed(amount)).json().error).to.match(/^amount must be .* Nothing was signed\.$/);
+    const paid = { 'PAYMENT-SIGNATURE': String((await signed('150000')).json().header) };
+    const earned = await world.earned();
+    expect((await post(`${world.url}/v1/orders`, { petId: 25, quantity: 4 }, paid)).status).to.equal(402);
+    expect((await post(`${world.url}/v1/orders`, { petId: 25, quantity: 3 }, paid)).status).to.equal(200);
+    expect((await world.earned()) - earned).to.equal(150_000n);
+  });
+
   it('sells by MPP, too, whose buyers pay the fee of the chain: the shop has no key', async () => {
     const order = (quantity: number, headers = {}): Promise<Answer> =>
       post(`${world.url}/v1/orders`, { petId: 25, quantity }, headers);

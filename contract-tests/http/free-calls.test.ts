@@ -4,8 +4,10 @@ import { callTool } from '../support/mcp-call.js';
 import { headerOf, signedStatement, statementInfo } from '../support/signed-statement.js';
 import { sellingOf } from '../support/selling.js';
 import { TERMS } from '../support/charge-world.js';
+import { BROWSER } from '../support/site.js';
 import { contractOf, TestUpstream, UpstreamShop, type OperationForSale } from '../support/upstream-shop.js';
 import type { Answer } from '../support/world.js';
+import { fileOf } from '../../src/http/documents.js';
 import { llmsTexts } from '../../src/documents/llms-text.js';
 import { discoveryOf } from '../../src/documents/discovery.js';
 import { toolsOf } from '../../src/mcp/tools.js';
@@ -117,6 +119,24 @@ describe('Calls that are free for a while (x-free)', () => {
     }
     expect((await shop.call('/byAddress', { 'X-Forwarded-For': '8.8.8.8' })).status).to.equal(405);
     expect((await ask('byAddress')).headers.get('free-calls-left')).to.equal('1');
+  });
+
+  it('are not used by whoever opens the URL in a browser: that is the page', async () => {
+    const operation = { id: 'it', path: '/it', upstream: { url: upstream.url } };
+    const free = { calls: 1, per: 'day', by: 'address' };
+    const page = fileOf('<p>the page</p>', 'text/html; charset=utf-8', '');
+    const people = { paywall: () => page, fault: () => '<p>a fault</p>', headers: {} };
+    const third = await UpstreamShop.open([{ ...operation, free }], {}, { trustedProxies: 1, people });
+    const open = (accept: string): Promise<Answer> =>
+      third.call('/it', { accept, 'X-Forwarded-For': '8.8.8.8' });
+    for (let visit = 0; visit < 2; visit++) {
+      const shown = await open(BROWSER);
+      expect([shown.status, String(shown.body)]).to.deep.equal([402, '<p>the page</p>']);
+      expect(shown.headers.get('payment-required')).to.be.a('string');
+    }
+    expect(upstream.calls).to.deep.equal([]);
+    expect((await open('application/json')).headers.get('free-calls-left')).to.equal('0');
+    await third.close();
   });
 
   it('use nothing if the API behind fails, and use one if it refuses what was sent', async () => {

@@ -119,7 +119,10 @@ describe('On mainnet', function () {
     }).end();
     const [response] = (await once(page, 'response')) as [IncomingMessage];
     const html = await bodyOf(response);
-    expect(html).to.contain('data-operation').and.not.to.contain('data-sandbox-wallet').and.not.to.contain('sandbox');
+    expect(html)
+      .to.contain('data-operation')
+      .and.not.to.contain('data-sandbox-wallet')
+      .and.not.to.contain('sandbox');
   });
 
   it('the challenges name mainnet and its USDC, whatever Host a caller sends', async () => {

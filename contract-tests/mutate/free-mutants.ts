@@ -102,4 +102,12 @@ export const freeMutants: readonly Mutant[] = [
     test: FREE,
     grep: 'that the operator has blocked',
   },
+  {
+    name: 'free: opening the page of a paid URL uses a call',
+    file: 'src/http/app.js',
+    find: 'isForPage ? selling',
+    replace: 'false ? selling',
+    test: FREE,
+    grep: 'opens the URL in a browser',
+  },
 ];

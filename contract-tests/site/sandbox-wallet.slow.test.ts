@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import ts from 'typescript';
 import { BROWSER, textOfElement } from '../support/site.js';
-import { usdcOf } from '../support/sold.js';
+import { priceOf, usdcOf } from '../support/sold.js';
 import { call, openWorld, post, receiptOf, signFor, TEXT, type World } from '../support/world.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -54,7 +54,8 @@ describe('The page of a sandbox', function () {
 
   const PAY = '/sandbox/wallet/payments';
   const JSON_TYPE = { 'content-type': 'application/json' };
-  const buying = JSON.stringify({ operation: 'summarize' });
+  const price = priceOf('summarize');
+  const buying = JSON.stringify({ operation: 'summarize', amount: String(price) });
   const own = (): Record<string, string> => ({ ...JSON_TYPE, origin: world.url });
 
   describe('has a wallet that', () => {
@@ -139,6 +140,10 @@ describe('The page of a sandbox', function () {
         '{}',
         '{"operation":"getHealth"}',
         '{"operation":7}',
+        '{"operation":"summarize"}',
+        `{"operation":"summarize","amount":${price}}`,
+        `{"operation":"summarize","amount":"${price - 1n}"}`,
+        `{"operation":"summarize","amount":"${price + 1n}"}`,
         '[]',
         '{',
         `{"x":"${'x'.repeat(5_000)}"}`,

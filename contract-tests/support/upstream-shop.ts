@@ -16,6 +16,7 @@ import { exposedHeaders } from '../../src/http/exposed-headers.js';
 import { FreeCalls } from '../../src/http/free-calls.js';
 import { SignIns } from '../../src/sign-in/sign-ins.js';
 import { Health, type HealthReport } from '../../src/http/health.js';
+import type { People } from '../../src/http/people.js';
 import { RecentCalls } from '../../src/http/recent-calls.js';
 import { Routes } from '../../src/contract/routes.js';
 import { orderWork } from '../../src/http/run-handler.js';
@@ -229,6 +230,8 @@ export type ShopOptions = {
   now?: () => number;
   /** Wallets that the operator has blocked. */
   blocked?: ReadonlySet<string>;
+  /** What browsers get. Default: what programs get. */
+  people?: People;
   /** Of another shop: it is another server of the same ledger. */
   ledger?: Ledger;
   /** Told of every response before it is written. */
@@ -400,6 +403,7 @@ export class UpstreamShop {
       pages: [],
       holdMs: 10_000,
       closing: new AbortController().signal,
+      ...(options.people && { people: options.people }),
     };
     const callback = createApp(serving).callback();
     const { trustedProxies = 0 } = options;
@@ -414,6 +418,7 @@ export class UpstreamShop {
       routes,
       documents: new Map(),
       exposed,
+      ...(options.people && { people: options.people }),
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

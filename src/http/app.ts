@@ -5,6 +5,7 @@ import { rawParameters } from '../contract/paths.js';
 import { UNOBSERVED } from '../observe/observer.js';
 import type { StaticDocuments } from './documents.js';
 import { serveHeldProbe } from './held-probe.js';
+import { asksForPage } from './landing.js';
 import { goneSignal } from './on-close.js';
 import { pagesForPeople, type People } from './people.js';
 import { readAsked, type ReadParts } from './read-asked.js';
@@ -151,7 +152,10 @@ async function servePaid(
   const { offers, holdMs } = parts;
   const asked = offers.methods.askedBy(ctx.querystring);
   const requestId = tellRequestId(ctx);
-  const result = await servePaidCall(parts, {
+  // Whoever opens the URL in a browser looks for the page, which calls by itself.
+  const { freeCalls, ...selling } = parts;
+  const isForPage = parts.people !== undefined && asksForPage(ctx.req);
+  const result = await servePaidCall(isForPage ? selling : { ...selling, freeCalls }, {
     operation,
     carrier: { headers: ctx.req.headers },
     transport: 'http',

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import type { Contract } from '../contract/contract.js';
+import type { Contract, PricedOperation } from '../contract/contract.js';
+import { atPrice } from '../contract/quoted.js';
 import { toDecimal } from '../price/amount.js';
 import { objectOf } from '../contract/references.js';
 import { BodiesFull, BodyFault, type BodyReader } from '../http/body.js';
@@ -52,6 +53,7 @@ const MAX_BYTES = 4 * 1024;
 const MAX_AT_ONCE = 4;
 const CHAIN_MS = 10_000;
 const LOOK_AGAIN_MS = 200;
+const ATOMIC = /^[1-9]\d{0,18}$/;
 
 type Answer = { status: number; value: object; headers?: Record<string, string> };
 
@@ -118,12 +120,18 @@ export class SandboxWallet {
     );
   }
 
-  /** `{ operation }` → the header of a payment for it. */
-  readonly #pay = async ({ operation: id }: Record<string, unknown>): Promise<Answer> => {
+  /** `{ operation, amount }` → the header of a payment for it, of the amount that the 402 of the call names, in atomic units. */
+  readonly #pay = async ({ operation: id, amount }: Record<string, unknown>): Promise<Answer> => {
     const { contract, offers, rpcUrl, keypair } = this.#parts;
-    const operation = contract.paid.find(each => each.id === id);
-    if (!operation)
+    const sold = contract.paid.find(each => each.id === id);
+    if (!sold)
       return fault(400, 'operation must be the operationId of a paid operation. Nothing was signed.');
+    const operation = atNamedPrice(sold, amount);
+    if (!operation)
+      return fault(
+        400,
+        'amount must be what the 402 of the call names, in atomic units. Nothing was signed.',
+      );
     if (this.#signing >= MAX_AT_ONCE) return fault(503, BUSY, { 'Retry-After': '1' });
     this.#signing += 1;
     try {
@@ -177,6 +185,14 @@ export class SandboxWallet {
 
 function fromWallet<T>(module: 'signer' | 'offer'): Promise<T> {
   return importFromSandbox<T>(`wallet/${module}.js`, 'The wallet of this page');
+}
+
+/** Undefined if the operation has no such price. */
+function atNamedPrice(operation: PricedOperation, amount: unknown): PricedOperation | undefined {
+  if (typeof amount !== 'string' || !ATOMIC.test(amount)) return undefined;
+  const { least, most } = operation.pricing;
+  const atomic = BigInt(amount);
+  return atomic < least.atomic || atomic > most.atomic ? undefined : atPrice(operation, atomic);
 }
 
 /** The change of each owner's balance of a mint, which a transaction reports as balances before and after. */

@@ -353,7 +353,7 @@ async function fromSandbox(path, body) {
 const SANDBOX = {
   name: 'the sandbox wallet',
   icon: undefined,
-  sign: (_challenge, _offer, operation) => fromSandbox('/payments', { operation }),
+  sign: (_challenge, { amount }, operation) => fromSandbox('/payments', { operation, amount }),
 };
 
 async function signWith(wallet, chain, challenge, offer) {
