@@ -121,6 +121,11 @@ export const CLIENTS: Client[] = [
     checks: `${BUYS_ALL} in both versions`,
     version: () => first(/x402-reqwest = \{ version = "=([^"]+)"/, read('rust/Cargo.toml')),
   },
+  {
+    tool: 'solana-pay-kit for Rust',
+    checks: WITHOUT_RPC,
+    version: () => first(/solana-pay-kit = \{ version = "=([^"]+)"/, read('rust-pay-kit/Cargo.toml')),
+  },
   { tool: 'github.com/coinbase/x402/go', checks: BUYS, version: () => 'none' },
   {
     tool: 'openapi-generator',
