@@ -333,6 +333,8 @@ run_python() {
   client 'generate: openapi-python-client' 120 bash -c generate_python
   client 'pay: openapi-python-client' 90 .venv/bin/python generated_client.py
   client 'pay over httpx: x402 for Python' 90 .venv/bin/python x402_httpx.py
+  client 'pay with examples/python/buyer.py through a proxy that cuts and repeats: x402 for Python' 150 \
+    env EXAMPLES="$root/examples/python" .venv/bin/python -W ignore careful_buyer.py
   client 'pay over requests: x402 for Python' 90 .venv/bin/python x402_requests.py
   client 'pay with the code of the page: x402 for Python' 90 .venv/bin/python -W ignore landing_page.py
   client 'test a shop with coinslot testing: pytest' 180 bash -c test_with_pytest

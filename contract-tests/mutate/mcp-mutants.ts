@@ -33,10 +33,10 @@ export const mcpMutants: readonly Mutant[] = [
   },
   {
     name: 'wallet: a payment is closed though its bytes could not be saved',
-    file: 'src/cli/mcp/paid-tools.js',
+    file: 'src/wallet/paid-tools.js',
     find: 'deliver: answer =>',
     replace: 'delivered: answer =>',
-    test: 'cli/mcp/purchase',
+    test: 'wallet/purchase',
     grep: 'bytes of any shop',
   },
   {
@@ -261,7 +261,7 @@ export const mcpMutants: readonly Mutant[] = [
     file: 'src/wallet/purchase.js',
     find: "fate.kind === 'landed' ? GIVE_UP_MS.refused : UNSURE_MS",
     replace: '0',
-    test: 'cli/mcp/purchase',
+    test: 'wallet/purchase',
     grep: PURCHASE,
   },
   {
@@ -269,7 +269,7 @@ export const mcpMutants: readonly Mutant[] = [
     file: 'src/wallet/purchase.js',
     find: "fate.kind === 'landed' ? GIVE_UP_MS.refused : UNSURE_MS",
     replace: 'Infinity',
-    test: 'cli/mcp/purchase',
+    test: 'wallet/purchase',
     grep: PURCHASE,
   },
   {
@@ -277,7 +277,7 @@ export const mcpMutants: readonly Mutant[] = [
     file: 'src/wallet/purchase.js',
     find: 'unsure.toSorted((a, b) => (a.lookedAt ?? 0) - (b.lookedAt ?? 0))',
     replace: 'unsure',
-    test: 'cli/mcp/purchase',
+    test: 'wallet/purchase',
     grep: PURCHASE,
   },
   {
@@ -285,7 +285,7 @@ export const mcpMutants: readonly Mutant[] = [
     file: 'src/wallet/offer.js',
     find: 'if (kb <= MAX_CHALLENGE_KB)',
     replace: 'if (kb > 0)',
-    test: 'cli/mcp/purchase',
+    test: 'wallet/purchase',
     grep: PURCHASE,
   },
   {

@@ -16,6 +16,8 @@ export type BuyerParts = {
   limits: Limits;
   /** How long one call may take, in ms. */
   timeoutMs: number;
+  /** How long one request of it may take; as long as the call, unless this is shorter. */
+  attemptMs?: number;
 };
 
 /**
@@ -96,7 +98,7 @@ export class Buyer {
     const deadline = Date.now() + this.#parts.timeoutMs;
     const known = this.#parts.purse.find(call.name);
     if (known) return this.#continue(known, call, deadline);
-    const reply = await call.send(undefined, left(deadline));
+    const reply = await call.send(undefined, this.#left(deadline));
     if (reply.kind === 'price') return this.#sign(reply.challenge, call, deadline);
     if (reply.answer !== undefined) return { kind: 'unpriced', answer: reply.answer };
     const error = 'error' in reply ? reply.error : '';
@@ -178,7 +180,7 @@ export class Buyer {
   async #continue<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
     call.onKept?.(payment, true);
     if (payment.pickUp !== undefined && call.pickUp) {
-      const picked = await call.pickUp(payment.pickUp, left(deadline));
+      const picked = await call.pickUp(payment.pickUp, this.#left(deadline));
       if (picked.kind === 'answer') return this.#answered(payment, picked, call);
       if (picked.kind === 'refunded') return this.#refunded(payment, picked);
     }
@@ -188,7 +190,7 @@ export class Buyer {
   /** Sends the payment until it is answered, refused, or the time is up. */
   async #pay<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
     for (let attempt = 0; ; attempt++) {
-      const reply = await call.send(payment, left(deadline));
+      const reply = await call.send(payment, this.#left(deadline));
       const { kind, landed, pickUp } = reply;
       if (kind === 'price') return this.#refused(payment, reply.challenge, call, deadline);
       if (kind === 'answer') return this.#answered(payment, reply, call);
@@ -205,6 +207,10 @@ export class Buyer {
       call.onWait?.(error, afterMs);
       await pause(afterMs, call.signal);
     }
+  }
+
+  #left(deadline: number): number {
+    return Math.min(Math.max(LEAST_MS, deadline - Date.now()), this.#parts.attemptMs ?? Infinity);
   }
 
   #answered<A>(
@@ -287,10 +293,6 @@ export class Buyer {
     ].join(' ');
     return { kind: 'closed', payment, error, answer };
   }
-}
-
-function left(deadline: number): number {
-  return Math.max(LEAST_MS, deadline - Date.now());
 }
 
 function unpaid<A>(why: string, next = '', answer?: A): Outcome<A> {

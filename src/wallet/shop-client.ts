@@ -7,7 +7,7 @@ import { follow, isObject, objectOf } from '../contract/references.js';
 import { readBody, type RequestBody } from '../contract/request-body.js';
 import { sentBodyOf, writtenBody, type WrittenBody } from '../contract/sent-body.js';
 import { isSoldStatus } from '../contract/sold-status.js';
-import type { Reply } from './purchase.js';
+import type { Call, Reply } from './purchase.js';
 import { requiredOf, type Challenge } from './offer.js';
 import type { PendingPayment } from './purse.js';
 
@@ -36,6 +36,8 @@ export type Listing = {
 
 const CALL_DEADLINE_MS = 90_000;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Of a URL that is kept with a payment. */
+const MAX_LOCATION = 500;
 
 /** Finds an operation in the server's OpenAPI document. @throws BuyFault */
 export async function findOperation(serverUrl: string, operationId: string): Promise<Listing> {
@@ -195,16 +197,25 @@ export async function send(
   return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
-/** Sends a call once, with a payment or without, and says what the answer means. Rejects only if the call can't be made at all. */
-export async function sendCall(
-  listing: Listing,
-  json: string,
-  payment: PendingPayment | undefined,
-  withinMs: number,
-): Promise<Reply<ServerAnswer>> {
-  const { url, init } = requestOf(listing, json, payment && headersOf(payment));
+/** A request that is sent more than once: its body is text or bytes. */
+export type HttpCall = { url: string; init: RequestInit };
+
+/** How a call is sent over HTTP, with a payment or without, and how its answer is fetched from the `Location` that the shop gave. */
+export function overHttp({ url, init }: HttpCall): Required<Pick<Call<ServerAnswer>, 'send' | 'pickUp'>> {
+  return {
+    send(payment, withinMs) {
+      const headers = new Headers(init.headers);
+      for (const [name, value] of Object.entries(payment ? headersOf(payment) : {})) headers.set(name, value);
+      return sendOnce(url, { ...init, headers }, withinMs);
+    },
+    pickUp: (location, withinMs) => sendOnce(location, { method: 'GET' }, withinMs),
+  };
+}
+
+/** Rejects only if the answer is too large. */
+async function sendOnce(url: string, init: RequestInit, withinMs: number): Promise<Reply<ServerAnswer>> {
   try {
-    return replyOf(await send(url, init, withinMs));
+    return replyOf(await send(url, init, withinMs), url);
   } catch (error) {
     if (error instanceof BuyFault) throw error;
     const timedOut = error instanceof Error && error.name === 'TimeoutError';
@@ -216,8 +227,9 @@ export async function sendCall(
 }
 
 /** A 502 or 504 may come from a gateway, which knows nothing of the payment. */
-function replyOf(answer: ServerAnswer): Reply<ServerAnswer> {
+function replyOf(answer: ServerAnswer, url: string): Reply<ServerAnswer> {
   const { status, headers } = answer;
+  const pickUp = locationOf(answer, url);
   const receipt = receiptOf(answer);
   const landed = receipt?.success ? receipt.transaction : undefined;
   if (isSoldStatus(status)) return { kind: 'answer', answer, landed };
@@ -225,8 +237,17 @@ function replyOf(answer: ServerAnswer): Reply<ServerAnswer> {
   if (challenge) return { kind: 'price', challenge };
   const error = errorOf(answer);
   if (receipt?.errorReason === 'refunded') return { kind: 'refunded', error, answer };
-  if (status !== 503) return { kind: 'failed', error, owed: receipt?.success === true, answer, landed };
-  return { kind: 'later', error, answer, landed, ...retryAfter(headers) };
+  if (status !== 503)
+    return { kind: 'failed', error, owed: receipt?.success === true, answer, landed, pickUp };
+  return { kind: 'later', error, answer, landed, pickUp, ...retryAfter(headers) };
+}
+
+/** Where the shop keeps the answer: at its own origin, since a shop does not choose what this machine fetches. */
+function locationOf({ headers }: ServerAnswer, url: string): string | undefined {
+  const location = headers.get('location');
+  if (location === null || location.length > MAX_LOCATION || !URL.canParse(location, url)) return undefined;
+  const { href, origin } = new URL(location, url);
+  return origin === new URL(url).origin ? href : undefined;
 }
 
 function retryAfter(headers: Headers): { afterMs?: number } {

@@ -10,18 +10,18 @@ import { fileNameOf } from '../../contract/file-name.js';
 import { isSoldStatus } from '../../contract/sold-status.js';
 import { toAtomic, toDecimal } from '../../price/amount.js';
 import { Buyer, sentence, type Call, type Outcome } from '../../wallet/purchase.js';
-import { Fates } from '../../wallet/fate.js';
-import { Purse, PurseFault } from '../../wallet/purse.js';
-import { createSigner } from '../../wallet/signer.js';
+import { openWallet } from '../../wallet/open-wallet.js';
+import { PurseFault } from '../../wallet/purse.js';
 import {
   BuyFault,
   errorOf,
   findOperation,
+  overHttp,
   parseJson,
   reasonOf,
   receiptOf,
+  requestOf,
   send,
-  sendCall,
   type Listing,
   type ServerAnswer,
 } from '../../wallet/shop-client.js';
@@ -201,17 +201,18 @@ async function pay(
   folderOf: (payer: string) => string,
 ): Promise<void> {
   const { rpcUrl, maxPrice, timeoutMs, operationId, body, url } = order;
-  const signer = await createSigner(keypair, rpcUrl);
-  const purse = new Purse(folderOf(signer.address));
   const limits = { maxPrice, budget: NO_BUDGET };
-  const buyer = new Buyer({ purse, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
+  const wallet = await openWallet(keypair, { folderOf, rpcUrl, limits, timeoutMs });
+  const { purse, signer } = wallet;
   const name = createHash('sha256').update(`${listing.method} ${listing.url}\n${body}`).digest('hex');
   const named = { name, shop: url, tool: operationId };
   await adoptOldPayment(stateDir, { ...named, url: listing.url, body, keypair }, purse);
+  const http = overHttp(requestOf(listing, body));
   const call: Call<ServerAnswer> = {
     ...named,
+    ...http,
     signal: new AbortController().signal,
-    send: (payment, withinMs) => withProgress(listing, () => sendCall(listing, body, payment, withinMs)),
+    send: (payment, withinMs) => withProgress(listing, () => http.send(payment, withinMs)),
     onPrice(amount) {
       note('Price', `${toDecimal(amount)} USDC`, { priceUsdc: toDecimal(amount) });
       note('Payer', signer.address, { payer: signer.address });
@@ -226,7 +227,7 @@ async function pay(
       ),
     deliver: answer => show(order, answer),
   };
-  end(order, await buyer.buy(call));
+  end(order, await new Buyer(wallet).buy(call));
 }
 
 /** Says how a purchase without an answer ended. */

@@ -4,7 +4,14 @@ import { isSoldStatus } from '../../contract/sold-status.js';
 import type { CanaryRun } from '../../operator/canary-runs.js';
 import { Buyer, type BuyerParts } from '../../wallet/purchase.js';
 import type { PendingPayment, Purse } from '../../wallet/purse.js';
-import { BuyFault, findOperation, reasonOf, sendCall, type ServerAnswer } from '../../wallet/shop-client.js';
+import {
+  BuyFault,
+  findOperation,
+  overHttp,
+  reasonOf,
+  requestOf,
+  type ServerAnswer,
+} from '../../wallet/shop-client.js';
 import { readCatalogue, type Catalogue, type Sold } from '../conformance/catalogue.js';
 import { Broken, must } from '../conformance/findings.js';
 import { isObject } from '../conformance/http-call.js';
@@ -60,7 +67,7 @@ async function purchase(parts: CanaryParts, facts: Facts): Promise<string | unde
   const outcome = await new Buyer(parts).buy<ServerAnswer>({
     ...{ name: nameOf({ operation, body }), shop, tool: operation },
     signal: new AbortController().signal,
-    send: (payment, withinMs) => sendCall(listing, body, payment, withinMs),
+    send: overHttp(requestOf(listing, body)).send,
     onKept: payment => note(facts, payment),
   });
   const { document = {} } = catalogue;

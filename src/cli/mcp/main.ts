@@ -1,19 +1,16 @@
 import '../../rails/solana/silence-bigint-warning.js';
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { toAtomic } from '../../price/amount.js';
 import { messageOf } from '../../ledger/fault.js';
-import { isLocal } from '../../net/host-names.js';
 import { KeyPairFault, readSecretKeyFile } from '../../rails/solana/key-pair.js';
-import { Fates } from '../../wallet/fate.js';
-import { Purse, PurseFault } from '../../wallet/purse.js';
-import { createSigner } from '../../wallet/signer.js';
-import { AnswerFiles } from './answer-files.js';
-import { PaidTools } from './paid-tools.js';
-import { Shop } from './shop-connection.js';
+import { answerFilesOf, openWallet, usualFolder } from '../../wallet/open-wallet.js';
+import { PaidTools } from '../../wallet/paid-tools.js';
+import { PurseFault } from '../../wallet/purse.js';
+import { BuyFault } from '../../wallet/shop-client.js';
+import { endpointOf, Shop } from '../../wallet/shop-connection.js';
 import { walletServer } from './wallet-server.js';
 import { consoleOnStderr, writeErr, writeOut } from '../terminal.js';
 
@@ -55,19 +52,6 @@ function options() {
   return values;
 }
 
-function endpointOf(text: string | undefined, allowHttp: boolean): string {
-  if (text === undefined) throw new OptionFault(`--url is missing.\n\n${USAGE}`);
-  if (!/^https?:/.test(text) || !URL.canParse(text))
-    throw new OptionFault(`--url ${text} is not an http(s) URL.`);
-  const url = new URL(text);
-  if (url.protocol === 'http:' && !isLocal(url.hostname) && !allowHttp)
-    throw new OptionFault(
-      `--url ${text} has no TLS: anybody on the way could change who is paid. Use https, or --allow-http.`,
-    );
-  if (url.pathname === '/') url.pathname = '/mcp';
-  return url.href;
-}
-
 function secretKeyOf(file: string | undefined): Uint8Array {
   if (file === undefined) throw new OptionFault(`--keypair is missing.\n\n${USAGE}`);
   try {
@@ -103,20 +87,20 @@ function versionOf(): string {
 }
 
 async function run(values: ReturnType<typeof options>): Promise<void> {
+  if (values.url === undefined) throw new OptionFault(`--url is missing.\n\n${USAGE}`);
   const shop = new Shop(endpointOf(values.url, values['allow-http']));
+  const { state, rpc } = values;
   const limits = {
     maxPrice: amountOf('--max-price', values['max-price']),
     budget: amountOf('--budget', values.budget),
   };
   const timeoutMs = secondsOf(values.timeout) * 1_000;
-  const rpcUrl = rpcOf(values.rpc);
-  const signer = await createSigner(secretKeyOf(values.keypair), rpcUrl);
-  const payer = signer.address;
-  const purse = new Purse(resolve(values.state ?? join(homedir(), '.coinslot', 'wallets', payer)));
-  const files = new AnswerFiles(join(purse.folder, 'answers'));
-  const paid = new PaidTools({ shop, purse, files, signer, fates: new Fates(rpcUrl), limits, timeoutMs });
+  const folderOf = state === undefined ? usualFolder : () => resolve(state);
+  const secretKey = secretKeyOf(values.keypair);
+  const wallet = await openWallet(secretKey, { folderOf, rpcUrl: rpcOf(rpc), limits, timeoutMs });
+  const paid = new PaidTools({ ...wallet, shop, files: answerFilesOf(wallet) });
   const version = versionOf();
-  serveStdio(() => walletServer({ shop, paid, purse, limits, payer, version }), {
+  serveStdio(() => walletServer({ ...wallet, shop, paid, version }), {
     onerror: error => writeErr(`${error.message}\n`),
   });
 }
@@ -128,7 +112,7 @@ try {
   if (values.help) writeOut(`${USAGE}\n`);
   else await run(values);
 } catch (error) {
-  const known = error instanceof OptionFault || error instanceof PurseFault || error instanceof TypeError;
+  const known = [OptionFault, BuyFault, PurseFault, TypeError].some(each => error instanceof each);
   writeErr(`${known ? messageOf(error) : `The wallet could not start: ${messageOf(error)}`}\n`);
   process.exitCode = 1;
 }

@@ -6,25 +6,21 @@ import {
   Server,
 } from '@modelcontextprotocol/server';
 import type { Tool } from '@modelcontextprotocol/client';
-import type { Json } from '../../contract/json.js';
 import { objectOf } from '../../contract/references.js';
 import { toDecimal } from '../../price/amount.js';
-import type { ToolResult } from './tool-result.js';
+import type { ToolResult } from '../../wallet/tool-result.js';
 import type { Limits } from '../../wallet/purchase.js';
-import { PurseFault, type Purse } from '../../wallet/purse.js';
-import type { PaidTools } from './paid-tools.js';
-import { errorResult } from './results.js';
-import { lostBecause, type Progress, type Shop } from './shop-connection.js';
+import { statementOf, type Wallet } from '../../wallet/open-wallet.js';
+import { PurseFault } from '../../wallet/purse.js';
+import type { PaidTools } from '../../wallet/paid-tools.js';
+import { errorResult } from '../../wallet/results.js';
+import { lostBecause, type Progress, type Shop } from '../../wallet/shop-connection.js';
 
 export type WalletParts = {
   shop: Shop;
   paid: PaidTools;
-  purse: Purse;
-  limits: Limits;
-  /** Base58. */
-  payer: string;
   version: string;
-};
+} & Wallet;
 
 const STATEMENT = 'wallet_statement';
 const LINES = 20;
@@ -87,25 +83,9 @@ function statementTool(limits: Limits): Tool {
   };
 }
 
-async function statement({ paid, purse, limits, payer }: WalletParts): Promise<ToolResult> {
+async function statement({ paid, ...wallet }: WalletParts): Promise<ToolResult> {
   await paid.sweep();
-  const left = purse.left(limits.budget);
-  const value: Json = {
-    payer,
-    currency: 'USDC',
-    maxPrice: toDecimal(limits.maxPrice),
-    budget: toDecimal(limits.budget),
-    leftToday: toDecimal(left),
-    withoutAnswer: purse.pending().map(({ shop, tool, amount, signedAt, landed }) => ({
-      shop,
-      tool,
-      amount: toDecimal(BigInt(amount)),
-      signedAt: new Date(signedAt).toISOString(),
-      ...(landed === undefined ? {} : { transaction: landed }),
-    })),
-    lines: purse.lines(LINES),
-    folder: purse.folder,
-  };
+  const value = statementOf(wallet, LINES);
   return { content: [{ type: 'text', text: JSON.stringify(value, null, 2) }], structuredContent: value };
 }
 

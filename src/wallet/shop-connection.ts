@@ -1,4 +1,4 @@
-import { reasonOf } from '../../wallet/shop-client.js';
+import { BuyFault, reasonOf } from './shop-client.js';
 import {
   Client,
   ProtocolError,
@@ -8,9 +8,10 @@ import {
   type FetchLike,
   type Tool,
 } from '@modelcontextprotocol/client';
-import type { Json } from '../../contract/json.js';
-import { orAbort, withDeadline } from '../../net/deadline.js';
-import type { Challenge } from '../../wallet/offer.js';
+import type { Json } from '../contract/json.js';
+import { orAbort, withDeadline } from '../net/deadline.js';
+import { isLocal } from '../net/host-names.js';
+import type { Challenge } from './offer.js';
 import { challengeOfError, type ToolResult } from './tool-result.js';
 
 /** What became of one request. `lost`: the shop may have received it or not. `refused`: it answered with a JSON-RPC error. */
@@ -32,6 +33,24 @@ const CUT = new Error('the connection was cut');
 const MAX_TOOLS_PAGES = 20;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const ABOUT = { name: 'coinslot-wallet', version: '1.0.0' };
+
+/** A URL that a wallet pays at. @throws BuyFault */
+export function payableUrl(text: string, allowHttp: boolean): URL {
+  if (!/^https?:/.test(text) || !URL.canParse(text)) throw new BuyFault(`${text} is not an http(s) URL.`);
+  const url = new URL(text);
+  if (url.protocol === 'http:' && !isLocal(url.hostname) && !allowHttp)
+    throw new BuyFault(
+      `${text} has no TLS: anybody on the way could change who is paid. Use https, or --allow-http (allowHttp).`,
+    );
+  return url;
+}
+
+/** The MCP endpoint of a shop, of which the URL may be given instead. @throws BuyFault */
+export function endpointOf(text: string, allowHttp: boolean): string {
+  const url = payableUrl(text, allowHttp);
+  if (url.pathname === '/') url.pathname = '/mcp';
+  return url.href;
+}
 
 /** The MCP server of a shop over Streamable HTTP, in both eras of the protocol. */
 export class Shop {

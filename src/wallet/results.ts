@@ -1,6 +1,6 @@
-import type { Json } from '../../contract/json.js';
-import { objectOf } from '../../contract/references.js';
-import { toDecimal } from '../../price/amount.js';
+import type { Json } from '../contract/json.js';
+import { objectOf } from '../contract/references.js';
+import { toDecimal } from '../price/amount.js';
 import type { ToolResult } from './tool-result.js';
 
 /** What the host is told of the money. Amounts in atomic units of USDC. `reserved`: signed for this call, without an answer yet. */

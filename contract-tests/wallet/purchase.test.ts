@@ -2,14 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { AnswerFiles } from '../../../src/cli/mcp/answer-files.js';
-import { PaidTools } from '../../../src/cli/mcp/paid-tools.js';
-import type { ShopReply as Reply } from '../../../src/cli/mcp/shop-connection.js';
-import type { ToolResult } from '../../../src/cli/mcp/tool-result.js';
-import type { Fate } from '../../../src/wallet/fate.js';
-import { Purse, type PendingPayment } from '../../../src/wallet/purse.js';
-import { DEVNET, DEVNET_USDC, DEVNET_V1 } from '../../support/craft.js';
-import { aPayment } from '../../support/wallet-payment.js';
+import { AnswerFiles } from '../../src/wallet/answer-files.js';
+import { PaidTools } from '../../src/wallet/paid-tools.js';
+import type { ShopReply as Reply } from '../../src/wallet/shop-connection.js';
+import type { ToolResult } from '../../src/wallet/tool-result.js';
+import type { Fate } from '../../src/wallet/fate.js';
+import { Purse, type PendingPayment } from '../../src/wallet/purse.js';
+import { DEVNET, DEVNET_USDC, DEVNET_V1 } from '../support/craft.js';
+import { aPayment } from '../support/wallet-payment.js';
 
 type Json = Record<string, unknown>;
 type Sent = { tool: string; meta: Json };

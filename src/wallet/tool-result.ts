@@ -1,6 +1,6 @@
-import type { Json } from '../../contract/json.js';
-import { isObject, objectOf } from '../../contract/references.js';
-import { requiredOf, type Challenge } from '../../wallet/offer.js';
+import type { Json } from '../contract/json.js';
+import { isObject, objectOf } from '../contract/references.js';
+import { requiredOf, type Challenge } from './offer.js';
 
 /** A tool's result, as the shop sent it. */
 export type ToolResult = Json & {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Json } from '../../contract/json.js';
-import { canonicalJson } from '../../contract/fingerprint.js';
-import { sentence, usdc, Buyer, type BuyerParts, type Call, type Reply } from '../../wallet/purchase.js';
-import type { PendingPayment } from '../../wallet/purse.js';
+import type { Json } from '../contract/json.js';
+import { canonicalJson } from '../contract/fingerprint.js';
+import { sentence, usdc, Buyer, type BuyerParts, type Call, type Reply } from './purchase.js';
+import type { PendingPayment } from './purse.js';
 import { withLinkedFile, withoutBytes, type AnswerFiles } from './answer-files.js';
 import { errorResult, withNote, type Note } from './results.js';
 import type { CallOptions, Shop, ShopReply } from './shop-connection.js';

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Json } from '../../contract/json.js';
-import { fileNameOf } from '../../contract/file-name.js';
-import { objectOf } from '../../contract/references.js';
+import type { Json } from '../contract/json.js';
+import { fileNameOf } from '../contract/file-name.js';
+import { objectOf } from '../contract/references.js';
 import { linkIn, type ToolResult } from './tool-result.js';
 
 const LIMITS = { files: 500, bytes: 1024 ** 3 };
