@@ -145,6 +145,7 @@ function readCode(source: string, blocks: Block[]): string | undefined {
 }
 
 const LEVEL = /\b(?:FATAL|ERROR|WARN(?:ING)?)\b/;
+const ANY_LEVEL = /\b(?:FATAL|ERROR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE)\b/;
 const STAMPED = /^\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)/;
 
 function readLog(blocks: Block[]): string | undefined {
@@ -158,7 +159,11 @@ function readLog(blocks: Block[]): string | undefined {
     first === undefined || first.length > 200
       ? ''
       : `, the first error being “${first.replace(/[“”]/g, '"')}”`;
-  return `A log of ${plural(lines.length, 'line')} from ${at(lines[0])} to ${at(lines.at(-1))} with ${plural(bad.length, 'error')} and ${plural(warned, 'warning')}${said}.`;
+  // Of lines without levels, as of a chat, "0 errors" would say that nothing went wrong.
+  const counts = lines.some(({ text }) => ANY_LEVEL.test(text))
+    ? ` with ${plural(bad.length, 'error')} and ${plural(warned, 'warning')}${said}`
+    : '';
+  return `A log of ${plural(lines.length, 'line')} from ${at(lines[0])} to ${at(lines.at(-1))}${counts}.`;
 }
 
 /** What a text of data is; undefined if it is prose. */
@@ -196,7 +201,7 @@ function readChanges(blocks: Block[]): string | undefined {
 
 const MOST_QUOTED = 200;
 const MOST_ENTRIES = 3;
-const quoted = (text: string): string => `“${text.replace(/[“”]/g, '"')}”`;
+export const quoted = (text: string): string => `“${text.replace(/[“”]/g, '"')}”`;
 
 /** The first entries of a version, each with its heading. */
 function entriesOf(blocks: Block[]): string {

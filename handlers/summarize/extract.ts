@@ -1,4 +1,4 @@
-import { describeData, describeText, isText } from './describe.js';
+import { describeData, describeText, isText, quoted } from './describe.js';
 import { countByMarks, joinSentences, MAX_SENTENCES } from './gate.js';
 import {
   beginningOf,
@@ -173,8 +173,11 @@ const isTitle = ({ kind, text }: Block): boolean =>
 
 /** The title of a text, and its other headings if it is long and has several. */
 function frameworkOf(blocks: Block[]): { title: string | undefined; headings: string[] } {
-  const [first] = blocks;
-  const title = first && isTitle(first) && isText(first.text) ? first.text : undefined;
+  const [first, ...others] = blocks;
+  const isOneOfMany =
+    !isQuestion(first?.text ?? '') &&
+    others.some(({ level }) => level !== undefined && level === first?.level);
+  const title = first && isTitle(first) && isText(first.text) && !isOneOfMany ? first.text : undefined;
   const words = blocks.reduce((sum, { text }) => sum + countWords(text), 0);
   if (words <= LONG_TEXT) return { title, headings: [] };
   const rest = blocks.slice(first && isTitle(first) ? 1 : 0);
@@ -196,8 +199,9 @@ function frameOf(blocks: Block[], { sentences, section }: Opening, language: str
   const heading = section?.purpose === 'body' ? section.heading?.text : undefined;
   const elsewhere = heading !== undefined && heading !== title && isText(heading);
   if (names(sentences, title ?? '') && headings.length === 0 && !elsewhere) return undefined;
-  const named = [title, elsewhere ? heading : undefined].filter(name => name !== undefined);
-  return describeText(blocks, { title: named.map(withoutColon).join(': '), headings, language });
+  const what = describeText(blocks, { title: withoutColon(title ?? ''), headings, language });
+  // Beside the title, as a name of its own: joined to it, it read as what the whole text is called.
+  return elsewhere ? `${what.slice(0, -1)}, ${quoted(withoutColon(heading))}.` : what;
 }
 const withoutColon = (name: string): string => name.replace(/\s?[:：]$/u, '');
 

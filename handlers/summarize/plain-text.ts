@@ -41,8 +41,9 @@ const SIGNATURE_LINES = 8;
 /** A line of nothing but marks, as below titles and between parts. */
 const RULE = /^(?:[-=_*~#+\s]{3,}|##?)$/;
 
-function readHeading(text: string): Line | undefined {
-  const mark = /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
+function readHeading(raw: string, text: string): Line | undefined {
+  // A line that is indented further is code (CommonMark, section 4.2), and its mark begins a comment.
+  const mark = raw.startsWith('    ') ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined)
     return { ...alone(text.slice(mark.length).replace(/\s#+$/, ''), 'heading'), level: mark.trim().length };
   const subject = SUBJECT.exec(text)?.[0];
@@ -56,7 +57,7 @@ function readLine(raw: string): Line {
   const text = quote ? trimmed.slice(quote[0].length).trim() : trimmed;
   const kind = quote ? 'quote' : 'prose';
   if (RULE.test(text) || /^\|?[\s:|+-]{3,}\|?$/.test(text)) return blank(kind);
-  const heading = readHeading(text);
+  const heading = readHeading(raw, text);
   if (heading) return heading;
   const bullet = /^(?:[-*+•‣◦▪●○·–—]|\(?(\d{1,3})[.)]|\(?[a-z]\)|\[[ xX]\])\s+(?=\S)/.exec(text);
   if (bullet) {
@@ -109,9 +110,13 @@ function looksLikeCode(raw: string): boolean {
   return false;
 }
 
+const ONLY_IMAGES = /^\s*(?:!\[[^[\]]{0,500}\]\([^()]{0,2000}\)\s*)+$/;
+
 /** Removes markdown's links, emphasis and code marks, but keeps their text. */
 function stripInline(text: string): string {
   if (!/[[*_`~]/.test(text)) return text;
+  // What stands for a badge or a picture is no text of its own.
+  if (ONLY_IMAGES.test(text)) return '';
   return text
     .replace(
       /\[!\[[^[\]]{0,500}\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])/g,

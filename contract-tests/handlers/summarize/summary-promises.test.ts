@@ -303,7 +303,27 @@ describe('embedded summariser: never says what the text does not', () => {
   it('names the section, where what it quotes is not below the title', () => {
     const text = `# Terms\n\n## Exceptions\n\n${'Visitors may photograph every letter of the house with a flash. '.repeat(4)}\n\n## Duties\n\nGuests leave the hall at five and close all of the doors.`;
     expect(extractSummary(text)?.method).to.equal('described');
-    expect(summaryOf(text)).to.match(/^“Terms: Exceptions” \(≈ \d+ words\)\. Visitors/);
+    expect(summaryOf(text)).to.match(/^“Terms” \(≈ \d+ words\), “Exceptions”\. Visitors/);
+  });
+
+  it('takes the first of several sections for no title of the whole', () => {
+    const part =
+      'Guests leave the hall of the harbour at five and close all of the doors behind them. '.repeat(4);
+    const text = `## Departure\n\n${part}\n\n## Arrival\n\n${part}`;
+    expect(summaryOf(text)).to.match(/^≈ \d+ words, “Departure”\. Guests/);
+  });
+
+  it('counts no errors of lines that have no levels, as those of a chat', () => {
+    const text = Array.from(
+      { length: 8 },
+      (_, n) => `2005-01-08T23:33:5${n} <mgedmin> the tide is in at the harbour now, number ${n}`,
+    ).join('\n');
+    expect(summaryOf(text)).to.match(/^A log of 8 lines from \S+ to \S+\.$/);
+  });
+
+  it('takes what stands for a picture for no title', () => {
+    const text = `![harbour.min.js size](https://badges.example/size.svg)\n\n${'Harbour reads the tide of a place and tells ships of the hour when they may enter. '.repeat(3)}`;
+    expect(summaryOf(text)).to.not.contain('size');
   });
 
   it('takes a title for the title of its text, whatever it is called', () => {
