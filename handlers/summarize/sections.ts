@@ -54,7 +54,7 @@ function bare(text: string): string {
   if (spaced !== undefined) return spaced.replaceAll(' ', '');
   return text
     .replace(
-      /^[\p{P}\p{S}\s]*(?:(?:article|section|§)?\s?(?:\d{1,3}|[ivx]{1,5}|[a-z])[.):]?(?:\d{1,3}\.?)*\s+)?/iu,
+      /^[\p{P}\p{S}\s]*(?:(?:article|section|§)?\s?(?:\d{1,3}|[ivx]{1,5}|[a-z])[.):]?(?:\d{1,3}\.)*\d{0,3}\s+)?/iu,
       '',
     )
     .replace(/(?<![\p{P}\s])[\p{P}\s]+$/u, '');
