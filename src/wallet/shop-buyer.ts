@@ -154,7 +154,7 @@ async function toolsOf(wallet: Wallet, shop: Shop): Promise<BuyerTool[]> {
   return (await shop.tools()).map(({ name, description = '', inputSchema }) => ({
     name,
     description,
-    inputSchema: inputSchema,
+    inputSchema,
     async call(args, { signal, abortSignal } = {}) {
       const asked = { tool: name, args, signal: signal ?? abortSignal ?? NEVER, onProgress: () => {} };
       const { content } = await paid.call(asked);

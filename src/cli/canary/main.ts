@@ -9,9 +9,8 @@ import { ConfigFault } from '../../config/setting-reader.js';
 import { messageOf } from '../../ledger/fault.js';
 import { toAtomic } from '../../price/amount.js';
 import { readSecretKeyFile } from '../../rails/solana/key-pair.js';
-import { Fates } from '../../wallet/fate.js';
-import { Purse, PurseFault } from '../../wallet/purse.js';
-import { createSigner } from '../../wallet/signer.js';
+import { openWallet } from '../../wallet/open-wallet.js';
+import { PurseFault } from '../../wallet/purse.js';
 import { withoutSlash } from '../conformance/http-call.js';
 import { adminOf, NoServerFault } from '../running-server.js';
 import { writeErr, writeOut } from '../terminal.js';
@@ -91,19 +90,17 @@ async function partsOf(config: Config, options: Options): Promise<CanaryParts> {
     throw new ConfigFault(
       'CANARY_KEYPAIR: set it to the file with the key pair of a wallet that has some USDC',
     );
-  const signer = await createSigner(readSecretKeyFile(resolve(file)), rpcUrl);
+  const secretKey = readSecretKeyFile(resolve(file));
   const maxPrice = amountOf('--max-price', options['max-price']);
   const budget = amountOf('--budget', options.budget);
-  return {
-    shop: withoutSlash(shop),
-    payTo: payTo ?? sandbox?.payTo,
-    operation: options.operation,
-    signer,
-    purse: new Purse(join(stateDir, 'wallets', signer.address)),
-    fates: new Fates(rpcUrl),
+  const wallet = await openWallet(secretKey, {
+    folderOf: payer => join(stateDir, 'wallets', payer),
+    rpcUrl,
     limits: { maxPrice, budget },
     timeoutMs: numberOf('--timeout', options.timeout, MAX_SECONDS) * 1_000,
-  };
+  });
+  const { operation } = options;
+  return { ...wallet, shop: withoutSlash(shop), payTo: payTo ?? sandbox?.payTo, operation };
 }
 
 /** @returns whether all was right */
