@@ -37,10 +37,12 @@ test-all: build $(TOOLS_STAMP) ## run every test, with every row and repetition 
 test-quick: build ## run the tests that take a second or two each (all but those in *.slow.test.ts)
 	@TESTS=local exec $(BIN)/mocha --ignore '**/*.slow.test.js'
 
+# a variable of its own: a comma within $(or …) would part the braces
+TESTED ?= {contract,handlers}
 .PHONY: test-contract
 test-contract: build ## run the tests of the contract and of the handlers (TESTED=contract: only these)
 	@exec $(BIN)/mocha --no-package --timeout 60000 --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter dot \
-	  --ignore '**/*.slow.test.js' 'dist/contract-tests/$(or $(TESTED),{contract,handlers})/**/*.test.js'
+	  --ignore '**/*.slow.test.js' 'dist/contract-tests/$(TESTED)/**/*.test.js'
 
 .PHONY: test-postgres
 test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE_URL=postgres://…)
