@@ -138,8 +138,8 @@ export const mcpMutants: readonly Mutant[] = [
   {
     name: 'MCP: a settlement that was refused has no receipt',
     file: 'src/mcp/call-tool.js',
-    find: 'refusal, receipt && method.receiptMeta(receipt, { sold: false }))',
-    replace: 'refusal)',
+    find: ', receipt && method.receiptMeta(receipt, { sold: false }))',
+    replace: ')',
     test: 'mcp/paid-tools',
     grep: 'refused when it is settled',
   },

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { canaryMutants } from './canary-mutants.js';
 import { embeddedMutants } from './embedded-mutants.js';
 import { evidenceMutants } from './evidence-mutants.js';
@@ -17,6 +20,8 @@ import { routingMutants } from './routing-mutants.js';
 import { settleMutants } from './settle-mutants.js';
 import { transactionMutants } from './transaction-mutants.js';
 import { upstreamMutants } from './upstream-mutants.js';
+
+const DIST = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A change of one built file, and the test that must notice it. */
 export type Mutant = {
@@ -53,3 +58,11 @@ export const mutants: readonly Mutant[] = [
   ...refundMutants,
   ...routingMutants,
 ];
+
+/** @returns what is wrong with the text that a mutant looks for, if so */
+export function faultOf({ file, find, replace }: Mutant): string | undefined {
+  const text = readFileSync(join(DIST, file), 'utf8');
+  const found = text.split(find).length - 1;
+  if (found !== 1) return `its text occurs ${found} times in dist/${file}, must occur once: ${find}`;
+  return find === replace ? 'it changes nothing' : undefined;
+}

@@ -2,7 +2,7 @@ import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { mutants, type Mutant } from './mutants.js';
+import { faultOf, mutants, type Mutant } from './mutants.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** In the root, because tests expect openapi.yaml three folders above themselves. */
@@ -51,14 +51,6 @@ function runTest({ test, grep }: Pick<Mutant, 'test' | 'grep'>): Run {
 
 function isJavaScript(path: string): boolean {
   return spawnSync(process.execPath, ['--check', path]).status === 0;
-}
-
-/** @returns what is wrong with the text that a mutant looks for, if so */
-function faultOf({ file, find, replace }: Mutant): string | undefined {
-  const text = readFileSync(join(ROOT, 'dist', file), 'utf8');
-  const found = text.split(find).length - 1;
-  if (found !== 1) return `its text occurs ${found} times in dist/${file}, must occur once: ${find}`;
-  return find === replace ? 'it changes nothing' : undefined;
 }
 
 /** Every test that is to kill something must pass while nothing is changed. @returns what does not */
