@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -109,8 +109,10 @@ describe('coinslot canary', function () {
   }
 
   const folder = (): string => join(world.stateDir, 'wallets', world.sandbox.info.buyer);
-  const signed = (): number =>
-    readFileSync(join(folder(), 'statement.jsonl'), 'utf8').split('"event":"signed"').length - 1;
+  const signed = (): number => {
+    const statement = join(folder(), 'statement.jsonl');
+    return existsSync(statement) ? readFileSync(statement, 'utf8').split('"event":"signed"').length - 1 : 0;
+  };
 
   /** A canary of this process, with the wallet of the sandbox. */
   async function parts(more: Partial<CanaryParts> = {}): Promise<CanaryParts> {
