@@ -455,12 +455,12 @@ describe('the operator page', () => {
   });
 
   it('says at its top what needs the operator, and why the shop is not well', async () => {
-    await owe(world, true);
+    const id = await owe(world, true);
     await signIn();
     const { text } = await get('/');
     const [, needs = ''] = /<section[^>]*id="needs"[^>]*>([^]*?)<\/section>/.exec(text) ?? [];
     expect(needs).to.include(
-      '1 payment has no answer.</strong> <span>The money has moved: <a href="#attention">retry or refund</a>',
+      `1 payment has no answer.</strong> <span>The money has moved: <a href="/payments/${id}/retry">Retry</a> or <a href="/payments/${id}/refund">refund</a>`,
     );
     expect(needs).to.include('does not list summarize: info failed schema validation.');
     expect(needs).to.include('the last 2 calls failed: no answer within 20 s');

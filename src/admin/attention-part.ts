@@ -1,5 +1,6 @@
 import type { Undecided } from '../ledger/reader.js';
 import type { Payment } from '../ledger/store.js';
+import type { Owed } from './owed-payments.js';
 import { escapeHtml } from '../pages/escape.js';
 import { toDecimal } from '../price/amount.js';
 import { ago, grid, payerLink, paymentLink, read } from './operator-layout.js';
@@ -17,20 +18,34 @@ const COLUMNS = [
 type Waiting = {
   now: number;
   undecided: Undecided | string;
-  owed: Payment[] | string;
+  owed: Owed[] | string;
   unresolved: Payment[] | string;
-  inProgress: number;
+  inProgress: ReadonlySet<string>;
 };
 
 /** The payments that are owed or unresolved, without the owed ones whose orders are in progress. */
 export function attentionHtml(view: Waiting): string {
   const owed = read(view.owed, rows =>
-    titled('Owed: paid, not yet answered', waiting(view, rows, 'owed', view.inProgress)),
+    titled('Owed: paid, not yet answered', waiting(view, rows, 'owed', view.inProgress.size)),
   );
   const unresolved = read(view.unresolved, rows =>
-    titled('Unresolved: it is not known yet whether the money moved', waiting(view, rows, 'settling')),
+    titled(
+      'Unresolved: it is not known yet whether the money moved',
+      waiting(
+        view,
+        rows.map(payment => ({ payment })),
+        'settling',
+      ),
+    ),
   );
   return `<div id="attention">${owed}${unresolved}</div>`;
+}
+
+/** The pages that ask before another attempt is started, or the money goes back; and why the last attempt failed. */
+export function waysOut({ payment: { id }, mayRetry, failure }: Owed): string {
+  const refund = `<a href="/payments/${id}/refund">${mayRetry ? 'refund' : 'Refund'}</a>`;
+  const ways = mayRetry ? `<a href="/payments/${id}/retry">Retry</a> or ${refund}` : refund;
+  return failure ? `${ways}. <span class="soft">${escapeHtml(failure)}</span>` : ways;
 }
 
 function titled(title: string, table: string): string {
@@ -40,7 +55,7 @@ function titled(title: string, table: string): string {
 /** @param elsewhere how many more are listed in another place */
 function waiting(
   { now, undecided }: Waiting,
-  rows: Payment[],
+  rows: readonly (Owed | { payment: Payment })[],
   state: 'owed' | 'settling',
   elsewhere = 0,
 ): string {
@@ -49,14 +64,12 @@ function waiting(
     state === 'owed' ? 'Owed payments' : 'Unresolved payments',
     COLUMNS,
     rows.map(row => [
-      paymentLink(row.id),
-      ago(row.settledAt ?? row.settlingAt ?? row.createdAt, now),
-      `<code>${escapeHtml(row.operation)}</code>`,
-      toDecimal(row.amount),
-      payerLink(row.payer),
-      state === 'owed'
-        ? `<a href="/payments/${row.id}">Retry</a> or <a href="/payments/${row.id}/refund">refund</a>`
-        : 'wait',
+      paymentLink(row.payment.id),
+      ago(row.payment.settledAt ?? row.payment.settlingAt ?? row.payment.createdAt, now),
+      `<code>${escapeHtml(row.payment.operation)}</code>`,
+      toDecimal(row.payment.amount),
+      payerLink(row.payment.payer),
+      'mayRetry' in row ? waysOut(row) : 'wait',
     ]),
     '',
     'payments',

@@ -24,7 +24,7 @@ export function cameInHtml(history: History, refunded: bigint): string {
 <div class="tiles">${tiles.join('')}</div>
 ${still(history.countedFrom)}
 ${chart}
-<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. The chart shows sales; refunds are in the sums.</p>`;
+<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. The chart and its numbers leave refunds out; “Earned” is what is left after them.</p>`;
 }
 
 /** Whatever a refund is for, it counts in the period in which it went back. */

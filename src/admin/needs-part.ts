@@ -3,7 +3,10 @@ import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { HealthReport } from '../http/health.js';
 import type { CanaryRun } from '../operator/canary-runs.js';
 import type { Undecided } from '../ledger/reader.js';
-import type { Order, Payment } from '../ledger/store.js';
+import type { Order, Repayment } from '../ledger/store.js';
+import { toDecimal } from '../price/amount.js';
+import type { Owed } from './owed-payments.js';
+import { waysOut } from './attention-part.js';
 import { escapeHtml } from '../pages/escape.js';
 import { badge, span } from './operator-layout.js';
 
@@ -13,7 +16,8 @@ type Looked = {
   health: HealthReport;
   facilitators: readonly FacilitatorState[];
   undecided: Undecided | string;
-  owed: Payment[] | string;
+  owed: Owed[] | string;
+  repayments: Repayment[] | string;
   orders: Order[] | string;
   untold: { target: string; events: number; since: number }[] | string;
   directories: HeardVerdict[] | string;
@@ -25,10 +29,12 @@ type Need = { state: string; what: string; todo: string };
 
 /** How long events may wait for a target before somebody should look. */
 const WAITING_MS = 10 * 60_000;
+const MAX_REFUNDS = 5;
 
 /** What is looked for, the most urgent first. */
 const SOURCES: readonly ((view: Looked) => Need[])[] = [
   owedPayments,
+  unpaidRefunds,
   lateOrders,
   services,
   canaryFailed,
@@ -55,7 +61,19 @@ const many = (count: number, one: string, more: string): string => `${count} ${c
 function owedPayments({ owed }: Looked): Need[] {
   if (typeof owed === 'string' || owed.length === 0) return [];
   const what = `${many(owed.length, 'payment has', 'payments have')} no answer.`;
-  return [{ state: 'owed', what, todo: 'The money has moved: <a href="#attention">retry or refund</a>.' }];
+  const [first] = owed;
+  const todo = first && owed.length === 1 ? waysOut(first) : '<a href="#attention">Retry or refund each</a>.';
+  return [{ state: 'owed', what, todo: `The money has moved: ${todo}` }];
+}
+
+/** Refunds whose link nobody has paid yet. */
+function unpaidRefunds({ repayments, now }: Looked): Need[] {
+  const unpaid = typeof repayments === 'string' ? [] : repayments.filter(({ state }) => state === 'asked');
+  return unpaid.slice(0, MAX_REFUNDS).map(({ payment, amount, createdAt }) => ({
+    state: 'waiting',
+    what: `A refund of ${toDecimal(amount)} USDC is prepared and not paid, since ${span(now - createdAt)}.`,
+    todo: `<a href="/payments/${payment}/refund">Show its QR code</a>, or cancel it there.`,
+  }));
 }
 
 function unresolved({ undecided }: Looked): Need[] {

@@ -76,7 +76,13 @@ export function explorerLink(text: string, page: ((text: string) => string) | un
 }
 
 /** What the tables and lists of a page need to know. */
-export type Shown = { now: number; own: ReadonlySet<string>; explorer?: Explorer | undefined };
+export type Shown = {
+  now: number;
+  own: ReadonlySet<string>;
+  explorer?: Explorer | undefined;
+  /** Ids of the owed payments whose orders are worked on. */
+  inProgress?: ReadonlySet<string>;
+};
 
 /** A payer, with what it bought. */
 export function payerLink(payer: string): string {

@@ -38,6 +38,10 @@ type OperatorOptions = OperatorParts & {
 
 const CSS = 'text/css; charset=utf-8';
 const JAVASCRIPT = 'text/javascript; charset=utf-8';
+const BROKEN =
+  'It could not be made because of an error in the server, which its log describes. Go back, or open the overview.';
+/** More than anything by which a payment is found. */
+const MAX_FIND = 300;
 const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
@@ -120,6 +124,7 @@ class OperatorPage {
       form: ctx => this.#signIn.form(ctx),
       facts: ctx => this.#facts(ctx),
       formKey: session => this.#sessions.formKey(session),
+      now: this.#now,
       send: (...page) => this.#send(...page),
     });
     this.#live = new LiveStreams(() => this.#overview.state(), signal);
@@ -171,7 +176,7 @@ class OperatorPage {
 
   readonly find = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.demand(ctx);
-    const text = typeof ctx.query['id'] === 'string' ? ctx.query['id'].trim() : '';
+    const text = typeof ctx.query['id'] === 'string' ? withoutQuotes(ctx.query['id']) : '';
     const { ledger, ownWallets: own } = this.#options;
     const found = await findPayments(ledger, text);
     const place = onlyPlace(found, text);
@@ -214,7 +219,7 @@ class OperatorPage {
     const own = Object.hasOwn(SAID, said) ? SAID[said as keyof typeof SAID] : undefined;
     const message = own ?? doneMessage(sections, facts, said);
     const section = await sectionHtml(sections, facts, log);
-    this.#send(ctx, session, 'Payment', paymentHtml(facts, { section, message, explorer }));
+    this.#send(ctx, session, 'Payment', paymentHtml(facts, { section, message, explorer, now: this.#now() }));
   };
 
   readonly askRetry = async (ctx: Context): Promise<void> => {
@@ -275,12 +280,23 @@ class OperatorPage {
 
   #fail(ctx: Context, error: unknown): void {
     const fault = faultOf(error);
-    if (!fault) throw error;
+    if (!fault) return this.#broken(ctx, error);
     ctx.set(fault.headers);
     const { status, message: text } = fault;
     if (status === 401) return html(ctx, 401, this.#entrance.signIn({ kind: 'again', text }));
-    html(ctx, status, this.#entrance.notice('Request failed', text));
+    html(ctx, status, this.#entrance.notice(status === 404 ? 'Not found' : 'Request failed', text));
   }
+
+  /** A fault of ours: the listener logs it. */
+  #broken(ctx: Context, error: unknown): void {
+    ctx.app.emit('error', error, ctx);
+    html(ctx, 500, this.#entrance.notice('This page failed', BROKEN));
+  }
+}
+
+/** As people paste it out of a letter: without quotation marks around it and the full stop behind it. */
+function withoutQuotes(text: string): string {
+  return text.slice(0, MAX_FIND).replace(/^[\s"'“”„‘’(]+|[\s"'“”‘’).,;]+$/gu, '');
 }
 
 function taskNameOf(ctx: Context): string {

@@ -1,6 +1,6 @@
 import { escapeHtml } from '../pages/escape.js';
 import { at, list } from './operator-layout.js';
-import type { PaymentFacts } from './payment-facts.js';
+import { isRejected, type PaymentFacts } from './payment-facts.js';
 
 /** The order of a payment: how far it is, when it is due and what comes next; empty if there is none. */
 export function orderHtml({ order, pausedUntil }: PaymentFacts): string {
@@ -12,7 +12,7 @@ export function orderHtml({ order, pausedUntil }: PaymentFacts): string {
     ['Attempt', `${attempts}, ${finishedAt === null ? 'in progress' : 'ended'}`],
     ['Opened', at(createdAt)],
     ['Due', at(deadline)],
-    ...(next === undefined
+    ...(next === undefined || isRejected({ order })
       ? []
       : ([['Next attempt', next === null ? 'only when you retry' : `not before ${at(next)}`]] as [
           string,

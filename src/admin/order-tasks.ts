@@ -4,7 +4,7 @@ import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
 import { readRequestText } from '../contract/fingerprint.js';
 import type { AdminSection, AdminTask, OrderView } from '../shop/admin-section.js';
-import { mayChange, type PaymentFacts } from './payment-facts.js';
+import { isRejected, mayChange, type PaymentFacts } from './payment-facts.js';
 
 /** By operationId. */
 export type Sections = Readonly<Record<string, AdminSection>>;
@@ -65,7 +65,7 @@ function viewOf(facts: PaymentFacts): OrderView | undefined {
   return {
     id,
     wanted,
-    body: readRequestText(request).body,
+    body: isRejected(facts) ? {} : readRequestText(request).body,
     isInProgress: finishedAt === null,
     isOpen: mayChange(facts),
     pathOf: (task, item) => `/payments/${id}/${task}/${encodeURIComponent(item)}`,

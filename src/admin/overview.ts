@@ -1,6 +1,6 @@
 import type { HealthReport } from '../http/health.js';
 import type { Undecided } from '../ledger/reader.js';
-import type { Order, Payment, Sale } from '../ledger/store.js';
+import type { Order, Payment, Repayment, Sale } from '../ledger/store.js';
 import { escapeHtml } from '../pages/escape.js';
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
@@ -11,8 +11,9 @@ import type { CanaryRun } from '../operator/canary-runs.js';
 import { cameInHtml } from './came-in-part.js';
 import { backendsHtml, directoriesHtml, facilitatorsHtml } from './health-part.js';
 import { needsHtml } from './needs-part.js';
+import type { Owed } from './owed-payments.js';
 import { operationsHtml, type CountedHere } from './operations-part.js';
-import { badge, grid, paymentLink, read, short, span } from './operator-layout.js';
+import { ago, badge, grid, paymentLink, read, short, span } from './operator-layout.js';
 import { salesTable } from './sales-part.js';
 import type { History } from './sales-history.js';
 
@@ -37,9 +38,11 @@ export type Overview = {
   undecided: Undecided | string;
   unresolved: Payment[] | string;
   /** Without those whose orders are in progress: these have a list of their own. */
-  owed: Payment[] | string;
-  /** How many orders are in progress. */
-  inProgress: number;
+  owed: Owed[] | string;
+  /** Ids of the payments whose orders are in progress. */
+  inProgress: ReadonlySet<string>;
+  /** Refunds that were asked for and have not landed, the oldest first. */
+  repayments: Repayment[] | string;
   orders: Order[] | string;
   /** What targets were not told yet. */
   untold: { target: string; events: number; since: number }[] | string;
@@ -101,11 +104,11 @@ ${read(directories, heard => directoriesHtml(heard, now))}
 ${read(canary, runs => canaryHtml(runs, now, ownWallets))}`;
 }
 
-function sales({ newest, now, ownWallets }: Overview): string {
+function sales({ newest, now, ownWallets, inProgress }: Overview): string {
   const none =
     'Nothing has been sold yet. “coinslot buy” buys once with a wallet of yours; “coinslot list” says how buyers find the shop.';
   return read(newest, rows => {
-    const table = salesTable(rows, 'Newest sales', none, { now, own: ownWallets });
+    const table = salesTable(rows, 'Newest sales', none, { now, own: ownWallets, inProgress });
     return rows.length === 0 ? table : `${table}<p><a href="/sales">All sales</a></p>`;
   });
 }
@@ -113,6 +116,7 @@ function sales({ newest, now, ownWallets }: Overview): string {
 function orders({ orders: open, now }: Overview): string {
   const columns = [
     { title: 'Payment' },
+    { title: 'Since' },
     { title: 'Done', number: true },
     { title: 'Attempt', number: true },
     { title: 'Ends', number: true },
@@ -124,6 +128,7 @@ function orders({ orders: open, now }: Overview): string {
       columns,
       shown.map(row => [
         paymentLink(row.payment),
+        ago(row.createdAt, now),
         row.wanted > 0 ? `${row.done} of ${row.wanted}` : '–',
         String(row.attempts),
         row.deadline > now ? `in ${span(row.deadline - now)}` : 'now',

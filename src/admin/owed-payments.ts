@@ -1,4 +1,5 @@
 import type { Ledger, Order, Payment } from '../ledger/store.js';
+import { mayRetry, pausedUntil } from './payment-facts.js';
 
 /** What one read of the ledger lists at most. */
 const MAX_READ = 1_000;
@@ -7,6 +8,24 @@ const MAX_READ = 1_000;
 export function paymentsInProgress(orders: readonly Order[] | string, now: number): Set<string> {
   const open = typeof orders === 'string' ? [] : orders.filter(({ deadline }) => deadline > now);
   return new Set(open.map(({ payment }) => payment));
+}
+
+/** An owed payment, what became of its order, and whether another attempt can be started. */
+export type Owed = { payment: Payment; failure: string | null; mayRetry: boolean };
+
+/** With their orders, of which each is one look into the ledger. */
+export async function withOrders(
+  ledger: Pick<Ledger, 'order'>,
+  owed: readonly Payment[],
+  now: number,
+): Promise<Owed[]> {
+  return Promise.all(
+    owed.map(async payment => {
+      const order = await ledger.order(payment.id);
+      const may = mayRetry({ payment, order, pausedUntil: pausedUntil(payment, order, now) });
+      return { payment, failure: order?.failure ?? null, mayRetry: may };
+    }),
+  );
 }
 
 /** The oldest owed payments, those in progress left out. */

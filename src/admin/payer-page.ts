@@ -16,6 +16,14 @@ ${pageHtml(page, page.sales.length === 0 ? { payer } : {}, path, shown)}
 <p><a href="/sales?payer=${encodeURIComponent(payer)}">Filter its sales</a>, <a href="/sales.csv?payer=${encodeURIComponent(payer)}">as CSV</a></p></section>`;
 }
 
+const DAY_MS = 86_400_000;
+
+function cameBack(first: number, last: number): string {
+  return Math.floor(first / DAY_MS) < Math.floor(last / DAY_MS)
+    ? 'yes, on another day'
+    : 'not yet: all on one day';
+}
+
 function factsOf(
   payer: string,
   { sales, amount, repaid, first, last, isWhole }: Totals,
@@ -32,6 +40,7 @@ function factsOf(
       : ([
           [isWhole ? 'First sale' : 'First of these', at(first)],
           ['Last sale', at(last)],
+          ...(isWhole ? ([['Came back', cameBack(first, last)]] as [string, string][]) : []),
         ] as [string, string][])),
   ];
 }

@@ -31,7 +31,8 @@ export async function paymentFacts(
   };
 }
 
-function pausedUntil({ leased }: Payment, order: Order | undefined, now: number): number | undefined {
+/** Until when (ms since 1970) interrupted work pauses, if it does. */
+export function pausedUntil({ leased }: Payment, order: Order | undefined, now: number): number | undefined {
   if (!order || order.finishedAt !== null || leased) return undefined;
   const next = order.nextAttemptAt ?? 0;
   return next > now ? next : undefined;
@@ -39,13 +40,27 @@ function pausedUntil({ leased }: Payment, order: Order | undefined, now: number)
 
 type OrderFacts = Pick<PaymentFacts, 'payment' | 'order' | 'pausedUntil'>;
 
+/** Whether the operator has rejected an order: what was asked is gone, so that nobody can work on it any more. */
+export function isRejected({ order }: Pick<PaymentFacts, 'order'>): boolean {
+  return order?.request === '';
+}
+
+/** Whether the server works on the answer of an owed payment, and its time is not up. */
+export function isInProgress(
+  { order, payment }: Pick<PaymentFacts, 'order' | 'payment'>,
+  now: number,
+): boolean {
+  return payment.state === 'owed' && order?.finishedAt === null && order.deadline > now;
+}
+
 /** Whether another attempt at the work can be started here. */
 export function mayRetry({ payment, order, pausedUntil }: OrderFacts): boolean {
-  const idle = order !== undefined && (order.finishedAt !== null || pausedUntil !== undefined);
+  const idle =
+    order !== undefined && !isRejected({ order }) && (order.finishedAt !== null || pausedUntil !== undefined);
   return payment.state === 'owed' && payment.flow === 'upfront' && idle;
 }
 
 /** Whether the work of an order can still be changed: as long as the buyer has not got it, and no answer is saved. */
 export function mayChange({ payment, order, answer }: PaymentFacts): boolean {
-  return payment.state === 'owed' && order !== undefined && answer === undefined;
+  return payment.state === 'owed' && order !== undefined && !isRejected({ order }) && answer === undefined;
 }

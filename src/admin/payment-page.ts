@@ -1,7 +1,7 @@
 import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
 import { orderHtml } from './order-part.js';
-import { mayRetry, type PaymentFacts } from './payment-facts.js';
+import { isInProgress, isRejected, mayRetry, type PaymentFacts } from './payment-facts.js';
 import { at, badge, explorerLink, linked, list, paymentLink } from './operator-layout.js';
 import { refundsHtml } from './refund-part.js';
 import { mayBeRepaid } from '../operator/record-refund.js';
@@ -10,15 +10,15 @@ import { toDecimal } from '../price/amount.js';
 
 type Step = { at: number; text: string };
 
-type Beside = { section: string; message?: string; explorer: Explorer | undefined };
+type Beside = { section: string; message?: string; explorer: Explorer | undefined; now: number };
 
 /** Everything about one payment but its request, its answer and its signed transaction. `section`: what its operation shows. */
-export function paymentHtml(facts: PaymentFacts, { section, message = '', explorer }: Beside): string {
+export function paymentHtml(facts: PaymentFacts, { section, message = '', explorer, now }: Beside): string {
   const { payment, repayments } = facts;
   const said = message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : '';
   return `<h1>Payment <span class="id">${payment.id.slice(0, 12)}…</span></h1>
 ${said}
-<section class="card" aria-labelledby="h-what"><h2 id="h-what">${toDecimal(payment.amount)} USDC for <code>${escapeHtml(payment.operation)}</code> ${badge(payment.state)}</h2>
+<section class="card" aria-labelledby="h-what"><h2 id="h-what">${toDecimal(payment.amount)} USDC for <code>${escapeHtml(payment.operation)}</code> ${badge(isInProgress(facts, now) ? 'in progress' : payment.state)}</h2>
 <p>${escapeHtml(meaningOf(facts))}</p>
 ${actions(facts)}
 </section>
@@ -60,6 +60,8 @@ function deliveredMeans({ payment: { repaid, amount } }: PaymentFacts): string {
 function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
   if (payment.repaid + payment.repaying >= payment.amount)
     return 'The money has moved, and all of it goes back: nobody works for it any more.';
+  if (isRejected({ order }))
+    return `You rejected this order: nobody works for it any more, and what was asked is gone. Refund it. ${order?.failure ?? ''}`;
   if (payment.flow !== 'upfront')
     return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
   if (pausedUntil !== undefined)
@@ -75,7 +77,7 @@ function actions(facts: PaymentFacts): string {
   if (!mayBeRepaid(facts.payment)) return '';
   const isOpen = facts.repayments.some(({ decidedAt }) => decidedAt === null);
   const retry = mayRetry(facts) ? `<a class="button" href="/payments/${id}/retry">Retry…</a>` : '';
-  return `<p class="actions">${retry}<a class="button quiet" href="/payments/${id}/refund">${isOpen ? 'Refund under way…' : 'Refund…'}</a></p>`;
+  return `<p class="actions">${retry}<a class="button quiet" href="/payments/${id}/refund">${isOpen ? 'Show the refund…' : 'Refund…'}</a></p>`;
 }
 
 function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {

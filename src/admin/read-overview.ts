@@ -1,6 +1,6 @@
 import type { OperatorParts } from './operator-sources.js';
 import type { Overview } from './overview.js';
-import { oldestOwed, paymentsInProgress } from './owed-payments.js';
+import { oldestOwed, paymentsInProgress, withOrders } from './owed-payments.js';
 import { orWhy } from './read-or-why.js';
 import { unitsOf, type Period } from './periods.js';
 import { SalesHistory } from './sales-history.js';
@@ -40,16 +40,17 @@ export class OverviewReader {
     const now = this.#now();
     const orders = await orWhy(ledger.openOrders());
     const inProgress = paymentsInProgress(orders, now);
-    const [history, newest, undecided, unresolved, owed, directories, untold, refunded, canary] =
+    const [history, newest, undecided, unresolved, owed, directories, untold, refunded, repayments, canary] =
       await Promise.all([
         orWhy(this.#history.read(period)),
         orWhy(ledger.newestSales(MAX_NEWEST)),
         orWhy(ledger.undecided()),
         orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
-        orWhy(oldestOwed(ledger, inProgress, MAX_LISTED)),
+        orWhy(oldestOwed(ledger, inProgress, MAX_LISTED).then(rows => withOrders(ledger, rows, now))),
         orWhy(listings()),
         orWhy(ledger.eventsWaiting()),
         orWhy(this.#refunded(period, now)),
+        orWhy(ledger.openRepayments(undefined, MAX_LISTED)),
         orWhy(this.#parts.canary()),
       ]);
     const shown = {
@@ -72,9 +73,10 @@ export class OverviewReader {
       directories,
       untold,
       refunded,
+      repayments,
       canary,
     };
-    return { now, ...shown, ...listed, inProgress: inProgress.size };
+    return { now, ...shown, ...listed, inProgress };
   }
 
   /** What went back within the period, in atomic units. */

@@ -7,7 +7,7 @@ import { isSignature } from '../rails/solana/address.js';
 import { OperatorFault } from '../operator/operator-fault.js';
 import { mayBeRepaid } from '../operator/record-refund.js';
 import type { OperatorParts } from './operator-sources.js';
-import type { PaymentFacts } from './payment-facts.js';
+import { isInProgress, type PaymentFacts } from './payment-facts.js';
 import { refundHtml } from './refund-part.js';
 
 /** Each waits up to two minutes for the chain. */
@@ -21,6 +21,7 @@ type Page = {
   form: (ctx: Context) => Promise<{ session: Session; form: URLSearchParams }>;
   facts: (ctx: Context) => Promise<PaymentFacts>;
   formKey: (session: Session) => string;
+  now: () => number;
   send: (ctx: Context, session: Session, title: string, main: string, status?: number) => void;
 };
 
@@ -112,14 +113,23 @@ export class RefundPages {
   async #show(
     ctx: Context,
     session: Session,
-    { payment, repayments }: PaymentFacts,
+    facts: PaymentFacts,
     again: { fault?: string; tx?: string } = {},
   ): Promise<void> {
     const { ledger, refundLink } = this.#parts;
+    const { payment, repayments } = facts;
     const open = repayments.find(({ decidedAt }) => decidedAt === null);
     const link = open && (await refundLink(open));
     const formKey = this.#page.formKey(session);
-    const view = { payment, open, link, formKey, receivers: ledger.receivers, ...again };
+    const view = {
+      payment,
+      open,
+      link,
+      formKey,
+      receivers: ledger.receivers,
+      isInProgress: isInProgress(facts, this.#page.now()),
+      ...again,
+    };
     this.#page.send(ctx, session, 'Refund', refundHtml(view), again.fault ? 400 : 200);
   }
 }

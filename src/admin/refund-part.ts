@@ -14,6 +14,8 @@ type RefundView = {
   link: string | undefined;
   fault?: string;
   tx?: string;
+  /** Whether the server works on the answer. */
+  isInProgress: boolean;
 };
 
 /** Asks how to refund; or shows the link of the refund that is under way. */
@@ -25,6 +27,10 @@ export function refundHtml(view: RefundView): string {
     ...(payment.repaid > 0n
       ? ([['Refunded', `${toDecimal(payment.repaid)} USDC`]] as [string, string][])
       : []),
+    [
+      'Payment',
+      `<span class="id">${payment.id.slice(0, 12)}…</span>, settled ${payment.settledAt === null ? '–' : at(payment.settledAt)}`,
+    ],
     ['Goes to', `<span class="id">${escapeHtml(payment.payer)}</span>, who paid`],
   ];
   const said = fault ? `<p id="why" class="fault" role="alert">${escapeHtml(fault)}</p>` : '';
@@ -35,8 +41,11 @@ ${said}${open ? underWay(view, open) : askForm(view, left)}
 ${open?.state === 'sending' ? '' : recordedSection(view)}`;
 }
 
-function askForm({ payment, formKey }: RefundView, left: bigint): string {
-  return `<form method="post" action="/payments/${payment.id}/refund/link">${hidden('form', formKey)}
+function askForm({ payment, formKey, isInProgress }: RefundView, left: bigint): string {
+  const ends = isInProgress
+    ? '<p>The server still works on the answer. A refund of the whole amount ends that as soon as its QR code is made.</p>\n'
+    : '';
+  return `${ends}<form method="post" action="/payments/${payment.id}/refund/link">${hidden('form', formKey)}
 <label class="above" for="amount">Amount in USDC, at most ${toDecimal(left)}</label>
 <input type="text" id="amount" name="amount" inputmode="decimal" required autocomplete="off" maxlength="20" pattern="[0-9]+([.][0-9]{1,6})?" title="A number such as 0.50" value="${toDecimal(left)}">
 <label class="above" for="reason">Reason, for your books (may be empty)</label>

@@ -10,6 +10,7 @@ import { PageFault } from '../pages/form.js';
 import { toDecimal } from '../price/amount.js';
 import type { OperatorParts } from './operator-sources.js';
 import { booksHtml } from './books-page.js';
+import { paymentsInProgress } from './owed-payments.js';
 import { payerHtml } from './payer-page.js';
 import { readFilter, wantedOf } from './sales-filter.js';
 import { PAGE_SIZE, salesHtml } from './sales-list.js';
@@ -50,7 +51,8 @@ export class SalesPages {
       const filter = readFilter(ctx.query);
       const page = await ledger.listSales({ ...wantedOf(filter), limit: PAGE_SIZE });
       const operations = counted().operations.map(({ operation }) => operation);
-      return salesHtml(page, filter, { now, own, operations });
+      const inProgress = paymentsInProgress(await ledger.openOrders(), now);
+      return salesHtml(page, filter, { now, own, operations, inProgress });
     });
   };
 
@@ -65,7 +67,8 @@ export class SalesPages {
         ...wantedOf({ payer, ...(before ? { before } : {}) }),
         limit: PAGE_SIZE,
       });
-      return payerHtml(payer, totals, page, { now, own, explorer });
+      const inProgress = paymentsInProgress(await ledger.openOrders(), now);
+      return payerHtml(payer, totals, page, { now, own, explorer, inProgress });
     });
   };
 

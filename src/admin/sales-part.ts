@@ -13,14 +13,15 @@ const COLUMNS = [
 ];
 
 /** A table of sales. `name` and `none` are texts. */
-export function salesTable(sales: readonly Sale[], name: string, none: string, { now, own }: Shown): string {
+export function salesTable(sales: readonly Sale[], name: string, none: string, shown: Shown): string {
+  const { now, own, inProgress } = shown;
   const rows = sales.map(row => [
     paymentLink(row.id),
     ago(row.settledAt, now),
     `<code>${escapeHtml(row.operation)}</code>`,
     toDecimal(row.amount),
     payerLink(row.payer) + (own.has(row.payer) ? OWN : ''),
-    `${badge(row.state)}${row.repaid > 0n && row.state !== 'refunded' ? ` <span class="soft">${toDecimal(row.repaid)} back</span>` : ''}`,
+    `${badge(inProgress?.has(row.id) ? 'in progress' : row.state)}${row.repaid > 0n && row.state !== 'refunded' ? ` <span class="soft">${toDecimal(row.repaid)} back</span>` : ''}`,
   ]);
   return grid(name, COLUMNS, rows, none, 'payments');
 }

@@ -2,7 +2,7 @@
 export type OrderView = {
   /** Id of the payment. */
   id: string;
-  /** The body of the call, validated. */
+  /** The body of the call, validated; empty once the operator has rejected the order. */
   body: unknown;
   /** How many parts were paid for. */
   wanted: number;
