@@ -67,7 +67,7 @@ describe('What the operator page says of a payment that needs somebody', () => {
 
   it('a receipt is found as people paste it out of a letter', async () => {
     const id = await owe(world, true);
-    const answer = await fetch(`${world.url}/payments?id=${encodeURIComponent(`“${id}”.`)}`, {
+    const answer = await fetch(`${world.url}/payments?id=${encodeURIComponent(`receipt “${id}”.`)}`, {
       headers: { cookie },
       redirect: 'manual',
     });

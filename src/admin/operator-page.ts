@@ -176,7 +176,7 @@ class OperatorPage {
 
   readonly find = async (ctx: Context): Promise<void> => {
     const session = await this.#signIn.demand(ctx);
-    const text = typeof ctx.query['id'] === 'string' ? withoutQuotes(ctx.query['id']) : '';
+    const text = typeof ctx.query['id'] === 'string' ? quotedIn(ctx.query['id']) : '';
     const { ledger, ownWallets: own } = this.#options;
     const found = await findPayments(ledger, text);
     const place = onlyPlace(found, text);
@@ -294,9 +294,12 @@ class OperatorPage {
   }
 }
 
-/** As people paste it out of a letter: without quotation marks around it and the full stop behind it. */
-function withoutQuotes(text: string): string {
-  return text.slice(0, MAX_FIND).replace(/^[\s"'“”„‘’(]+|[\s"'“”‘’).,;]+$/gu, '');
+/** As people paste it out of a letter: the longest word, without quotation marks around it and the full stop behind it. */
+function quotedIn(text: string): string {
+  const words = text.slice(0, MAX_FIND).split(/[\s"'“”„‘’()]/u);
+  return words
+    .reduce((longest, word) => (word.length > longest.length ? word : longest))
+    .replace(/[.,;]$/u, '');
 }
 
 function taskNameOf(ctx: Context): string {
