@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { servePaidCall, type ArrivedCall, type PaidCallParts } from '../../src/http/paid-calls.js';
-import { SourceLimits } from '../../src/http/source-limits.js';
+import { SourceLimits, TOO_MANY_CALLS } from '../../src/http/source-limits.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import type { PaymentCheck } from '../../src/sale/check-payment.js';
 import {
@@ -15,16 +15,22 @@ import {
 } from '../../src/sale/outcome.js';
 import { RELEASED } from '../support/sold.js';
 
+const USDC_0_01 = { atomic: 10_000n };
 const FAR = '203.0.113.7';
 const BUDGET = 1_000;
+const THROTTLED = { kind: 'throttled', error: TOO_MANY_CALLS, retryAfterSeconds: 1 };
 const PAYMENT = { version: 2, identifier: null, checked: { id: 'id', payer: 'payer' } };
 
+/** `checks`: of one payment after the other, before `check`. */
+type Answers = { check: object; checks?: object[]; outcome?: Outcome; known?: boolean; operation?: object };
+
 /** A shop whose charge is told what to answer, and a source that calls it while no time passes. */
-function limitedBy({ check, outcome, known = false }: { check: object; outcome?: Outcome; known?: boolean }) {
+function limitedBy({ check, outcome, known = false, ...more }: Answers) {
+  const { checks = [], operation = RELEASED.paid[0] } = more;
   const asked = { known: 0, processed: 0, turnedAway: 0 };
   const limits = new SourceLimits({ trustedProxies: 0 }, () => 0);
   const charge = {
-    checkPayment: async () => check as PaymentCheck,
+    checkPayment: async () => (checks.shift() ?? check) as PaymentCheck,
     atOfferedPrice: async () => undefined,
     isKnown: async () => {
       asked.known += 1;
@@ -39,7 +45,6 @@ function limitedBy({ check, outcome, known = false }: { check: object; outcome?:
       return outcome;
     },
   };
-  const [operation] = RELEASED.paid;
   const told: string[] = [];
   const observer = { ...UNOBSERVED, tell: ({ kind }: Event) => void told.push(kind) };
   const parts = { charge, limits, observer, handlers: {}, closing: new AbortController().signal };
@@ -63,7 +68,7 @@ describe('what a call costs its source', () => {
   it('unpaid calls that no fast path answers, such as those over MCP, count as one and are turned away beyond the limit', async () => {
     const { serve } = limitedBy({ check: { kind: 'unpaid' } });
     for (let n = 0; n < BUDGET; n += 1) expect((await serve()).kind).to.equal('unpaid');
-    expect(await serve()).to.deep.equal({ kind: 'throttled', retryAfterSeconds: 1 });
+    expect(await serve()).to.deep.equal(THROTTLED);
   });
 
   for (const [what, check] of [
@@ -73,10 +78,36 @@ describe('what a call costs its source', () => {
     it(`a payment ${what} counts as ten, and is turned away once the limit is used up`, async () => {
       const { serve, asked } = limitedBy({ check });
       for (let n = 0; n < BUDGET / 10; n += 1) expect((await serve()).kind).to.equal('rejected');
-      for (let n = 0; n < 3; n += 1)
-        expect(await serve()).to.deep.equal({ kind: 'throttled', retryAfterSeconds: 1 });
+      for (let n = 0; n < 3; n += 1) expect(await serve()).to.deep.equal(THROTTLED);
       expect([asked.processed, asked.turnedAway]).to.deep.equal([0, 0]);
     });
+
+  for (const [what, check] of [
+    ['cannot be seen', { kind: 'unavailable', error: 'not seen', retryAfterSeconds: 2, made: true }],
+    ['bought nothing', { kind: 'refused', error: 'it pays too little', made: true }],
+    ['pays for another offer', { kind: 'mismatch', error: 'amount', payment: { ...PAYMENT, moved: true } }],
+  ] as const)
+    it(`whose buyer made a transfer that ${what} is never told that nothing was charged`, async () => {
+      const { limits, serve } = limitedBy({ check });
+      for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
+      const result = await serve();
+      expect(result.kind === 'throttled' && result.error).to.match(
+        /Do not pay again: send the same credential/,
+      );
+    });
+
+  it('a transfer that is seen, and cannot be looked for again once the price of the call is known, is a 503', async () => {
+    const pricing = { needsBody: true, least: USDC_0_01, most: USDC_0_01, quote: () => USDC_0_01 };
+    const unseen = { kind: 'unavailable', error: 'Too many transfers', retryAfterSeconds: 2, made: true };
+    const { serve } = limitedBy({
+      checks: [{ kind: 'payment', payment: { ...PAYMENT, moved: true } }],
+      check: unseen,
+      operation: { ...RELEASED.paid[0], pricing },
+    });
+    const result = await serve();
+    expect(result.kind).to.equal('unpriced');
+    expect(result.kind === 'unpriced' && result.answer).to.deep.include({ status: 503 });
+  });
 
   it('a payment that the ledger knows is served, however far its source is over the limit', async () => {
     const outcome = inProgress();

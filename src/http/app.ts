@@ -25,7 +25,6 @@ import type { Failure } from '../sale/outcome.js';
 import { FREE_LEFT } from './free-calls.js';
 import { sendOutcome, type SendParts } from './send-outcome.js';
 import { sendGift } from './send-sold.js';
-import { TOO_MANY_CALLS } from './source-limits.js';
 import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
 const HEAD_SELLS_NOTHING = 'HEAD has no body, so it sells nothing: send it with GET';
@@ -130,8 +129,8 @@ function tellRequestId(ctx: Context): string {
   return requestId;
 }
 
-function sendThrottled(ctx: Context, { retryAfterSeconds }: Throttled): void {
-  sendError(ctx, 503, TOO_MANY_CALLS, { 'Retry-After': String(retryAfterSeconds) });
+function sendThrottled(ctx: Context, { error, retryAfterSeconds }: Throttled): void {
+  sendError(ctx, 503, error, { 'Retry-After': String(retryAfterSeconds) });
 }
 
 function sendFailure(ctx: Context, { status, body, headers }: Failure): void {

@@ -15,7 +15,7 @@ import type { BudgetOwner } from './byte-budget.js';
 import type { FreeCalls } from './free-calls.js';
 import type { AskedCheck } from '../contract/routes.js';
 import type { PickUps } from './serve-pick-up.js';
-import { OVER_LIMIT, type SourceLimits } from './source-limits.js';
+import { OVER_LIMIT, TOO_MANY_CALLS, TOO_MANY_TRANSFERS, type SourceLimits } from './source-limits.js';
 import { failureAnswer, runHandler, type HandlerParts } from './run-handler.js';
 import { told, type PaidCallResult, type Throttled } from './tell-answer.js';
 
@@ -75,8 +75,7 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
     const away = throttledIf(limits.takeUnpaid(source));
     return away ?? unpaid(parts, { ...arrived, read: once(arrived.read) });
   }
-  if (read.kind === 'refused') return rejected(limits, arrived, read.error);
-  if (read.kind === 'unavailable') return unseen(limits, source, read);
+  if (!('payment' in read)) return unread(limits, arrived, read);
   const { id, payer } = read.payment.checked;
   const owner = { payment: id, payer, source };
   const call = { ...arrived, spent };
@@ -91,7 +90,9 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   if ('status' in operation)
     return unpriced(parts, { ...call, read: asked }, read.payment, { owner, answer: operation });
   const check = await charge.checkPayment(carrier, operation, source);
-  if (!('payment' in check)) throw new Error('a payment was read, and cannot be read again');
+  if (check.kind === 'unpaid') throw new Error('a payment was read, and cannot be read again');
+  // A transfer that its buyer made is looked for again, which may fail this time.
+  if (!('payment' in check)) return unread(limits, arrived, check);
   return decided(parts, { ...call, operation, read: asked }, check, owner);
 }
 
@@ -163,7 +164,8 @@ async function decided(
   if (check.kind === 'mismatch') {
     const offered = await parts.charge.atOfferedPrice(call.carrier, call.operation);
     if (offered) return chargedAsOffered(parts, call, offered, owner);
-    if (!(await parts.charge.isKnown(check.payment))) return rejected(parts.limits, call, check.error);
+    const { error, payment } = check;
+    if (!(await parts.charge.isKnown(payment))) return rejected(parts.limits, call, error, payment.moved);
   }
   return chargedAt(parts, call, check.payment, owner);
 }
@@ -191,32 +193,40 @@ async function chargedAt(
   return { kind: 'charged', payment, owner, outcome, operation: call.operation };
 }
 
-/** A transfer that its buyer names cannot be seen, or not yet. */
-function unseen(
-  limits: SourceLimits,
-  source: string,
-  { error, retryAfterSeconds }: Extract<PaymentCheck, { kind: 'unavailable' }>,
-): PaidCallResult {
-  const away = countFailed(limits, source);
+type Unread = Extract<PaymentCheck, { kind: 'refused' | 'unavailable' }>;
+
+/** A payment that cannot be read, or of which its buyer names a transfer that cannot be seen, or not yet. */
+function unread(limits: SourceLimits, call: ArrivedCall, check: Unread): PaidCallResult {
+  if (check.kind === 'refused') return rejected(limits, call, check.error, check.made);
+  const away = countFailed(limits, call.source, check.made);
   if (away) return away;
-  const { headers, ...answer } = failure(503, `${error}.`);
-  const own = { 'Retry-After': String(retryAfterSeconds) };
+  const { headers, ...answer } = failure(503, `${check.error}.`);
+  const own = { 'Retry-After': String(check.retryAfterSeconds) };
   return { kind: 'unpriced', answer: { ...answer, headers: { ...headers, ...own } } };
 }
 
-function rejected(limits: SourceLimits, { source, operation }: ArrivedCall, error: string): PaidCallResult {
-  return countFailed(limits, source) ?? { kind: 'rejected', error, operation };
+function rejected(
+  limits: SourceLimits,
+  { source, operation }: ArrivedCall,
+  error: string,
+  made = false,
+): PaidCallResult {
+  return countFailed(limits, source, made) ?? { kind: 'rejected', error, operation };
 }
 
-/** Counts a call that is refused in any case. A source that goes on stays over its limit. @returns what turns it away */
-export function countFailed(limits: SourceLimits, source: string): Throttled | undefined {
-  const throttled = throttledIf(limits.turnAway(source));
+/**
+ * Counts a call that is refused in any case. A source that goes on stays over its limit.
+ * @param made its payment is a transfer that its buyer had made
+ * @returns what turns it away
+ */
+export function countFailed(limits: SourceLimits, source: string, made = false): Throttled | undefined {
+  const throttled = throttledIf(limits.turnAway(source), made ? TOO_MANY_TRANSFERS : TOO_MANY_CALLS);
   limits.failed(source);
   return throttled;
 }
 
-function throttledIf(seconds: number): Throttled | undefined {
-  return seconds === 0 ? undefined : { kind: 'throttled', retryAfterSeconds: seconds };
+function throttledIf(seconds: number, error = TOO_MANY_CALLS): Throttled | undefined {
+  return seconds === 0 ? undefined : { kind: 'throttled', error, retryAfterSeconds: seconds };
 }
 
 /** Whether the payment, the body or the input was wrong. Faults of ours, of a backend or of a facilitator cost a caller nothing. */

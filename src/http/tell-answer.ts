@@ -22,7 +22,7 @@ export type PaidCallResult =
 /** The operation at the price of this call. */
 type Quoted = { operation: PricedOperation };
 
-export type Throttled = { kind: 'throttled'; retryAfterSeconds: number };
+export type Throttled = { kind: 'throttled'; error: string; retryAfterSeconds: number };
 
 /** What is known of a request before it is served. */
 export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'amount' | 'spent'>;

@@ -11,7 +11,6 @@ import { liveAnswer, type ServeFreeParts } from '../http/serve-free.js';
 import type { Fetched, PickUps } from '../http/serve-pick-up.js';
 import type { PaidCallResult } from '../http/tell-answer.js';
 import { signedFor, type SigningParts } from '../http/sign-receipts.js';
-import { TOO_MANY_CALLS } from '../http/source-limits.js';
 import type { Caller } from '../ledger/store.js';
 import type { Payment } from '../sale/check-payment.js';
 import { isUnused, type Outcome, type Sale } from '../sale/outcome.js';
@@ -119,7 +118,7 @@ async function callPaid(
     holdMs: asTask ? 0 : holdMs,
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
-  if (result.kind === 'throttled') return errorResult(503, TOO_MANY_CALLS, result);
+  if (result.kind === 'throttled') return errorResult(503, result.error, result);
   if (result.kind === 'unpriced') return failureResult(result.answer);
   if (result.kind === 'given') return giftResult(parts, exchange, result);
   const { operation: priced } = result;

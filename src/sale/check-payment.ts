@@ -19,9 +19,10 @@ export type Payment = {
 
 export type PaymentCheck =
   | { kind: 'unpaid' }
-  | { kind: 'refused'; method: Method; error: string }
-  /** Nobody knows yet what was paid: 503. */
-  | { kind: 'unavailable'; method: Method; error: string; retryAfterSeconds: number }
+  /** `made`: its buyer names a transfer that it had made, whose money may have moved. */
+  | { kind: 'refused'; method: Method; error: string; made?: true }
+  /** Such a transfer cannot be seen, or not yet: 503. */
+  | { kind: 'unavailable'; method: Method; error: string; retryAfterSeconds: number; made: true }
   /** It does not match the current offer: 402, unless the ledger knows it. */
   | { kind: 'mismatch'; error: string; payment: Payment }
   | { kind: 'payment'; payment: Payment };
@@ -61,13 +62,18 @@ async function checkMade(
 ): Promise<PaymentCheck> {
   const { method, challenge, mismatch } = credential;
   const found = await find(credential, made);
-  if (found.kind !== 'found') return { method, ...found };
+  if (found.kind !== 'found') return { method, made: true, ...found };
   const check = await rail.check(found.evidence, made.amount, challenge?.named);
   if (check.checked && (check.ok || found.ours)) {
     const error = made.live && mismatch !== undefined ? `${mismatch}; ${NOT_THIS}` : mismatch;
     return checkedOf(credential, check.checked, error);
   }
-  return { kind: 'refused', method, error: check.ok ? UNREADABLE : `${check.error}; ${NOT_THIS}` };
+  return {
+    kind: 'refused',
+    method,
+    made: true,
+    error: check.ok ? UNREADABLE : `${check.error}; ${NOT_THIS}`,
+  };
 }
 
 const UNREADABLE = 'the payment cannot be read';
