@@ -47,7 +47,8 @@ function limitedBy({ check, outcome, known = false, ...more }: Answers) {
   };
   const told: string[] = [];
   const observer = { ...UNOBSERVED, tell: ({ kind }: Event) => void told.push(kind) };
-  const parts = { charge, limits, observer, handlers: {}, closing: new AbortController().signal };
+  const log = { error() {} };
+  const parts = { charge, limits, observer, handlers: {}, log, closing: new AbortController().signal };
   const call = {
     route: {},
     operation,
@@ -107,6 +108,18 @@ describe('what a call costs its source', () => {
     const result = await serve();
     expect(result.kind).to.equal('unpriced');
     expect(result.kind === 'unpriced' && result.answer).to.deep.include({ status: 503 });
+  });
+
+  it('a transfer for a call whose price nobody can say is not called “not charged”', async () => {
+    const pricing = { needsBody: true, quote: () => Promise.reject(new Error('no price')) };
+    const { serve } = limitedBy({
+      check: { kind: 'payment', payment: { ...PAYMENT, moved: true } },
+      operation: { ...RELEASED.paid[0], pricing },
+    });
+    const result = await serve();
+    expect(result.kind === 'unpriced' && result.answer.body.toString()).to.match(
+      /transfer has moved its money, and has bought nothing yet/,
+    );
   });
 
   it('a payment that the ledger knows is served, however far its source is over the limit', async () => {

@@ -8,7 +8,7 @@ import type { Asked } from '../price/price.js';
 import type { Carrier } from '../methods/method.js';
 import type { Payment, PaymentCheck } from '../sale/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../contract/fingerprint.js';
-import { failure, type Failure, type Outcome } from '../sale/outcome.js';
+import { failure, moneyIsWith, type Failure, type Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
@@ -140,7 +140,10 @@ async function unpriced(
   payment: Payment,
   { owner, answer }: { owner: BudgetOwner; answer: Failure },
 ): Promise<PaidCallResult> {
-  if (!(await parts.charge.isKnown(payment))) return { kind: 'unpriced', answer };
+  if (!(await parts.charge.isKnown(payment))) {
+    const failed = { kind: 'failed', answer } as const;
+    return { kind: 'unpriced', answer: payment.moved ? moneyIsWith(failed).answer : answer };
+  }
   return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
 
