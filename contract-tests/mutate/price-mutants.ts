@@ -90,8 +90,8 @@ export const priceMutants: Mutant[] = [
   {
     name: 'a paid answer is kept from its buyer while nobody can say the price',
     file: 'src/http/paid-calls.js',
-    find: "if (!(await parts.charge.isKnown(payment)))\n        return { kind: 'unpriced', answer };",
-    replace: "return { kind: 'unpriced', answer };",
+    find: "if (!(await parts.charge.isKnown(payment)))\n        return { kind: 'unpriced', answer: unsold.answer };",
+    replace: "return { kind: 'unpriced', answer: unsold.answer };",
     test: BY_HANDLER,
     grep: 'gives what was paid for to its buyer',
   },

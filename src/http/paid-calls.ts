@@ -140,10 +140,9 @@ async function unpriced(
   payment: Payment,
   { owner, answer }: { owner: BudgetOwner; answer: Failure },
 ): Promise<PaidCallResult> {
-  if (!(await parts.charge.isKnown(payment))) {
-    const failed = { kind: 'failed', answer } as const;
-    return { kind: 'unpriced', answer: payment.moved ? moneyIsWith(failed).answer : answer };
-  }
+  const failed = { kind: 'failed', answer } as const;
+  const unsold = payment.moved ? moneyIsWith(failed) : failed;
+  if (!(await parts.charge.isKnown(payment))) return { kind: 'unpriced', answer: unsold.answer };
   return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
 
