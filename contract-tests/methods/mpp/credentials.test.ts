@@ -168,11 +168,15 @@ describe('mpp: credentials', () => {
   }
 
   it('that nobody can read say what is wrong with them', async () => {
+    const deep = JSON.parse(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`) as object;
+    const { request } = challengeFor(SUMMARIZE);
     const MALFORMED: Record<string, RegExp> = {
       Payment: /not one of Payment/,
       'Payment !!!': /not one of Payment/,
       'Payment e30': /must have required property 'challenge'/,
       [changed(pay(), { request: 'e30' })]: /request of the challenge is not a charge/,
+      [changed(pay(), { request: { ...request, deep } })]: /nested too deeply/,
+      [changed(pay(), { opaque: deep })]: /nested too deeply/,
       [changed(pay(), { type: 'bundle' }, 'payload')]: /type bundle is not accepted/,
       [changed(pay(), { type: 'signature', signature: '5'.repeat(88) }, 'payload')]:
         /type signature is not accepted/,

@@ -1,5 +1,5 @@
 import { Ajv } from 'ajv';
-import { canonicalJson } from '../../contract/fingerprint.js';
+import { canonicalJson, TooDeep } from '../../contract/fingerprint.js';
 import type { Json } from '../../contract/json.js';
 import type { Carrier } from '../method.js';
 import type { Slots } from './challenge-ids.js';
@@ -78,20 +78,30 @@ export function readCredential(carrier: Carrier): Sent | string | undefined {
   const value = 'meta' in carrier ? carrier.meta[CREDENTIAL_KEY] : inHeader(carrier.headers.authorization);
   if (value === undefined) return undefined;
   if (!isWire(value)) return `the credential is not one of Payment: ${faultOf(isWire.errors)}`;
-  const { id, request: asked, opaque, ...rest } = value.challenge;
-  const request = typeof asked === 'string' ? jsonIn(asked) : asked;
+  const { id, ...sent } = value.challenge;
+  const request = typeof sent.request === 'string' ? jsonIn(sent.request) : sent.request;
   if (!isRequest(request))
     return `the request of the challenge is not a charge: ${faultOf(isRequest.errors)}`;
-  // Over MCP it is JSON; and some clients send `opaque` as the object that is in it.
-  const slots = {
-    ...rest,
-    request: encoded(asked),
-    ...(opaque !== undefined && { opaque: encoded(opaque) }),
-  };
+  const slots = slotsIn(sent);
+  if (!slots) return 'the challenge of the credential is nested too deeply';
   return { id, slots, request, payload: value.payload };
 }
 
-/** Base64url of canonical JSON; what is text has that form already. */
+/** Over MCP, the request is JSON; and some clients send `opaque` as the object that is in it. Undefined if one is nested too deeply. */
+function slotsIn({ request, opaque, ...rest }: Omit<Wire['challenge'], 'id'>): Slots | undefined {
+  try {
+    return {
+      ...rest,
+      request: encoded(request),
+      ...(opaque !== undefined && { opaque: encoded(opaque) }),
+    };
+  } catch (error) {
+    if (error instanceof TooDeep) return undefined;
+    throw error;
+  }
+}
+
+/** Base64url of canonical JSON; what is text has that form already. @throws TooDeep */
 export function encoded(value: string | Json): string {
   return typeof value === 'string' ? value : Buffer.from(canonicalJson(value)).toString('base64url');
 }
