@@ -137,7 +137,8 @@ function readCode(source: string, blocks: Block[]): string | undefined {
   const code = blocks.filter(({ kind }) => kind === 'code');
   const length = (list: Block[]): number => list.reduce((sum, { text }) => sum + text.length, 0);
   const text = blocks.filter(
-    ({ kind, text }) => kind === 'heading' || (kind === 'prose' && text.length > 60),
+    ({ kind, text }) =>
+      kind === 'heading' || (kind === 'prose' && text.length > 60 && /[.!?:。]$/u.test(text)),
   );
   if (code.length < 2 || text.length > 2 || length(code) < CODE_SHARE * length(blocks)) return undefined;
   const defined = [...new Set([...source.matchAll(DEFINES)].map(([, name = '']) => name))];
@@ -166,11 +167,21 @@ function readLog(blocks: Block[]): string | undefined {
   return `A log of ${plural(lines.length, 'line')} from ${at(lines[0])} to ${at(lines.at(-1))}${counts}.`;
 }
 
+/** The times of a line of captions (WebVTT, section 4.3; SubRip has commas). */
+const CUE = /^((?:\d{1,3}:)?\d\d:\d\d[.,]\d{3})[ \t]+-->[ \t]+((?:\d{1,3}:)?\d\d:\d\d[.,]\d{3})/gm;
+
+function readCaptions(text: string): string | undefined {
+  const cues = [...text.matchAll(CUE)];
+  if (cues.length === 0 || !/^\ufeff?(?:WEBVTT|\d+\s*\n)/.test(text)) return undefined;
+  return `Captions of ${plural(cues.length, 'cue')}, from ${cues[0]?.[1]} to ${cues.at(-1)?.[2]}.`;
+}
+
 /** What a text of data is; undefined if it is prose. */
 export function describeData(text: string, blocks: Block[]): string | undefined {
   const trimmed = text.trim();
   return (
     readJson(trimmed) ??
+    readCaptions(trimmed) ??
     readLog(blocks) ??
     readTable(trimmed, blocks) ??
     readCode(trimmed, blocks) ??
@@ -259,14 +270,11 @@ function sizeOf(blocks: Block[], language: string): string {
   const [words] = WORDS[language] ?? ENGLISH;
   const text = blocks.map(block => block.text);
   const byLetters = language === 'ja' || language === 'zh';
-  const letters = text.join(' ').match(LETTERS)?.length ?? 0;
-  const count = byLetters ? letters : text.reduce((sum, line) => sum + (line.match(/\S+/g)?.length ?? 0), 0);
+  const count = byLetters
+    ? text.join('').replace(/\s/g, '').length
+    : text.reduce((sum, line) => sum + (line.match(/\S+/g)?.length ?? 0), 0);
   return `${about(count)} ${words}`;
 }
-
-/** Those of Chinese and Japanese; a word or a number of other letters counts as one. */
-const LETTERS =
-  /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}]|(?:(?![\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}])[\p{L}\p{N}])+/gu;
 
 /** The headings that a text is told by, whole; "…" stands for the others. */
 function headingsOf(headings: string[], language: string): string {
@@ -320,6 +328,6 @@ export function describeText(
 ): string {
   const size = `${sizeOf(blocks, language)}${headingsOf(headings, language)}`;
   const named = title ?? firstLines(blocks);
-  if (!isText(named)) return `A text of ${about(lengthOf(blocks))} characters without markup (${size}).`;
+  if (!isText(named)) return `A text of ${about(lengthOf(blocks))} characters (${size}).`;
   return named === '' ? `${size}.` : `${quoted(named)} (${size}).`;
 }

@@ -171,12 +171,29 @@ function inOrder(blocks: Block[], left: string[], right: string[]): string[] {
 const isTitle = ({ kind, text }: Block): boolean =>
   kind === 'heading' || (kind === 'prose' && text.length <= LONGEST_LINE && !/[.!?。！？,;:：]$/u.test(text));
 
+/** "Chapter 1", "1 kap. …", "§ 3", "II. …": the heading of the first part, where the title is missing. */
+const isPart = (text: string): boolean =>
+  /^(?:[§\d第]|[IVX]{1,5}\.\s|[IVX]{2,5}\s)/u.test(text) || NUMBERED_PART.test(text);
+const NUMBERED_PART =
+  /^(?:chapter|section|article|part|kapitel|abschnitt|artikel|teil|chapitre|titre|cap[ií]tulo|capitolo|art[ií]culo|artigo|articolo|hoofdstuk|глава|статья|раздел)\s+(?:\d|[ivx]{1,5}\b)/iu;
+
+const isNamedPart = (text: string): boolean => isPart(text) && /\p{L}{3}/u.test(text);
+
+/** Whether the title of a text is that of its first part only, and this the title of another one; not of a part within it. */
+function isNextPart(title: string, other: Block): boolean {
+  const [number = title] = /^\d[\d.]*/.exec(title) ?? [];
+  return isPart(title) && isTitle(other) && isNamedPart(other.text) && !other.text.startsWith(number);
+}
+
 /** The title of a text, and its other headings if it is long and has several. */
 function frameworkOf(blocks: Block[]): { title: string | undefined; headings: string[] } {
   const [first, ...others] = blocks;
   const isOneOfMany =
     !isQuestion(first?.text ?? '') &&
-    others.some(({ level }) => level !== undefined && level === first?.level);
+    others.some(
+      other =>
+        (other.level !== undefined && other.level === first?.level) || isNextPart(first?.text ?? '', other),
+    );
   const title = first && isTitle(first) && isText(first.text) && !isOneOfMany ? first.text : undefined;
   const words = blocks.reduce((sum, { text }) => sum + countWords(text), 0);
   if (words <= LONG_TEXT) return { title, headings: [] };

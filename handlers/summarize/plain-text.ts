@@ -45,7 +45,10 @@ function readHeading(raw: string, text: string): Line | undefined {
   // A line that is indented further is code (CommonMark, section 4.2), and its mark begins a comment.
   const mark = raw.startsWith('    ') ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined)
-    return { ...alone(text.slice(mark.length).replace(/\s#+$/, ''), 'heading'), level: mark.trim().length };
+    return {
+      ...alone(text.slice(mark.length).replace(/\s(?:#+|¶)$/u, ''), 'heading'),
+      level: mark.trim().length,
+    };
   const subject = SUBJECT.exec(text)?.[0];
   return subject === undefined ? undefined : alone(text.slice(subject.length), 'heading');
 }
@@ -99,6 +102,8 @@ const CODE_MARKS = [
   /=>|[!=]==/,
   /\w\(\)/,
   /^(?:import|from|def|class|return|const|let|var|function|export|#include)\b.*[;:{('"]/,
+  /^import [\w.]+(?: as \w+)?$/,
+  /^self\.\w+ = |^\w[\w.]* = [\w.]+\(.*\)$/,
 ];
 
 /** Symbols that prose rarely uses. */
@@ -251,6 +256,16 @@ function readPlain(line: string, numbers: Set<number | undefined>): Line {
   return readLine(line);
 }
 
+/** Right below a line of text, or of an example, what begins with # may be a comment: it parts, and has no rank among the headings. */
+function ranked(lines: Line[]): Line[] {
+  let above: Line | undefined;
+  return lines.map(line => {
+    const isUnder = above !== undefined && above.text !== '' && above.level === undefined;
+    above = isUnder && line.level !== undefined ? { ...line, level: undefined } : line;
+    return above;
+  });
+}
+
 /** Reads line by line, and keeps track of code fences and signatures. */
 function toLines(text: string): Line[] {
   const raw = text.split(NEWLINE);
@@ -296,7 +311,7 @@ export function toBlocks(text: string): Block[] {
     if (paragraph.length > 0) closeParagraph(paragraph, blocks);
     paragraph = [];
   };
-  for (const line of toLines(plain)) {
+  for (const line of ranked(toLines(plain))) {
     const quoting = paragraph[0]?.kind === 'quote';
     if (line.starts || quoting !== (line.kind === 'quote')) close();
     if (line.text !== '') paragraph.push(line);

@@ -313,6 +313,56 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.match(/^≈ \d+ words, “Departure”\. Guests/);
   });
 
+  it('takes the heading of the first numbered part for no title of the whole', () => {
+    const part = 'This law adds to the regulation. It says who may hold which data, and for how long. ';
+    const law = (first: string, second: string): string =>
+      [first, part.repeat(3), second, part.replace('adds', 'yields').repeat(3)].join('\n\n');
+    for (const [first, second] of [
+      ['1 kap. Inledande bestämmelser', '2 kap. Rättslig grund'],
+      ['Chapter 1', 'Chapter 2 Of holders'],
+      ['I. General', 'II. Special'],
+    ] as const)
+      expect(summaryOf(law(first, second)), first).to.not.match(/^“/);
+    expect(summaryOf(law('31.4. Column Lists', '31.4.1. Examples'))).to.not.include('words, “31.4');
+  });
+
+  it('lists no comment of an example as a heading', () => {
+    const told =
+      'The server reads this file at its start. It says who may see which folder, and how that is found out. ';
+    const example = [
+      'AuthType Basic',
+      '# (Following line optional)',
+      '# then',
+      'AuthUserFile /etc/passwords',
+    ].join('\n');
+    const text = ['# Access', '## Users', '## Groups', '## Files']
+      .map(heading => [heading, told.repeat(4), example].join('\n\n'))
+      .join('\n\n');
+    expect(summaryOf(text))
+      .to.include('Users; Groups; Files')
+      .and.not.match(/Following|then/);
+  });
+
+  it('says of code that it is code, and quotes none of it without its marks', () => {
+    const text = `# SPDX-License-Identifier: MIT\n\nimport json\nimport logging\n\nlogger = logging.getLogger(__name__)\n\n\nclass Settings:\n    def __init__(self):\n        self.depth = 4\n        self.width = 80\n        self.limit = 400\n\n    def load(self, path):\n        self.depth = json.load(\n            open(path))\n`;
+    expect(summaryOf(text)).to.equal('Source code of 17 lines that defines Settings.');
+  });
+
+  it('counts the cues of captions, and not their marks', () => {
+    const cue = (at: number): string =>
+      `00:00:0${at}.000 --> 00:00:0${at + 1}.500 align:start\n<c.colorE5E5E5>what</c> will happen\n`;
+    const said = 'Captions of 3 cues, from 00:00:01.000 to 00:00:04.500.';
+    expect(summaryOf(['WEBVTT\nKind: captions\n', ...[1, 2, 3].map(cue)].join('\n'))).to.equal(said);
+    const subRip = [1, 2, 3].map(at => `${at}\n${cue(at).replaceAll('.', ',')}`).join('\n');
+    expect(summaryOf(subRip)).to.equal(said.replaceAll(/\.(?=\d)/g, ','));
+  });
+
+  it('counts all signs of Japanese and Chinese, those of other scripts, too', () => {
+    const text = `# 設定\n\n${'`baseUrl` はビュー機能のプレビューを実行する環境のURLを指定してください。'.repeat(20)}\n\n## 一\n\n## 二\n\n## 三\n`;
+    const signs = text.replace(/[\s#`]/g, '').length;
+    expect(Number(/≈ (\d+) 文字/.exec(summaryOf(text))?.[1]) / signs).to.be.within(0.9, 1.1);
+  });
+
   it('counts no errors of lines that have no levels, as those of a chat', () => {
     const text = Array.from(
       { length: 8 },
@@ -394,7 +444,7 @@ describe('embedded summariser: what is no prose, or short already', () => {
       'Bring along:\n\n- a tent\n- a torch\n- two ropes\n- matches',
       'A list of 4 items under “Bring along”: a tent, a torch, two ropes and matches.',
     ],
-    ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of ≈ 3000 characters without markup (≈ 1 words).'],
+    ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of ≈ 3000 characters (≈ 1 words).'],
   ] as const)
     it(`${name}: says what it is`, () =>
       expect(extractSummary(text)).to.deep.equal({ sentences: [expected], method: 'described' }));
