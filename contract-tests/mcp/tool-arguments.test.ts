@@ -134,6 +134,7 @@ describe('the arguments of a tool', () => {
     });
     expect(requestOf(order, { note: { deep: 1 } })).to.match(/^note must be text/);
     expect(requestOf(order, { note: '\ud800' })).to.match(/^note must be text/);
+    expect(requestOf(order, { '\ud800': 'a' })).to.match(/^the names of fields must be valid Unicode/);
   });
 
   it('that no HTTP request could carry are refused by name', () => {

@@ -115,6 +115,7 @@ function sentBody(
 ): { body: SentBody | undefined } | { wrong: string } {
   if (!request || value === undefined) return { body: undefined };
   for (const [name, each] of request.form && isObject(value) ? Object.entries(value) : []) {
+    if (!isSimple(name)) return { wrong: 'the names of fields must be valid Unicode' };
     const field = request.form?.find(known => known.name === name);
     if (field?.as !== undefined) continue;
     const wrong = each === '' ? undefined : wrongWith(name, { in: 'header', ...field }, each);
