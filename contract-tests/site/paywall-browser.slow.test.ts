@@ -140,7 +140,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
       await own.until(PAID);
       expect(await devnet.earned()).to.equal(priceOf('summarize'));
       expect(
-        await own.read(`document.querySelector('.result a[href^="https://explorer.solana.com/tx/"]').search`),
+        await own.read(`document.querySelector('.result a[href^="https://solscan.io/tx/"]').search`),
       ).to.equal('?cluster=devnet');
     } finally {
       await own.close();

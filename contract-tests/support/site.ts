@@ -47,6 +47,7 @@ export async function serveSite(
   const siteUrl = TERMS.publicUrl;
   const site = await createSite({
     ...{ contract, ...sellingOf(TERMS), siteUrl, network: 'mainnet', hasWallet: false, exposed, isTaken },
+    explorer: undefined,
     ...more,
   });
   const hints = new SolanaHints(TERMS.payTo);

@@ -3,6 +3,7 @@ import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { follow, objectOf } from '../contract/references.js';
 import { escapeHtml } from '../pages/escape.js';
+import type { Explorer } from '../rails/solana/explorer.js';
 import { callFields, callShape } from './call-form.js';
 
 /** Where the calls of a page are paid. */
@@ -12,6 +13,8 @@ export type Paying = {
   hasWallet: boolean;
   /** A mint of the sandbox's chain: the examples of a contract name mints that it does not have. */
   sampleMint?: string;
+  /** Undefined if there is no public page about a transaction. */
+  explorer: Explorer | undefined;
 };
 
 export const MONEY = {
@@ -32,8 +35,9 @@ export const SELLING_SCRIPTS = [
 const ADDRESS = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 
 /** Makes a call of an operation, without paying or with a wallet, and shows what comes back. */
-export function callPanel(operation: PricedOperation, { network, hasWallet, sampleMint }: Paying): string {
+export function callPanel(operation: PricedOperation, paying: Paying): string {
   const { id, price, pricing } = operation;
+  const { network, hasWallet, sampleMint, explorer } = paying;
   const onThisChain = (value: unknown): unknown => {
     if (sampleMint === undefined || value === undefined) return value;
     const replaced = (_name: string, each: unknown): unknown =>
@@ -46,6 +50,7 @@ export function callPanel(operation: PricedOperation, { network, hasWallet, samp
     price: price.shown,
     most: String(pricing.most.atomic),
     network,
+    ...(explorer ? { explorer: explorer.transaction('TRANSACTION') } : {}),
   };
   const attributes = Object.entries(data).map(([name, value]) => `data-${name}="${escapeHtml(value)}"`);
   return `<section class="buy" aria-label="Make the call" ${attributes.join(' ')}${hasWallet ? ' data-sandbox-wallet' : ''}>

@@ -1,12 +1,13 @@
 import type { Config } from '../config.js';
 import type { StaticDocuments } from '../http/documents.js';
 import type { Routes } from '../contract/routes.js';
+import { explorerOf } from '../rails/solana/explorer.js';
 import { openSandboxWallet, type SandboxWallet, type WalletParts } from './sandbox-wallet.js';
 import { createSite, type Site, type SiteParts } from './site.js';
 
 export type PagesParts = Pick<SiteParts, 'contract' | 'terms' | 'methods' | 'siteUrl' | 'exposed'> &
   Pick<WalletParts, 'offers' | 'chain' | 'bodies' | 'closing' | 'log'> & {
-    config: Pick<Config, 'network' | 'stateDir'>;
+    config: Pick<Config, 'network' | 'stateDir' | 'explorer'>;
     endpoints: { rpcUrls: readonly string[] };
     /** The documents that the server has without its pages. */
     answers: { documents: StaticDocuments };
@@ -29,6 +30,7 @@ export async function openPages(parts: PagesParts): Promise<Site & { wallet: San
       exposed,
       network: config.network.name,
       hasWallet: wallet !== undefined,
+      explorer: explorerOf(config.explorer, config.network.name),
     },
     ...(isSandbox && sampleMint !== undefined ? { sampleMint } : {}),
     isTaken: path => answers.documents.has(path) || routes.match('GET', path).kind !== 'notFound',

@@ -17,6 +17,7 @@ import { browserScript } from '../pages/browser-script.js';
 import type { People } from '../http/people.js';
 import { NOT_INDEXED } from '../http/responses.js';
 import { SELLING_SCRIPTS } from './call-panel.js';
+import type { Explorer } from '../rails/solana/explorer.js';
 import { faultPage } from './fault-page.js';
 import { landingPage, type LandingParts } from './landing-page.js';
 import { paywallPage } from './paywall-page.js';
@@ -31,6 +32,7 @@ export type SiteParts = {
   siteUrl: string;
   network: LandingParts['network'];
   hasWallet: boolean;
+  explorer: Explorer | undefined;
   sampleMint?: string;
   /** The headers that a page of another origin may read. */
   exposed: string;

@@ -41,6 +41,7 @@ class Purchase {
     this.section = section;
     this.operation = section.dataset.operation;
     this.network = section.dataset.network;
+    this.explorer = section.dataset.explorer;
     this.shape = JSON.parse(section.dataset.call);
     this.form = section.querySelector('form');
     this.buttons = section.querySelector('.pay');
@@ -82,7 +83,8 @@ class Purchase {
 
   async showLast() {
     const last = await lastAnswered(this.operation).catch(() => undefined);
-    if (last) this.result.replaceChildren(folded('Your last purchase here', ...receiptParts(last)));
+    if (last)
+      this.result.replaceChildren(folded('Your last purchase here', ...receiptParts(last, this.explorer)));
   }
 
   showButtons() {
@@ -229,7 +231,8 @@ class Purchase {
   async remember(known) {
     this.payment = { ...this.payment, ...known };
     await update(this.payment);
-    if (this.payment.receipt || this.payment.link) this.result.replaceChildren(...receiptParts(this.payment));
+    if (this.payment.receipt || this.payment.link)
+      this.result.replaceChildren(...receiptParts(this.payment, this.explorer));
   }
 
   /** The payment buys nothing any more: the next click signs another. */
@@ -246,7 +249,7 @@ class Purchase {
     const parts = await answerParts(operation, typeOf(answer), body);
     this.result.replaceChildren(
       ...parts,
-      folded('Paid ' + usdc(amount) + ' · receipt', ...receiptParts(done)),
+      folded('Paid ' + usdc(amount) + ' · receipt', ...receiptParts(done, this.explorer)),
     );
     await answered(done);
     this.payment = undefined;
@@ -267,8 +270,8 @@ function offerFacts({ amount, network, payTo, extra }) {
   ]);
 }
 
-/** What shows a purchase later: amount, transfer, and where its answer is. */
-function receiptParts({ amount, payer, network, receipt, link, at }) {
+/** What shows a purchase later: amount, transfer, and where its answer is. `explorer`: the page of TRANSACTION, if there is one. */
+function receiptParts({ amount, payer, network, receipt, link, at }, explorer) {
   const { transaction } = receipt || {};
   const pairs = [
     ['Amount', usdc(amount)],
@@ -278,7 +281,7 @@ function receiptParts({ amount, payer, network, receipt, link, at }) {
   if (transaction)
     pairs.push([
       'Transfer',
-      network === 'sandbox' ? localTransfer(transaction) : explorerLink(transaction, network),
+      network === 'sandbox' ? localTransfer(transaction) : onChain(transaction, explorer),
     ]);
   if (link) pairs.push(['Answer', linkTo(link, 'Fetch it again, without paying')]);
   const parts = [facts(pairs)];
@@ -286,12 +289,10 @@ function receiptParts({ amount, payer, network, receipt, link, at }) {
   return parts;
 }
 
-function explorerLink(transaction, network) {
-  const cluster = network === 'mainnet' ? '' : '?cluster=' + network;
-  const link = linkTo(
-    'https://explorer.solana.com/tx/' + transaction + cluster,
-    short(transaction) + ' on Solana Explorer',
-  );
+function onChain(transaction, explorer) {
+  if (!explorer) return transaction;
+  const page = explorer.replace('TRANSACTION', encodeURIComponent(transaction));
+  const link = linkTo(page, short(transaction) + ' at ' + new URL(page).host);
   link.rel = 'noreferrer';
   return link;
 }
