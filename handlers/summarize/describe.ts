@@ -133,6 +133,16 @@ const DEFINES =
   /^(?:(?:export|declare|default|async|abstract|public|pub)[ \t]+){0,3}(?:function\*?|class|def|fn|func|interface|struct|type|enum|const)[ \t]+([A-Za-z_$][\w$]{0,60})/gm;
 const CODE_SHARE = 0.5;
 
+/** Whether nearly all lines end as those of code do, or are comments. */
+function isCommented(source: string): boolean {
+  const lines = source.split(/\r\n?|\n/).filter(line => line.trim() !== '');
+  const ends = lines.filter(line => /[;{}]$/.test(line.trimEnd())).length;
+  const comments = lines.filter(line => /^\s*(?:\/[/*]|\*)/.test(line)).length;
+  return ends >= FEWEST_ENDS && ends + comments >= COMMENTED_SHARE * lines.length;
+}
+const FEWEST_ENDS = 5;
+const COMMENTED_SHARE = 0.8;
+
 function readCode(source: string, blocks: Block[]): string | undefined {
   const code = blocks.filter(({ kind }) => kind === 'code');
   const length = (list: Block[]): number => list.reduce((sum, { text }) => sum + text.length, 0);
@@ -140,7 +150,8 @@ function readCode(source: string, blocks: Block[]): string | undefined {
     ({ kind, text }) =>
       kind === 'heading' || (kind === 'prose' && text.length > 60 && /[.!?:。]$/u.test(text)),
   );
-  if (code.length < 2 || text.length > 2 || length(code) < CODE_SHARE * length(blocks)) return undefined;
+  const isBare = code.length >= 2 && text.length <= 2 && length(code) >= CODE_SHARE * length(blocks);
+  if (!isBare && !isCommented(source)) return undefined;
   const defined = [...new Set([...source.matchAll(DEFINES)].map(([, name = '']) => name))];
   return `Source code of ${plural(source.split(/\r\n?|\n/).length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
 }
@@ -207,7 +218,7 @@ function readChanges(blocks: Block[]): string | undefined {
   if (versions.length < FEWEST_VERSIONS || entries + versions.length < 0.5 * blocks.length) return undefined;
   const name = (index: number): string => clean(blocks[index]?.text ?? '');
   const said = entriesOf(blocks.slice(first + 1, second));
-  return `Changes by version, from ${name(first)} to ${name(versions.at(-1) ?? first)}${said === '' ? '' : `; ${name(first)}: ${said}`}.`;
+  return `Changes by version, ${name(first)} first${said === '' ? '' : `: ${said}`}.`;
 }
 
 const MOST_QUOTED = 200;

@@ -272,10 +272,13 @@ function toLines(text: string): Line[] {
   const mail = markMailHead(raw);
   const chat = isChat(raw);
   const numbers = new Set(raw.map(numberOf));
+  // In SQL and Lua, two hyphens begin a comment.
+  const isCommented = raw.some(line => /^--[ \t]+\S/.test(line));
   let fenced = false;
   let signature = 0;
   return raw.map((line, index) => {
-    signature = /^--\s*$/.test(line) ? SIGNATURE_LINES : line.trim() === '' ? 0 : signature - 1;
+    signature =
+      !isCommented && /^--\s*$/.test(line) ? SIGNATURE_LINES : line.trim() === '' ? 0 : signature - 1;
     if (signature > 0) {
       const text = signature === SIGNATURE_LINES ? '' : line.trim();
       return alone(text, 'frame');

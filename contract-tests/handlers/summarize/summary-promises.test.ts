@@ -247,9 +247,7 @@ describe('embedded summariser: never says what the text does not', () => {
     const text =
       '# Changes\n\n## 2.1.0 (2026-05-01)\n\n- Adds a hall.\n- Removes the mill.\n\n## 2.0.0 (2026-04-01)\n\n- Adds a mill.';
     expect(extractSummary(text)).to.deep.equal({
-      sentences: [
-        'Changes by version, from 2.1.0 (2026-05-01) to 2.0.0 (2026-04-01); 2.1.0 (2026-05-01): “Adds a hall.”, “Removes the mill.”.',
-      ],
+      sentences: ['Changes by version, 2.1.0 (2026-05-01) first: “Adds a hall.”, “Removes the mill.”.'],
       method: 'described',
     });
   });
@@ -348,6 +346,21 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.equal('Source code of 17 lines that defines Settings.');
   });
 
+  it('says of declarations with comments that they are code', () => {
+    const method =
+      '  /**\n   * Replaces a token with an empty string, if there is one.\n   */\n  static strip(match: string): string;\n';
+    expect(summaryOf(`export declare class Lexer {\n${method.repeat(6)}}\n`)).to.equal(
+      'Source code of 26 lines that defines Lexer.',
+    );
+  });
+
+  it('counts what stands below a comment of two hyphens, which is no signature', () => {
+    const query = 'SELECT name\n  FROM owners\n  WHERE owners.id = datdba\n  ORDER BY name\n';
+    const text = `--\n-- lists the names of all owners of a database\n--\n${query}\n`.repeat(12);
+    const words = text.match(/\w\S*/g)?.length ?? 0;
+    expect(Number(/≈ (\d+) words/.exec(summaryOf(text))?.[1]) / words).to.be.within(0.8, 1.3);
+  });
+
   it('counts the cues of captions, and not their marks', () => {
     const cue = (at: number): string =>
       `00:00:0${at}.000 --> 00:00:0${at + 1}.500 align:start\n<c.colorE5E5E5>what</c> will happen\n`;
@@ -437,7 +450,7 @@ describe('embedded summariser: what is no prose, or short already', () => {
             `${version}\n${'='.repeat(version.length)}\n\n:release-date: 2026-01-04\n\nWhat's Changed\n~~~~~~~~~~~~~~\n\n- Mends the lock\n- Adds a key\n- Drops Node 18\n`,
         )
         .join('\n'),
-      "Changes by version, from 2.1.0 to 2.0.0rc1; 2.1.0: What's Changed: “Mends the lock”, “Adds a key”, “Drops Node 18”.",
+      "Changes by version, 2.1.0 first: What's Changed: “Mends the lock”, “Adds a key”, “Drops Node 18”.",
     ],
     [
       'a list',
