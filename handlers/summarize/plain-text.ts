@@ -266,6 +266,12 @@ function ranked(lines: Line[]): Line[] {
   });
 }
 
+/** How many lines from this one on may be a signature. */
+function signatureLines(line: string, left: number, mayBegin: boolean): number {
+  if (mayBegin && /^--\s*$/.test(line)) return SIGNATURE_LINES;
+  return line.trim() === '' ? 0 : left - 1;
+}
+
 /** Reads line by line, and keeps track of code fences and signatures. */
 function toLines(text: string): Line[] {
   const raw = text.split(NEWLINE);
@@ -277,8 +283,7 @@ function toLines(text: string): Line[] {
   let fenced = false;
   let signature = 0;
   return raw.map((line, index) => {
-    signature =
-      !isCommented && /^--\s*$/.test(line) ? SIGNATURE_LINES : line.trim() === '' ? 0 : signature - 1;
+    signature = signatureLines(line, signature, !isCommented);
     if (signature > 0) {
       const text = signature === SIGNATURE_LINES ? '' : line.trim();
       return alone(text, 'frame');
