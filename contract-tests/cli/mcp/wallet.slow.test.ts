@@ -94,6 +94,19 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
       expect((await stat(join(folder, file))).mode & 0o777).to.equal(0o600);
   });
 
+  it('a statement of many payments is at most 4 KB for the model: its newest lines', async () => {
+    const wallet = await open();
+    for (let bought = 0; bought < 7; bought += 1) sold(await wallet.call('summarize', another()));
+    const statement = await wallet.call('wallet_statement', {});
+    expect(textOf(statement).length).to.be.within(2_000, 4_096);
+    expect(JSON.parse(textOf(statement))).to.deep.equal(statement.structuredContent);
+    const { lines, leftToday } = statement.structuredContent as Record<string, unknown>;
+    expect(leftToday).to.equal('0.93');
+    const written = (await readFile(join(folder, 'statement.jsonl'), 'utf8')).trim().split('\n');
+    const shown = lines as unknown[];
+    expect(shown).to.deep.equal(written.slice(-shown.length).map(line => JSON.parse(line) as unknown));
+  });
+
   it('saves speech in its folder, and hands the path to the model, never the bytes', async () => {
     const wallet = await open();
     const result = await wallet.call('textToSpeech', { text: 'One coin, one call.' });

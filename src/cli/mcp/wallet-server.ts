@@ -24,6 +24,8 @@ export type WalletParts = {
 
 const STATEMENT = 'wallet_statement';
 const LINES = 20;
+/** Of the statement, which a model reads. */
+const MAX_BYTES = 4_096;
 
 /** The MCP server that a host starts: the shop's tools, which it pays, and one of its own. */
 export function walletServer(parts: WalletParts): Server {
@@ -77,7 +79,7 @@ function statementTool(limits: Limits): Tool {
   return {
     name: STATEMENT,
     title,
-    description: `Shows what is left of today's budget, the payments whose answer is missing, and the last ${LINES} lines of the statement. A line with a link is an answer that is read as a resource, or with pick_up, as long as the shop keeps it. ${rulesOf(limits)} Free.`,
+    description: `Shows what is left of today's budget, the payments whose answer is missing, and the newest lines of the statement (at most ${LINES}). A line with a link is an answer that is read as a resource, or with pick_up, as long as the shop keeps it. ${rulesOf(limits)} Free.`,
     inputSchema: { type: 'object', properties: {} },
     annotations: { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   };
@@ -85,8 +87,12 @@ function statementTool(limits: Limits): Tool {
 
 async function statement({ paid, ...wallet }: WalletParts): Promise<ToolResult> {
   await paid.sweep();
-  const value = statementOf(wallet, LINES);
-  return { content: [{ type: 'text', text: JSON.stringify(value, null, 2) }], structuredContent: value };
+  for (let lines = LINES; ; lines -= 1) {
+    const value = statementOf(wallet, lines);
+    const text = JSON.stringify(value);
+    if (lines === 1 || Buffer.byteLength(text) <= MAX_BYTES)
+      return { content: [{ type: 'text', text }], structuredContent: value };
+  }
 }
 
 function faultResult(error: unknown): ToolResult {
