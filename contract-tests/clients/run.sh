@@ -3,9 +3,9 @@
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
-#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp hosts go java rust (all of
-#                          these), or rust-pay-kit, which compiles for seven minutes
-#   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 4 GB)
+#   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp hosts go java rust (all
+#                          of these), or rust-pay-kit, which compiles for seven minutes
+#   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 5 GB)
 #   SERVER=dist/src/main.js the server's program
 #
 # One line per step: `ok`, `FAILED`, or `not run: <tool>, <why>`. The last line counts them; the status is 1 after a failure.
@@ -315,6 +315,7 @@ run_faremeter() {
 run_agentcash() {
   ready_agentcash
   client 'ten calls in a row: agentcash' 300 node buy.js
+  client 'ten calls at once: agentcash' 180 node at-once.js
 }
 
 run_pay-kit() {

@@ -77,7 +77,7 @@ export const CLIENTS: Client[] = [
   { tool: '@faremeter/fetch', checks: `${WITHOUT_RPC}, in both versions`, version: npm('faremeter') },
   {
     tool: 'agentcash',
-    checks: `${BUYS_ALL} in ten calls, without a memo; its mainnet is stubbed`,
+    checks: `${BUYS_ALL} in ten calls, and ten at once at one price, without a memo; its mainnet is stubbed`,
     version: npm('agentcash'),
   },
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },

@@ -1,0 +1,10 @@
+import { buy } from './agentcash.js';
+
+/** Ten calls at one price, each from a process of its own, at once: ten answers and ten transactions. */
+const bought = Array.from({ length: 10 }, (_, hour) =>
+  buy('/v1/summarize', { text: `The harbour bridge closes at ${hour}. Ferries run every ten minutes.` }),
+);
+const transactions = await Promise.all(bought);
+console.log(transactions.join('\n'));
+if (!transactions.every(Boolean) || new Set(transactions).size !== 10)
+  throw new Error('not ten transactions');
