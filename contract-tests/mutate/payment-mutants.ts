@@ -109,12 +109,6 @@ const tooOld = of('rails/solana/solana-rail', 'sale/charge-*', [
 
 const verified = of('sale/work', 'sale/charge-*', [
   {
-    name: 'work for unknown payers begins before verify',
-    find: 'const early = mayWorkFirst(deps, run);',
-    replace: 'const early = true;',
-    grep: 'an unknown payer: verify comes first',
-  },
-  {
     name: 'failed work is settled',
     find: 'return isSuccess(answer) && !abandoned.aborted',
     replace: 'return !abandoned.aborted',
@@ -123,6 +117,12 @@ const verified = of('sale/work', 'sale/charge-*', [
 ]);
 
 const asked = of('sale/verification', 'sale/charge-*', [
+  {
+    name: 'work for unknown payers begins before verify',
+    find: 'if (!payerKnown || number !== 1',
+    replace: 'if (number !== 1',
+    grep: 'an unknown payer: verify comes first',
+  },
   {
     name: 'a payment that verify refused goes on',
     find: "if (verdict.kind !== 'valid')",

@@ -297,14 +297,18 @@ function headingsOf(headings: string[], language: string): string {
   return `; ${asked ? questions : sections}: ${shown}${fit.length < headings.length ? '; …' : ''}`;
 }
 
+/** All but code, in whose place stands "…": what leads to it says something else above what follows it. */
+function linesOf(blocks: Block[]): string[] {
+  const lines: string[] = [];
+  for (const { kind, text } of blocks)
+    if (kind !== 'code') lines.push(text);
+    else if (lines.length > 0 && lines.at(-1) !== '…') lines.push('…');
+  return lines;
+}
+
 /** How a text begins: its first lines, whole, or the first words of a long one. */
 function firstLines(blocks: Block[]): string {
-  // What leads to code says something else above what follows the code.
-  const leadsToCode = (block: Block, at: number): boolean =>
-    /[:：]$/u.test(block.text) && blocks[at + 1]?.kind === 'code';
-  const lines = blocks
-    .filter((block, at) => block.kind !== 'code' && !leadsToCode(block, at))
-    .map(({ text }) => text);
+  const lines = linesOf(blocks);
   const most = MOST_BEGUN / (SPACELESS.test(lines.join(' ').slice(0, MOST_BEGUN)) ? 2.5 : 1);
   const joined = lines.slice(0, MOST_LINES).join(' / ');
   const begun = (ENOUGH.exec(joined)?.[0] ?? joined).slice(0, most);

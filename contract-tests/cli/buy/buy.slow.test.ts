@@ -214,11 +214,11 @@ describe('npm run buy', function () {
       buy('summarize', '{"text":'),
     ]);
     for (const bought of [invalid, garbage]) failed(bought);
-    expect(invalid.err).to.match(/rejected the body: .*text/);
-    expect(garbage.err).to.match(/rejected the body: .*JSON/);
+    expect(invalid.err).to.match(/rejected the call: .*text/);
+    expect(garbage.err).to.match(/rejected the call: .*JSON/);
     for (const { err } of [invalid, garbage]) {
       expect(err.match(/not charged/gi), err).to.have.length(1);
-      expect(err).to.match(/Correct the body and run the command again\.$/m);
+      expect(err).to.match(/Correct it and run the command again\.$/m);
     }
     expect(await world.earned()).to.equal(earned);
   });
@@ -240,7 +240,7 @@ describe('npm run buy', function () {
       const bought = await launch(['summarize', body, '--url', url]).done;
       failed(bought);
       expect(bought.err.match(/charged/g) ?? [], bought.err).to.have.length(times);
-      expect(bought.err).to.match(/rejected the body: .*\. Correct the body and run the command again\.$/m);
+      expect(bought.err).to.match(/rejected the call: .*\. Correct it and run the command again\.$/m);
     }
   });
 

@@ -163,7 +163,7 @@ describe('coinslot import, and then coinslot run', function () {
     expect(said).to.match(/GET \/events .*left out: .*text\/event-stream/);
     expect(said).to.contain('Set API_TOKEN before the start');
     expect(said).to.contain(`Calls are sent to ${upstream.url}.`);
-    expect(said).to.contain('Next: ALLOW_PRIVATE_UPSTREAMS=true coinslot run');
+    expect(said).to.contain('Next: ALLOW_PRIVATE_UPSTREAMS=true npx coinslot run');
 
     running = await startShop(folder, env(), process.execPath, COMMAND, 'run');
     const read = (name: string): unknown => JSON.parse(readFileSync(join(folder, 'state', name), 'utf8'));

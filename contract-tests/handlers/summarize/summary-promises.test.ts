@@ -361,6 +361,13 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(Number(/≈ (\d+) words/.exec(summaryOf(text))?.[1]) / words).to.be.within(0.8, 1.3);
   });
 
+  it('quotes the task that leads to an example before what follows the example', () => {
+    const task =
+      'Create a server that answers requests to the root with a file that is called index.html and has the following:';
+    const text = `${task}\n\n\`\`\`html\n<h1>Hello</h1>\n\`\`\`\n\n##HINTS\n\nThis exercise needs a plugin, for example:\n\n\`\`\`js\nawait server.register(Inert);\n\`\`\`\n\n${'You can declare handlers as objects. '.repeat(30)}`;
+    expect(summaryOf(text)).to.match(/^“Create a server .* the following: \/ … \/ ##HINTS/);
+  });
+
   it('counts the cues of captions, and not their marks', () => {
     const cue = (at: number): string =>
       `00:00:0${at}.000 --> 00:00:0${at + 1}.500 align:start\n<c.colorE5E5E5>what</c> will happen\n`;

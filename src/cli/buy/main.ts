@@ -248,7 +248,7 @@ function end(order: Order, outcome: Outcome<ServerAnswer>): void {
 function failure(answer: ServerAnswer, next: string): string {
   const error = errorOf(answer);
   return answer.status === 400
-    ? `The server rejected the body: ${withMoney(error)} Correct the body and run the command again.`
+    ? `The server rejected the call: ${withMoney(error)} Correct it and run the command again.`
     : `The server answered ${answer.status}: ${error} ${next}`;
 }
 

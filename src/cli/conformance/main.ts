@@ -88,7 +88,9 @@ async function run({ url, purse, json }: Task): Promise<void> {
   for (const finding of findings) writeOut(json ? `${JSON.stringify(finding)}\n` : lineOf(finding));
   const summary = [
     `${findings.length - broken.length} kept, ${failed} broken`,
-    ...(broken.length > failed ? [`${broken.length - failed} pieces of advice`] : []),
+    ...(broken.length > failed
+      ? [`${broken.length - failed} ${broken.length - failed === 1 ? 'piece' : 'pieces'} of advice`]
+      : []),
     ...(purse ? [] : ['nothing was paid']),
   ];
   if (!json) writeOut(`${summary.join(', ')}\n`);

@@ -159,7 +159,7 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
     ...notes.map(note => `Note: ${note}.`),
     `Calls are sent to ${addressesOf(contract).join(', ')}.`,
     ...asked.map(({ variable, what }) => `Set ${variable} before the start: ${what}.`),
-    `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}coinslot run${out === 'openapi.yaml' ? '' : ', in a folder where it is openapi.yaml'}`,
+    `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}npx coinslot run${out === 'openapi.yaml' ? '' : ', in a folder where it is openapi.yaml'}`,
   ].join('\n');
 }
 
