@@ -62,7 +62,8 @@ function describeJson(value: unknown): string {
     return `A JSON array of ${plural(value.length, 'value')}${ranges([['value', value.map(scalar)]])}.`;
   const keys = [...new Set(records.flatMap(record => Object.keys(record)))];
   const columns = keys.map((key): [string, string[]] => [key, records.map(record => scalar(record[key]))]);
-  return `A JSON array of ${plural(value.length, 'object')} with ${plural(keys.length, 'key')}: ${names(keys)}${ranges(columns)}.`;
+  const inAll = records.every(record => Object.keys(record).length === keys.length) ? '' : ' in all';
+  return `A JSON array of ${plural(value.length, 'object')} with ${plural(keys.length, 'key')}${inAll}: ${names(keys)}${ranges(columns)}.`;
 }
 
 function parsed(text: string): unknown {

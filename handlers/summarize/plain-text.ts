@@ -44,11 +44,12 @@ const RULE = /^(?:[-=_*~#+\s]{3,}|##?)$/;
 function readHeading(raw: string, text: string): Line | undefined {
   // A line that is indented further is code (CommonMark, section 4.2), and its mark begins a comment.
   const mark = raw.startsWith('    ') ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
-  if (mark !== undefined)
-    return {
-      ...alone(text.slice(mark.length).replace(/\s(?:#+|¶)$/u, ''), 'heading'),
-      level: mark.trim().length,
-    };
+  if (mark !== undefined) {
+    const name = text.slice(mark.length).replace(/\s(?:#+|¶)$/u, '');
+    // A logo in place of a title has its name.
+    const logo = /^!\[([^[\]]{1,100})\]\([^()\s]{1,500}\)$/.exec(name)?.[1];
+    return { ...alone(logo ?? name, 'heading'), level: mark.trim().length };
+  }
   const subject = SUBJECT.exec(text)?.[0];
   return subject === undefined ? undefined : alone(text.slice(subject.length), 'heading');
 }
@@ -115,24 +116,27 @@ function looksLikeCode(raw: string): boolean {
   return false;
 }
 
-const ONLY_IMAGES = /^\s*(?:!\[[^[\]]{0,500}\]\([^()]{0,2000}\)\s*)+$/;
-
 /** Removes markdown's links, emphasis and code marks, but keeps their text. */
 function stripInline(text: string): string {
   if (!/[[*_`~]/.test(text)) return text;
-  // What stands for a badge or a picture is no text of its own.
-  if (ONLY_IMAGES.test(text)) return '';
-  return text
-    .replace(
-      /\[!\[[^[\]]{0,500}\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])/g,
-      ' ',
-    )
-    .replace(/!?\[([^[\]]{0,500})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,2000}(?:\s"[^"]{0,300}")?\)/g, '$1')
-    .replace(/\[([^[\]]{1,500})\]\[[^[\]]{0,100}\]/g, '$1')
-    .replace(/\*\*(?=\S)|(?<=\S)\*\*|~~(?=\S)|(?<=\S)~~|`+/g, '')
-    .replace(/(?<![\p{L}\p{N}_])__(?=\S)([^_]{1,300})(?<=\S)__(?![\p{L}\p{N}_])/gu, '$1')
-    .replace(/(?<![\p{L}\p{N}*])\*(?=[^\s*])([^*]{1,300})(?<=\S)\*(?![\p{L}\p{N}*])/gu, '$1')
-    .replace(/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]{1,300})(?<=\S)_(?![\p{L}\p{N}_])/gu, '$1');
+  return (
+    text
+      // What stands for a badge or a picture is no text of its own.
+      .replace(
+        /\[!\[[^[\]]{0,500}\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])/g,
+        ' ',
+      )
+      .replace(
+        /!\[[^[\]]{0,500}\](?:\((?:[^()\s]|\([^()\s]{0,200}\)){0,2000}(?:\s"[^"]{0,300}")?\)|\[[^[\]]{0,100}\])/g,
+        ' ',
+      )
+      .replace(/\[([^[\]]{0,500})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,2000}(?:\s"[^"]{0,300}")?\)/g, '$1')
+      .replace(/\[([^[\]]{1,500})\]\[[^[\]]{0,100}\]/g, '$1')
+      .replace(/\*\*(?=\S)|(?<=\S)\*\*|~~(?=\S)|(?<=\S)~~|`+/g, '')
+      .replace(/(?<![\p{L}\p{N}_])__(?=\S)([^_]{1,300})(?<=\S)__(?![\p{L}\p{N}_])/gu, '$1')
+      .replace(/(?<![\p{L}\p{N}*])\*(?=[^\s*])([^*]{1,300})(?<=\S)\*(?![\p{L}\p{N}*])/gu, '$1')
+      .replace(/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]{1,300})(?<=\S)_(?![\p{L}\p{N}_])/gu, '$1')
+  );
 }
 
 /** Puts `text` on one line: without markdown, control and zero-width characters, and with single spaces. */

@@ -368,6 +368,18 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.match(/^“Create a server .* the following: \/ … \/ ##HINTS/);
   });
 
+  it('takes a logo for the title that it stands for, and badges among links for none', () => {
+    const text = `# ![inkjs](media/inkjs.png)\n\n![build](https://example.com/badge.svg)\n[![npm](https://example.com/npm.svg)](https://example.com)\n\nThis is a port of a language for stories. It runs in all browsers and needs nothing else.\n\n${['Installation', 'Use', 'Differences'].map(name => `## ${name}\n\n${'It says more about this than anybody wants to read. '.repeat(14)}`).join('\n\n')}`;
+    expect(summaryOf(text))
+      .to.match(/^“inkjs” \(/)
+      .and.not.include('build');
+  });
+
+  it('counts the keys of objects in all, where they differ', () => {
+    expect(summaryOf('[{"a":1,"b":2},{"a":3,"b":4}]')).to.include('2 objects with 2 keys: ');
+    expect(summaryOf('[{"a":1,"b":2},{"a":3,"c":4}]')).to.include('2 objects with 3 keys in all: ');
+  });
+
   it('counts the cues of captions, and not their marks', () => {
     const cue = (at: number): string =>
       `00:00:0${at}.000 --> 00:00:0${at + 1}.500 align:start\n<c.colorE5E5E5>what</c> will happen\n`;
