@@ -1,50 +1,21 @@
 import { expect } from 'chai';
-import { callTool, mcp, paid, payloadOf } from '../support/mcp-call.js';
+import { callTool, payloadOf } from '../support/mcp-call.js';
+import {
+  askTask as ask,
+  getTask as get,
+  orderTask as order,
+  WITHOUT_TASKS,
+  type TaskJson,
+} from '../support/mcp-tasks.js';
 import { aBody, allInOneWorld, openServer, world } from '../support/brand-servers.js';
 import { signFor } from '../support/world.js';
 
 type Json = Record<string, unknown>;
-type TaskJson = {
-  resultType: string;
-  taskId: string;
-  status: string;
-  statusMessage?: string;
-  createdAt: string;
-  ttlMs: number;
-  pollIntervalMs: number;
-  result?: Json;
-};
-
-const NAMESPACE = 'io.modelcontextprotocol';
-const TASKS = `${NAMESPACE}/tasks`;
-const META = {
-  [`${NAMESPACE}/protocolVersion`]: '2026-07-28',
-  [`${NAMESPACE}/clientInfo`]: { name: 'test', version: '1' },
-};
-const WITH_TASKS = { ...META, [`${NAMESPACE}/clientCapabilities`]: { extensions: { [TASKS]: {} } } };
-const WITHOUT = { ...META, [`${NAMESPACE}/clientCapabilities`]: {} };
 
 describe('orders as tasks of MCP', function () {
   this.timeout(60_000);
   allInOneWorld();
 
-  const ask = async (url: string, method: string, params: Json, meta: Json = WITH_TASKS) => {
-    const name = String(params['taskId'] ?? params['name']);
-    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, 'mcp-name': name };
-    return (await mcp(url, method, { ...params, _meta: { ...meta, ...(params['_meta'] as Json) } }, headers))
-      .message;
-  };
-  const order = async (
-    url: string,
-    asked: Json,
-    payment: Json,
-    meta = WITH_TASKS,
-  ): Promise<TaskJson & Json> => {
-    const params = { name: 'brandFeedback', arguments: asked, _meta: paid(payment) };
-    return (await ask(url, 'tools/call', params, meta)).result as TaskJson & Json;
-  };
-  const get = async (url: string, taskId: string): Promise<TaskJson> =>
-    (await ask(url, 'tasks/get', { taskId })).result as unknown as TaskJson;
   const done = async (url: string, taskId: string): Promise<TaskJson> => {
     for (;;) {
       const task = await get(url, taskId);
@@ -91,7 +62,7 @@ describe('orders as tasks of MCP', function () {
     const { url } = world;
     const { error } = await ask(url, 'tasks/get', { taskId: 'A'.repeat(86) });
     expect(error).to.include({ code: -32_602 });
-    expect((await ask(url, 'tasks/get', { taskId: 'A' }, WITHOUT)).error).to.include({ code: -32_021 });
+    expect((await ask(url, 'tasks/get', { taskId: 'A' }, WITHOUT_TASKS)).error).to.include({ code: -32_021 });
     const { result } = await ask(url, 'tools/call', { name: 'brandFeedback', arguments: aBody(1) });
     expect(result, 'unpaid').to.include({ isError: true });
     const summarized = await ask(url, 'tools/call', { name: 'summarize', arguments: {} });
@@ -100,7 +71,7 @@ describe('orders as tasks of MCP', function () {
 
   it('a client without tasks waits for its order, as before', async () => {
     const { url } = world;
-    const sold = await order(url, aBody(1), await sign(url), WITHOUT as never);
+    const sold = await order(url, aBody(1), await sign(url), WITHOUT_TASKS);
     expect(sold).to.include({ resultType: 'complete' });
     expect(sold['structuredContent']).to.have.property('responses').with.length(1);
   });
