@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const EXACT = /^\d+\.\d+\.\d+(-[\w.]+)?$/;
+/** The version, or another name's (`npm:name@1.2.3`). */
+const EXACT = /^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/;
 const KINDS = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies', 'overrides'];
 
 const listed = (...patterns: string[]): string[] =>
