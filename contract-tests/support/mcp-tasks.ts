@@ -19,8 +19,8 @@ const META = {
   [`${NAMESPACE}/protocolVersion`]: '2026-07-28',
   [`${NAMESPACE}/clientInfo`]: { name: 'test', version: '1' },
 };
-/** The metadata of a client that knows tasks, and of one that does not. */
-export const WITH_TASKS = {
+/** The metadata of a client that knows tasks; below, of one that does not. */
+const WITH_TASKS = {
   ...META,
   [`${NAMESPACE}/clientCapabilities`]: { extensions: { [`${NAMESPACE}/tasks`]: {} } },
 };
