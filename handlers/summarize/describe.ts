@@ -141,6 +141,19 @@ function isCommented(source: string): boolean {
   const comments = lines.filter(line => /^\s*(?:\/[/*]|\*)/.test(line)).length;
   return ends >= FEWEST_ENDS && ends + comments >= COMMENTED_SHARE * lines.length;
 }
+/** Whether half of the lines are statements or comments of Python, and some import or define. */
+function isPython(source: string): boolean {
+  const lines = source.split(/\r\n?|\n/).filter(line => line.trim() !== '');
+  const names = lines.filter(line => PYTHON_NAMES.test(line)).length;
+  const statements = lines.filter(line => PYTHON.test(line)).length;
+  return names >= FEWEST_NAMES && statements >= STATEMENTS_SHARE * lines.length;
+}
+const PYTHON_NAMES =
+  /^(?:import [a-z_][\w.]{0,80}(?: as \w{1,80})?$|from [\w.]{1,80} import |class [A-Z]\w{0,80}[(:]|[ \t]{0,40}(?:async )?def \w{1,80}\()/;
+const PYTHON =
+  /^\s*(?:#|@\w|"""|'''|(?:import|from|class|def|async|return|raise|if|elif|else|for|while|try|except|finally|with|yield|pass)\b.{0,200}$|[\w.[\]'"]{1,80}(?:: [^=]{1,80})? [-+*/]?= |[\w.]{1,80}\(|[)\]}])/;
+const FEWEST_NAMES = 3;
+const STATEMENTS_SHARE = 0.5;
 const FEWEST_ENDS = 5;
 const COMMENTED_SHARE = 0.8;
 
@@ -152,7 +165,7 @@ function readCode(source: string, blocks: Block[]): string | undefined {
       kind === 'heading' || (kind === 'prose' && text.length > 60 && /[.!?:。]$/u.test(text)),
   );
   const isBare = code.length >= 2 && text.length <= 2 && length(code) >= CODE_SHARE * length(blocks);
-  if (!isBare && !isCommented(source)) return undefined;
+  if (!isBare && !isCommented(source) && !isPython(source)) return undefined;
   const defined = [...new Set([...source.matchAll(DEFINES)].map(([, name = '']) => name))];
   return `Source code of ${plural(source.split(/\r\n?|\n/).length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
 }

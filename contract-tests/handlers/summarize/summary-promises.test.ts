@@ -380,6 +380,11 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf('[{"a":1,"b":2},{"a":3,"c":4}]')).to.include('2 objects with 3 keys in all: ');
   });
 
+  it('says of a program with many comments that it is code, and calls none of them a section', () => {
+    const text = `# SPDX-License-Identifier: MIT\n\nfrom __future__ import annotations\n\nimport re\n\n\nclass Masker:\n    """Masks what a pattern finds. It is used by the miner."""\n\n    def mask(self, text: str) -> str:\n        return re.sub(self.pattern, self.mask_with, text)\n\n\n# Alias for Masker\n\n# Some examples\n# ---------\n#\n# instances = [\n#    Masker("HEX"),\n# ]\n`;
+    expect(summaryOf(text)).to.equal('Source code of 22 lines that defines Masker.');
+  });
+
   it('counts the cues of captions, and not their marks', () => {
     const cue = (at: number): string =>
       `00:00:0${at}.000 --> 00:00:0${at + 1}.500 align:start\n<c.colorE5E5E5>what</c> will happen\n`;
