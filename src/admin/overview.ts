@@ -118,7 +118,6 @@ function orders({ orders: open, now }: Overview): string {
     { title: 'Payment' },
     { title: 'Since' },
     { title: 'Done', number: true },
-    { title: 'Attempt', number: true },
     { title: 'Ends', number: true },
   ];
   return read(open, rows => {
@@ -130,7 +129,6 @@ function orders({ orders: open, now }: Overview): string {
         paymentLink(row.payment),
         ago(row.createdAt, now),
         row.wanted > 0 ? `${row.done} of ${row.wanted}` : '–',
-        String(row.attempts),
         row.deadline > now ? `in ${span(row.deadline - now)}` : 'now',
       ]),
       'No order is in progress. Operations that are paid up front have orders here while they are worked on.',
