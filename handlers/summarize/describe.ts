@@ -135,15 +135,13 @@ const DEFINES =
 const CODE_SHARE = 0.5;
 
 /** Whether nearly all lines end as those of code do, or are comments. */
-function isCommented(source: string): boolean {
-  const lines = source.split(/\r\n?|\n/).filter(line => line.trim() !== '');
+function isCommented(lines: string[]): boolean {
   const ends = lines.filter(line => /[;{}]$/.test(line.trimEnd())).length;
   const comments = lines.filter(line => /^\s*(?:\/[/*]|\*)/.test(line)).length;
   return ends >= FEWEST_ENDS && ends + comments >= COMMENTED_SHARE * lines.length;
 }
 /** Whether half of the lines are statements or comments of Python, and some import or define. */
-function isPython(source: string): boolean {
-  const lines = source.split(/\r\n?|\n/).filter(line => line.trim() !== '');
+function isPython(lines: string[]): boolean {
   const names = lines.filter(line => PYTHON_NAMES.test(line)).length;
   const statements = lines.filter(line => PYTHON.test(line)).length;
   return names >= FEWEST_NAMES && statements >= STATEMENTS_SHARE * lines.length;
@@ -165,9 +163,11 @@ function readCode(source: string, blocks: Block[]): string | undefined {
       kind === 'heading' || (kind === 'prose' && text.length > 60 && /[.!?:。]$/u.test(text)),
   );
   const isBare = code.length >= 2 && text.length <= 2 && length(code) >= CODE_SHARE * length(blocks);
-  if (!isBare && !isCommented(source) && !isPython(source)) return undefined;
+  const lines = source.split(/\r\n?|\n/);
+  const filled = lines.filter(line => line.trim() !== '');
+  if (!isBare && !isCommented(filled) && !isPython(filled)) return undefined;
   const defined = [...new Set([...source.matchAll(DEFINES)].map(([, name = '']) => name))];
-  return `Source code of ${plural(source.split(/\r\n?|\n/).length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
+  return `Source code of ${plural(lines.length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
 }
 
 const LEVEL = /\b(?:FATAL|ERROR|WARN(?:ING)?)\b/;

@@ -6,6 +6,7 @@ import type { Undecided } from '../ledger/reader.js';
 import type { Order, Repayment } from '../ledger/store.js';
 import { toDecimal } from '../price/amount.js';
 import type { Owed } from './owed-payments.js';
+import { isInTime } from './payment-facts.js';
 import { waysOut } from './attention-part.js';
 import { escapeHtml } from '../pages/escape.js';
 import { badge, span } from './operator-layout.js';
@@ -92,7 +93,7 @@ function unresolved({ undecided }: Looked): Need[] {
 }
 
 function lateOrders({ orders, now }: Looked): Need[] {
-  const late = typeof orders === 'string' ? [] : orders.filter(({ deadline }) => deadline <= now);
+  const late = typeof orders === 'string' ? [] : orders.filter(order => !isInTime(order, now));
   if (late.length === 0) return [];
   const what = `The time of ${many(late.length, 'order', 'orders')} is up.`;
   return [

@@ -1,12 +1,12 @@
 import type { Ledger, Order, Payment } from '../ledger/store.js';
-import { mayRetry, pausedUntil } from './payment-facts.js';
+import { isInTime, mayRetry, pausedUntil } from './payment-facts.js';
 
 /** What one read of the ledger lists at most. */
 const MAX_READ = 1_000;
 
 /** Payments whose order is worked on. They are owed, too, but need attention only once the time of the order is up. */
 export function paymentsInProgress(orders: readonly Order[] | string, now: number): Set<string> {
-  const open = typeof orders === 'string' ? [] : orders.filter(({ deadline }) => deadline > now);
+  const open = typeof orders === 'string' ? [] : orders.filter(order => isInTime(order, now));
   return new Set(open.map(({ payment }) => payment));
 }
 

@@ -45,12 +45,15 @@ export function isRejected({ order }: Pick<PaymentFacts, 'order'>): boolean {
   return order?.request === '';
 }
 
+/** An order whose time is up needs somebody, also while it is worked on. */
+export const isInTime = ({ deadline }: Order, now: number): boolean => deadline > now;
+
 /** Whether the server works on the answer of an owed payment, and its time is not up. */
 export function isInProgress(
   { order, payment }: Pick<PaymentFacts, 'order' | 'payment'>,
   now: number,
 ): boolean {
-  return payment.state === 'owed' && order?.finishedAt === null && order.deadline > now;
+  return payment.state === 'owed' && order?.finishedAt === null && isInTime(order, now);
 }
 
 /** Whether another attempt at the work can be started here. */

@@ -10,6 +10,7 @@ import { PageFault } from '../pages/form.js';
 import { toDecimal } from '../price/amount.js';
 import type { OperatorParts } from './operator-sources.js';
 import { booksHtml } from './books-page.js';
+import type { Shown } from './operator-layout.js';
 import { paymentsInProgress } from './owed-payments.js';
 import { payerHtml } from './payer-page.js';
 import { readFilter, wantedOf } from './sales-filter.js';
@@ -46,18 +47,17 @@ export class SalesPages {
   }
 
   readonly sales = (ctx: Context): Promise<void> => {
-    const { ledger, ownWallets: own, counted } = this.#parts;
+    const { ledger, counted } = this.#parts;
     return this.#send(ctx, 'Sales', async now => {
       const filter = readFilter(ctx.query);
       const page = await ledger.listSales({ ...wantedOf(filter), limit: PAGE_SIZE });
       const operations = counted().operations.map(({ operation }) => operation);
-      const inProgress = paymentsInProgress(await ledger.openOrders(), now);
-      return salesHtml(page, filter, { now, own, operations, inProgress });
+      return salesHtml(page, filter, { ...(await this.#shown(now)), operations });
     });
   };
 
   readonly payer = (ctx: Context): Promise<void> => {
-    const { ledger, ownWallets: own, explorer } = this.#parts;
+    const { ledger } = this.#parts;
     return this.#send(ctx, 'Payer', async now => {
       const payer = payerOf(ctx);
       const totals = await ledger.payerTotals(payer);
@@ -67,10 +67,14 @@ export class SalesPages {
         ...wantedOf({ payer, ...(before ? { before } : {}) }),
         limit: PAGE_SIZE,
       });
-      const inProgress = paymentsInProgress(await ledger.openOrders(), now);
-      return payerHtml(payer, totals, page, { now, own, explorer, inProgress });
+      return payerHtml(payer, totals, page, await this.#shown(now));
     });
   };
+
+  async #shown(now: number): Promise<Shown> {
+    const { ledger, ownWallets: own, explorer } = this.#parts;
+    return { now, own, explorer, inProgress: paymentsInProgress(await ledger.openOrders(), now) };
+  }
 
   readonly books = (ctx: Context): Promise<void> => this.#send(ctx, 'Books', async now => booksHtml(now));
 
