@@ -137,7 +137,7 @@ const CODE_SHARE = 0.5;
 /** Whether nearly all lines end as those of code do, or are comments. */
 function isCommented(lines: string[]): boolean {
   const ends = lines.filter(line => /[;{}]$/.test(line.trimEnd())).length;
-  const comments = lines.filter(line => /^\s*(?:\/[/*]|\*)/.test(line)).length;
+  const comments = lines.filter(line => /^\s*(?:\/[/*]|\*|#)/.test(line)).length;
   return ends >= FEWEST_ENDS && ends + comments >= COMMENTED_SHARE * lines.length;
 }
 /** Whether half of the lines are statements or comments of Python, and some import or define. */
@@ -155,6 +155,28 @@ const STATEMENTS_SHARE = 0.5;
 const FEWEST_ENDS = 5;
 const COMMENTED_SHARE = 0.8;
 
+const COMMENT = /^\s*(?:\/[/*]+|\*\/?|#+|--)/;
+const LEGAL = /copyright|licen[cs]e|SPDX|\(c\)|©/i;
+/** The first sentence of the comment that a file of code begins with, unless it is about rights. */
+function firstComment(lines: string[]): string {
+  const end = lines.findIndex(line => line.trim() !== '' && !COMMENT.test(line));
+  const text = lines
+    .slice(0, Math.min(end < 0 ? lines.length : end, MOST_COMMENTS))
+    .filter(line => !/^#!|-\*-/.test(line))
+    .map(line =>
+      line
+        .replace(COMMENT, '')
+        .replace(/\*\/\s*$/, '')
+        .trim(),
+    )
+    .join(' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  const sentence = /^.{20,199}?\p{L}{2}[.!?](?= |$)/u.exec(text)?.[0] ?? '';
+  return LEGAL.test(text) || countWords(sentence) < 4 ? '' : `, which begins with ${quoted(sentence)}`;
+}
+const MOST_COMMENTS = 20;
+
 function readCode(source: string, blocks: Block[]): string | undefined {
   const code = blocks.filter(({ kind }) => kind === 'code');
   const length = (list: Block[]): number => list.reduce((sum, { text }) => sum + text.length, 0);
@@ -167,7 +189,7 @@ function readCode(source: string, blocks: Block[]): string | undefined {
   const filled = lines.filter(line => line.trim() !== '');
   if (!isBare && !isCommented(filled) && !isPython(filled)) return undefined;
   const defined = [...new Set([...source.matchAll(DEFINES)].map(([, name = '']) => name))];
-  return `Source code of ${plural(lines.length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}.`;
+  return `Source code of ${plural(lines.length, 'line')}${defined.length > 0 ? ` that defines ${names(defined)}` : ''}${firstComment(lines)}.`;
 }
 
 const LEVEL = /\b(?:FATAL|ERROR|WARN(?:ING)?)\b/;

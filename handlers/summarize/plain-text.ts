@@ -43,7 +43,7 @@ const RULE = /^(?:[-=_*~#+\s]{3,}|##?)$/;
 
 function readHeading(raw: string, text: string): Line | undefined {
   // A line that is indented further is code (CommonMark, section 4.2), and its mark begins a comment.
-  const mark = raw.startsWith('    ') ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
+  const mark = /^(?: {4}|\t)/.test(raw) ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined) {
     const name = text.slice(mark.length).replace(/\s(?:#+|¶)$/u, '');
     // A logo in place of a title has its name.
@@ -260,10 +260,21 @@ function readPlain(line: string, numbers: Set<number | undefined>): Line {
   return readLine(line);
 }
 
+/** Lines of one rank right below each other are a comment of several lines. */
+function withoutComments(lines: Line[]): Line[] {
+  const isCommented = (line: Line, beside: Line | undefined): boolean =>
+    line.level !== undefined && beside?.level === line.level;
+  return lines.map((line, index) => {
+    const follows = isCommented(line, lines[index - 1]);
+    if (!follows && !isCommented(line, lines[index + 1])) return line;
+    return { text: line.text, kind: 'prose', starts: !follows, ends: false };
+  });
+}
+
 /** Right below a line of text, or of an example, what begins with # may be a comment: it parts, and has no rank among the headings. */
 function ranked(lines: Line[]): Line[] {
   let above: Line | undefined;
-  return lines.map(line => {
+  return withoutComments(lines).map(line => {
     const isUnder = above !== undefined && above.text !== '' && above.level === undefined;
     above = isUnder && line.level !== undefined ? { ...line, level: undefined } : line;
     return above;

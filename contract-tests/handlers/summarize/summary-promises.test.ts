@@ -346,6 +346,19 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.equal('Source code of 17 lines that defines Settings.');
   });
 
+  it('takes comments of a configuration for no headings, and quotes the first, unless it is about rights', () => {
+    const comment =
+      '##\n#  File:\n#    site\n#  Description:\n#    This file serves one site and\n#    its pictures. Change it.\n##\n';
+    const rules =
+      '\nserver {\n\t# The name of the site.\n\tserver_name a.example;\n\n\t# Where it is,\n\t# on the disk.\n\troot /site;\n\tindex a.html;\n\texpires off;\n}\n';
+    expect(summaryOf(comment + rules)).to.equal(
+      'Source code of 18 lines, which begins with “File: site Description: This file serves one site and its pictures.”.',
+    );
+    expect(summaryOf(comment.replace('Change it', 'Copyright 2020') + rules)).to.equal(
+      'Source code of 18 lines.',
+    );
+  });
+
   it('says of declarations with comments that they are code', () => {
     const method =
       '  /**\n   * Replaces a token with an empty string, if there is one.\n   */\n  static strip(match: string): string;\n';
