@@ -337,6 +337,7 @@ run_mcp() {
   client 'pay over MCP 2026-07-28, all tools: @modelcontextprotocol/client' 90 node buy.js client-2026
   client 'pay over MCP through it, all tools: mcp-remote' 120 node buy.js remote
   client 'pay over MCP, all tools: the MCP session of x402 for Python' 120 .venv/bin/python -W ignore buy.py
+  client 'coinslot conformance finds it right, and coinslot mcp buys from it: an MCP server of x402 for Python' 120 node reference.js
   client 'list the tools: @modelcontextprotocol/inspector-cli' 60 ./inspect.sh
   local scenario
   for scenario in server-initialize ping tools-list resources-list dns-rebinding-protection; do

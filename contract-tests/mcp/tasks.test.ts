@@ -51,10 +51,12 @@ describe('orders as tasks of MCP', function () {
     const { url } = world;
     const { taskId } = await order(url, aBody(1), await sign(url));
     const { result } = await ask(url, 'tasks/cancel', { taskId });
-    expect(result).to.include({ resultType: 'complete', status: 'working' });
-    expect(result?.['statusMessage']).to.match(
+    expect(result).to.include({ resultType: 'complete' }).and.not.to.have.any.keys('taskId', 'status');
+    expect((result?.['_meta'] as Json)['coinslot/cancel']).to.match(
       /goes on: nothing more is charged, and its answer stays yours/,
     );
+    const { result: updated } = await ask(url, 'tasks/update', { taskId, inputResponses: {} });
+    expect(updated).to.include({ resultType: 'complete' }).and.not.to.have.any.keys('taskId', 'status');
     expect((await done(url, taskId)).result?.['structuredContent']).to.have.property('responses');
   });
 
@@ -62,7 +64,10 @@ describe('orders as tasks of MCP', function () {
     const { url } = world;
     const { error } = await ask(url, 'tasks/get', { taskId: 'A'.repeat(86) });
     expect(error).to.include({ code: -32_602 });
-    expect((await ask(url, 'tasks/get', { taskId: 'A' }, WITHOUT_TASKS)).error).to.include({ code: -32_021 });
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])
+      expect((await ask(url, method, { taskId: 'A' }, WITHOUT_TASKS)).error, method).to.include({
+        code: -32_021,
+      });
     const { result } = await ask(url, 'tools/call', { name: 'brandFeedback', arguments: aBody(1) });
     expect(result, 'unpaid').to.include({ isError: true });
     const summarized = await ask(url, 'tools/call', { name: 'summarize', arguments: {} });

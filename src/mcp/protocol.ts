@@ -118,10 +118,14 @@ function registerTasks(
   const named = (taskId: string, request: Request | undefined): Promise<Task> =>
     taskNamed(parts, exchangeIn(request, exchangeOf), taskId);
   server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) => named(taskId, http?.req));
+  // The specification wants both acknowledged without the task. No order of a shop asks its client for more.
+  server.setRequestHandler('tasks/update', TASK_SCHEMA, async ({ taskId }, { http }) => {
+    await named(taskId, http?.req);
+    return {};
+  });
   server.setRequestHandler('tasks/cancel', TASK_SCHEMA, async ({ taskId }, { http }) => {
-    const task = await named(taskId, http?.req);
-    if (task.status !== 'working') delete task.result;
-    return task.status === 'working' ? { ...task, statusMessage: NOT_CANCELLED } : task;
+    const { status } = await named(taskId, http?.req);
+    return status === 'working' ? { _meta: { 'coinslot/cancel': NOT_CANCELLED } } : {};
   });
 }
 

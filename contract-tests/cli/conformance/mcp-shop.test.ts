@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { readCatalogue } from '../../../src/cli/conformance/catalogue.js';
 import { Findings, type Finding } from '../../../src/cli/conformance/findings.js';
+import { checkShop } from '../../../src/cli/conformance/check-shop.js';
 import { checkMcp } from '../../../src/cli/conformance/mcp-checks.js';
 import { mcpCheck } from '../../../src/checks/mcp-check.js';
 import { openWorld, type World } from '../../support/world.js';
@@ -106,6 +107,23 @@ describe('The conformance report on the MCP server of a shop', function () {
       'MCP: progress gets through while a call runs',
     ]);
     expect(all).to.have.length(15);
+  });
+
+  it('finds nothing wrong with an MCP server that sells over MCP only', async () => {
+    bend = {};
+    const all = await checkShop(`${url}/mcp`);
+    expect(all.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
+    expect(all.map(({ promise }) => promise)).to.include.members([
+      'MCP: a model sees which tools cost',
+      'MCP: summarize without payment returns its challenge, in every place in which clients look',
+    ]);
+  });
+
+  it('says if nothing tells a model which tools cost', async () => {
+    bend = { tools: tools => tools.map(tool => ({ ...tool, description: 'Does something.' })) };
+    const found = (await checkShop(`${url}/mcp`)).filter(({ fault }) => fault !== undefined);
+    expect(found).to.have.length(1);
+    expect(found[0]).to.include({ promise: 'MCP: a model sees which tools cost', advice: true });
   });
 
   const faults: [string, Bend, RegExp][] = [

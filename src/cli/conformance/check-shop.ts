@@ -4,7 +4,7 @@ import { checkDocuments } from './document-checks.js';
 import { Findings, type Finding } from './findings.js';
 import { checkFront } from './front-checks.js';
 import { checkAddress, checkListing } from './listing-checks.js';
-import { checkMcp } from './mcp-checks.js';
+import { checkMcp, isMcpAlone } from './mcp-checks.js';
 import { checkPurchase, type Purse } from './purchase-checks.js';
 
 /**
@@ -19,7 +19,8 @@ export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> 
     catalogue = await readCatalogue(url);
   });
   if (!catalogue) return findings.all;
-  await checkDocuments(catalogue, findings);
+  // An MCP server that is no website has none of these documents: its tools say what is sold.
+  if (!(await isMcpAlone(catalogue, url))) await checkDocuments(catalogue, findings);
   const asked = await checkSold(catalogue, findings);
   await checkFront(catalogue, findings);
   await checkMcp(catalogue, url, findings);

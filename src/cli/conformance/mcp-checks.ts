@@ -20,9 +20,8 @@ const NEVER = new AbortController().signal;
  * may do something.
  */
 export async function checkMcp(catalogue: Catalogue, url: string, findings: Findings): Promise<void> {
-  const named = await endpointOf(catalogue);
-  const itself = named === undefined && catalogue.sold.length === 0 ? withoutSlash(url) : undefined;
-  const endpoint = named ?? ((await isMcp(itself)) ? itself : undefined);
+  const alone = await isMcpAlone(catalogue, url);
+  const endpoint = alone ? withoutSlash(url) : await endpointOf(catalogue);
   if (endpoint === undefined) return;
   const server = new McpServer(endpoint);
   let tools: Tool[] | undefined;
@@ -36,7 +35,11 @@ export async function checkMcp(catalogue: Catalogue, url: string, findings: Find
   );
   if (!tools) return;
   const priced = pricedIn(catalogue.sold, tools);
-  await findings.must('MCP: each paid operation is a tool', () => allAreTools(catalogue.sold, priced));
+  if (alone)
+    await findings.should('MCP: a model sees which tools cost', () =>
+      must(priced.size > 0, 'no description names a price, USDC or x402: no tool was called'),
+    );
+  else await findings.must('MCP: each paid operation is a tool', () => allAreTools(catalogue.sold, priced));
   for (const [tool, operation] of priced) await checkPriced(server, tool, operation, findings);
   await findings.should('MCP: a call needs no session, so that any server of the shop answers it', () =>
     must(
@@ -62,10 +65,12 @@ async function endpointOf({ base, index }: Catalogue): Promise<string | undefine
   return origin + pathname + search;
 }
 
-/** An address that sells nothing over HTTP may be an MCP server. */
-async function isMcp(url: string | undefined): Promise<boolean> {
-  if (url === undefined) return false;
-  const reply = await send(url, INITIALIZE).catch(() => undefined);
+/** Whether an address that says nothing over HTTP is an MCP server. */
+export async function isMcpAlone(catalogue: Catalogue, url: string): Promise<boolean> {
+  const { sold, document, discovery, index } = catalogue;
+  if (sold.length > 0 || document || discovery || index) return false;
+  if ((await endpointOf(catalogue)) !== undefined) return false;
+  const reply = await send(withoutSlash(url), INITIALIZE).catch(() => undefined);
   return reply !== undefined && messagesOf(reply).length > 0;
 }
 
