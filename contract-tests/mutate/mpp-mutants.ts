@@ -135,9 +135,17 @@ const made: readonly Mutant[] = [
   ...of('sale/charge', 'made', [
     {
       name: 'nobody is told that the money has moved',
-      find: 'moved ? movedIn(note) : note',
-      replace: 'note',
+      find: ': movedIn(payment, moneyNote(row))',
+      replace: ': moneyNote(row)',
       grep: 'stay unused when the body is wrong',
+    },
+  ]),
+  ...of('sale/outcome', 'made', [
+    {
+      name: 'who can send the transfer is told that nothing was charged',
+      find: 'moved === true || checked?.selfPaid === true',
+      replace: 'moved === true',
+      grep: 'are not told that nothing was charged',
     },
   ]),
   ...of('rails/solana/find-transfer', 'made', [

@@ -8,7 +8,7 @@ import type { Asked } from '../price/price.js';
 import type { Carrier } from '../methods/method.js';
 import type { Payment, PaymentCheck } from '../sale/check-payment.js';
 import { fingerprint, requestText, TooDeep } from '../contract/fingerprint.js';
-import { failure, moneyIsWith, type Failure, type Outcome } from '../sale/outcome.js';
+import { failure, mayHaveMoved, moneyIsWith, type Failure, type Outcome } from '../sale/outcome.js';
 import type { PaidCall } from '../sale/paid-call.js';
 import { BodiesFull, BodyFault } from './body.js';
 import type { BudgetOwner } from './byte-budget.js';
@@ -140,8 +140,7 @@ async function unpriced(
   payment: Payment,
   { owner, answer }: { owner: BudgetOwner; answer: Failure },
 ): Promise<PaidCallResult> {
-  const failed = { kind: 'failed', answer } as const;
-  const unsold = payment.moved ? moneyIsWith(failed) : failed;
+  const unsold = moneyIsWith(payment, { kind: 'failed', answer } as const);
   if (!(await parts.charge.isKnown(payment))) return { kind: 'unpriced', answer: unsold.answer };
   return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
@@ -167,7 +166,8 @@ async function decided(
     const offered = await parts.charge.atOfferedPrice(call.carrier, call.operation);
     if (offered) return chargedAsOffered(parts, call, offered, owner);
     const { error, payment } = check;
-    if (!(await parts.charge.isKnown(payment))) return rejected(parts.limits, call, error, payment.moved);
+    if (!(await parts.charge.isKnown(payment)))
+      return rejected(parts.limits, call, error, mayHaveMoved(payment));
   }
   return chargedAt(parts, call, check.payment, owner);
 }
@@ -218,7 +218,7 @@ function rejected(
 
 /**
  * Counts a call that is refused in any case. A source that goes on stays over its limit.
- * @param made its payment is a transfer that its buyer had made
+ * @param made its payment is a transfer that its buyer had made, or can have made
  * @returns what turns it away
  */
 export function countFailed(limits: SourceLimits, source: string, made = false): Throttled | undefined {

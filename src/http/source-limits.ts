@@ -19,7 +19,7 @@ const MAX_CONNECTIONS = 1_000;
 export const OVER_LIMIT = 'Too many calls from your address were not paid or were refused';
 /** The error of its unpaid calls. */
 export const TOO_MANY_CALLS = `${OVER_LIMIT}. ${NOT_CHARGED}; try again later.`;
-/** The same for a call whose buyer had the transfer made: its money may have moved. */
+/** The same for a call whose buyer had the transfer made, or can have: its money may have moved. */
 export const TOO_MANY_TRANSFERS = `${OVER_LIMIT}. Do not pay again: send the same credential again later.`;
 /** As `sourceOf` has it: 127.0.0.0/8, and the /64 of ::1. */
 const LOOPBACK = /^(127\.|0:0:0:0$)/;

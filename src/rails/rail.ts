@@ -10,6 +10,8 @@ export type Checked = {
   readonly payer: string;
   /** What settles it and proves what became of its money, as text in the rail's own form. The ledger keeps it. */
   readonly evidence: string;
+  /** Whether its payer can have it sent without the server, so that its money may move at any time, unseen. */
+  readonly selfPaid?: boolean;
 };
 
 /** A payment that does not pay the price still has `checked`, because it may have been accepted at an earlier one. */

@@ -110,10 +110,10 @@ export class Charge {
   }
 
   /** What to say about the money when the body is invalid; see `moneyNote` in next-step.ts. Never rejects. */
-  async moneyNote({ checked, moved }: Payment): Promise<string> {
+  async moneyNote(payment: Payment): Promise<string> {
     try {
-      const note = moneyNote(await this.#deps.ledger.find(checked.id));
-      return moved ? movedIn(note) : note;
+      const row = await this.#deps.ledger.find(payment.checked.id);
+      return row?.state === 'released' ? moneyNote(row) : movedIn(payment, moneyNote(row));
     } catch (error) {
       this.#deps.log.warn({ error }, 'could not look up a payment in the ledger');
       return 'Correct the body and send it with the same payment.';
@@ -124,7 +124,7 @@ export class Charge {
   async process(call: PaidCall): Promise<Outcome> {
     this.#deps.rail.arrived(call.payment.checked);
     const outcome = await new PaidRequest(this.#deps, this.#shared, call).outcome();
-    return this.#useUp(call.payment, this.#told(call.payment, outcome));
+    return this.#useUp(call.payment, moneyIsWith(call.payment, outcome));
   }
 
   /**
@@ -138,7 +138,7 @@ export class Charge {
       const { row, target } = await ledger.lookUp(id, payer);
       const worth = row?.aliasOf ? target : row;
       if (!worth)
-        return this.#told(
+        return moneyIsWith(
           payment,
           unavailable(`${why}. ${NOT_CHARGED}; send the same payment again`, retryAfterSeconds),
         );
@@ -167,11 +167,6 @@ export class Charge {
   /** Resolves once nothing is in flight. */
   idle(): Promise<void> {
     return this.#shared.runs.idle();
-  }
-
-  /** Whose buyer had the transfer made, nobody tells that nothing was charged. */
-  #told({ moved }: Payment, outcome: Outcome): Outcome {
-    return moved ? moneyIsWith(outcome) : outcome;
   }
 
   /** A receipt says that the money moved or may have moved. */

@@ -63,7 +63,7 @@ export async function runFlow(deps: Deps, run: Run): Promise<RunResult> {
     const redeemed = run.earlier ? await verifyAndRedeem(deps, run) : undefined;
     const flow = run.call.operation.flow === 'upfront' ? upfront : authorization;
     const { ended } = redeemed ?? (await flow(deps, run));
-    return run.moved && ended !== 'reread' ? moneyIsWith(ended) : ended;
+    return ended === 'reread' ? ended : moneyIsWith(run, ended);
   } catch (error) {
     deps.log.error({ payment: run.id, operation: run.call.operation.id, error }, 'charge failed');
     await freeClaim(deps, run, true);

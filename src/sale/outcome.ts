@@ -4,7 +4,7 @@ import type { Caller, ClaimLimit, Payment as Row } from '../ledger/store.js';
 import type { Fault } from '../net/failure.js';
 import type { UsedUp } from '../admission/unsold-work.js';
 import type { Receipt } from '../methods/method.js';
-import type { Outage } from '../rails/rail.js';
+import type { Checked, Outage } from '../rails/rail.js';
 
 type Bytes = { headers: Record<string, string>; body: Buffer };
 
@@ -231,18 +231,29 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
 
 /** What is said in place of NOT_CHARGED about a payment whose buyer had the transfer made. */
 const MOVED = 'Your transfer has moved its money, and has bought nothing yet';
+/** And about one that its buyer can have sent at any time. */
+const UNSENT = 'This shop has not sent your payment: no money has moved, unless you have sent it yourself';
 
-/** An outcome that says nothing is charged, for a payment whose buyer had the transfer made. */
-export function moneyIsWith<O extends SharedOutcome | Outcome>(outcome: O): O {
-  if (outcome.receipt) return outcome;
-  if ('error' in outcome) return { ...outcome, error: movedIn(outcome.error) };
-  const body = Buffer.from(movedIn(outcome.answer.body.toString('utf8')));
+/** What of a payment decides whether nobody but the server can have moved its money. */
+export type MovedBy = { moved?: boolean; checked?: Pick<Checked, 'selfPaid'> };
+
+/** Whether the money of a payment for which nothing was sold may have moved. */
+export function mayHaveMoved({ moved, checked }: MovedBy): boolean {
+  return moved === true || checked?.selfPaid === true;
+}
+
+/** An outcome that says nothing is charged, in the words that are true of this payment. */
+export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy, outcome: O): O {
+  if (outcome.receipt || !mayHaveMoved(payment)) return outcome;
+  if ('error' in outcome) return { ...outcome, error: movedIn(payment, outcome.error) };
+  const body = Buffer.from(movedIn(payment, outcome.answer.body.toString('utf8')));
   return { ...outcome, answer: { ...outcome.answer, body } };
 }
 
-/** A sentence that says nothing is charged, for such a payment. */
-export function movedIn(sentence: string): string {
-  return sentence.replaceAll(NOT_CHARGED, MOVED);
+/** A sentence that says nothing is charged, in such words. */
+export function movedIn(payment: MovedBy, sentence: string): string {
+  if (!mayHaveMoved(payment)) return sentence;
+  return sentence.replaceAll(NOT_CHARGED, payment.moved ? MOVED : UNSENT);
 }
 
 /** The money may have moved. */

