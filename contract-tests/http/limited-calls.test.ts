@@ -87,8 +87,12 @@ describe('what a call costs its source', () => {
     ['cannot be seen', { kind: 'unavailable', error: 'not seen', retryAfterSeconds: 2, made: true }],
     ['bought nothing', { kind: 'refused', error: 'it pays too little', made: true }],
     ['pays for another offer', { kind: 'mismatch', error: 'amount', payment: { ...PAYMENT, moved: true } }],
+    [
+      'may be on the chain',
+      { kind: 'mismatch', error: 'amount', payment: { ...PAYMENT, checked: { selfPaid: true } } },
+    ],
   ] as const)
-    it(`whose buyer made a transfer that ${what} is never told that nothing was charged`, async () => {
+    it(`whose buyer made, or can have made, a transfer that ${what} is never told that nothing was charged`, async () => {
       const { limits, serve } = limitedBy({ check });
       for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
       const result = await serve();

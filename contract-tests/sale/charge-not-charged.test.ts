@@ -39,7 +39,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
       return failed(502);
     };
     for (let run = 0; run < 3; run++) await world.redeem(payment, { work });
-    expectRefused(await world.redeem(payment, { work }), /failed 3 times and nothing was charged/, false);
+    expectRefused(await world.redeem(payment, { work }), /failed 3 times\. You were not charged/, false);
     expect(runs).to.equal(3);
     expect(world.facilitator.settles).to.equal(0);
   });

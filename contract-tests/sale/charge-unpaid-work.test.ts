@@ -116,7 +116,7 @@ describe('work that is not paid for', () => {
     world.charge = world.newCharge({ ledger });
     const payment = world.payment();
     for (let n = 0; n < 3; n++) expectUnavailable(await world.redeem(payment), /Too many new signatures/);
-    expectRefused(await world.redeem(payment), /failed 3 times and nothing was charged/, false);
+    expectRefused(await world.redeem(payment), /failed 3 times\. You were not charged/, false);
     expect(world.runs).to.equal(3);
   });
 

@@ -168,7 +168,7 @@ export function tooMuchUnsoldWork({ whose, seconds }: UsedUp): Of<'unavailable'>
 
 export function overLimit(reason: ClaimLimit): Of<'refused' | 'unavailable'> {
   if (reason === 'runs') {
-    const error = `the work for this payment failed ${MAX_RUNS} times and nothing was charged: sign a new payment`;
+    const error = `the work for this payment failed ${MAX_RUNS} times. ${NOT_CHARGED}; sign a new payment`;
     return refused(error, 'failed work');
   }
   if (reason === 'answers')
