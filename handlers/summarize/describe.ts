@@ -184,7 +184,7 @@ function readCode(source: string, blocks: Block[]): string | undefined {
     ({ kind, text }) =>
       kind === 'heading' || (kind === 'prose' && text.length > 60 && /[.!?:。]$/u.test(text)),
   );
-  const isBare = code.length >= 2 && text.length <= 2 && length(code) >= CODE_SHARE * length(blocks);
+  const isBare = code.length >= 2 && text.length === 0 && length(code) >= CODE_SHARE * length(blocks);
   const lines = source.split(/\r\n?|\n/);
   const filled = lines.filter(line => line.trim() !== '');
   if (!isBare && !isCommented(filled) && !isPython(filled)) return undefined;

@@ -359,6 +359,13 @@ describe('embedded summariser: never says what the text does not', () => {
     );
   });
 
+  it('quotes the task above an example, however short it is beside the example', () => {
+    const example =
+      "```js\nconst cipher = require('cipher')\nconst stream = cipher.createStream('key', 'of four words')\nstream.pipe(process.stdout)\nstream.write(Buffer([135, 197, 164, 92, 129, 90]))\nstream.end()\n```";
+    const text = `Write a program that decrypts what it reads, with the key that it is given.\n\nHere is an example:\n\n${example}\n\nRead it all.\n`;
+    expect(summaryOf(text)).to.match(/^Write a program that decrypts what it reads/);
+  });
+
   it('says of declarations with comments that they are code', () => {
     const method =
       '  /**\n   * Replaces a token with an empty string, if there is one.\n   */\n  static strip(match: string): string;\n';
