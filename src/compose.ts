@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises';
+import type { Server } from 'node:http';
 import { canaryRoute } from './admin/canary-route.js';
 import { openAdmin, placeAdmin, type AdminListener, type AdminPlace } from './admin/admin-listener.js';
 import { machineRoutes } from './admin/machine-routes.js';
@@ -25,6 +26,7 @@ import { OfferedPrices } from './offers/tell-prices.js';
 import { openOffering, type Offering } from './compose/offering.js';
 import { openRefunds } from './compose/refunding.js';
 import { openSelling, type Selling } from './compose/selling.js';
+import { Stopping } from './compose/stopping.js';
 import { openTelling } from './compose/telling.js';
 import { CanaryRuns } from './operator/canary-runs.js';
 import { webhookRoutes } from './admin/webhook-routes.js';
@@ -63,7 +65,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   const adminPlace = await adminPlaceOf(shop, config, log);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
   const disposers: Disposer[] = [() => adminPlace.close(), () => apis.close()];
-  const closing = new AbortController();
+  const stopping = new Stopping();
   try {
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
     disposers.unshift(() => endpoints.stop());
@@ -75,35 +77,49 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
       ...shop,
       ...{ apis, endpoints, terms, methods, log },
       observation,
-      closing: closing.signal,
+      ...stopping.signals,
       disposers,
     };
     const offering = await openOffering(base);
     const told = { ...offering, refunds: openRefunds(base, offering) };
     const webhooks = await openTelling(base, told, adminPlace.url);
     const selling = await openSelling(base, offering);
-    const admin = await adminOf(base, { ...offering, ...selling, webhooks }, adminPlace);
-    const server = createHttpServer({ ...selling, offers: offering.offers, observer });
+    const admin = await adminOf(
+      base,
+      { ...offering, ...selling, webhooks, readyAsked: stopping.readyAsked },
+      adminPlace,
+    );
+    const server = createHttpServer({ ...selling, ...stopping.signals, offers: offering.offers, observer });
     await tellPrices(base, offering);
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const links = { pages: selling.pageLinks, operator: admin.link, buy: buyCommand(config.stateDir) };
     if (!terminal) log.info(linksOf(publicUrl, links), 'pages for people');
     const banner = bannerOf(publicUrl, links, isSandbox(config) ? shop.contract.paid : []);
-    const close = async (): Promise<void> => {
-      log.info({}, 'stopping: finishing open requests; accepting no new payments');
-      closing.abort(new Error('the server is shutting down'));
-      await drain(server, () => selling.idle());
-      await closeAll(disposers);
-      observation.flush();
-      log.info({}, 'stopped');
-    };
-    let closed: Promise<void> | undefined;
-    return { url: publicUrl, admin, banner, stop: () => (closed ??= close()) };
+    const stop = stopOf(base, { server, selling, stopping });
+    return { url: publicUrl, admin, banner, stop };
   } catch (error) {
     await closeAll(disposers);
     throw error;
   }
+}
+
+/** Ends, once, what `compose` has made. */
+function stopOf(
+  { log, observation, disposers }: Base,
+  { server, selling, stopping }: { server: Server; selling: Selling; stopping: Stopping },
+): () => Promise<void> {
+  const stop = async (): Promise<void> => {
+    await stopping.leave();
+    log.info({}, 'stopping: finishing open requests; accepting no new payments');
+    stopping.close();
+    await drain(server, () => selling.idle());
+    await closeAll(disposers);
+    observation.flush();
+    log.info({}, 'stopped');
+  };
+  let stopped: Promise<void> | undefined;
+  return () => (stopped ??= stop());
 }
 
 function adminPlaceOf({ handlers }: Shop, config: Config, log: Log): Promise<AdminPlace> {
@@ -127,7 +143,7 @@ async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger
 /** Closes after open requests have ended and before everything else, so that it can be read while the server drains. */
 async function adminOf(
   base: Base,
-  parts: Offering & Selling & { webhooks: Webhooks },
+  parts: Offering & Selling & { webhooks: Webhooks } & Pick<Stopping, 'readyAsked'>,
   place: AdminPlace,
 ): Promise<AdminListener> {
   const { config, log, disposers } = base;

@@ -363,6 +363,21 @@ describe('a server that is killed or stopped', function () {
     expect(await till().earned()).to.equal(earned + 2n * PRICE);
     await again.kill();
   });
+
+  it('asked to stop while a load balancer looks: refuses it, sells for two seconds more, and each answer ends its connection', async () => {
+    const [admin = 0] = await freePorts(1);
+    const served = await serve(proxied('leaving', { ADMIN_PORT: String(admin) }));
+    const ready = async (): Promise<number> => (await fetch(`http://127.0.0.1:${admin}/ready`)).status;
+    expect(await ready()).to.equal(200);
+    const [sale] = await sign(served.url, 1);
+    served.child.kill('SIGTERM');
+    await until('/ready refuses', async () => (await ready()) === 503);
+    const unpaid = await post(`${served.url}/v1/summarize`, { text: TEXT });
+    expect([unpaid.status, unpaid.headers.get('connection')]).to.deep.equal([402, 'close']);
+    const sold = await redeem(served.url, sale!);
+    expect([sold.status, sold.headers.get('connection')]).to.deep.equal([200, 'close']);
+    expect(await served.ended).to.include({ code: 0 });
+  });
 });
 
 function pass(

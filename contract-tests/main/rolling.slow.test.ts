@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import { messageOf } from '../../src/ledger/fault.js';
 import { openLedgerReader } from '../../src/ledger/store.js';
 import { SCHEMA_VERSION } from '../../src/ledger/migrations.js';
 import { copyRepository } from '../support/copied-repository.js';
@@ -23,7 +24,8 @@ import {
 import { sha256 } from '../support/test-chain.js';
 import { offerOf, post, recipeOf, TEXT, type Answer } from '../support/world.js';
 
-const CALLERS = 3;
+const BUYERS = 3;
+const ASKING = 3;
 /** The folder of an earlier release that was built there (make rolling): it is replaced by this program, then. */
 const EARLIER = process.env['EARLIER_RELEASE'];
 
@@ -51,6 +53,84 @@ onEachEngine('an upgrade, one server after the other,', (make, engine) => {
   if (engine === 'PostgreSQL') rolling(make);
 });
 
+/** Buyers, and others who only ask for the price, until `end`. */
+class Load {
+  readonly statuses = new Map<string, number>();
+  /** Everything but a price, a sold answer, or 503 with Retry-After. */
+  readonly failed: string[] = [];
+  readonly paid = new Set<string>();
+  readonly #url: string;
+  readonly #callers: Promise<void>[];
+  #stopped = false;
+  #calls = 0;
+
+  constructor(url: string) {
+    this.#url = url;
+    this.#callers = [
+      ...Array.from({ length: BUYERS }, () => this.#repeat(() => this.#buy())),
+      ...Array.from({ length: ASKING }, () => this.#repeat(() => this.#send({ text: TEXT }, {}))),
+    ];
+  }
+
+  async enough(more: number): Promise<void> {
+    for (const before = this.paid.size; this.paid.size < before + more;) await sleep(100);
+  }
+
+  async end(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#callers);
+  }
+
+  async #repeat(act: () => Promise<unknown>): Promise<void> {
+    while (!this.#stopped)
+      await act().catch((error: unknown) => this.failed.push(messageOf((error as Error).cause ?? error)));
+  }
+
+  async #buy(): Promise<void> {
+    const offer = await offerOf(this.#url);
+    const { transaction, messageBytes } = craftPayment(recipeOf(offer, buyer));
+    const body = { text: `${TEXT} This is call number ${++this.#calls}.` };
+    const headers = { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
+    let answer = await this.#send(body, headers, 200);
+    for (let tries = 0; answer.status === 503 && tries < 40; tries += 1) {
+      await sleep(500);
+      answer = await this.#send(body, headers, 200);
+    }
+    if (answer.status === 200) this.paid.add(sha256(messageBytes));
+  }
+
+  async #send(body: object, headers: Environment, wanted = 402): Promise<Answer> {
+    const answer = await post(`${this.#url}/v1/summarize`, body, headers);
+    this.statuses.set(String(answer.status), (this.statuses.get(String(answer.status)) ?? 0) + 1);
+    const announced = answer.status === 503 && answer.headers.get('retry-after') !== null;
+    if (answer.status !== wanted && !announced)
+      this.failed.push(`${answer.status} ${answer.body.toString().slice(0, 200)}`);
+    return answer;
+  }
+}
+
+async function expectAllDelivered(place: LedgerPlace, { paid }: Load): Promise<void> {
+  const reader = await openLedgerReader({ url: place.url });
+  const { delivered, owed, settling } = await reader.counts();
+  await reader.close();
+  expect({
+    delivered: delivered.payments,
+    owed: owed.payments,
+    settling: settling.payments,
+  }).to.deep.equal({ delivered: paid.size, owed: 0, settling: 0 });
+}
+
+/** What the listener for operators says to a token: 303 if it opens the page. */
+async function signIn(adminPort: number, token: string): Promise<number> {
+  const body = new URLSearchParams({ token });
+  const { status } = await fetch(`http://127.0.0.1:${adminPort}/login`, {
+    method: 'POST',
+    body,
+    redirect: 'manual',
+  });
+  return status;
+}
+
 function rolling(make: () => Promise<LedgerPlace>): void {
   const missing = noProxy('haproxy');
   const suite = missing === undefined ? describe : describe.skip;
@@ -58,98 +138,94 @@ function rolling(make: () => Promise<LedgerPlace>): void {
     this.timeout(180_000);
     allOnOneChain();
     let place: LedgerPlace;
+    let other: LedgerPlace;
     let next: string;
     let proxy: Proxy | undefined;
 
     before(async () => {
       place = await make();
+      other = await make();
       next = nextVersion();
     });
     after(async () => {
       await proxy?.close();
       await place.remove();
+      await other.remove();
       if (existsSync(next)) await rm(next, { recursive: true });
     });
 
+    const env = async (name: string, more: Environment = {}): Promise<Environment> => {
+      const [port, admin] = [await freePort(), await freePort()];
+      return proxied(name, {
+        DATABASE_URL: place.url,
+        PORT: String(port),
+        ADMIN_PORT: String(admin),
+        ...more,
+      });
+    };
+    const proxyOver = (envs: readonly Environment[]): Promise<Proxy> =>
+      openHaproxyOver(envs.map(each => ({ port: Number(each['PORT']), ready: Number(each['ADMIN_PORT']) })));
+
     it('loses no call: each is answered, or sent away with 503 and Retry-After and answered then', async () => {
-      const ports = await Promise.all([1, 2, 3, 4].map(freePort));
-      const [one = 0, oneAdmin = 0, two = 0, twoAdmin = 0] = ports;
-      const env = (name: string, port: number, admin: number): Environment =>
-        proxied(name, { DATABASE_URL: place.url, PORT: String(port), ADMIN_PORT: String(admin) });
-      const envs = [env('one', one, oneAdmin), env('two', two, twoAdmin)] as const;
+      const envs = [await env('one'), await env('two')] as const;
       const old: Served[] = [];
       const earlier = EARLIER === undefined ? [] : running(EARLIER);
       const later = EARLIER === undefined ? running(next) : [];
       for (const each of envs) old.push(await serve(each, () => {}, earlier));
-      proxy = await openHaproxyOver([
-        { port: one, ready: oneAdmin },
-        { port: two, ready: twoAdmin },
-      ]);
-      const { url } = proxy;
-
-      const statuses = new Map<string, number>();
-      const unannounced: string[] = [];
-      const paid = new Set<string>();
-      let stopped = false;
-      let calls = 0;
-      const send = async (body: object, headers: Environment): Promise<Answer> => {
-        const answer = await post(`${url}/v1/summarize`, body, headers);
-        statuses.set(String(answer.status), (statuses.get(String(answer.status)) ?? 0) + 1);
-        const announced = answer.status === 503 && answer.headers.get('retry-after') !== null;
-        if (answer.status !== 200 && !announced)
-          unannounced.push(`${answer.status} ${answer.body.toString().slice(0, 200)}`);
-        return answer;
-      };
-      const caller = async (): Promise<void> => {
-        while (!stopped) {
-          const offer = await offerOf(url);
-          const { transaction, messageBytes } = craftPayment(recipeOf(offer, buyer));
-          const body = { text: `${TEXT} This is call number ${++calls}.` };
-          const headers = { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
-          let answer = await send(body, headers);
-          for (let tries = 0; answer.status === 503 && tries < 40; tries += 1) {
-            await sleep(500);
-            answer = await send(body, headers);
-          }
-          if (answer.status === 200) paid.add(sha256(messageBytes));
-        }
-      };
-      const callers = Array.from({ length: CALLERS }, caller);
-      const enough = async (more: number): Promise<void> => {
-        for (const before = paid.size; paid.size < before + more;) await sleep(100);
-      };
+      proxy = await proxyOver(envs);
+      const load = new Load(proxy.url);
       const started: Served[] = [];
       try {
-        await enough(10);
+        await load.enough(10);
         for (const [index, each] of envs.entries()) {
           old[index]?.child.kill('SIGTERM');
           expect(await old[index]?.ended).to.include({ code: 0 });
           started.push(await serve(each, () => {}, later));
           // Old and new side by side.
-          await enough(15);
+          await load.enough(15);
         }
       } finally {
-        stopped = true;
+        await load.end();
       }
-      await Promise.all(callers);
       if (EARLIER !== undefined)
-        process.stdout.write(`answers by status: ${JSON.stringify([...statuses])}\n`);
-      expect(unannounced).to.deep.equal([]);
-      const reader = await openLedgerReader({ url: place.url });
-      const { delivered, owed, settling } = await reader.counts();
-      await reader.close();
-      expect({
-        delivered: delivered.payments,
-        owed: owed.payments,
-        settling: settling.payments,
-      }).to.deep.equal({
-        delivered: paid.size,
-        owed: 0,
-        settling: 0,
-      });
+        process.stdout.write(`answers by status: ${JSON.stringify([...load.statuses])}\n`);
+      expect(load.failed).to.deep.equal([]);
+      await expectAllDelivered(place, load);
       // Back to the earlier version: it can do without what is new, so it starts.
       await started[0]?.kill();
       await (await serve({ ...envs[0], STATE_DIR: join(folder, 'back') }, () => {}, earlier)).kill();
+      await started[1]?.kill();
+    });
+
+    it('a change of the token does, too, and no connection is cut under a call', async () => {
+      const file = join(folder, 'admin-token');
+      const tokens = ['the-token-of-before', 'the-token-from-now-on'] as const;
+      writeFileSync(file, tokens[0]);
+      const own = { DATABASE_URL: other.url, ADMIN_TOKEN_FILE: file };
+      const envs = [await env('first', own), await env('second', own)] as const;
+      const servers = await Promise.all(envs.map(each => serve(each)));
+      const front = await proxyOver(envs);
+      const load = new Load(front.url);
+      try {
+        await load.enough(5);
+        writeFileSync(file, tokens[1]);
+        for (const [index, each] of envs.entries()) {
+          expect(await signIn(Number(each['ADMIN_PORT']), tokens[0]), 'until it is restarted').to.equal(303);
+          servers[index]?.child.kill('SIGTERM');
+          expect(await servers[index]?.ended).to.include({ code: 0 });
+          servers[index] = await serve(each);
+          expect(await signIn(Number(each['ADMIN_PORT']), tokens[0])).to.equal(401);
+          expect(await signIn(Number(each['ADMIN_PORT']), tokens[1])).to.equal(303);
+          await load.enough(5);
+        }
+      } finally {
+        await load.end();
+        await front.close();
+      }
+      expect(load.failed).to.deep.equal([]);
+      expect(load.statuses.get('402') ?? 0).to.be.above(20);
+      await expectAllDelivered(other, load);
+      for (const each of servers) await each.kill();
     });
 
     it('says in words that a program which is too old for the ledger must not start', async () => {

@@ -58,33 +58,16 @@ listen all
   );
 }
 
-/** HAProxy in front of several servers, of which it asks the listener for operators whether they are ready, as docs/how-to/upgrade.md says. */
+/** HAProxy with its file of ops/ in front of several servers, of which it asks the listener for operators whether they are ready. */
 export function openHaproxyOver(servers: readonly { port: number; ready: number }[]): Promise<Proxy> {
   const lines = servers.map(
     ({ port, ready }, index) => `  server s${index} 127.0.0.1:${port} check port ${ready}`,
   );
-  return openProxy(
-    'haproxy',
-    port => `global
-  tune.bufsize 32768
-defaults
-  mode http
-  option abortonclose
-  timeout connect 5s
-  timeout client 75s
-  timeout server 660s
-frontend public
-  bind 127.0.0.1:${port}
-  default_backend coinslot
-backend coinslot
-  option httpchk GET /ready
-  option redispatch 1
-  retries 3
-  retry-on conn-failure
-  http-reuse never
-  default-server inter 500ms fall 1 rise 1
-${lines.join('\n')}
-`,
+  return openProxy('haproxy', port =>
+    opsFile('haproxy.cfg', port, {
+      ...HAPROXY_PLACE,
+      '  server first 127.0.0.1:8402 check port 8404': lines.join('\n'),
+    }),
   );
 }
 
@@ -102,20 +85,13 @@ export function openFlushingCaddy(target: string): Promise<Proxy> {
  * operators. @throws Error if the file no longer has what is replaced
  */
 export function openWithOps(name: ProxyName, target: string): Promise<Proxy> {
-  const { host } = new URL(target);
-  const opsFile = (file: string, port: number, replaced: Record<string, string>): string => {
-    let text = readFileSync(fileURLToPath(new URL(`../../../ops/${file}`, import.meta.url)), 'utf8');
-    for (const [from, to] of Object.entries({ '127.0.0.1:8402': host, ...replaced })) {
-      if (!text.includes(from)) throw new Error(`ops/${file} no longer has: ${from}`);
-      text = text.replace(from, to.replace('PORT', String(port)));
-    }
-    return text;
-  };
+  const at = { '127.0.0.1:8402': new URL(target).host };
   return openProxy(name, (port, folder) => {
     if (name === 'nginx')
       return nginxWith(
         folder,
         opsFile('nginx.conf', port, {
+          ...at,
           '  listen 80;': `  listen unix:${folder}/redirect;`,
           '  listen 443 ssl http2;': '  listen 127.0.0.1:PORT;',
           '  ssl_certificate /etc/letsencrypt/live/api.example.com/fullchain.pem;\n': '',
@@ -124,12 +100,25 @@ export function openWithOps(name: ProxyName, target: string): Promise<Proxy> {
       );
     if (name === 'haproxy')
       return opsFile('haproxy.cfg', port, {
-        ':443 ssl crt /etc/haproxy/api.example.com.pem alpn h2,http/1.1': '127.0.0.1:PORT',
-        '  option httpchk GET /ready\n': '',
-        ' check port 8404': '',
+        ...HAPROXY_PLACE,
+        '  server first 127.0.0.1:8402 check port 8404': `  server first ${at['127.0.0.1:8402']}`,
       });
-    return `{\n\tadmin off\n}\n${opsFile('Caddyfile', port, { '\napi.example.com {': '\nhttp://127.0.0.1:PORT {' })}`;
+    return `{\n\tadmin off\n}\n${opsFile('Caddyfile', port, { ...at, '\napi.example.com {': '\nhttp://127.0.0.1:PORT {' })}`;
   });
+}
+
+const HAPROXY_PLACE = {
+  ':443 ssl crt /etc/haproxy/api.example.com.pem alpn h2,http/1.1': '127.0.0.1:PORT',
+};
+
+/** A file of ops/ with other places. @throws Error if it no longer has what is replaced */
+function opsFile(file: string, port: number, replaced: Record<string, string>): string {
+  let text = readFileSync(fileURLToPath(new URL(`../../../ops/${file}`, import.meta.url)), 'utf8');
+  for (const [from, to] of Object.entries(replaced)) {
+    if (!text.includes(from)) throw new Error(`ops/${file} no longer has: ${from}`);
+    text = text.replace(from, to.replace('PORT', String(port)));
+  }
+  return text;
 }
 
 function nginxWith(folder: string, servers: string): string {

@@ -21,7 +21,8 @@ type MachineParts = {
   /** Of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
   config: { answerBudgetBytes: number };
-  closing: AbortSignal;
+  leaving: AbortSignal;
+  readyAsked: () => void;
 };
 
 /** How long writing to the ledger may take, in ms. */
@@ -47,6 +48,7 @@ export function machineRoutes(parts: MachineParts): MachineRoute[] {
       path: '/ready',
       withoutToken: 'status',
       serve: async ctx => {
+        parts.readyAsked();
         const found = await readiness();
         ctx.status = found.ready ? 200 : 503;
         ctx.body = found;
@@ -55,9 +57,8 @@ export function machineRoutes(parts: MachineParts): MachineRoute[] {
   ];
 }
 
-function readinessIn({ closing, ledger, hints, facilitator }: MachineParts): () => Promise<Readiness> {
-  return readinessOf([
-    () => (closing.aborted ? 'the server is shutting down' : undefined),
+function readinessIn({ leaving, ledger, hints, facilitator }: MachineParts): () => Promise<Readiness> {
+  const found = readinessOf([
     async () => {
       await withDeadline(LEDGER_TRY_MS, NEVER, () => ledger.check());
       return undefined;
@@ -65,6 +66,8 @@ function readinessIn({ closing, ledger, hints, facilitator }: MachineParts): () 
     () => (hints.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),
     () => (facilitator.choice === undefined ? 'no facilitator answers' : undefined),
   ]);
+  // Not kept for a second, as what is found is: load balancers are to hear of it at once.
+  return async () => (leaving.aborted ? { ready: false, reasons: ['the server is shutting down'] } : found());
 }
 
 function sourceIn(parts: MachineParts, readiness: () => Promise<Readiness>): MetricsSource {

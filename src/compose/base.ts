@@ -21,7 +21,9 @@ export type Base = Shop & {
   methods: Methods;
   log: Log;
   observation: Observation;
-  /** Aborts when the server shuts down. */
+  /** Aborts when the server is told to stop; it still sells, for as long as load balancers need to notice. */
+  leaving: AbortSignal;
+  /** Aborts when the server shuts down, and takes no new payment. */
   closing: AbortSignal;
   /** Called in reverse order when the server closes. */
   disposers: Disposer[];

@@ -176,7 +176,6 @@ async function servePaid(
     return sendChallenge(ctx, offers.refusal(result.operation, asked, result.error, true));
   }
   const { payment, owner, outcome } = result;
-  if (parts.closing.aborted) ctx.set('Connection', 'close');
   await sendOutcome(ctx, parts, { priced: result.operation, payment, asked, owner }, outcome);
 }
 

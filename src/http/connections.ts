@@ -20,6 +20,7 @@ export class Connections {
   readonly #unfinished = new WeakMap<Duplex, Set<ServerResponse>>();
   readonly #ignoredOf = new WeakMap<Socket, number>();
   #ignored = 0;
+  #leaving = false;
 
   /** @param stallMs how long a connection with unsent bytes may read nothing */
   constructor(server: Server, stallMs: number, checkMs: number) {
@@ -40,6 +41,7 @@ export class Connections {
    * closed; later requests are ignored.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse): 'yes' | 'refuse' | 'ignore' {
+    if (this.#leaving) closeAfter(response);
     // A response has no socket while earlier responses of its connection are unfinished.
     if (response.socket !== null && socket.writableLength === 0) return 'yes';
     const waiting = (this.#waiting.get(socket) ?? 0) + 1;
@@ -63,6 +65,12 @@ export class Connections {
     return [...unfinished].some(response => response.headersSent || response.req.complete);
   }
 
+  /** From now on, every connection ends with the answer that it waits for, or with its next one: its caller sends nothing more on it. */
+  leave(): void {
+    this.#leaving = true;
+    for (const socket of this.#open.keys()) this.#unfinished.get(socket)?.forEach(closeAfter);
+  }
+
   #ignore(socket: Socket): 'ignore' {
     this.#ignored += 1;
     this.#ignoredOf.set(socket, (this.#ignoredOf.get(socket) ?? 0) + 1);
@@ -83,4 +91,8 @@ export class Connections {
       else if (now - before.since >= this.#stallMs) socket.destroy();
     }
   }
+}
+
+function closeAfter(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader('Connection', 'close');
 }

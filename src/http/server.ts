@@ -55,6 +55,8 @@ export type HttpParts = {
   /** The headers of answers that a page of another origin may read. */
   exposed: string;
   limits?: SourceLimits;
+  /** Aborts before the server stops: from then on, each answer ends its connection. */
+  leaving?: AbortSignal;
 };
 
 /**
@@ -62,7 +64,18 @@ export type HttpParts = {
  * unpaid call can only be refused here.
  */
 export function createHttpServer(
-  { app, offers, routes, documents, landing, people, exposed, observer = UNOBSERVED, limits }: HttpParts,
+  {
+    app,
+    offers,
+    routes,
+    documents,
+    landing,
+    people,
+    exposed,
+    observer = UNOBSERVED,
+    limits,
+    leaving,
+  }: HttpParts,
   deadlines: HttpDeadlines = DEADLINES,
 ): Server {
   const refusing = { offers, exposed, observer, limits, people };
@@ -98,6 +111,7 @@ export function createHttpServer(
   server.maxConnections = MAX_CONNECTIONS;
   limits?.watch(server);
   const connections = new Connections(server, deadlines.stallMs, deadlines.checkMs);
+  leaving?.addEventListener('abort', () => connections.leave());
   // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;

@@ -50,13 +50,10 @@ export class McpEndpoint {
 
   /** Answers a request. Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { closing, limits, log } = this.#parts;
+    const { limits, log } = this.#parts;
     const refused = foreignHost(request.headers, this.#parts);
     if (refused !== undefined) return sendFault(response, 403, -32_000, refused);
-    const headers: Record<string, string> = {
-      ...corsFor(request),
-      ...(closing.aborted ? { Connection: 'close' } : {}),
-    };
+    const headers = corsFor(request);
     if (request.method === 'OPTIONS') return preflight(response, headers);
     if (request.method !== 'POST')
       return sendFault(
