@@ -216,6 +216,8 @@ export type ShopOptions = {
   orders?: OrderOptions;
   /** How it is paid. Default: by x402. */
   methods?: Methods;
+  /** Its facilitator pays the fees of MPP, too. */
+  sponsored?: boolean;
   /** What moves its money. Default: Solana, whose facilitator does what a test says. */
   rail?: Rail & Hinting;
   /** The kinds of price that it may have. Default: those that ship. */
@@ -351,6 +353,7 @@ export class UpstreamShop {
     routes.register(handlers);
     const parts = { routes, handlers, log, calls };
     const hints = new SolanaHints(FEE_PAYER);
+    if (options.sponsored) hints.sponsor = () => FEE_PAYER;
     hints.setView({ blockhash: Keypair.generate().publicKey.toBase58(), slot: 1000, height: 900 });
     const sales = saleLog(log);
     const tell = (event: Event): void => {
