@@ -42,8 +42,8 @@ const SIGNATURE_LINES = 8;
 const RULE = /^(?:[-=_*~#+\s]{3,}|##?)$/;
 
 function readHeading(raw: string, text: string): Line | undefined {
-  // A line that is indented further is code (CommonMark, section 4.2), and its mark begins a comment.
-  const mark = /^(?: {4}|\t)/.test(raw) ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
+  // Writers do not indent headings: in the code of an example, the mark begins a comment.
+  const mark = /^\s/.test(raw) ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined) {
     const name = text.slice(mark.length).replace(/\s(?:#+|¶)$/u, '');
     // A logo in place of a title has its name.

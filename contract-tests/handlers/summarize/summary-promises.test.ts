@@ -324,9 +324,9 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(law('31.4. Column Lists', '31.4.1. Examples'))).to.not.include('words, “31.4');
   });
 
+  const told =
+    'The server reads this file at its start. It says who may see which folder, and how that is found out. ';
   it('lists no comment of an example as a heading', () => {
-    const told =
-      'The server reads this file at its start. It says who may see which folder, and how that is found out. ';
     const example = [
       'AuthType Basic',
       '# (Following line optional)',
@@ -339,6 +339,11 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text))
       .to.include('Users; Groups; Files')
       .and.not.match(/Following|then/);
+  });
+
+  it('nor one of an example that is indented', () => {
+    const kinds = toBlocks('.. code-block:: text\n\n  # or for all\n\nThe file').map(({ kind }) => kind);
+    expect(kinds).to.not.include('heading');
   });
 
   it('says of code that it is code, and quotes none of it without its marks', () => {
