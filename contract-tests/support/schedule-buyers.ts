@@ -34,6 +34,8 @@ const OVER_DOORS = 0.5;
 /** How often a buyer goes back to an older one of its payments, and how often it fetches its answer by its key before it goes on. */
 const OLDER = 0.2;
 const PICKED_UP = 0.3;
+/** The answer to a payment whose run ended before it was settled. */
+const FACILITATOR_FAILED = /^The (payment )?facilitator .*can't be reached/;
 /** How often a handler names a header that can not be sent, and what it is. */
 const HEADER_FAULTS = 0.1;
 const UNSENDABLE: [number, { [name: string]: string }][] = [
@@ -54,6 +56,8 @@ export class BuyerSide {
   readonly #schedule: Schedule;
   /** What goes on behind hang-ups. */
   readonly #left: Promise<void>[] = [];
+  /** The runs of payments that were lost through the facilitator. */
+  readonly #excused = new Set<string>();
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
@@ -281,10 +285,7 @@ export class BuyerSide {
       attempt.pending = true;
     // The newest caller waited as long as a call is held: as if it had hung up, the run ends without it.
     if (sent.kind === 'unavailable' && sent.error.startsWith(inProgress().error)) record.failures += 1;
-    // Between the work and the settlement, the facilitator was found to rest after failures about other payments. An outage that is found
-    // before the work excuses nothing.
-    const rests = sent.kind === 'unavailable' && sent.error.startsWith('The facilitator ');
-    if (rests && this.#schedule.runs.has(attempt.id)) record.failures += 1;
+    if (sent.kind === 'unavailable' && FACILITATOR_FAILED.test(sent.error)) this.#excuse(record, attempt);
     if (sent.kind !== 'refused') return;
     record.refusals.push(sent.error);
     const row = pending ? await targetOf(this.#schedule.reader, attempt.id) : undefined;
@@ -293,6 +294,17 @@ export class BuyerSide {
     this.#schedule.violations.push(
       `a 402 after an open settlement without proof: ${sent.error} (${attempt.id.slice(0, 8)} is ${row.state}) ${story}`,
     );
+  }
+
+  /**
+   * Beside or after the work, the facilitator did not answer, or was found to rest after failures about other payments: that run is lost,
+   * and is excused once, however many copies hear of it. Before the work, it excuses nothing.
+   */
+  #excuse(record: Record, { id }: Attempt): void {
+    const lost = `${id} ${this.#schedule.runs.get(id)}`;
+    if (!this.#schedule.runs.has(id) || this.#excused.has(lost)) return;
+    this.#excused.add(lost);
+    record.failures += 1;
   }
 
   async #work(record: Record, id: string): Promise<Success> {
