@@ -24,6 +24,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 STATE_DIR=/var/lib/coinslot
 WORKDIR /app
 RUN install -d -m 700 -o node -g node /var/lib/coinslot
 COPY --from=build /app/package.json /app/openapi.yaml /app/LICENSE ./
+COPY --from=build /app/docs docs
 COPY --from=build /app/generated generated
 COPY --from=build /app/handlers handlers
 COPY --from=build /app/packages packages

@@ -232,6 +232,8 @@ describeInCi('The packages', function () {
     running = await startShop(shop, env, command, 'run');
     const page = await fetch(running.url, { headers: { accept: 'text/html' } });
     expect(await page.text()).to.contain('<code>POST /v1/text-stats</code>');
+    const guide = await (await fetch(`${running.url}/docs/guides/how-to/buy`)).text();
+    expect(guide).to.contain('Buy from a program').and.to.contain('href="/docs/guides/how-to/');
     const bundle = await fetch(`${running.url}/docs/redoc.js`);
     expect([bundle.status, (await bundle.text()).includes('Redocly')]).to.deep.equal([200, true]);
     const bought = await succeed(shop, env, command, 'buy', 'textStats', '{"text":"Two words."}');

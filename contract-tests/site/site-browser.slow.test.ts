@@ -49,9 +49,12 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     .map(part => `document.querySelector('#reference ${part}')`)
     .concat(`!document.querySelector('#reference').innerText.includes('Loading...')`)
     .join(' && ');
+  const GUIDE = `document.querySelector('.guide h1')`;
   const pages: [path: string, ready: string][] = [
     ['/', LANDING],
     ['/docs', REFERENCE],
+    ['/docs/guides', GUIDE],
+    ['/docs/guides/how-to/other-proxies', GUIDE],
     ['/docs#/humans/brandfeedback', REFERENCE],
     ['/docs#/service/gethealth', REFERENCE],
   ];

@@ -106,6 +106,24 @@ export function fileOf(
   );
 }
 
+/** Like `fileOf`, for a text that is made when somebody first asks for it. */
+export function textOf(
+  make: () => Promise<string>,
+  type: string,
+  exposed: string,
+  more: Record<string, string> = {},
+): StaticDocument {
+  let made: Promise<Buffer> | undefined;
+  const plain = (): Promise<Buffer> => {
+    made ??= make().then(text => Buffer.from(text));
+    made.catch(() => (made = undefined));
+    return made;
+  };
+  const gzip = async (): Promise<Buffer> => toGzip(await plain(), GZIP);
+  const br = async (): Promise<Buffer> => toBrotli(await plain(), BROTLI);
+  return new StaticDocument({ plain, gzip, br }, { type, exposed, more });
+}
+
 /** An image, which is made when somebody asks for it. */
 export function imageOf(
   draw: () => Buffer,

@@ -2,6 +2,7 @@ import type { Contract, PricedOperation } from '../contract/contract.js';
 import type { Json } from '../contract/json.js';
 import { formName } from '../contract/answer-forms.js';
 import { follow, objectOf } from '../contract/references.js';
+import { GUIDES_PATH } from '../contract/reserved-names.js';
 import type { Methods } from '../methods/methods.js';
 import { escapeHtml } from '../pages/escape.js';
 import { ICON, pageFrame } from '../pages/page-frame.js';
@@ -12,9 +13,10 @@ import type { OwnWords } from './own-words.js';
 import { agentPrompt, examplePath, snippetsFor } from './snippets.js';
 
 /** The page at `/docs`: Redoc renders the contract into it. */
-export function referencePage({ name }: OwnWords): string {
+export function referencePage({ name }: OwnWords, hasGuides: boolean): string {
   const title = escapeHtml(name);
-  const body = `<header class="front"><h1><a href="/">${title}</a></h1> <a href="/">Try and pay</a> <a href="/openapi.json">openapi.json</a></header>
+  const guides = hasGuides ? ` <a href="${GUIDES_PATH}">Guides</a>` : '';
+  const body = `<header class="front"><h1><a href="/">${title}</a></h1> <a href="/">Try and pay</a>${guides} <a href="/openapi.json">openapi.json</a></header>
 <div id="reference"><p class="loading">The reference needs JavaScript. The same contract is at <a href="/openapi.json">openapi.json</a>.</p></div>`;
   return pageFrame({
     title: `${name}: API reference`,

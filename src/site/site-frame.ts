@@ -12,7 +12,7 @@ export type SitePage = {
   footer?: string;
   /** Links of the header: address and name. */
   links: [href: string, name: string][];
-  script?: string;
+  script?: string | false;
   isPublic?: boolean;
 };
 
@@ -33,7 +33,7 @@ ${footer}`;
     title,
     head: head + favicon(words),
     style: '/site/style.css',
-    script,
+    ...(script === false ? {} : { script }),
     isModule: true,
     isPublic,
     body,

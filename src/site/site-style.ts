@@ -61,7 +61,7 @@ pre {
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .65rem 1.25rem .65rem 0; border-top: 1px solid var(--line); font-weight: 400; }
-thead th { border-top: 0; color: var(--soft); font-size: var(--text-s); }
+thead :is(th, td) { border-top: 0; color: var(--soft); font-size: var(--text-s); }
 .buy { padding: 0; }
 .paywall .split { align-items: start; }
 .paywall .card { margin: 0; }
@@ -133,6 +133,16 @@ ${['agent', 'code', 'mcp'].map(id => `.tabs:has(#tab-${id}:checked) .of-${id}`).
 .backends li { border-top: 1px solid var(--line); padding-top: .5rem; display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; }
 .ok { color: var(--good); font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
+nav[aria-label="On this page"] ul { list-style: none; margin: 0 0 1.5rem; padding: 0; display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
+.guide { padding: 2.5rem 0 3rem; }
+.guide .wide > :is(p, ul, ol, h2, h3, pre, blockquote) { max-width: 50rem; }
+.guide h1 { font-size: var(--text-2xl); }
+.guide h2 { font-size: var(--text-xl); margin: 2.5rem 0 .75rem; }
+.guide h3 { margin: 1.75rem 0 .5rem; }
+.guide :is(p, li) { overflow-wrap: anywhere; }
+.guide pre { max-height: none; margin: 1rem 0; }
+.guide .scroll { margin: 1rem 0; }
+.guide td { min-width: 8rem; }
 footer { border-top: 1px solid var(--line); padding: 2rem 0 3rem; color: var(--soft); background: var(--tint); }
 footer ul { list-style: none; padding: 0; margin: .5rem 0 0; display: flex; flex-wrap: wrap; gap: 0 1.5rem; }
 footer li { display: inline-flex; align-items: center; min-height: var(--touch); }

@@ -7,10 +7,11 @@ import {
   fileOf,
   type StaticDocument,
   type StaticDocuments,
+  textOf,
   zippedFileOf,
 } from '../http/documents.js';
 import { servedContract } from '../documents/discovery.js';
-import { REFERENCE_PATH } from '../contract/reserved-names.js';
+import { GUIDES_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 import type { Methods } from '../methods/methods.js';
 import type { Terms } from '../methods/x402/requirements.js';
 import { browserScript } from '../pages/browser-script.js';
@@ -19,9 +20,10 @@ import { NOT_INDEXED } from '../http/responses.js';
 import { SELLING_SCRIPTS } from './call-panel.js';
 import type { Explorer } from '../rails/solana/explorer.js';
 import { faultPage } from './fault-page.js';
+import { guidePage, guides } from './guides.js';
 import { landingPage, type LandingParts } from './landing-page.js';
 import { paywallPage } from './paywall-page.js';
-import { ownWords } from './own-words.js';
+import { ownWords, type OwnWords } from './own-words.js';
 import { readableContract, referencePage, referenceStyle } from './reference-page.js';
 import { siteStyle } from './site-style.js';
 
@@ -62,6 +64,10 @@ const SELLING_POLICY = `${OWN_ONLY}; style-src 'self'; img-src 'self' data: blob
 /** Redoc writes its styles into the page. */
 const REFERENCE_POLICY = `${OWN_ONLY}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src data:`;
 
+/** The guides have no script. */
+const GUIDE_POLICY =
+  "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /** Builds the pages of a shop from its contract, once. */
 export async function createSite(parts: SiteParts): Promise<Site> {
   const { contract, terms, methods, siteUrl, exposed, isTaken } = parts;
@@ -72,6 +78,8 @@ export async function createSite(parts: SiteParts): Promise<Site> {
   const hasIndex = contract.free.some(({ id, path }) => id === 'getIndex' && path === '/');
   const served: Json = servedContract(contract, { publicUrl: terms.publicUrl, methods }, siteUrl);
   const readable = readableContract(served, contract, { terms, methods });
+  const allGuides = guides();
+  const hasGuides = allGuides.size > 0 && !isTaken(GUIDES_PATH);
   const zipped = await readFile(BUNDLE);
   const documents: [string, StaticDocument][] = [
     ['/site/style.css', file(siteStyle(words), STYLE)],
@@ -81,13 +89,14 @@ export async function createSite(parts: SiteParts): Promise<Site> {
       file(browserScript(`site/assets/${name}`), SCRIPT),
     ]),
     [WALLET_STANDARD, file(await readFile(WALLET_STANDARD_FILE, 'utf8'), SCRIPT)],
-    [REFERENCE_PATH, page(referencePage(words), REFERENCE_POLICY)],
+    [REFERENCE_PATH, page(referencePage(words, hasGuides), REFERENCE_POLICY)],
     ['/docs/style.css', file(referenceStyle(words), STYLE)],
     ['/docs/reference.js', file(browserScript('site/assets/reference.js'), SCRIPT)],
     ['/docs/redoc.js', zippedFileOf(zipped, SCRIPT, exposed, FILE_HEADERS)],
     ['/docs/contract.json', documentOf(readable, exposed)],
+    ...guideDocuments(allGuides, words, exposed),
   ];
-  const links = linksTo(isTaken);
+  const links = linksTo(isTaken, hasGuides);
   const landing = page(landingPage({ ...parts, words, links }), SELLING_POLICY, { Vary: 'Accept' });
   const people: People = {
     paywall: eachOnce(operation =>
@@ -101,6 +110,18 @@ export async function createSite(parts: SiteParts): Promise<Site> {
     ...(hasIndex || !isTaken('/') ? { landing } : {}),
     documents: new Map(documents.filter(([path]) => !isTaken(path))),
   };
+}
+
+function guideDocuments(
+  all: Map<string, string>,
+  words: OwnWords,
+  exposed: string,
+): [string, StaticDocument][] {
+  const headers = { ...PAGE_HEADERS, 'Content-Security-Policy': GUIDE_POLICY };
+  return [...all].map(([path, name]) => [
+    path,
+    textOf(() => guidePage(name, words, all), HTML, exposed, headers),
+  ]);
 }
 
 /** Makes a page when somebody first asks for it: a shop may have a thousand. */
@@ -123,6 +144,10 @@ const FREE_DOCUMENTS: [string, string][] = [
   ['/health', 'Health'],
 ];
 
-function linksTo(isTaken: SiteParts['isTaken']): [string, string][] {
-  return [[REFERENCE_PATH, 'API reference'], ...FREE_DOCUMENTS.filter(([path]) => isTaken(path))];
+function linksTo(isTaken: SiteParts['isTaken'], hasGuides: boolean): [string, string][] {
+  return [
+    [REFERENCE_PATH, 'API reference'],
+    ...(hasGuides ? [[GUIDES_PATH, 'Guides'] satisfies [string, string]] : []),
+    ...FREE_DOCUMENTS.filter(([path]) => isTaken(path)),
+  ];
 }
