@@ -320,8 +320,8 @@ run_agentcash() {
 
 run_pay-kit() {
   ready_pay-kit
-  client 'pay without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py x402
-  client 'pay over MPP without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py mpp
+  client 'pay without an RPC server: solana-pay-kit' 120 .venv/bin/python -W ignore buy.py
+  client 'pay over MPP without an RPC server: solana-pay-kit' 120 env PROTOCOL=mpp .venv/bin/python -W ignore buy.py
 }
 
 run_mpp() {

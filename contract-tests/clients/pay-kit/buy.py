@@ -1,28 +1,24 @@
-"""Buys every operation of a sandbox by one protocol, without an RPC server for anything. Usage: buy.py x402|mpp"""
+"""Buys every operation of a sandbox by one protocol, without an RPC server for anything. Its first lines are those of docs/how-to/clients.md."""
 
-import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 
 from solana_pay_kit.client import PayKitClient
 from solana_pay_kit.signer import LocalSigner
 
+PROTOCOL = os.environ.get("PROTOCOL", "x402")  # or "mpp"
+signer = LocalSigner.from_bytes(bytes(json.loads(Path(os.environ["KEYPAIR"]).read_text())))
+builder = PayKitClient.builder().signer(signer).rpc(object()).network("devnet").accept([PROTOCOL])
+
+import asyncio  # noqa: E402
+
 URL = os.environ["COINSLOT_URL"]
-SIGNER = LocalSigner.from_bytes(bytes(json.loads(Path(os.environ["KEYPAIR"]).read_text())))
 RECEIPTS = {"x402": "PAYMENT-RESPONSE", "mpp": "Payment-Receipt"}
-PROTOCOL = sys.argv[1]
 PATHS = json.loads(Path("openapi.json").read_text())["paths"]
 
 
-class NoRpc:
-    def __getattr__(self, name):
-        raise AssertionError(f"the RPC was asked: {name}")
-
-
 async def main() -> None:
-    builder = PayKitClient.builder().signer(SIGNER).rpc(NoRpc()).network("devnet").accept([PROTOCOL])
     bought = 0
     async with builder.httpx_options(base_url=URL, timeout=60).build() as client:
         for path, item in PATHS.items():
