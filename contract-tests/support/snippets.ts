@@ -130,7 +130,6 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   ],
   [/testing/, /pytest/, by('contract-tests/clients/run.sh', 'examples/pytest')],
   [/upgrade/, /^npm install/, by('contract-tests/cli/upgrade/upgrade.slow.test.ts', 'upgrade')],
-  [/upgrade/, /^backend/, by('contract-tests/support/proxies.ts', 'http-reuse never')],
   [/reference\/cli/, /./, by(here('reference.slow.test.ts'), 'cli.md')],
   [/reports\/images/, /./, 'shown'],
   [/mint-facts/, /./, 'shown'],
