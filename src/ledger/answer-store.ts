@@ -1,6 +1,6 @@
 import type { StoredAnswer } from './reader.js';
 import type { Connection } from './connection.js';
-import { execute } from './engine.js';
+import { execute, finish } from './engine.js';
 import type { TransactionBody } from './engine.js';
 import { LedgerFault } from './fault.js';
 import { idOf } from './ids.js';
@@ -88,7 +88,7 @@ export class AnswerStore {
     if (!held) return false;
     const grown = answer.body.byteLength - (held.size ?? 0);
     if (held.state === 'claimed' && this.isFull(grown)) return 'full';
-    yield* execute(queries.saveAnswer({ ...answerRow(fence.id, answer), now: this.#connection.now() }));
+    yield* finish(queries.saveAnswer({ ...answerRow(fence.id, answer), now: this.#connection.now() }));
     return grown;
   }
 }

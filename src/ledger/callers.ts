@@ -1,5 +1,5 @@
 import type { Connection } from './connection.js';
-import { changes, execute } from './engine.js';
+import { changes, execute, finish } from './engine.js';
 import type { Query, TransactionBody } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -49,7 +49,7 @@ export function callersOf({ engine, now }: Connection) {
       { proven, requestId = null }: { proven: boolean; requestId?: string | null | undefined },
     ): Promise<{ row: Payment; caller: Caller } | undefined> => {
       const [row] = await engine.write(() =>
-        execute(queries.watch({ id, live_ms: CALLER_LIVE_MS, request_id: requestId, now: now() })),
+        finish(queries.watch({ id, live_ms: CALLER_LIVE_MS, request_id: requestId, now: now() })),
       );
       if (!row) return undefined;
       const number = proven || row.state === 'claimed' ? row.callers : 0;

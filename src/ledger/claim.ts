@@ -1,7 +1,7 @@
 import { CALLER_LIVE_MS, readPayment } from './callers.js';
 import type { Caller, PaymentLookup } from './callers.js';
 import type { Now } from './clock.js';
-import { execute } from './engine.js';
+import { execute, finish } from './engine.js';
 import type { Dialect, TransactionBody, Query } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
@@ -133,7 +133,7 @@ function* reserve(
     limitOf(request, context, { ...view, runs: row?.runs ?? 0 }) ??
     (yield* aliasLimit(earlier));
   if (refusal) return refusal;
-  const [taken] = yield* execute(takeQuery(request, context, row !== undefined));
+  const [taken] = yield* finish(takeQuery(request, context, row !== undefined));
   if (!taken) return yield* known(request, now);
   return {
     kind: 'claimed',

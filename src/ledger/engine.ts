@@ -13,6 +13,16 @@ export function* execute<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return (yield query) as Row[];
 }
 
+/** Runs the last query of an operation that writes: an engine far away commits in the same round trip. */
+export function finish<Row>(query: Query<Row>): TransactionBody<Row[]> {
+  return execute({ ...query, last: true });
+}
+
+/** @throws Error for a query that writes, which an operation must not run after its last one */
+export function requireRead({ sql }: Query): void {
+  if (!/^\s*select\b/i.test(sql)) throw new Error(`it writes after the last query of its operation: ${sql}`);
+}
+
 /** Runs an operation, query by query. */
 export async function runWith<T>(run: Run, operation: TransactionBody<T>): Promise<T> {
   let step = operation.next();
@@ -22,7 +32,7 @@ export async function runWith<T>(run: Run, operation: TransactionBody<T>): Promi
 
 /** Runs one query in a transaction. @returns whether it changed its row */
 export async function changes(engine: Engine, query: () => Query): Promise<boolean> {
-  return (await engine.write(() => execute(query()))).length === 1;
+  return (await engine.write(() => finish(query()))).length === 1;
 }
 
 /** The differences between the two engines. */

@@ -4,7 +4,7 @@ import { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
 import type { Caller } from './callers.js';
 import { MAX_ALIASES } from './claim.js';
 import type { Now } from './clock.js';
-import { execute } from './engine.js';
+import { execute, finish } from './engine.js';
 import type { Dialect, TransactionBody } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
@@ -81,7 +81,7 @@ export function* settlePayment(
   const { id } = fence;
   const all = { fence, sent, context };
   if (maySettleAlone(all)) {
-    const settled = yield* settleOwn(all, true);
+    const settled = yield* settleOwn(all, { alone: true });
     if (settled) return settled;
   }
   const rows = (yield* lockRows(id, sent, dialect, now)).map(locked);
@@ -109,7 +109,7 @@ function* settleBeside(
   if (target) return yield* attachTo(target, own, claimed, all);
   if (all.sent.attachOnly) return { kind: 'sell' };
   if (claimed.length > MAX_ALIASES) return { kind: 'limit' };
-  const settled = yield* settleOwn(all, false);
+  const settled = yield* settleOwn(all, { binds: claimed.length > 0 });
   if (!settled) {
     yield* all.context.receiver.check();
     return yield* drop(all.fence);
@@ -211,18 +211,18 @@ function* attachTo(
 }
 
 /**
- * Moves the payment to `settling` and stores its answer.
+ * Moves the payment to `settling` and stores its answer. `alone`: unless there are equal payments. `binds`: more is written afterwards.
  * @returns undefined if it may not be moved, or not `alone`
  * @throws LedgerFault if the ledger belongs to another receiver
  */
-function* settleOwn({ fence, sent, context }: Settle, alone: boolean): TransactionBody<Result | undefined> {
+function* settleOwn(
+  { fence, sent, context }: Settle,
+  { alone = false, binds = false },
+): TransactionBody<Result | undefined> {
   const { answer } = sent;
-  if (answer && context.answers.isFull(answer.body.byteLength)) {
-    const [held] = yield* execute(holdForAnswer(fence));
-    // A payment that redeems an earlier sale needs no space for an answer, so those with equal payments are checked first.
-    if (held && context.answers.isFull(answer.body.byteLength - (held.size ?? 0)))
-      return alone ? undefined : { kind: 'full' };
-  }
+  // A payment that redeems an earlier sale needs no space for an answer, so those with equal payments are checked first.
+  if (answer && (yield* lacksSpace(fence, answer, context.answers)))
+    return alone ? undefined : { kind: 'full' };
   const [row] = yield* execute(
     settle({
       ...fence,
@@ -237,6 +237,13 @@ function* settleOwn({ fence, sent, context }: Settle, alone: boolean): Transacti
   if (!row) return undefined;
   yield* context.receiver.bind();
   if (!answer) return { kind: 'settling', grown: 0 };
-  yield* execute(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
+  yield* (binds ? execute : finish)(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));
   return { kind: 'settling', grown: answer.body.byteLength - (row.answered ?? 0) };
+}
+
+/** Whether an answer has no space in the store, also in the place of the one that its payment has. */
+function* lacksSpace(fence: Fence, { body }: AnswerContent, answers: AnswerStore): TransactionBody<boolean> {
+  if (!answers.isFull(body.byteLength)) return false;
+  const [held] = yield* execute(holdForAnswer(fence));
+  return held !== undefined && answers.isFull(body.byteLength - (held.size ?? 0));
 }

@@ -13,6 +13,8 @@ export type Query<Row = unknown> = {
   readonly single?: boolean;
   /** It may take longer than the usual timeout. */
   readonly slow?: boolean;
+  /** Its transaction writes nothing after it, so the engine may commit with it. What the body yields then only reads. */
+  readonly last?: boolean;
   /** Never present; carries the row type. */
   readonly row?: Row;
 };

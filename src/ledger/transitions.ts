@@ -4,7 +4,7 @@ import type { Caller } from './callers.js';
 import { checkClaim, claimPayment } from './claim.js';
 import type { ClaimResult, ClaimRequest } from './claim.js';
 import type { ServerConnection } from './connection.js';
-import { changes, execute } from './engine.js';
+import { changes, execute, finish } from './engine.js';
 import type { TransactionBody, Query } from './engine.js';
 import { tellOf, wasSettled, type Telling } from './outbox.js';
 import { paymentOf } from './payment.js';
@@ -42,7 +42,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     return bytes !== undefined;
   };
   const taken = async (query: () => Query<PaymentView>): Promise<Payment | undefined> => {
-    const [row] = await engine.write(() => execute(query()));
+    const [row] = await engine.write(() => finish(query()));
     return row && paymentOf(row);
   };
   return {
@@ -116,12 +116,12 @@ function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): Transact
   const { now } = telling;
   const known = yield* wasSettled(telling, fence.id);
   const { settlement, answerExpiresAt: answer_expires_at } = how;
-  const [row] = yield* execute(
-    moves.deliver({ ...fence, by: proofOf(how), settlement, answer_expires_at, now: now() }),
-  );
+  const tells = telling.audience.listens && !known;
+  const move = moves.deliver({ ...fence, by: proofOf(how), settlement, answer_expires_at, now: now() });
+  const [row] = yield* (how.payerKnown && !tells ? finish : execute)(move);
   if (!row) return false;
-  if (!how.payerKnown) yield* execute(knowPayer({ payer: row.payer, now: now() }));
-  if (!known) yield* tellOf(telling, { kind: 'sale.paid', id: fence.id });
+  if (!how.payerKnown) yield* (tells ? execute : finish)(knowPayer({ payer: row.payer, now: now() }));
+  if (tells) yield* tellOf(telling, { kind: 'sale.paid', id: fence.id });
   return true;
 }
 

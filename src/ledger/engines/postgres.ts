@@ -3,15 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { POSTGRES, runWith } from '../engine.js';
-import type { Engine, TransactionBody, Query, Run } from '../engine.js';
-import { LedgerFault, messageOf, readFault, unconfirmed, writeFault } from '../fault.js';
+import type { Engine, TransactionBody, Run } from '../engine.js';
+import { LedgerFault, messageOf, readFault, writeFault } from '../fault.js';
+import { forgetStalePlans, runOn, Transaction } from './postgres-transaction.js';
 import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
 
 const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
 const MAX_WAITING = 2_000;
-/** For schema changes, which may rewrite whole tables. */
-const SLOW_MS = 3_600_000;
 const CLOSE_MS = 5_000;
 const MAX_TRIES = 4;
 /** What the operator can do about a fault. */
@@ -41,6 +40,7 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
     query_timeout: STATEMENT_MS + 2_000,
     idle_in_transaction_session_timeout: STATEMENT_MS,
     keepAlive: true,
+    pipeline: true,
     types,
   });
   // The pool replaces a broken idle connection. Without a listener its error would end the process.
@@ -109,31 +109,26 @@ class PostgresEngine implements Engine {
   }
 
   async read<T>(operation: () => TransactionBody<T>): Promise<T> {
-    const client = await this.#connect();
     try {
-      const value = await runWith(runOn(client), operation());
-      client.release();
-      return value;
+      return await repeated(() => this.#readOnce(operation()));
     } catch (error) {
-      client.release(true);
       throw readFault(error);
     }
   }
 
   async write<T>(operation: () => TransactionBody<T>): Promise<T> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#transact(client => runWith(runOn(client), operation()));
-      } catch (error) {
-        if (attempt < MAX_TRIES && RETRY.has((error as { code?: string }).code ?? '')) continue;
-        throw writeFault(error, CHECK);
-      }
+    try {
+      return await repeated(() =>
+        this.#transact(transaction => runWith(query => transaction.run(query), operation())),
+      );
+    } catch (error) {
+      throw writeFault(error, CHECK);
     }
   }
 
   async transact<T>(work: (run: Run) => Promise<T>): Promise<T> {
     try {
-      return await this.#transact(client => work(runOn(client)));
+      return await this.#transact(transaction => work(query => transaction.run(query)));
     } catch (error) {
       throw writeFault(error, CHECK);
     }
@@ -168,53 +163,39 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async #transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  async #readOnce<T>(operation: TransactionBody<T>): Promise<T> {
     const client = await this.#connect();
-    let value: T;
     try {
-      await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-      value = await work(client);
-    } catch (error) {
-      await rollback(client);
-      throw error;
-    }
-    try {
-      await client.query('COMMIT');
+      const value = await runWith(query => runOn(client, query), operation);
+      client.release();
+      return value;
     } catch (error) {
       client.release(true);
-      throw unconfirmed(error);
+      throw error;
     }
-    client.release();
-    return value;
+  }
+
+  async #transact<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const transaction = new Transaction(await this.#connect());
+    try {
+      const value = await work(transaction);
+      await transaction.commit();
+      return value;
+    } catch (error) {
+      await transaction.abandon();
+      throw error;
+    }
   }
 }
 
-/** Discards a connection that can't roll back. PostgreSQL then ends its transaction. */
-async function rollback(client: pg.PoolClient): Promise<void> {
-  try {
-    await client.query('ROLLBACK');
-    client.release();
-  } catch {
-    client.release(true);
+/** Repeats what PostgreSQL has undone for the sake of others. */
+async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const undone = forgetStalePlans(error) || RETRY.has((error as { code?: string }).code ?? '');
+      if (!undone || tries === MAX_TRIES) throw error;
+    }
   }
-}
-
-/** Runs queries on a connection. */
-function runOn(client: pg.PoolClient): Run {
-  return async <Row>({ sql, parameters, slow }: Query<Row>): Promise<Row[]> => {
-    const limit = slow ? { query_timeout: SLOW_MS } : {};
-    const result = await client.query({ text: spelled(sql), values: [...parameters], ...limit });
-    return result.rows as Row[];
-  };
-}
-
-const spellings = new Map<string, string>();
-
-/** The translated statements are cached. They are a fixed set, except for those that move a ledger. */
-function spelled(sql: string): string {
-  const known = spellings.get(sql);
-  if (known !== undefined) return known;
-  const text = POSTGRES.spell(sql);
-  if (spellings.size < 256) spellings.set(sql, text);
-  return text;
 }

@@ -1,6 +1,6 @@
 import type { Role } from '../engine.js';
 import { randomUUID } from 'node:crypto';
-import { SQLITE } from '../engine.js';
+import { requireRead, SQLITE } from '../engine.js';
 import type { Engine, TransactionBody, Query, Run } from '../engine.js';
 import { LedgerFault, messageOf, readFault, unconfirmed, writeFault } from '../fault.js';
 import { SqliteFile } from './sqlite-file.js';
@@ -244,7 +244,12 @@ class SqliteEngine implements Engine {
 
   #run<T>(operation: TransactionBody<T>): T {
     let step = operation.next();
-    while (!step.done) step = operation.next(this.#execute(step.value));
+    let last = false;
+    while (!step.done) {
+      if (last) requireRead(step.value);
+      last ||= step.value.last === true;
+      step = operation.next(this.#execute(step.value));
+    }
     return step.value;
   }
 

@@ -1,0 +1,130 @@
+import { expect } from 'chai';
+import pg from 'pg';
+import { execute, finish } from '../../src/ledger/engine.js';
+import type { Engine } from '../../src/ledger/engine.js';
+import { openPostgres } from '../../src/ledger/engines/postgres.js';
+import { Transaction } from '../../src/ledger/engines/postgres-transaction.js';
+import { raw, sql } from '../../src/ledger/sql.js';
+import { PLACES } from '../support/ledger-places.js';
+
+/** A connection that notes what it is sent, and answers each time in turn. */
+function connection(answers: (Error | undefined)[] = []) {
+  const sent: string[] = [];
+  const released: boolean[] = [];
+  const client = {
+    query: (query: string | { text: string }) => {
+      sent.push(typeof query === 'string' ? query : query.text);
+      const failed = answers[sent.length - 1];
+      return failed ? Promise.reject(failed) : Promise.resolve({ rows: [] });
+    },
+    release: (broken = false) => void released.push(broken),
+  } as unknown as pg.PoolClient;
+  return { client, sent, released };
+}
+
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+const lost = (): Error => new Error('Connection terminated unexpectedly');
+function refused(code: string): pg.DatabaseError {
+  const error = new pg.DatabaseError('refused', 1, 'error');
+  error.code = code;
+  return error;
+}
+
+/** How an operation of two queries ends, the second of which is the last. */
+async function outcomeOf(client: pg.PoolClient): Promise<string> {
+  const transaction = new Transaction(client);
+  try {
+    await transaction.run(sql`select ${1}`);
+    await transaction.run({ ...sql`update t set a = ${1}`, last: true });
+    await transaction.commit();
+    return 'committed';
+  } catch (error) {
+    await transaction.abandon();
+    return (error as { code?: string }).code ?? String(error);
+  }
+}
+
+describe('an operation of the ledger takes few round trips on PostgreSQL', () => {
+  it('sends BEGIN with the first query, and COMMIT with the last, without waiting between them', async () => {
+    const { client, sent, released } = connection();
+    const transaction = new Transaction(client);
+    const first = transaction.run(sql`select ${1}`);
+    expect(sent).to.eql([BEGIN, 'select $1']);
+    await first;
+    const last = transaction.run({ ...sql`update t set a = ${1}`, last: true });
+    expect(sent.slice(2)).to.eql(['update t set a = $1', 'COMMIT']);
+    await last;
+    await transaction.commit();
+    expect(sent).to.have.length(4);
+    expect(released).to.eql([false]);
+  });
+
+  it('sends neither for an operation of one query', async () => {
+    const { client, sent } = connection();
+    const transaction = new Transaction(client);
+    await transaction.run({ ...sql`update t set a = ${1}`, last: true });
+    await transaction.commit();
+    expect(sent).to.eql(['update t set a = $1']);
+  });
+
+  it('says that nothing was written when PostgreSQL refuses the last query, and keeps the connection', async () => {
+    const { client, released } = connection([undefined, undefined, refused('23505'), undefined]);
+    expect(await outcomeOf(client)).to.equal('23505');
+    expect(released).to.eql([false]);
+  });
+
+  for (const [what, error] of [
+    ['the connection is lost', lost()],
+    ['the server stops, which it may do after the commit', refused('57P01')],
+  ] as const)
+    it(`says that it does not know whether the last query was written when ${what}`, async () => {
+      const { client, released } = connection([undefined, undefined, error, lost()]);
+      expect(await outcomeOf(client)).to.equal('unknown');
+      expect(released).to.eql([true]);
+    });
+
+  it('does not know either when the answer to the commit is lost', async () => {
+    const { client } = connection([undefined, undefined, undefined, lost()]);
+    expect(await outcomeOf(client)).to.equal('unknown');
+  });
+
+  it('refuses to write after the last query, for it would be another transaction', async () => {
+    const { client } = connection();
+    const transaction = new Transaction(client);
+    await transaction.run({ ...sql`update t set a = ${1}`, last: true });
+    const late = await transaction.run(sql`update t set a = ${2}`).then(String, String);
+    expect(late).to.include('it writes after the last query');
+    expect(await transaction.run(sql`select a from t where a = ${1}`)).to.eql([]);
+  });
+});
+
+for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL'))
+  (make ? describe : describe.skip)(`prepared statements on ${name}`, () => {
+    let engines: Engine[];
+    let remove: () => Promise<void>;
+    beforeEach(async () => {
+      const place = await make!();
+      remove = place.remove;
+      engines = [await openPostgres(place.url, 'beside'), await openPostgres(place.url, 'beside')];
+      await engines[0]!.write(() => finish(raw('create table t (a int8)')));
+    });
+    afterEach(async () => {
+      for (const engine of engines) await engine.close();
+      await remove();
+    });
+
+    it('follow a schema that another server changes, in transactions and out of them', async () => {
+      const [ours, other] = engines as [Engine, Engine];
+      const all = () => execute(sql<{ a: number }>`select * from t where a = ${1}`);
+      const add = () => finish(sql<{ a: number }>`insert into t (a) values (${1}) returning *`);
+      const several = <T>(one: () => Promise<T>): Promise<T[]> => Promise.all(Array.from({ length: 8 }, one));
+      await several(() => ours.write(add));
+      await several(() => ours.read(all));
+      await other.write(() => finish(raw('alter table t add column b int8')));
+      const read = await several(() => ours.read(all));
+      expect(read[7]).to.have.length(8);
+      expect(read[7]![0]).to.have.property('b', null);
+      await several(() => ours.write(add));
+      expect(await ours.write(all)).to.have.length(16);
+    });
+  });
