@@ -61,6 +61,7 @@ const ENVIRONMENT_READERS = [
   'src/cli/dev/main.ts',
   'src/cli/ledger/main.ts',
   'src/cli/list/main.ts',
+  'src/cli/mcp/main.ts',
   'src/cli/verify-receipt/main.ts',
 ];
 

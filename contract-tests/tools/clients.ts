@@ -48,6 +48,11 @@ export const CLIENTS: Client[] = [
     version: npm('first-generation'),
   },
   {
+    tool: 'mcpay',
+    checks: `${BUYS_TOOLS}, in x402 v1; hands no text over 4 KB to a model`,
+    version: npm('first-generation'),
+  },
+  {
     tool: '@agentcash/discovery',
     checks: 'finds every paid operation, without error or warning',
     version: npm('crawlers'),
@@ -102,6 +107,11 @@ export const CLIENTS: Client[] = [
   },
   { tool: 'mcp-remote', checks: `${BUYS_TOOLS}, for a host that starts commands`, version: npm('mcp') },
   { tool: 'the MCP session of x402 for Python', checks: BUYS_TOOLS, version: pip('x402', 'mcp') },
+  {
+    tool: 'an MCP server of x402 for Python',
+    checks: 'coinslot conformance finds nothing wrong with it; coinslot mcp buys from it',
+    version: pip('x402', 'mcp'),
+  },
   { tool: '@modelcontextprotocol/inspector-cli', checks: 'lists all tools', version: npm('mcp') },
   {
     tool: '@modelcontextprotocol/conformance',

@@ -6,6 +6,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
+import { parse } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 
@@ -29,7 +30,17 @@ function commandsIn(page: string): Started[] {
     const [command = '', ...args] = (match[1] ?? '').replace(/\\\n/g, ' ').split(/\s+/);
     return { command, args };
   });
-  return [...json, ...toml, ...shell];
+  const yaml = blocks('yaml').flatMap(text => {
+    const { extensions } = parse(text) as { extensions: Record<string, { cmd: string; args: string[] }> };
+    return Object.values(extensions).map(({ cmd: command, args }) => ({ command, args }));
+  });
+  const libraries = [
+    ...page.matchAll(/^const wallet = \{\n {2}command: '(.*)',\n {2}args: (\[.*\]),$/gm),
+  ].map(([, command = '', args = '']) => ({
+    command,
+    args: JSON.parse(args.replaceAll("'", '"')) as string[],
+  }));
+  return [...json, ...toml, ...shell, ...yaml, ...libraries];
 }
 
 describe('the configuration of hosts in docs/how-to/mcp.md', function () {
@@ -44,7 +55,7 @@ describe('the configuration of hosts in docs/how-to/mcp.md', function () {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('has a command for each kind of file', () => expect(commands).to.have.lengthOf(4));
+  it('has a command for each kind of host', () => expect(commands).to.have.lengthOf(6));
 
   for (const [at, { command, args }] of commands.entries())
     it(`starts a server that speaks MCP (${at + 1})`, async () => {

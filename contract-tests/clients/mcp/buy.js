@@ -11,6 +11,9 @@ const key = Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')));
 const signer = await createKeyPairSignerFromBytes(key);
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));
 
+/** Of one text that a model reads. */
+const MAX_BYTES = 4096;
+
 const about = { name: 'buyer', version: '1.0.0' };
 const connections = {
   sdk: async () => {
@@ -48,19 +51,31 @@ async function assertSpeech({ content: [{ text }], structuredContent: { url, siz
   assert.equal(bytes.subarray(0, 4).toString(), 'RIFF');
 }
 
+async function call(asked) {
+  const result = await client.callTool(asked);
+  for (const { text = '' } of result.content)
+    assert.ok(
+      Buffer.byteLength(text) <= MAX_BYTES,
+      `${asked.name} hands ${text.length} characters to a model`,
+    );
+  return result;
+}
+
 const client = await connections[process.argv[2]]();
 // Some clients validate results only once they have listed the tools.
 const { tools } = await client.listTools();
+const [voices] = (await call({ name: 'listVoices', arguments: {} })).content;
+assert.match(voices.text, /default/);
 let bought = 0;
 for (const { name } of tools) {
-  const unpaid = await client.callTool({ name, arguments: {} });
+  const unpaid = await call({ name, arguments: {} });
   const required = unpaid.structuredContent;
   if (!required?.accepts) continue;
   assert.equal(unpaid.isError, true);
   const { example } = required.extensions.bazaar.info.input;
   const payment = await wallet.createPaymentPayload(required);
   const asked = { name, arguments: example, _meta: { 'x402/payment': payment } };
-  const answer = await client.callTool(asked);
+  const answer = await call(asked);
   assert.notEqual(answer.isError, true, JSON.stringify(answer.content).slice(0, 300));
   const receipt = answer._meta['x402/payment-response'];
   assert.equal(receipt.success, true);

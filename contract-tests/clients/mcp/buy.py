@@ -13,7 +13,13 @@ from x402.mechanisms.svm import KeypairSigner
 from x402.mechanisms.svm.exact.register import register_exact_svm_client
 
 URL = os.environ["COINSLOT_URL"]
+MAX_BYTES = 4096  # of one text that a model reads
 signer = KeypairSigner.from_bytes(bytes(json.loads(Path(os.environ["KEYPAIR"]).read_text())))
+
+
+def short(result):
+    assert all(len(getattr(part, "text", "").encode()) <= MAX_BYTES for part in result.content), result
+    return result
 
 
 async def main() -> None:
@@ -22,14 +28,17 @@ async def main() -> None:
         async with ClientSession(read, write) as session:
             buyer = x402MCPSession(session, wallet)
             await buyer.initialize()
+            tools = (await buyer.list_tools()).tools
+            voices = short(await session.call_tool("listVoices", {}))
+            assert "default" in voices.content[0].text, voices
             bought = 0
-            for tool in (await buyer.list_tools()).tools:
-                unpaid = await session.call_tool(tool.name, {})
+            for tool in tools:
+                unpaid = short(await session.call_tool(tool.name, {}))
                 required = unpaid.structuredContent or {}
                 if "accepts" not in required:
                     continue
                 example = required["extensions"]["bazaar"]["info"]["input"]["example"]
-                answer = await buyer.call_tool(tool.name, example)
+                answer = short(await buyer.call_tool(tool.name, example))
                 assert answer.payment_made and not answer.is_error, answer
                 assert answer.payment_response.success, answer.payment_response
                 bought += 1

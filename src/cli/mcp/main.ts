@@ -1,20 +1,23 @@
 import '../../rails/solana/silence-bigint-warning.js';
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readFileSync, realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { toAtomic } from '../../price/amount.js';
 import { messageOf } from '../../ledger/fault.js';
-import { KeyPairFault, readSecretKeyFile } from '../../rails/solana/key-pair.js';
 import { answerFilesOf, openWallet, usualFolder } from '../../wallet/open-wallet.js';
 import { PaidTools } from '../../wallet/paid-tools.js';
 import { PurseFault } from '../../wallet/purse.js';
 import { BuyFault } from '../../wallet/shop-client.js';
-import { endpointOf, Shop } from '../../wallet/shop-connection.js';
+import { Shop } from '../../wallet/shop-connection.js';
+import { install, type Surroundings } from './install.js';
+import { OptionFault, WALLET_OPTIONS, walletSettings, type WalletValues } from './wallet-options.js';
 import { walletServer } from './wallet-server.js';
 import { consoleOnStderr, writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot mcp --url <shop> --keypair <file> [options]
+       coinslot mcp install --host <host> --url <shop> --keypair <file> [options]
+
 An MCP server over stdio for hosts that can't pay: it offers the tools of a shop that speaks MCP and x402, and pays for them.
 
   --url URL          the shop, or its MCP endpoint (a URL without a path gets /mcp)
@@ -27,58 +30,41 @@ An MCP server over stdio for hosts that can't pay: it offers the tools of a shop
   --allow-http       pay a shop on another machine without TLS, where anybody on the way can change who is paid
   --help             print this text
 
-docs/how-to/mcp.md has the configuration of the common hosts.`;
+install writes this command, with its options, into the settings of a host, after it has shown what changes there.
 
-const MAX_SECONDS = 3_600;
+  --host HOST        claude-code, claude-desktop, codex, cursor, goose or vscode
+  --name NAME        what the host calls the server (default: from the host name of the shop)
+  --yes              write without asking
 
-/** An option is wrong. */
-class OptionFault extends Error {}
+docs/how-to/mcp.md has what else hosts need.`;
 
 function options() {
-  const text = { type: 'string' } as const;
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
-      url: text,
-      keypair: text,
-      'max-price': { ...text, default: '0.05' },
-      budget: { ...text, default: '1.00' },
-      rpc: text,
-      state: text,
-      timeout: { ...text, default: '50' },
-      'allow-http': { type: 'boolean', default: false },
+      ...WALLET_OPTIONS,
+      host: { type: 'string' },
+      name: { type: 'string' },
+      yes: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },
     },
   });
-  return values;
+  return { values, command: positionals.join(' ') };
 }
 
-function secretKeyOf(file: string | undefined): Uint8Array {
-  if (file === undefined) throw new OptionFault(`--keypair is missing.\n\n${USAGE}`);
-  try {
-    return readSecretKeyFile(resolve(file));
-  } catch (error) {
-    if (error instanceof KeyPairFault) throw new OptionFault(`--keypair ${file}: ${error.message}`);
-    throw error;
-  }
+function surroundings(): Surroundings {
+  const { platform, argv } = process;
+  const program = realpathSync(argv[1] ?? '');
+  const place = { home: homedir(), folder: process.cwd(), platform, env: process.env };
+  return { ...place, program, print: writeOut, allowed };
 }
 
-function amountOf(option: string, text: string): bigint {
-  try {
-    return toAtomic(text);
-  } catch (error) {
-    throw new OptionFault(`${option} ${messageOf(error)}`);
-  }
-}
-
-function secondsOf(text: string): number {
-  const seconds = Number(text);
-  if (seconds > 0 && seconds <= MAX_SECONDS) return seconds;
-  throw new OptionFault(`--timeout must be a number of seconds, more than 0 and at most ${MAX_SECONDS}`);
-}
-
-function rpcOf(text: string | undefined): string | undefined {
-  if (text === undefined || (/^https?:/.test(text) && URL.canParse(text))) return text;
-  throw new OptionFault('--rpc is not an http(s) URL.');
+async function allowed(): Promise<boolean> {
+  if (!process.stdin.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await terminal.question('Write this? [y/N] ');
+  terminal.close();
+  return /^y(es)?$/i.test(answer.trim());
 }
 
 function versionOf(): string {
@@ -86,18 +72,13 @@ function versionOf(): string {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-async function run(values: ReturnType<typeof options>): Promise<void> {
-  if (values.url === undefined) throw new OptionFault(`--url is missing.\n\n${USAGE}`);
-  const shop = new Shop(endpointOf(values.url, values['allow-http']));
-  const { state, rpc } = values;
-  const limits = {
-    maxPrice: amountOf('--max-price', values['max-price']),
-    budget: amountOf('--budget', values.budget),
-  };
-  const timeoutMs = secondsOf(values.timeout) * 1_000;
-  const folderOf = state === undefined ? usualFolder : () => resolve(state);
-  const secretKey = secretKeyOf(values.keypair);
-  const wallet = await openWallet(secretKey, { folderOf, rpcUrl: rpcOf(rpc), limits, timeoutMs });
+async function serve(values: WalletValues): Promise<void> {
+  const { endpoint, secretKey, folder, ...rest } = walletSettings(values);
+  const shop = new Shop(endpoint);
+  const wallet = await openWallet(secretKey, {
+    ...rest,
+    folderOf: folder === undefined ? usualFolder : () => folder,
+  });
   const paid = new PaidTools({ ...wallet, shop, files: answerFilesOf(wallet) });
   const version = versionOf();
   serveStdio(() => walletServer({ ...wallet, shop, paid, version }), {
@@ -108,9 +89,11 @@ async function run(values: ReturnType<typeof options>): Promise<void> {
 // Nothing but the protocol may go to stdout, whatever a package wants to say.
 globalThis.console = consoleOnStderr();
 try {
-  const values = options();
+  const { values, command } = options();
   if (values.help) writeOut(`${USAGE}\n`);
-  else await run(values);
+  else if (command === 'install') process.exitCode = (await install(values, surroundings())) ? 0 : 1;
+  else if (command === '') await serve(values);
+  else throw new OptionFault(`There is no coinslot mcp ${command}.\n\n${USAGE}`);
 } catch (error) {
   const known = [OptionFault, BuyFault, PurseFault, TypeError].some(each => error instanceof each);
   writeErr(`${known ? messageOf(error) : `The wallet could not start: ${messageOf(error)}`}\n`);
