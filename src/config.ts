@@ -61,6 +61,8 @@ export type Config = Readonly<{
   shopDir: string;
   stateDir: string;
   databaseUrl: string;
+  /** The same database, not by way of a pooler. */
+  databaseDirectUrl: string;
   /** If empty, the embedded sandbox is started. */
   rpcUrls: readonly string[];
   /** In order of preference. If empty, that of the embedded sandbox. */
@@ -115,6 +117,7 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new SettingReader(env)): Config {
   const name = read.oneOf('NETWORK', ['sandbox', 'devnet', 'mainnet'] as const, 'sandbox');
   const stateDir = resolve(read.text('STATE_DIR') ?? '.coinslot');
+  const databaseUrl = read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`;
   const config: Config = {
     host: read.text('HOST') ?? '127.0.0.1',
     port: read.integer('PORT', 8402, 0, 65535),
@@ -125,7 +128,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     network: NETWORKS[name],
     shopDir: resolve(read.text('SHOP_DIR') ?? '.'),
     stateDir,
-    databaseUrl: read.database('DATABASE_URL') ?? `file:${stateDir}/ledger.db`,
+    databaseUrl,
+    databaseDirectUrl: read.database('DATABASE_DIRECT_URL') ?? databaseUrl,
     rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),
     facilitators: readFacilitators(read, DEFAULT_FACILITATOR[name]),
     catalogue: readCatalogue(read),

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { execute, finish } from '../../src/ledger/engine.js';
 import type { Engine } from '../../src/ledger/engine.js';
 import { openPostgres } from '../../src/ledger/engines/postgres.js';
-import { Transaction } from '../../src/ledger/engines/postgres-transaction.js';
+import { sessionOf, Transaction } from '../../src/ledger/engines/postgres-transaction.js';
 import { raw, sql } from '../../src/ledger/sql.js';
 import { PLACES } from '../support/ledger-places.js';
 
@@ -32,7 +32,7 @@ function refused(code: string): pg.DatabaseError {
 
 /** How an operation of two queries ends, the second of which is the last. */
 async function outcomeOf(client: pg.PoolClient): Promise<string> {
-  const transaction = new Transaction(client);
+  const transaction = new Transaction(client, sessionOf({ isPooled: false }));
   try {
     await transaction.run(sql`select ${1}`);
     await transaction.run({ ...sql`update t set a = ${1}`, last: true });
@@ -47,7 +47,7 @@ async function outcomeOf(client: pg.PoolClient): Promise<string> {
 describe('an operation of the ledger takes few round trips on PostgreSQL', () => {
   it('sends BEGIN with the first query, and COMMIT with the last, without waiting between them', async () => {
     const { client, sent, released } = connection();
-    const transaction = new Transaction(client);
+    const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     const first = transaction.run(sql`select ${1}`);
     expect(sent).to.eql([BEGIN, 'select $1']);
     await first;
@@ -61,7 +61,7 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
 
   it('sends neither for an operation of one query', async () => {
     const { client, sent } = connection();
-    const transaction = new Transaction(client);
+    const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     await transaction.run({ ...sql`update t set a = ${1}`, last: true });
     await transaction.commit();
     expect(sent).to.eql(['update t set a = $1']);
@@ -90,7 +90,7 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
 
   it('refuses to write after the last query, for it would be another transaction', async () => {
     const { client } = connection();
-    const transaction = new Transaction(client);
+    const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     await transaction.run({ ...sql`update t set a = ${1}`, last: true });
     const late = await transaction.run(sql`update t set a = ${2}`).then(String, String);
     expect(late).to.include('it writes after the last query');

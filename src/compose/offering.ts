@@ -49,8 +49,9 @@ export async function openOffering(base: Base): Promise<Offering> {
   const { network, payTo } = terms;
   const chain = createChain({ urls: endpoints.rpcUrls, network, timeoutMs: CHAIN_TRY_MS, log });
   disposers.unshift(() => chain.close());
-  const { databaseUrl: url, answerBudgetBytes } = config;
-  const ledger = await openLedger({ url, payTo, network, answerBudgetBytes, watch: ledgerWatch(observer) });
+  const { databaseUrl: url, databaseDirectUrl: directUrl, answerBudgetBytes } = config;
+  const ofLedger = ledgerWatch(observer);
+  const ledger = await openLedger({ url, directUrl, payTo, network, answerBudgetBytes, watch: ofLedger });
   disposers.unshift(() => ledger.close());
   const { feePayer: ownFeePayer } = endpoints;
   let guard: FeePayerGuard | undefined;
@@ -71,7 +72,7 @@ export async function openOffering(base: Base): Promise<Offering> {
     chain,
     facilitators: facilitator,
     hadFeePayer: remembered.length > 0,
-    durability: () => durabilityOf(url, answerBudgetBytes),
+    durability: () => durabilityOf(directUrl, answerBudgetBytes),
   });
   heed(await runChecks(checks), { isSandbox: isSandbox(config), log });
   const hints = new SolanaHints(facilitator.firstFeePayer(remembered));

@@ -80,6 +80,12 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     values: '`file:…`, `postgres://…`',
     fallback: 'SQLite in `STATE_DIR`',
   },
+  DATABASE_DIRECT_URL: {
+    what: 'the same PostgreSQL database, not by way of a pooler; needed if `DATABASE_URL` leads to PgBouncer or another one',
+    values: '`postgres://…`',
+    fallback: '`DATABASE_URL`',
+    see: 'how-to/backends.md#a-pooler-in-front-of-postgresql',
+  },
   SOLANA_RPC_URL: {
     what: 'Solana RPC servers in order of preference. A server of another network is named in the log and never used. User, password and query are sent with each request and never shown',
     values: 'URLs, comma-separated',

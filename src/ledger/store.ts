@@ -41,6 +41,8 @@ const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 export type LedgerOptions = {
   /** `file:/path/ledger.db` or `postgres://…` */
   url: string;
+  /** The same PostgreSQL database, not by way of a pooler; by default `url`. */
+  directUrl?: string;
   payTo: string;
   network: string;
   /** Replaces the ledger's clock; see `clockOf`. */
@@ -60,7 +62,7 @@ export type Ledger = Awaited<ReturnType<typeof openLedger>>;
  * @throws LedgerFault `open` if the ledger is locked, another receiver's, retired, newer than this program or unreachable
  */
 export async function openLedger(options: LedgerOptions) {
-  const opened = await openEngine(options.url, 'server');
+  const opened = await openEngine(options.url, 'server', options.directUrl);
   const engine = options.watch ? watched(opened, options.watch) : opened;
   const now = clockOf(engine.dialect, options.now);
   let claims = 0;

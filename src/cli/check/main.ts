@@ -116,7 +116,7 @@ async function lookAtLedger(
   try {
     const identity = { payTo, network: config.network.caip2 };
     const keys = facilitators.map(verdictsKey);
-    const { kind, hasHints, notes } = await inspectLedger(config.databaseUrl, identity, keys);
+    const { kind, hasHints, notes } = await inspectLedger(config.databaseDirectUrl, identity, keys);
     const heard = keys.flatMap(key => verdictsIn(notes.get(key)));
     const listings = config.listed ? directoryFindings(facilitators, heard) : [];
     return { hasHints, findings: [{ level: 'ok', subject, found: LEDGER_STATES[kind] }, ...listings] };
@@ -167,7 +167,7 @@ async function check(config: Config): Promise<Finding[]> {
   const terms = { ...offered, service: serviceOf(contract, offered.publicUrl) };
   const { name: network } = config.network;
   const methods = shopMethods(terms, { mpp: config.mpp, network });
-  const durability = () => durabilityOf(config.databaseUrl, config.answerBudgetBytes);
+  const durability = () => durabilityOf(config.databaseDirectUrl, config.answerBudgetBytes);
   if (!endpoints) {
     const subject = 'sandbox';
     const found = 'it does not run; the server starts it, with its chain, facilitator and receiver';

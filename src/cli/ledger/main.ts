@@ -93,7 +93,9 @@ const MAX_STATED = 1_000_000;
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const given = new GivenValues(process.env);
 const stateDir = (): string => resolvePath(given.of('STATE_DIR') ?? '.coinslot');
-const databaseUrl = (): string => given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
+/** Commands are few and long: none goes by way of a pooler. */
+const databaseUrl = (): string =>
+  given.of('DATABASE_DIRECT_URL') ?? given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
 
 const ownWallets = (): string[] => ownWalletsIn(given);
 

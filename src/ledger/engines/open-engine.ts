@@ -4,14 +4,14 @@ import { LedgerFault } from '../fault.js';
 import { openSqlite } from './sqlite.js';
 
 /**
- * Opens the database behind a URL, `file:…` or `postgres://…`.
+ * Opens the database behind a URL, `file:…` or `postgres://…`. `directUrl`: the same, if `url` leads to a pooler.
  * @throws LedgerFault `open`
  */
-export async function openEngine(url: string, role: Role): Promise<Engine> {
+export async function openEngine(url: string, role: Role, directUrl = url): Promise<Engine> {
   if (url.startsWith('file:')) return openSqlite(url, role);
   if (/^postgres(ql)?:\/\//.test(url)) {
     const { openPostgres } = await import('./postgres.js');
-    return openPostgres(url, role);
+    return openPostgres(url, role, directUrl);
   }
   throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
 }

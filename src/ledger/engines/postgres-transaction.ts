@@ -2,12 +2,16 @@ import pg from 'pg';
 import { POSTGRES, requireRead } from '../engine.js';
 import type { Query } from '../engine.js';
 import { unconfirmed } from '../fault.js';
+import { STATEMENT_MS } from './server-presence.js';
 
 /** For schema changes, which may rewrite whole tables. */
 const SLOW_MS = 3_600_000;
 /** "cached plan must not change result type". */
 const STALE_PLAN = '0A000';
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+const LIMITS = ['statement_timeout', 'idle_in_transaction_session_timeout'].map(
+  name => `; SET LOCAL ${name} = ${STATEMENT_MS}`,
+);
 
 /**
  * A transaction of few round trips on a connection of the pool, which must pipeline: `BEGIN` travels with the first query, and `COMMIT`
@@ -15,11 +19,13 @@ const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
  */
 export class Transaction {
   readonly #client: pg.PoolClient;
+  readonly #session: Session;
   #state: 'new' | 'open' | 'ended' = 'new';
   #isBroken = false;
 
-  constructor(client: pg.PoolClient) {
+  constructor(client: pg.PoolClient, session: Session) {
     this.#client = client;
+    this.#session = session;
   }
 
   /** @throws LedgerFault `unknown` if the last query may have been committed or not */
@@ -27,7 +33,7 @@ export class Transaction {
     if (this.#state === 'ended') requireRead(query);
     else if (query.last) return this.#runLast(query);
     else if (this.#state === 'new') return this.#runFirst(query);
-    return runOn(this.#client, query);
+    return this.#session.run(this.#client, query);
   }
 
   /** Commits what is not committed yet, and gives the connection back. @throws LedgerFault `unknown` */
@@ -48,14 +54,17 @@ export class Transaction {
 
   async #runFirst<Row>(query: Query<Row>): Promise<Row[]> {
     this.#state = 'open';
-    const [, rows] = await Promise.all([this.#client.query(BEGIN), runOn(this.#client, query)]);
+    const [, rows] = await Promise.all([
+      this.#client.query(this.#session.begin),
+      this.#session.run(this.#client, query),
+    ]);
     return rows;
   }
 
   async #runLast<Row>(query: Query<Row>): Promise<Row[]> {
     const isAlone = this.#state === 'new';
     this.#state = 'ended';
-    const sent = runOn(this.#client, query);
+    const sent = this.#session.run(this.#client, query);
     const committed = isAlone ? sent : this.#client.query('COMMIT');
     const [result] = await Promise.allSettled([sent, committed]);
     // PostgreSQL has rolled back: a commit after a refusal does.
@@ -79,13 +88,25 @@ function isRefusal(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !/^(?:08|57)/.test(error.code ?? '57');
 }
 
-/** Runs a query on a connection. PostgreSQL keeps the plans of statements that have a name. */
-export async function runOn<Row>(client: pg.PoolClient, query: Query<Row>): Promise<Row[]> {
-  const { parameters, slow } = query;
-  const limit = slow ? { query_timeout: SLOW_MS } : {};
-  const result = await client.query({ ...statementOf(query), values: [...parameters], ...limit });
-  return result.rows as Row[];
-}
+/** How transactions begin, and queries run, on the connections of a pool. */
+export type Session = {
+  begin: string;
+  run: <Row>(client: pg.PoolClient, query: Query<Row>) => Promise<Row[]>;
+};
+
+/**
+ * PostgreSQL keeps the plans of statements that have a name. A pooler lends another connection each time, on which they are not known, nor are
+ * the limits of a session.
+ */
+export const sessionOf = ({ isPooled }: { isPooled: boolean }): Session => ({
+  begin: isPooled ? `${BEGIN}${LIMITS.join('')}` : BEGIN,
+  run: async <Row>(client: pg.PoolClient, query: Query<Row>): Promise<Row[]> => {
+    const { text, ...named } = statementOf(query);
+    const limit = query.slow ? { query_timeout: SLOW_MS } : {};
+    const result = await client.query({ text, ...(isPooled ? {} : named), values: [...query.parameters], ...limit });
+    return result.rows as Row[];
+  },
+});
 
 type Statement = { text: string; name?: string };
 const MOST_STATEMENTS = 256;

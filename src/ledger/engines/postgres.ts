@@ -5,7 +5,8 @@ import pg from 'pg';
 import { POSTGRES, runWith } from '../engine.js';
 import type { Engine, TransactionBody, Run } from '../engine.js';
 import { LedgerFault, messageOf, readFault, writeFault } from '../fault.js';
-import { forgetStalePlans, runOn, Transaction } from './postgres-transaction.js';
+import { forgetStalePlans, sessionOf, Transaction } from './postgres-transaction.js';
+import type { Session } from './postgres-transaction.js';
 import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
 
 const OLDEST_VERSION = 15;
@@ -26,19 +27,26 @@ const types: pg.CustomTypesConfig = {
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format === 'binary' ? 'binary' : 'text'),
 };
 
+/** What a session is begun with. Poolers refuse that: there it is a matter of each transaction. */
+const SESSION_LIMITS = {
+  statement_timeout: STATEMENT_MS,
+  idle_in_transaction_session_timeout: STATEMENT_MS,
+};
+
 /**
  * Opens a PostgreSQL database (15 or later).
  * @param role servers share the ledger; `source` and `target` need exclusive access
+ * @param directUrl the same database, if `url` leads to a pooler that lends a connection for one transaction
  * @throws LedgerFault `open`
  */
-export async function openPostgres(url: string, role: Role): Promise<Engine> {
+export async function openPostgres(url: string, role: Role, directUrl = url): Promise<Engine> {
+  const isPooled = directUrl !== url;
   const pool = new pg.Pool({
     connectionString: url,
     max: MAX_CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MS,
-    statement_timeout: STATEMENT_MS,
     query_timeout: STATEMENT_MS + 2_000,
-    idle_in_transaction_session_timeout: STATEMENT_MS,
+    ...(isPooled ? {} : SESSION_LIMITS),
     keepAlive: true,
     pipeline: true,
     types,
@@ -48,14 +56,15 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
   // The same for a connection that breaks between two queries: the next query reports it.
   pool.on('connect', client => client.on('error', () => undefined));
   try {
-    if (role !== 'beside') await requireUsable(pool);
+    if (role !== 'beside') await requireUsable(pool, isPooled);
     const owner = randomUUID();
     const presence =
-      role === 'beside' || role === 'check' ? undefined : await ServerPresence.announce(url, role);
-    return new PostgresEngine(pool, { owner, presence });
+      role === 'beside' || role === 'check' ? undefined : await ServerPresence.announce(directUrl, role);
+    return new PostgresEngine(pool, { owner, presence, session: sessionOf({ isPooled }) });
   } catch (error) {
     await pool.end();
     if (error instanceof LedgerFault) throw error;
+    if (!isPooled && isRefusedByPooler(error)) throw new LedgerFault('open', POOLER, { cause: error });
     throw new LedgerFault(
       'open',
       `The ledger's PostgreSQL can't be reached (${messageOf(error)}). Check DATABASE_URL and that the server runs.`,
@@ -64,7 +73,14 @@ export async function openPostgres(url: string, role: Role): Promise<Engine> {
   }
 }
 
+const POOLER =
+  'DATABASE_URL leads to a pooler, which lends its connections. Set DATABASE_DIRECT_URL to the URL of the database itself, for what needs a connection of its own.';
+
+/** PgBouncer takes none of the limits that a session begins with. */
+const isRefusedByPooler = (error: unknown): boolean => /unsupported startup parameter/.test(messageOf(error));
+
 type Fitness = {
+  pid: number;
   version: number;
   name: string;
   schema: string | null;
@@ -74,14 +90,22 @@ type Fitness = {
 };
 
 /** @throws LedgerFault `open` with what the operator must change */
-async function requireUsable(pool: pg.Pool): Promise<void> {
-  const { rows } = await pool.query<Fitness>(
-    `select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
-       current_schema() as schema, pg_is_in_recovery() as replica, current_setting('transaction_read_only') as readonly,
-       has_schema_privilege(current_schema(), 'USAGE') and has_schema_privilege(current_schema(), 'CREATE') as creates`,
-  );
-  const problem = rows[0] && problemOf(rows[0]);
-  if (problem) throw new LedgerFault('open', problem);
+async function requireUsable(pool: pg.Pool, isPooled: boolean): Promise<void> {
+  const client = await pool.connect();
+  try {
+    const { rows } = await client.query<Fitness>(
+      `select pg_backend_pid() as pid, current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+         current_schema() as schema, pg_is_in_recovery() as replica, current_setting('transaction_read_only') as readonly,
+         has_schema_privilege(current_schema(), 'USAGE') and has_schema_privilege(current_schema(), 'CREATE') as creates`,
+    );
+    const problem = rows[0] && problemOf(rows[0]);
+    if (problem) throw new LedgerFault('open', problem);
+    // A pooler names a process of its own when a connection begins.
+    const { processID } = client as unknown as { processID: number };
+    if (!isPooled && rows[0]?.pid !== processID) throw new LedgerFault('open', POOLER);
+  } finally {
+    client.release();
+  }
 }
 
 function problemOf({ version, name, schema, replica, readonly, creates }: Fitness): string | undefined {
@@ -101,11 +125,16 @@ class PostgresEngine implements Engine {
   readonly owner: string;
   readonly #pool: pg.Pool;
   readonly #presence: ServerPresence | undefined;
+  readonly #session: Session;
 
-  constructor(pool: pg.Pool, { owner, presence }: { owner: string; presence: ServerPresence | undefined }) {
+  constructor(
+    pool: pg.Pool,
+    { owner, presence, session }: { owner: string; presence: ServerPresence | undefined; session: Session },
+  ) {
     this.#pool = pool;
     this.owner = owner;
     this.#presence = presence;
+    this.#session = session;
   }
 
   async read<T>(operation: () => TransactionBody<T>): Promise<T> {
@@ -166,7 +195,7 @@ class PostgresEngine implements Engine {
   async #readOnce<T>(operation: TransactionBody<T>): Promise<T> {
     const client = await this.#connect();
     try {
-      const value = await runWith(query => runOn(client, query), operation);
+      const value = await runWith(query => this.#session.run(client, query), operation);
       client.release();
       return value;
     } catch (error) {
@@ -176,7 +205,7 @@ class PostgresEngine implements Engine {
   }
 
   async #transact<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const transaction = new Transaction(await this.#connect());
+    const transaction = new Transaction(await this.#connect(), this.#session);
     try {
       const value = await work(transaction);
       await transaction.commit();
