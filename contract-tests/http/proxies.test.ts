@@ -10,10 +10,21 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { portOf } from '../../src/http/listen.js';
 import { hangUpIsTold } from '../../src/net/hang-up.js';
+import { until } from '../support/faults.js';
 import { SIGNATURE } from '../support/charge-world.js';
 import { callTool, paid } from '../support/mcp-call.js';
-import { noProxy, openFlushingCaddy, openHaproxy, openWithOps, type Proxy } from '../support/proxies.js';
+import {
+  noProxy,
+  openCaddyOver,
+  openFlushingCaddy,
+  openHaproxy,
+  openHaproxyOver,
+  openWithOps,
+  type Proxy,
+  type ProxyName,
+} from '../support/proxies.js';
 import { ANSWERS_URL, TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
 import { call } from '../support/world.js';
 
@@ -252,6 +263,39 @@ describe('Caddy with flush_interval -1', function () {
     upstream.close();
   });
 });
+
+for (const [name, open] of Object.entries({ haproxy: openHaproxyOver, caddy: openCaddyOver }))
+  describe(`A server that is not ready, behind ${name}`, function () {
+    this.timeout(20_000);
+
+    it('is still asked, for what is free or was paid, and says itself why nothing is sold', async function () {
+      if (noProxy(name as ProxyName)) return this.skip();
+      let refused = 0;
+      const ready = createServer((_request, response) => {
+        refused += 1;
+        response.writeHead(503).end();
+      }).listen(0, '127.0.0.1');
+      const shop = createServer((_request, response) =>
+        response.writeHead(503, { 'Retry-After': '7' }).end('itself'),
+      ).listen(0, '127.0.0.1');
+      await Promise.all([once(ready, 'listening'), once(shop, 'listening')]);
+      const proxy = await open({ hosts: ['127.0.0.1'], port: portOf(shop), ready: portOf(ready) });
+      await until('it was refused', () => refused >= 3);
+      for (const method of ['GET', 'POST']) {
+        const answer = await call(proxy.url, { method, ...(method === 'POST' ? { body: '{}' } : {}) });
+        expect([answer.status, answer.headers.get('retry-after'), answer.body.toString()]).to.deep.equal([
+          503,
+          '7',
+          'itself',
+        ]);
+      }
+      await proxy.close();
+      for (const each of [ready, shop]) {
+        each.closeAllConnections();
+        each.close();
+      }
+    });
+  });
 
 describe('A check through a URL', function () {
   this.timeout(20_000);

@@ -364,7 +364,7 @@ describe('a server that is killed or stopped', function () {
     await again.kill();
   });
 
-  it('asked to stop while a load balancer looks: refuses it, sells for two seconds more, and each answer ends its connection', async () => {
+  it('asked to stop while a load balancer looks: refuses it, sells for three seconds more, and each answer ends its connection', async () => {
     const [admin = 0] = await freePorts(1);
     const served = await serve(proxied('leaving', { ADMIN_PORT: String(admin) }));
     const ready = async (): Promise<number> => (await fetch(`http://127.0.0.1:${admin}/ready`)).status;

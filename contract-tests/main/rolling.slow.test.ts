@@ -10,7 +10,14 @@ import { copyRepository } from '../support/copied-repository.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { freePort } from '../support/free-port.js';
 import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
-import { noProxy, openHaproxyOver, type Proxy } from '../support/proxies.js';
+import {
+  noProxy,
+  openCaddyOver,
+  openHaproxyOver,
+  type Beside,
+  type Proxy,
+  type ProxyName,
+} from '../support/proxies.js';
 import {
   allOnOneChain,
   buyer,
@@ -28,6 +35,8 @@ const BUYERS = 3;
 const ASKING = 3;
 /** The folder of an earlier release that was built there (make rolling): it is replaced by this program, then. */
 const EARLIER = process.env['EARLIER_RELEASE'];
+
+const PROXIES = { haproxy: openHaproxyOver, caddy: openCaddyOver };
 
 /** A command that runs another build than this one. */
 const running = (folder: string): string[] => [
@@ -52,6 +61,13 @@ function nextVersion(): string {
 onEachEngine('an upgrade, one server after the other,', (make, engine) => {
   if (engine === 'PostgreSQL') rolling(make);
 });
+
+onEachEngine(
+  'another token, given to one server after the other, fails no call and cuts no connection under one',
+  (make, engine) => {
+    if (engine === 'PostgreSQL') changingTokens(make);
+  },
+);
 
 /** Buyers, and others who only ask for the price, until `end`. */
 class Load {
@@ -82,7 +98,8 @@ class Load {
   }
 
   async #repeat(act: () => Promise<unknown>): Promise<void> {
-    while (!this.#stopped)
+    // The pause leaves the machine to servers that start.
+    for (; !this.#stopped; await sleep(20))
       await act().catch((error: unknown) => this.failed.push(messageOf((error as Error).cause ?? error)));
   }
 
@@ -109,21 +126,22 @@ class Load {
   }
 }
 
+/** What was answered is noted as delivered by the server that sent it, or by its next start. */
 async function expectAllDelivered(place: LedgerPlace, { paid }: Load): Promise<void> {
   const reader = await openLedgerReader({ url: place.url });
-  const { delivered, owed, settling } = await reader.counts();
+  const counts = async (): Promise<number[]> => {
+    const { delivered, owed, settling } = await reader.counts();
+    return [delivered.payments, owed.payments, settling.payments];
+  };
+  for (const end = Date.now() + 30_000; (await counts())[2] !== 0 && Date.now() < end;) await sleep(200);
+  expect(await counts(), 'delivered, owed, settling').to.deep.equal([paid.size, 0, 0]);
   await reader.close();
-  expect({
-    delivered: delivered.payments,
-    owed: owed.payments,
-    settling: settling.payments,
-  }).to.deep.equal({ delivered: paid.size, owed: 0, settling: 0 });
 }
 
 /** What the listener for operators says to a token: 303 if it opens the page. */
-async function signIn(adminPort: number, token: string): Promise<number> {
+async function signIn(env: Environment, token: string): Promise<number> {
   const body = new URLSearchParams({ token });
-  const { status } = await fetch(`http://127.0.0.1:${adminPort}/login`, {
+  const { status } = await fetch(`http://${env['ADMIN_HOST']}:${env['ADMIN_PORT']}/login`, {
     method: 'POST',
     body,
     redirect: 'manual',
@@ -131,48 +149,94 @@ async function signIn(adminPort: number, token: string): Promise<number> {
   return status;
 }
 
+/** Two servers, each at an address of its own. */
+async function twoServers(
+  name: string,
+  more: Environment,
+): Promise<{ beside: Beside; envs: [Environment, Environment] }> {
+  const [port, ready] = [await freePort(), await freePort()];
+  const [one, two] = ['127.0.0.1', '127.0.0.2'];
+  const at = (host: string): Environment =>
+    proxied(`${name}-${host}`, {
+      HOST: host,
+      ADMIN_HOST: host,
+      PORT: String(port),
+      ADMIN_PORT: String(ready),
+      ...more,
+    });
+  return { beside: { hosts: [one, two], port, ready }, envs: [at(one), at(two)] };
+}
+
+function changingTokens(make: () => Promise<LedgerPlace>): void {
+  describe('under load', function () {
+    this.timeout(300_000);
+    allOnOneChain();
+
+    for (const [name, open] of Object.entries(PROXIES))
+      it(`through ${name}`, async function () {
+        if (noProxy(name as ProxyName)) return this.skip();
+        const file = join(folder, `token-of-${name}`);
+        const tokens = ['the-token-of-before', 'the-token-from-now-on'] as const;
+        writeFileSync(file, tokens[0]);
+        const place = await make();
+        const own = { DATABASE_URL: place.url, ADMIN_TOKEN_FILE: file };
+        const { beside, envs } = await twoServers(name, own);
+        const servers = await Promise.all(envs.map(each => serve(each)));
+        const front = await open(beside);
+        const load = new Load(front.url);
+        try {
+          await load.enough(5);
+          writeFileSync(file, tokens[1]);
+          for (const [index, each] of envs.entries()) {
+            expect(await signIn(each, tokens[0]), 'until it is restarted').to.equal(303);
+            servers[index]?.child.kill('SIGTERM');
+            expect(await servers[index]?.ended).to.include({ code: 0 });
+            servers[index] = await serve(each);
+            expect(await signIn(each, tokens[0])).to.equal(401);
+            expect(await signIn(each, tokens[1])).to.equal(303);
+            await load.enough(5);
+          }
+        } finally {
+          await load.end();
+          await front.close();
+        }
+        expect(load.failed).to.deep.equal([]);
+        expect(load.statuses.get('402') ?? 0).to.be.above(20);
+        await expectAllDelivered(place, load);
+        for (const each of servers) await each.kill();
+        await place.remove();
+      });
+  });
+}
+
 function rolling(make: () => Promise<LedgerPlace>): void {
   const missing = noProxy('haproxy');
   const suite = missing === undefined ? describe : describe.skip;
   suite(`behind HAProxy ${missing ?? ''}`, function () {
-    this.timeout(180_000);
+    this.timeout(300_000);
     allOnOneChain();
     let place: LedgerPlace;
-    let other: LedgerPlace;
     let next: string;
     let proxy: Proxy | undefined;
 
     before(async () => {
       place = await make();
-      other = await make();
       next = nextVersion();
     });
     after(async () => {
       await proxy?.close();
       await place.remove();
-      await other.remove();
       if (existsSync(next)) await rm(next, { recursive: true });
     });
 
-    const env = async (name: string, more: Environment = {}): Promise<Environment> => {
-      const [port, admin] = [await freePort(), await freePort()];
-      return proxied(name, {
-        DATABASE_URL: place.url,
-        PORT: String(port),
-        ADMIN_PORT: String(admin),
-        ...more,
-      });
-    };
-    const proxyOver = (envs: readonly Environment[]): Promise<Proxy> =>
-      openHaproxyOver(envs.map(each => ({ port: Number(each['PORT']), ready: Number(each['ADMIN_PORT']) })));
-
     it('loses no call: each is answered, or sent away with 503 and Retry-After and answered then', async () => {
-      const envs = [await env('one'), await env('two')] as const;
+      const own = { DATABASE_URL: place.url };
+      const { beside, envs } = await twoServers('rolling', own);
       const old: Served[] = [];
       const earlier = EARLIER === undefined ? [] : running(EARLIER);
       const later = EARLIER === undefined ? running(next) : [];
       for (const each of envs) old.push(await serve(each, () => {}, earlier));
-      proxy = await proxyOver(envs);
+      proxy = await openHaproxyOver(beside);
       const load = new Load(proxy.url);
       const started: Served[] = [];
       try {
@@ -195,37 +259,6 @@ function rolling(make: () => Promise<LedgerPlace>): void {
       await started[0]?.kill();
       await (await serve({ ...envs[0], STATE_DIR: join(folder, 'back') }, () => {}, earlier)).kill();
       await started[1]?.kill();
-    });
-
-    it('a change of the token does, too, and no connection is cut under a call', async () => {
-      const file = join(folder, 'admin-token');
-      const tokens = ['the-token-of-before', 'the-token-from-now-on'] as const;
-      writeFileSync(file, tokens[0]);
-      const own = { DATABASE_URL: other.url, ADMIN_TOKEN_FILE: file };
-      const envs = [await env('first', own), await env('second', own)] as const;
-      const servers = await Promise.all(envs.map(each => serve(each)));
-      const front = await proxyOver(envs);
-      const load = new Load(front.url);
-      try {
-        await load.enough(5);
-        writeFileSync(file, tokens[1]);
-        for (const [index, each] of envs.entries()) {
-          expect(await signIn(Number(each['ADMIN_PORT']), tokens[0]), 'until it is restarted').to.equal(303);
-          servers[index]?.child.kill('SIGTERM');
-          expect(await servers[index]?.ended).to.include({ code: 0 });
-          servers[index] = await serve(each);
-          expect(await signIn(Number(each['ADMIN_PORT']), tokens[0])).to.equal(401);
-          expect(await signIn(Number(each['ADMIN_PORT']), tokens[1])).to.equal(303);
-          await load.enough(5);
-        }
-      } finally {
-        await load.end();
-        await front.close();
-      }
-      expect(load.failed).to.deep.equal([]);
-      expect(load.statuses.get('402') ?? 0).to.be.above(20);
-      await expectAllDelivered(other, load);
-      for (const each of servers) await each.kill();
     });
 
     it('says in words that a program which is too old for the ledger must not start', async () => {

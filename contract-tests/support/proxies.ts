@@ -58,15 +58,29 @@ listen all
   );
 }
 
+/** Servers at addresses of their own, all with the same ports. */
+export type Beside = { hosts: readonly string[]; port: number; ready: number };
+
 /** HAProxy with its file of ops/ in front of several servers, of which it asks the listener for operators whether they are ready. */
-export function openHaproxyOver(servers: readonly { port: number; ready: number }[]): Promise<Proxy> {
-  const lines = servers.map(
-    ({ port, ready }, index) => `  server s${index} 127.0.0.1:${port} check port ${ready}`,
+export function openHaproxyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
+  const lines = hosts.map(
+    (host, index) =>
+      `  server s${index} ${host}:${port} check port ${ready}\n  server i${index} ${host}:${port} backup`,
   );
-  return openProxy('haproxy', port =>
-    opsFile('haproxy.cfg', port, {
-      ...HAPROXY_PLACE,
-      '  server first 127.0.0.1:8402 check port 8404': lines.join('\n'),
+  return openProxy('haproxy', own =>
+    opsFile('haproxy.cfg', own, { ...HAPROXY_PLACE, [HAPROXY_SERVERS]: lines.join('\n') }),
+  );
+}
+
+/** Caddy with its file of compose.yaml in front of several servers, of which it asks the same. */
+export function openCaddyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
+  const servers = hosts.map(host => `${host}:${port}`).join(' ');
+  return openProxy('caddy', own =>
+    opsFile('compose/Caddyfile', own, {
+      '{$DOMAIN}': 'http://127.0.0.1:PORT',
+      'reverse_proxy server-1:8402 server-2:8402': `reverse_proxy ${servers}`,
+      'reverse_proxy @none server-1:8402 server-2:8402': `reverse_proxy @none ${servers}`,
+      'health_port 8404': `health_port ${ready}`,
     }),
   );
 }
@@ -101,12 +115,14 @@ export function openWithOps(name: ProxyName, target: string): Promise<Proxy> {
     if (name === 'haproxy')
       return opsFile('haproxy.cfg', port, {
         ...HAPROXY_PLACE,
-        '  server first 127.0.0.1:8402 check port 8404': `  server first ${at['127.0.0.1:8402']}`,
+        [HAPROXY_SERVERS]: `  server first ${at['127.0.0.1:8402']}`,
       });
     return `{\n\tadmin off\n}\n${opsFile('Caddyfile', port, { ...at, '\napi.example.com {': '\nhttp://127.0.0.1:PORT {' })}`;
   });
 }
 
+const HAPROXY_SERVERS = `  server first 127.0.0.1:8402 check port 8404
+  server first-itself 127.0.0.1:8402 backup`;
 const HAPROXY_PLACE = {
   ':443 ssl crt /etc/haproxy/api.example.com.pem alpn h2,http/1.1': '127.0.0.1:PORT',
 };

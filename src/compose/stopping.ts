@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 /** A load balancer asks more often than this, in ms; whoever asks less often would not hear in time that the server leaves. */
 const WATCHED_MS = 5_000;
-/** One that asks every half second, and believes the first refusal, sends nothing any more by then. */
-const LEAVE_MS = 2_000;
+/** One that asks every half second, and believes the first refusal, sends nothing any more by then, also on a busy machine. */
+const LEAVE_MS = 3_000;
 
 /** How a server stops: it leaves the load balancers that ask whether it is ready, and closes then. */
 export class Stopping {

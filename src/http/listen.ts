@@ -47,6 +47,8 @@ export async function findFreePort(host: string, wanted: number, variable = 'POR
 
 /** Stops listening, lets open requests finish until `idle` resolves or 25 s have passed, then closes all connections. */
 export async function drain(server: Server, idle: () => Promise<void>): Promise<void> {
+  // What has connected is taken first: it would be reset.
+  await new Promise(resolve => setImmediate(resolve));
   const closed = new Promise(resolve => server.close(resolve));
   server.closeIdleConnections();
   const deadline = new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref());
