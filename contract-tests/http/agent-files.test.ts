@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { request } from 'node:http';
+import { parse } from 'yaml';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import { parseContract } from '../../src/contract/parse-contract.js';
 import { agentFiles } from '../../src/http/agent-files.js';
@@ -80,6 +81,26 @@ describe('What agents, crawlers and browsers find with nothing but the address',
       if (paid) expect(answer.status, url).to.equal(402);
       else expect(answer.status, url).to.be.oneOf([200, 400, 406]);
     }
+  });
+
+  it('/skill.md says in less than 4 KB what is sold, how to pay and how to resend', async () => {
+    const { status, headers, body } = await call(`${world.url}/skill.md`);
+    expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/markdown; charset=utf-8']);
+    expect(body.length).to.be.below(4_096);
+    const text = body.toString();
+    const [, front = '', rest = ''] = /^---\n([^]*?)\n---\n([^]*)$/.exec(text) ?? [];
+    const { name, description } = parse(front) as { name: string; description: string };
+    expect(name).to.match(/^[a-z0-9-]{1,64}$/);
+    expect(description).to.have.length.within(1, 1_024);
+    for (const { path, price, id } of SOLD.paid) {
+      expect(rest).to.match(new RegExp(`^- .*: ${price.amount} USDC.* at ${world.url}${path}$`, 'm'));
+      expect(description).to.contain(id);
+    }
+    expect(rest)
+      .to.contain('`PAYMENT-SIGNATURE`')
+      .and.to.contain('send the same payment')
+      .and.to.contain('/mcp');
+    expect(text).not.to.match(/undefined|\[object/);
   });
 
   it('/llms-full.txt has every field with its limits, an example of each answer, and a challenge', async () => {
@@ -190,6 +211,8 @@ describe('The files of another shop', () => {
     const text = String(served?.body);
     for (const { examplePath } of contract.paid) expect(text).to.contain(`(${publicUrl}${examplePath})`);
     expect(text).not.to.match(/summarize|undefined/);
+    const skill = await agentFiles(contract, sellingOf(terms), '').get('/skill.md')?.encoded('plain');
+    for (const { summary } of contract.paid.slice(0, 12)) expect(String(skill?.body)).to.contain(summary);
     const [operation] = contract.free;
     const own = { ...contract, free: [{ ...operation!, path: '/robots.txt' }] };
     expect([...agentFiles(own, sellingOf(terms), '').keys()]).not.to.include('/robots.txt');

@@ -96,6 +96,7 @@ function documentLinks({ free, paid, document }: Contract, selling: Selling): st
     '## Documents',
     [
       `- [Everything in one file](${publicUrl}/llms-full.txt): fields, limits, examples and errors of each operation.`,
+      `- [Skill for agents](${publicUrl}/skill.md): what is sold, how to pay and how to resend, short enough to stand in a prompt.`,
       ...first.map(({ path }) => link(path)),
       ...(hasReference
         ? [`- [API reference](${publicUrl}${REFERENCE_PATH}): the same description as a page for people.`]

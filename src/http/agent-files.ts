@@ -2,6 +2,7 @@ import type { Contract } from '../contract/contract.js';
 import { discoveryOf, type Selling } from '../documents/discovery.js';
 import { serverJson, SERVER_JSON_PATH } from '../documents/mcp-server-json.js';
 import { llmsTexts } from '../documents/llms-text.js';
+import { skillText } from '../documents/skill-text.js';
 import { SCHEMATHESIS_CONFIG, SCHEMATHESIS_PATH } from '../documents/schemathesis-config.js';
 import { ICON_PATH } from '../methods/x402/service.js';
 import { documentOf, fileOf, imageOf, type StaticDocuments } from './documents.js';
@@ -31,6 +32,7 @@ export function agentFiles(
   const files = new Map([
     ['/llms.txt', file(short, TEXT)],
     ['/llms-full.txt', file(full, TEXT)],
+    ['/skill.md', file(skillText(contract, selling), 'text/markdown; charset=utf-8')],
     ['/robots.txt', file(robots(contract, selling, pages), TEXT)],
     ['/.well-known/x402.json', documentOf(discoveryOf(contract.paid, selling), exposed)],
     [SERVER_JSON_PATH, documentOf(serverJson(contract, selling), exposed)],
