@@ -281,7 +281,7 @@ function importedBy(node: ts.Node): string | undefined {
   return undefined;
 }
 
-/** Nothing is loaded for it. Braces full of types alone are loaded all the same. */
+/** Nothing is loaded for it. Braces full of types alone are loaded anyway. */
 function isErased(node: ts.Node): boolean {
   return (
     ts.isTypeNode(node) ||

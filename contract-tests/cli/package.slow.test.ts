@@ -76,7 +76,7 @@ async function publish(file: string): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)('npm', ['publish', '--dry-run', file], {
     cwd: dirname(file),
   });
-  // What the settings of this machine are warned of says nothing of the package.
+  // Warnings about the settings of this machine are not about the package.
   return `${stdout}${stderr}`.replaceAll(/^npm warn (Unknown \w+ config|using --force).*$/gm, '');
 }
 
@@ -282,7 +282,7 @@ describeInCi('The packages', function () {
       three = join(folder, 'three');
       mkdirSync(three);
       writeFileSync(join(three, 'package.json'), manifest);
-      // What the other one has installed writes this one, too.
+      // The packages that the other shop has installed serve this one, too.
       symlinkSync(join(shop, 'node_modules'), join(three, 'node_modules'));
       command = join(three, 'node_modules', '.bin', 'coinslot');
       await succeed(three, env, command, 'init');

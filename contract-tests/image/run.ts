@@ -124,7 +124,7 @@ function build({ name, from, steps }: Layer): void {
   }
 }
 
-/** Runs a command of an image as its user, on a root that can only be read, but for /tmp and the volume. The child is the command itself. */
+/** Runs a command of an image as its user, on a root that can only be read, except for /tmp and the volume. The child is the command itself. */
 function inside(
   image: string,
   volume: string,

@@ -196,7 +196,7 @@ for (const kind of rows(['http', 'embedded'] as const))
         return counts;
       }
 
-      /** Sends a payment until it is answered, or refused for each of its calls. */
+      /** Sends a payment until it is answered, or until each of its calls has been refused. */
       async function finish(purchase: Purchase): Promise<'answered' | 'refused' | 'pending'> {
         for (const until = Date.now() + FINAL_MS; Date.now() < until; await pause(500)) {
           const statuses: number[] = [];

@@ -279,7 +279,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'costs the buyer nothing: its own address in its error',
     },
   ]),
-  // Speech queued whatever came, and dropped it near its deadline.
+  // Speech queued every request, and dropped those close to their deadline.
   ...of('upstreams/fair-queue', 'upstreams/fair-queue', [
     {
       name: 'what can not end in time takes a place',

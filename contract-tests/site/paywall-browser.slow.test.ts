@@ -206,6 +206,26 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     expect((await world.earned()) - earned).to.equal(priceOf('summarize'));
   });
 
+  it('asks the wallet once when two tabs buy the same call at the same moment', async () => {
+    await openPage(summarize);
+    const earned = await world.earned();
+    await browser.read(`window.held = new Promise(resolve => (window.confirm = resolve))`);
+    const open = `window.other = window.open(location.href)`;
+    await browser.call('Runtime.evaluate', { expression: open, userGesture: true });
+    await browser.until(`window.other.${READY}`);
+    await browser.read(`window.putInto(window.other)`);
+    const inOther = (each: string): string => each.replaceAll('document.', 'window.other.document.');
+    await browser.until(inOther(PAY));
+    await browser.read(`void (${PAY}.click(), ${inOther(PAY)}.click())`);
+    await browser.until(`${inOther(SAID)}.startsWith('Another tab of this browser is buying this call')`);
+    await browser.until(`${SAID}.startsWith('Confirm the payment')`);
+    await browser.read(`window.confirm()`);
+    await browser.until(PAID);
+    expect(await browser.read('window.signed')).to.equal(1);
+    expect((await world.earned()) - earned).to.equal(priceOf('summarize'));
+    await browser.read(`window.other.close()`);
+  });
+
   it('keeps the payment of a wrong call, and buys the corrected one with it', async () => {
     const mintInfo = SOLD.paid.find(({ id }) => id === 'solMintInfo')!;
     await openPage(mintInfo);

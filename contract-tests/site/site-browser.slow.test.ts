@@ -44,7 +44,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   });
 
   const LANDING = `document.querySelector('.copy') && document.querySelector('#backends li')`;
-  // Its parts come one after the other; the search is the last.
+  // Its parts come one after another; the search is the last.
   const REFERENCE = ['h2', '[role=navigation]', '[data-testid=search-trigger][tabindex]']
     .map(part => `document.querySelector('#reference ${part}')`)
     .concat(`!document.querySelector('#reference').innerText.includes('Loading...')`)

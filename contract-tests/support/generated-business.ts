@@ -46,7 +46,7 @@ export type Business = {
 type Made = Business & { payments: unknown[][]; repayments: unknown[][] };
 
 /**
- * A month of business: sales at several prices to payers that come back, some paid back in whole or in part with a key or by a wallet, some
+ * A month of business: sales at several prices to payers that come back, some paid back fully or partly with a key or by a wallet, some
  * transactions that failed, money that the operator takes out and puts in, sales before and after the month, and two that were booked in it
  * and landed outside, or the other way round.
  */

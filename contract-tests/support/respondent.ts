@@ -38,7 +38,7 @@ export class Respondent {
     return (await fetch(`${this.#url}/panel/`, { headers: { cookie: this.#cookie } })).text();
   }
 
-  /** Sends the form as the page's script does. @returns what became of it */
+  /** Sends the form as the page's script does. @returns the outcome of it */
   async reply(question: string, text: string, sentiment = 'neutral'): Promise<string> {
     const form = /name="form" value="([^"]+)"/.exec(await this.page())?.[1] ?? '';
     const fields = { form, question, text, sentiment };

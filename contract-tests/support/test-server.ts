@@ -373,7 +373,7 @@ export function jsonAnswer(value: unknown): Success {
 
 export type Purchase = { payer: Keypair; text: string; operation?: PricedOperation };
 
-/** A newly signed payment for a purchase, and what is known of it outside. */
+/** A newly signed payment for a purchase, with what a caller knows about it. */
 export function signed(
   testChain: TestChain,
   testServer: TestServer,

@@ -243,7 +243,7 @@ export type ShopOptions = {
 /** Where answers are fetched by their keys, as the shop tells buyers. */
 export const ANSWERS_URL = 'https://shop.example/answers/';
 
-/** A shop of operations that HTTP APIs serve: real but for the facilitator and the chain. */
+/** A shop of operations that HTTP APIs serve: real except for the facilitator and the chain. */
 export class UpstreamShop {
   readonly facilitator = new FakeFacilitator();
   readonly contract: Contract;

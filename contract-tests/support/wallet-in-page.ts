@@ -1,6 +1,6 @@
 /**
  * A wallet for tests, registered in pages by Wallet Standard as browser extensions do. It signs with a key pair of 64 bytes, asks nobody, and
- * counts in `signed` how often.
+ * counts in `signed` how often. It waits for `held`, as a wallet does for its owner, and `putInto` registers it in another tab.
  */
 export function walletInPage(keypair: Uint8Array, address: string, chain: string): string {
   const jwk = {
@@ -13,6 +13,7 @@ export function walletInPage(keypair: Uint8Array, address: string, chain: string
     const account = { address: '${address}', publicKey, chains: ['${chain}'], features: ['solana:signTransaction'] };
     window.signed = 0;
     async function sign({ transaction }) {
+      await window.held;
       const key = await crypto.subtle.importKey('jwk', ${JSON.stringify(jwk)}, 'Ed25519', false, ['sign']);
       const signature = await crypto.subtle.sign('Ed25519', key, transaction.slice(129));
       const signedTransaction = transaction.slice();
@@ -36,7 +37,10 @@ export function walletInPage(keypair: Uint8Array, address: string, chain: string
       },
     };
     const register = ({ register }) => register(wallet);
-    window.addEventListener('wallet-standard:app-ready', ({ detail }) => register(detail));
-    window.dispatchEvent(new CustomEvent('wallet-standard:register-wallet', { detail: register }));
+    window.putInto = tab => {
+      tab.addEventListener('wallet-standard:app-ready', ({ detail }) => register(detail));
+      tab.dispatchEvent(new tab.CustomEvent('wallet-standard:register-wallet', { detail: register }));
+    };
+    window.putInto(window);
   })()`;
 }

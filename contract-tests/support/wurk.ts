@@ -27,7 +27,7 @@ export type FakeWurk = {
   jobs: Job[];
   /** Texts that people have submitted, by job. */
   submissions: Map<string, string[]>;
-  /** What a new job finds at once. */
+  /** Called with each new job, for instance to give it replies. */
   onJob: ((job: Job) => void) | undefined;
   /** Atomic units that the challenge asks for, instead of winners × perUser. */
   amount: string | undefined;

@@ -26,7 +26,7 @@ function resultOf(faults: string[]): string {
   return `no breaking change except ${acceptedChanges().length} accepted ones`;
 }
 
-/** The path of oasdiff, installed if need be; a sentence where it can't be had. */
+/** The path of oasdiff, installed if necessary; a sentence where it can't be had. */
 function install(): { path: string } | string {
   const path = join(BIN, 'oasdiff');
   if (existsSync(path)) return { path };

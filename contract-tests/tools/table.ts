@@ -83,7 +83,7 @@ const text = [
   rowsText,
 ];
 
-/** Rows of the last runs that the page does not have in the same words, but for the number of cases. */
+/** Rows of the last runs that the page does not have in the same words, except for the number of cases. */
 function untrue(): string[] {
   const withoutCases = (line: string): string => line.split(' | ').toSpliced(3, 1).join(' | ');
   const page = readFileSync(PAGE, 'utf8').split('\n').map(withoutCases);

@@ -4,7 +4,7 @@ import { isJson, type Json, type RapidataApi, RapidataFault, readJson, textField
 /** `reviewReason`: why people at the marketplace look at it before it runs. */
 export type Job = { id: string; state: string; reviewReason?: string };
 
-/** What a new job costs, and that the account has less, in dollars. It is created nevertheless. */
+/** The cost of a new job in dollars, if the account holds less. The job is created anyway. */
 export type CostWarning = { estimatedCost: number; availableBalance: number; shortfall: number };
 
 /** In millionths of a dollar. */

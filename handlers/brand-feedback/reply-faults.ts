@@ -24,7 +24,7 @@ export function faultIn(raw: string, sentiment: string): ReplyFault | undefined 
   return undefined;
 }
 
-/** Whether another person has said the same, but for capitals, spaces and punctuation. */
+/** Whether another person has said the same, except for capitals, spaces and punctuation. */
 export function repeats(text: string, respondent: string, replies: Reply[]): boolean {
   const words = wordsOf(text);
   return replies.some(

@@ -35,7 +35,7 @@ const MAX_TASKS = 4;
 const READY_MS = 10_000;
 const PRICE_TTL_MS = 300_000;
 const SIGN_MS = 30_000;
-/** How often the chain is asked what became of a payment that the marketplace does not answer. */
+/** How often the chain is asked about the outcome of a payment that the marketplace does not answer. */
 const LOOK_MS = 30_000;
 
 /**

@@ -30,7 +30,7 @@ const FEW_WORDS = 8;
 /** How a summary was made: of sentences of the text; the whole text; or a sentence of what the text is, and how it begins. */
 export type Extract = { sentences: string[]; method: 'extractive' | 'whole' | 'described' };
 
-/** A text of emoji alone is content, too; other signs are none. */
+/** Letters, digits and emoji are content; punctuation alone is not. */
 const hasContent = (text: string): boolean => /[\p{L}\p{N}\p{Extended_Pictographic}\p{RI}]/u.test(text);
 
 /** The text itself, if it is short. */

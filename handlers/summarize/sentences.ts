@@ -53,7 +53,7 @@ function abbreviations(language: string): Set<string> {
   return found;
 }
 
-/** What the sentences of one text are told by. `bare`: words that it also writes without a full stop, which abbreviate nothing.
+/** What marks the ends of sentences in one text. `bare`: words that it also writes without a full stop, which abbreviate nothing.
  * `little`: its words of up to three letters in lower case. */
 type Reader = {
   language: string;

@@ -32,7 +32,7 @@ export type Overview = {
   /** The operator's own addresses. */
   ownWallets: ReadonlySet<string>;
   history: History | string;
-  /** What went back in the time of the history, in atomic units. */
+  /** Refunds within the period of the history, in atomic units. */
   refunded: bigint | string;
   newest: Sale[] | string;
   undecided: Undecided | string;

@@ -10,7 +10,7 @@ export function paymentsInProgress(orders: readonly Order[] | string, now: numbe
   return new Set(open.map(({ payment }) => payment));
 }
 
-/** An owed payment, what became of its order, and whether another attempt can be started. */
+/** An owed payment, the outcome of its order, and whether another attempt can be started. */
 export type Owed = { payment: Payment; failure: string | null; mayRetry: boolean };
 
 /** With their orders, of which each is one look into the ledger. */

@@ -36,7 +36,7 @@ export class Payers {
   #kept = 0;
   /** Units before it are not kept. */
   #first = 0;
-  /** The first unit that is whole. */
+  /** The first unit whose payers are all known. */
   #wholeFrom = 0;
 
   constructor(own: ReadonlySet<string>, max = MAX_KEPT) {

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 
 /**
  * Everything that a command prints goes through here, because much of it was written by strangers: a shop's error, a header, a payment.
- * A terminal obeys control characters (C0 and C1 but for tab and line feed), and bidirectional ones change what a reader sees.
+ * A terminal obeys control characters (C0 and C1 except for tab and line feed), and bidirectional ones change what a reader sees.
  */
 // eslint-disable-next-line no-control-regex -- these are the ones to escape
 const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;

@@ -45,7 +45,7 @@ function read(file: string): string | undefined {
   }
 }
 
-/** A key that is in the file when it is read: never a part of one, and never that of a process that came second. */
+/** The key in the file: always a whole one, and if two processes create it at once, that of the first. */
 function made(stateDir: string, file: string): string {
   const draft = `${file}.${process.pid}`;
   try {

@@ -4,8 +4,8 @@ import { EVENT_KINDS } from './event-kinds.js';
 import type { SettingReader } from './setting-reader.js';
 
 /**
- * A place that is told what happens. `name` tells targets apart, and holds nothing secret, unlike `url`. `kinds`: what it is told; empty:
- * everything. `form`: `signed` is a webhook, the others are what chats and mailboxes take.
+ * Where events are sent. `name` identifies the target and holds nothing secret, unlike `url`. `kinds`: the events that it gets; empty: all
+ * of them. `form`: `signed` is a webhook, the others are what chats and mailboxes take.
  */
 export type WebhookTarget = {
   name: string;

@@ -52,7 +52,7 @@ function bytesOf(value: unknown): number {
 function alternatives(described: Json, of: Longest): number | undefined {
   const { type, properties, allOf, anyOf, oneOf, ...more } = described;
   const own = { type, properties, ...more };
-  // Parts that must all hold add up, as those of an object do.
+  // The limits of all members of allOf add up, as those of properties do.
   if (Array.isArray(allOf)) {
     const limits =
       type !== undefined || properties !== undefined ? [...(allOf as unknown[]), own] : (allOf as unknown[]);

@@ -60,7 +60,7 @@ export function compiledText(text: string, { document }: Contract, files?: Recor
   return JSON.stringify({ sha256: hash('sha256', text), by, ...others, document } satisfies Compiled);
 }
 
-/** Whoever reads it meets all of it or none. */
+/** Anyone who reads it meets all of it or none. */
 function write(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true });
   const unfinished = `${file}.${process.pid}`;

@@ -84,7 +84,7 @@ function listsOf(document: Json, schema: unknown): Record<string, boolean> {
   return Object.fromEntries(members.map(([name, each]) => [name, shapeOf(document, each) === 'list']));
 }
 
-/** OpenAPI says nothing of how objects within objects are written. */
+/** OpenAPI does not say how objects within objects are written. */
 function deeper(document: Json, schema: unknown): string | undefined {
   const members = Object.entries(fieldsOf(document, schema)?.properties ?? {});
   const deep = members.find(([, each]) => shapeOf(document, each) === 'object');

@@ -51,7 +51,7 @@ export type PricedOperation = CalledOperation & {
   /** How that is found. */
   pricing: Price;
   flow: PaymentFlow;
-  /** `x-listed: false`: the directories of facilitators are not told of it. */
+  /** `x-listed: false`: the directories of facilitators are not notified of it. */
   unlisted?: true;
   /** Calls that cost nothing. */
   free?: FreeQuota;

@@ -46,7 +46,7 @@ export function formsOf(request: RequestBody): readonly BodyForm[] {
 }
 
 /**
- * Reads the body of an operation, or reports what is wrong with its first type. Of the others, those that can't be read are not taken.
+ * Reads the body of an operation, or reports what is wrong with its first type. Other types that can't be read are skipped.
  * @param place of the body
  */
 export function readBody(

@@ -42,7 +42,7 @@ export type Route = Routed | MethodNotAllowed | { kind: 'notFound' };
 /** What a caller asked for, validated, or what is wrong with it. */
 export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: string };
 
-/** A call as it is sent, but for its body. */
+/** A call as it is sent, except for its body. */
 type SentCall = {
   operation: Operation;
   path: string;
@@ -102,7 +102,7 @@ export class Routes {
     this.#bodies = bodies;
     this.#all = all;
     this.#candidates = all;
-    // It would build the list anew for every request, and compile the path's pattern and parse cookies to read what is read already.
+    // It would rebuild the list for every request, and compile the path's pattern and parse cookies to read what is read already.
     api.router.getOperations = () => this.#candidates;
     api.router.parseRequest = request => request as ParsedRequest<never>;
   }
@@ -179,7 +179,7 @@ export class Routes {
 
   /**
    * openapi-backend decides between the operations whose templates match. Which it takes does not depend on what the parameters hold,
-   * so it is asked once: it builds its patterns anew for every match.
+   * so it is asked once: it rebuilds its patterns for every match.
    */
   #find(verb: string, path: string, candidates: Operation[]): Routed | undefined {
     const key = candidates.reduce((ids, { operationId }) => `${ids} ${operationId}`, verb);

@@ -86,7 +86,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   for (const operation of contract.paid) {
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
     if (!described) continue;
-    // How the seller gets the answer is no business of the buyer.
+    // How the seller gets the answer does not concern the buyer.
     delete described['x-upstream'];
     delete described['x-listed'];
     const offers = methods.all.flatMap(method => method.documents().offer?.(operation) ?? []);

@@ -51,7 +51,7 @@ function slugOf(name: string): string {
   return slug.replace(/^-|-$/g, '') || 'shop';
 }
 
-/** The text, if need be up to its last whole word. */
+/** The text, if necessary up to its last whole word. */
 function shortened(text: string): string {
   const line = text.trim().replace(/\s+/g, ' ');
   if (line.length <= MAX_TEXT) return line;

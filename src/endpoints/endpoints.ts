@@ -8,7 +8,7 @@ import type { spawnSandbox as SpawnSandbox } from '../sandbox/child.js';
 import type { sandboxFeePayer as SandboxFeePayer } from '../sandbox/fee-payer.js';
 import { importFromSandbox } from './sandbox-package.js';
 
-/** What is used of the sandbox. */
+/** The parts of the sandbox that are used. */
 type Child = { spawnSandbox: typeof SpawnSandbox };
 type FeePayer = { sandboxFeePayer: typeof SandboxFeePayer };
 

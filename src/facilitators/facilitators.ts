@@ -184,7 +184,7 @@ export class Facilitators {
   }
 
   /**
-   * Asks all facilitators for their fee payers, but for those that rest.
+   * Asks all facilitators for their fee payers, except for those that rest.
    * @returns the errors, by name
    */
   async refresh(network: string): Promise<Map<string, unknown>> {

@@ -2,7 +2,7 @@ import type { SettleResult, VerifyResult } from '../rails/rail.js';
 import { plain, type FacilitatorRequest, type ListingVerdict } from './facilitator.js';
 import type { Listing } from './listings.js';
 
-/** Where a facilitator says what became of each extension of a request: base64 of `{ "bazaar": { "status", "rejectedReason"? } }`. */
+/** Where a facilitator reports the result of each extension of a request: base64 of `{ "bazaar": { "status", "rejectedReason"? } }`. */
 export const EXTENSION_RESPONSES = 'extension-responses';
 const MAX_CHARACTERS = 4 * 1024;
 /** For so long it is sent no listing, in ms. */
@@ -61,7 +61,7 @@ export class TakesListings {
     return second;
   }
 
-  /** Settles once. Whoever asks for an unknown settlement again, sends no listing. */
+  /** Resolves once. A repeated request about an unknown settlement sends no listing. */
   async settle(
     request: FacilitatorRequest,
     ask: (request: FacilitatorRequest) => Promise<SettleResult>,

@@ -91,8 +91,8 @@ function transferOf({ transaction, requirements }: FacilitatorRequest): SignedTr
 type Ask = <T>(ask: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
- * The local check has compared everything with the offer; what is left to ask is whether the chain would take it, or has: its payer can
- * send it, too, and what the chain has taken it refuses.
+ * The local check has compared everything with the offer. Here the chain is asked whether it would accept the transaction, or already has:
+ * the payer can send it, too, and the chain refuses a transaction that has landed.
  */
 async function lookAt(
   chain: SenderChain,

@@ -30,7 +30,7 @@ type Parts = {
 type Found = { payment: Payment; repayments: Repayment[] };
 
 /**
- * The receipt of a payment as a page to print, for whoever has the key of its answer. Mounted after the contract's own paths.
+ * The receipt of a payment as a page to print, for anyone who has the key of its answer. Mounted after the contract's own paths.
  */
 export function buyersReceipts(parts: Parts): Middleware {
   const { contract, explorer, answerKeys } = parts;

@@ -32,7 +32,7 @@ export async function liveAnswer(
   return { status: 200, body: Buffer.from(JSON.stringify(reply.body)) };
 }
 
-/** Answers a call of a free operation, but for static documents (`documents.ts`). */
+/** Answers a call of a free operation, except for static documents (`documents.ts`). */
 export async function serveFree(ctx: Context, parts: ServeFreeParts, route: Routed): Promise<void> {
   const answer = await liveAnswer(parts, route);
   if (answer.status !== 200) {

@@ -29,7 +29,7 @@ export type CallOf = Pick<
  * - `taken`: it is owed now.
  * - `known`: the ledger has it as paid.
  * - `busy`: a server works on it. `resolving`: a server will find its transfer, and may have its answer.
- * - `alias`: it redeems another payment, and was paid all the same.
+ * - `alias`: it redeems another payment, and was paid anyway.
  */
 export type TakenIn = 'taken' | 'known' | 'busy' | 'resolving' | 'alias';
 

@@ -47,7 +47,7 @@ export function* tell(
 ): TransactionBody<void> {
   if (!audience.listens) return;
   const id = `msg_${createHash('sha256').update(`${kind}\n${subject}\n${once}`).digest('hex').slice(0, 32)}`;
-  // What belongs to no payment is in no order.
+  // Events without a payment need no order among themselves, so each is its own subject.
   const event = { id, kind, subject: subject || id, facts: JSON.stringify(facts) };
   yield* execute(queries.tell({ ...event, lastMs: TRIED_MS, now: now() }));
   audience.onTold();

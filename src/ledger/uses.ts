@@ -5,7 +5,7 @@ import type { Use } from './queries/uses.js';
 
 export type { Use } from './queries/uses.js';
 
-/** Each taking leaves at most five rows behind. */
+/** How many old rows one use deletes. A use adds at most five. */
 const FORGOTTEN_AT_ONCE = 20;
 
 /** Taken: `left` is what is left of each, in their order. Otherwise the first of which there is none, and nothing was counted. */

@@ -32,7 +32,7 @@ export type Made = { amount: bigint; foreign: boolean; live: boolean };
 
 export type Reading =
   | { kind: 'credential'; credential: Credential }
-  /** It can't be read, or no offer of this server was ever like it. */
+  /** It can't be read, or it matches no offer that this server ever made. */
   | { kind: 'refused'; method: Method; error: string };
 
 /** A 402 answer that is ready to send: headers beside the content type, and the body. */

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withAbortAfter } from './deadline.js';
 
-/** Below it, a server holds calls that are there to be hung up, and says what became of each. */
+/** Below it, a server holds calls that are there to be hung up, and says how it ended for each. */
 export const HELD_PATH = '/.well-known/coinslot/held';
-/** What became of a held call: nobody hung up yet, nobody did, or the server saw that its caller was gone. */
+/** The outcome of a held call: nobody hung up yet, nobody did, or the server saw that its caller was gone. */
 export type HeldOutcome = 'held' | 'stayed' | 'left';
 
 const ALL_MS = 7_500;
@@ -58,7 +58,7 @@ async function request(url: string, signal: AbortSignal): Promise<{ outcome?: He
     if (response.status === 200) return (await response.json()) as { outcome?: HeldOutcome };
     await response.body?.cancel();
   } catch {
-    // Whoever asks tries again, until its time is over.
+    // The next request tries again, until its time is over.
   }
   return undefined;
 }

@@ -45,7 +45,7 @@ export function linkOf(repayment: Repayment, identity: Identity): string {
 }
 
 /**
- * Cancels the refund that nobody has paid yet, and of which nothing was signed. Whoever has its link can still pay it: that counts then,
+ * Cancels the refund that nobody has paid yet, and of which nothing was signed. Anyone who has its link can still pay it: that counts then,
  * too.
  * @throws OperatorFault if there is none
  */

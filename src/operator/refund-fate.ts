@@ -32,7 +32,7 @@ export function isWritten(repayment: Repayment): repayment is WrittenRefund {
 }
 
 /**
- * What became of a refund that was signed. One server that shows it where it is final is enough; that it never lands, every one must
+ * The outcome of a refund that was signed. One server that shows it where it is final is enough; that it never lands, every one must
  * say by itself, so that one that has lost it proves nothing. Never rejects.
  * @param servers each RPC server by itself
  */

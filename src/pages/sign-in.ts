@@ -9,7 +9,7 @@ import type { Session, Sessions } from './session.js';
 export type SignInOptions = {
   sessions: Sessions;
   cookie: string;
-  /** The path of the cookie, without trailing slash but for `/`. */
+  /** The path of the cookie, without trailing slash except for `/`. */
   path: string;
   /** Where to go after signing in. */
   home: string;

@@ -8,7 +8,7 @@ export type Checked = {
   readonly id: string;
   /** Whose money moves. */
   readonly payer: string;
-  /** What settles it and proves what became of its money, as text in the rail's own form. The ledger keeps it. */
+  /** What settles it and proves the outcome of its money, as text in the rail's own form. The ledger keeps it. */
   readonly evidence: string;
   /** Whether its payer can have it sent without the server, so that its money may move at any time, unseen. */
   readonly selfPaid?: boolean;
@@ -27,7 +27,7 @@ export type Called = { operation: PricedOperation; transport: Transport };
 /** Where the rail stands when a payment is claimed, in numbers that never fall. Only the rail reads them. */
 export type Position = Pick<ClaimRequest, 'after' | 'position'>;
 
-/** Whoever settles a payment is known not to answer. `instead`: what the buyer can do at once, if there is anything. */
+/** The service that settles a payment is known not to answer. `instead`: what the buyer can do at once, if there is anything. */
 export type Outage = { name: string; retryAfterSeconds: number; instead?: string };
 
 /** A failure of whoever settles, not of one payment. */
@@ -151,7 +151,7 @@ export interface Rail<C extends Checked = Checked> {
   /** Begins a round of looks, which share what they read. Rejects if the ledger fails. */
   beginRound(): Promise<void>;
   /**
-   * What became of a payment that is `settling`, was released, or is reported as settled. Rejects if the rail can't be read. `absent` is
+   * The outcome of a payment that is `settling`, was released, or is reported as settled. Rejects if the rail can't be read. `absent` is
    * said of a released payment only once no wrong answer can be the reason.
    */
   fate(row: Row, signal: AbortSignal): Promise<Fate>;

@@ -69,7 +69,7 @@ export async function verifyReceipt(
   return { kind, kid, payload };
 }
 
-/** What of a call the receipt contradicts; nothing if it is about that call. */
+/** The parts of a call that the receipt contradicts; empty if the receipt is for that call. */
 export function contradictions({ kind, payload }: Verified, { answer, request }: Known): string[] {
   const other: string[] = [];
   if (kind !== 'answer receipt') return other;

@@ -35,7 +35,7 @@ async function authorization(deps: Deps, run: Run): Promise<EndOfRun> {
   return { ended: sold(paidBy(run, settled.settlement), answer) };
 }
 
-/** `upfront`: verify, but for known payers → can the order be served now? → settle → seen on chain → owed. The order worker continues from there. */
+/** `upfront`: verify (not for known payers) → can the order be served now? → settle → seen on chain → owed. The order worker goes on. */
 async function upfront(deps: Deps, run: Run): Promise<EndOfRun> {
   const unfit = isSpared(deps, run) ? undefined : await verify(deps, run);
   if (unfit) return unfit;

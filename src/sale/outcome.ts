@@ -135,7 +135,7 @@ export function noLongerKept(): Of<'refused'> {
   return refused('this payment was used and its answer is no longer kept: sign a new one', 'used');
 }
 
-/** Whoever settles the payment is down, and was not asked. */
+/** The service that settles the payment is down, and was not asked. */
 export function facilitatorDown({ name, retryAfterSeconds, instead }: Outage): Of<'refused' | 'unavailable'> {
   const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
   return instead === undefined

@@ -116,7 +116,7 @@ async function ask({ rail }: Deps, { call }: Run, stored: Stored | undefined): P
   }
 }
 
-/** A refusal that is also that of a landed transfer counts only if the rail does not show the transfer. */
+/** Some refusals are also what a landed transfer gets. Such a refusal counts only if the rail does not show the transfer. */
 async function checkDenial(deps: Deps, run: Run, settled: Settled): Promise<Settled> {
   if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
   const sighting = await lookFor(deps, run.id).catch((): Sighting => ({ kind: 'unclear' }));

@@ -16,7 +16,7 @@ import { isSpared, mayWorkFirst, verify } from './verification.js';
 /** The work was not done by its deadline. */
 export class TooLate extends Error {}
 
-/** Verify and work, before the settlement: for known payers only the work, or both in parallel; else one after the other. */
+/** Verify and work, before the settlement: for known payers only the work, or both in parallel; else one after another. */
 export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | EndOfRun> {
   const { call, abandoned } = run;
   const stop = new AbortController();

@@ -133,7 +133,7 @@ function jupiterToken(token: Token, quote: Quote, now: number): Record<string, u
   };
 }
 
-/** Shares of the liquidity fall by half from pool to pool; prices lie within one per cent, save that of the mispriced one. */
+/** Shares of the liquidity fall by half from pool to pool; prices lie within one per cent, except that of the mispriced one. */
 function dexScreenerPools(token: Token, quote: Quote): Record<string, unknown>[] {
   return Array.from({ length: token.pools }, (_, index) => {
     const mispriced = index === 0 ? token.mispricedBy : undefined;

@@ -1,6 +1,6 @@
 import { importFromSandbox } from '../endpoints/sandbox-package.js';
 
-/** A signed payment as it is kept: JSON. Whoever has it can send it, and can see on chain what became of it. */
+/** A signed payment as it is kept: JSON. Anyone who has it can send it, and can see on chain the outcome of it. */
 export type KeptPayment = {
   /** Hex sha256 of the transaction's message. */
   id: string;

@@ -65,6 +65,7 @@ thead :is(th, td) { border-top: 0; color: var(--soft); font-size: var(--text-s);
 .buy { padding: 0; }
 .paywall .split { align-items: start; }
 .paywall .card { margin: 0; }
+.paywall h1 { font-size: var(--text-2xl); line-height: var(--leading-tight); }
 .price-tag { margin: 0 0 1rem; }
 .price-tag strong { font-size: var(--text-2xl); font-variant-numeric: tabular-nums; }
 .price-tag span, .hint { color: var(--soft); font-size: var(--text-s); }

@@ -54,7 +54,7 @@ function lie({ body }: Passing): { status: number; body: unknown } {
   return { status: 200, body: { success: true, transaction: NO_TRANSACTION, network } };
 }
 
-/** Makes faults happen, and ends them, one after the other. */
+/** Makes faults happen, and ends them, one after another. */
 export function injector(
   services: Services,
   deployment: Deployment,

@@ -14,7 +14,7 @@ export type HostCall = { tool: string; args: Json } & Pick<CallOptions, 'signal'
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment'] as const;
 const PICK_UP = 'pick_up';
 const LEAST_WAIT_MS = 1_000;
-/** For a file that a result links to, though the time of the call is up. */
+/** The least time for reading a file that a result links to, even if the time of the call is over. */
 const LEAST_READ_MS = 5_000;
 
 type Parts = BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call' | 'read'>; files: AnswerFiles };
@@ -104,7 +104,7 @@ function replyOf(reply: ShopReply): Reply<ToolResult> {
   const paid = receipt?.success === true;
   const { status, retryAfterSeconds, pickUp } = stateIn(answer);
   const known = { landed: paid ? receipt.transaction : undefined, pickUp };
-  // A shop that says nothing of a later answer has sold this error.
+  // A shop that does not mention a later answer has sold this error.
   if (!answer.isError || (paid && status === undefined))
     return { kind: 'answer', answer, link: linkIn(answer), ...known };
   const error = firstText(answer);

@@ -77,7 +77,7 @@ const MINUTE_MS = 60_000;
  * shop that first took it for lost finds it on chain within minutes; a backend may be down for hours.
  */
 const GIVE_UP_MS = { refused: 15 * MINUTE_MS, failed: 24 * 60 * MINUTE_MS };
-/** A refused payment of which the chain can't tell what became of it is given up after this time. */
+/** A refused payment of which the chain can't tell its outcome is given up after this time. */
 const UNSURE_MS = 24 * 60 * MINUTE_MS;
 /** After this time a payment is given up whatever the shop says: none keeps an answer for so long. */
 const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;

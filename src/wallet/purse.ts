@@ -62,7 +62,7 @@ export type Refusal =
 export class PurseFault extends Error {}
 
 const MAX_PENDING = 500;
-/** Of wallet.json, which is written anew with every payment. */
+/** Of wallet.json, which is rewritten with every payment. */
 const MAX_STATE_BYTES = 8 * 1024 * 1024;
 /** Of the other wallets that use the same folder; each holds the lock for a few milliseconds. */
 const LOCK_MS = 10_000;

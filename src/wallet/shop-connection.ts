@@ -14,7 +14,7 @@ import { isLocal } from '../net/host-names.js';
 import type { Challenge } from './offer.js';
 import { challengeOfError, type ToolResult } from './tool-result.js';
 
-/** What became of one request. `lost`: the shop may have received it or not. `refused`: it answered with a JSON-RPC error. */
+/** The outcome of one request. `lost`: the shop may have received it or not. `refused`: it answered with a JSON-RPC error. */
 export type ShopReply =
   | { kind: 'result'; result: ToolResult }
   | { kind: 'challenge'; challenge: Challenge }
@@ -65,7 +65,7 @@ export class Shop {
     return this.#with(async client => (await client.listTools(undefined, { timeout: LIST_MS })).tools);
   }
 
-  /** @throws Error, with the shop's own if it answers with one */
+  /** @throws Error with the shop's own message, if it answers with one */
   async read(uri: string, withinMs = LIST_MS): Promise<Json> {
     return this.#with(
       async client => (await client.readResource({ uri }, { timeout: withinMs })) as unknown as Json,

@@ -1,8 +1,9 @@
 import { closeSync, fsyncSync, openSync, readSync, fstatSync, writeSync } from 'node:fs';
 
 /**
- * What became of a payment. `released`: the chain shows that its transaction was not settled and never will be. `unanswered`: it counts
- * as spent, and the shop gives no answer for it any more. `refunded`: so it is, because the shop says that it paid the money back.
+ * The outcome of a payment. `released`: the chain shows that its transaction was not settled and never will be. `unanswered`: it counts
+ * as spent, and the shop gives no answer for it any more. `refunded`: it counts as spent,
+ * too, because only the shop says that it paid the money back.
  */
 export type StatementEvent =
   'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered' | 'refunded';

@@ -55,7 +55,7 @@ export function httpTarget(target: WebhookTarget, { secrets, allowPrivate }: Web
   };
 }
 
-/** What each chat takes. Telegram's `chat_id` is in the query of the URL. Nothing in a text calls anybody. */
+/** What each chat takes. Telegram's `chat_id` is in the query of the URL. No text can mention (ping) a member of the chat. */
 const CHATS: Record<Exclude<WebhookTarget['form'], 'signed'>, (message: Message) => object> = {
   slack: ({ text }) => ({
     text: text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;'),

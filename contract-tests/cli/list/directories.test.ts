@@ -20,7 +20,7 @@ describe('coinslot list, what directories say', () => {
   }
 
   type Says = (call: Call, shop: string) => Answer | undefined;
-  /** A directory that has never heard of the shop, and nothing against it, but for what is said here. */
+  /** A directory that has never heard of the shop, and nothing against it, except for what is said here. */
   async function directory(says: Says, shop: StandIn): Promise<StandIn> {
     const nothing = (path: string): Answer =>
       path === '/validate'

@@ -11,7 +11,7 @@ import {
   verifySIWxSignature,
 } from '@x402/extensions/sign-in-with-x';
 
-// A registry as x402scan's: it registers an origin for whoever has signed in, by the verifier of the official package.
+// A registry as x402scan's: it registers an origin for anyone who has signed in, by the verifier of the official package.
 const REGISTER = '/api/x402/registry/register-origin';
 const { root = '', KEYPAIR = '', COINSLOT_URL = '' } = process.env;
 const nonces = new Set();

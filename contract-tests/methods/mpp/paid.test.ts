@@ -23,7 +23,7 @@ const FORMS = { 'the server pays the fee': true, 'the buyer pays the fee': false
 
 type Said = Record<string, unknown> | undefined;
 
-/** A machine so slow that a lease ends does the work twice: all hear of one run nevertheless. */
+/** A machine so slow that a lease ends does the work twice: all hear of one run anyway. */
 function expectOneAnswer(said: Said[], last: Said): void {
   expect(last).to.have.property('summary');
   for (const each of said) {

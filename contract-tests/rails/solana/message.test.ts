@@ -120,7 +120,7 @@ const MUTATION: fc.Arbitrary<Mutation> = fc.record({
 });
 
 function mutate(bytes: Buffer, { at: place, value, kind }: Mutation): Buffer {
-  // Most bytes are signatures and keys, which say nothing of the layout: every other mutation goes to what is around them.
+  // Most bytes are signatures and keys, which say nothing about the layout: every other mutation goes to what is around them.
   const at = place % 2 === 0 ? place % bytes.length : Math.min(129 + (place % 8), bytes.length - 1);
   const [before, after] = [bytes.subarray(0, at), bytes.subarray(at + 1)];
   const byte = bytes[at] ?? 0;

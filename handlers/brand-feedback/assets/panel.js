@@ -15,7 +15,7 @@
     return exchangeToken();
   }
 
-  // A reload shows the questions as they are, not once more what became of a reply.
+  // A reload shows the questions as they are, not once more the outcome of a reply.
   if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 
   function make(tag, className, text) {
@@ -201,7 +201,7 @@
     if (state === 'open' && card.querySelector('form.locked'))
       return card.dataset.refused === 'duplicate' ? undefined : unlock(card);
     if (!fresh && isUntouched(card)) return card.remove();
-    // Why a reply was refused says more than what became of its question.
+    // Why a reply was refused says more than the outcome of its question.
     if (before === state || card.dataset.done || card.dataset.refused) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
     if (!fresh) return showDone(card, 'closed', whyGone(card), '');
@@ -363,7 +363,7 @@
     refresh();
   });
 
-  // Browsers that do not know a group of details: one form at a time all the same.
+  // Browsers that do not know a group of details: one form at a time anyway.
   list.addEventListener(
     'toggle',
     event => {

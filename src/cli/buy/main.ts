@@ -73,7 +73,7 @@ function tell(line: string): void {
   if (!report) writeErr(`${line}\n`);
 }
 
-/** What became of the money so far, for a user who interrupts. */
+/** The outcome of the money so far, for a user who interrupts. */
 let money = 'Nothing was paid.';
 
 /** Ctrl-C. */

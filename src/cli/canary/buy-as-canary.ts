@@ -137,7 +137,7 @@ function descriptionOf({ sold }: Catalogue, operation: string): Json {
   return sold.find(each => idOf(each) === operation)?.described ?? {};
 }
 
-/** What a run comes to, for people. */
+/** One line that reports the result of a run. */
 export function lineOf({ operation, fault, settlement, tookMs }: CanaryRun): string {
   const what = operation ?? 'nothing';
   if (fault !== undefined) return `FAILED  ${what}: ${fault}`;

@@ -25,7 +25,7 @@ function textOf(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }
 
-/** Whoever reads it meets all of it or none. */
+/** Anyone who reads it meets all of it or none. */
 function write(file: string, text: string | undefined): void {
   if (text === undefined) return rmSync(file, { force: true });
   mkdirSync(dirname(file), { recursive: true });

@@ -13,7 +13,7 @@ type Parts = { folder: string; url: string; build: ShopBuild; versions: Versions
 
 const OLD_CALLS_MS = 3_000;
 
-/** Builds and sells what was saved, one after the other: what is saved meanwhile is built next. */
+/** Builds and sells what was saved, one after another: what is saved meanwhile is built next. */
 export class DevShop {
   readonly #parts: Parts;
   #changed = new Set<string>();

@@ -37,7 +37,7 @@ function placeOf(cause: unknown): string {
   return own === undefined ? '' : `${own}\n`;
 }
 
-// It ends with coinslot dev, whatever ends that.
+// It ends when coinslot dev does, even if that was killed.
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 process.on('message', (order: Order) => void (order === 'load' ? load() : import(START)));
 // Most of the time of a start, spent before there is anything to start.

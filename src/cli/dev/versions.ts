@@ -1,7 +1,7 @@
 import { applyChanges, type Changes } from './changed-files.js';
 import { VersionFault, VersionProcess } from './version-process.js';
 
-/** What became of a version. `before`: another one sells in its place, or none does. */
+/** The outcome of a version. `before`: another one sells in its place, or none does. */
 export type Outcome = { sells: 'new'; banner: string } | { sells: 'before' | 'none' };
 
 /**

@@ -18,7 +18,7 @@ type Adopting = ReportSource & {
 /** `payTo`: of a ledger that has sold nothing. `from`: transfers before this time, in ms since 1970, are left out. `own`: the operator's wallets. */
 type Options = AuditOptions & { payTo: string | undefined; from: number; own: readonly string[] };
 
-/** What became of a transfer: taken in, left as it is by the ledger's rules, or to be looked at again. */
+/** The outcome of a transfer: taken in, left as it is by the ledger's rules, or to be looked at again. */
 type Looked = TransferIn & { outcome: 'taken' | 'left' | 'later'; note: string };
 
 const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> = {

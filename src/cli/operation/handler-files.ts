@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { OperationFault } from './contract-text.js';
 import type { NewOperation } from './describe-operation.js';
 
-/** Split, so that this file is not taken for unfinished itself. */
+/** In two parts, so that the check for unfinished code does not find it here. */
 const UNFINISHED = 'TO' + 'DO';
 
 /** The files of a handler in one kind of folder. */
@@ -48,7 +48,7 @@ export function addHandler(folder: string, operation: NewOperation): string[] {
 }
 
 /**
- * Removes what `addHandler` wrote, if it is there, and the handler whatever became of it. What an operation with a folder of its own
+ * Removes what `addHandler` wrote, if it is there, and the handler whatever its outcome. What an operation with a folder of its own
  * has beside its handler stays. @returns the names of the files
  */
 export function removeHandler(folder: string, id: string): string[] {

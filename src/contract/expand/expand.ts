@@ -89,7 +89,7 @@ function nameConflict(operations: DraftOperation[], id: string): Conflict | unde
   );
 }
 
-/** A document of the server that the seller has put somewhere else, or described in part, or a part of one. */
+/** Completes a document of the server that the seller has moved to another path or described only in part. */
 function completeDocument(draft: Draft, { at, operation }: DraftOperation, get: Json): void {
   if ('x-price' in operation)
     return void draft.conflicts.push({

@@ -21,7 +21,7 @@ const NO_BODY = ['get', 'head', 'delete'];
 type Parts = { source: Source; schemas: SchemaCopies; api: Api };
 
 /**
- * Copies an operation with everything that a contract needs of it; what is only referred to is written in its place, but for schemas.
+ * Copies an operation with everything that a contract needs of it; what is only referred to is written in its place, except for schemas.
  * @throws LeftOut
  */
 export function copyOperation(parts: Parts, found: Found): Copied {

@@ -200,7 +200,7 @@ function exclusive(made: Json, own: Json): Json {
   return made;
 }
 
-/** What says nothing of its elements, or of those after the first, is a list of anything, which some tools want said. */
+/** A list without a schema for its elements, or for those after the first, may hold anything; some tools want that said. */
 function listed(made: Json): Json {
   const isList = [made.type].flat().includes('array');
   return isList && !('items' in made) ? { ...made, items: {} } : made;

@@ -38,7 +38,7 @@ export type ImportOptions = {
   load?: Load;
 };
 
-/** An operation of the document, and what became of it. */
+/** An operation of the document, and the outcome of it. */
 export type Row = {
   method: string;
   path: string;

@@ -104,7 +104,7 @@ function readingOf(method: Method, sent: Sent, operation: PricedOperation, judgi
   const amount = BigInt(request.amount);
   const live = faultOf({ ...operation, price: { ...operation.price, atomic: amount } }) === undefined;
   const made = { amount, live, foreign: !judging.ids.made(id, sent.slots) };
-  // Whoever reads the chain can name the transfer, but not the challenge that it answers.
+  // Anyone who reads the chain can name the transfer, but not the challenge that it answers.
   return {
     kind: 'credential',
     credential: { ...common, evidence: payload.signature ?? '', identifier: id, made },

@@ -62,7 +62,7 @@ export type SolanaChain = {
    * one of them accepts it, which does not mean that it lands; throws the first failure if none does. Sending it again is harmless.
    */
   send(transaction: string, signal: AbortSignal): Promise<void>;
-  /** What became of sent transactions in about the last minute, by their first signatures (at most 256). */
+  /** The outcome of sent transactions in about the last minute, by their first signatures (at most 256). */
   signatureStatuses(signatures: string[], signal: AbortSignal): Promise<(results.SignatureStatus | null)[]>;
   /** Whether a transaction (base64) would succeed now. Signatures may be missing. */
   simulate(transaction: string, signal: AbortSignal): Promise<results.Simulation>;

@@ -83,7 +83,7 @@ function fillUrl(url: string, valueOf: (name: string) => string): string {
   return pieces.join('');
 }
 
-/** An address from the environment as a URL is sent, without slashes at its end; '' if it is none. */
+/** An address from the environment, normalized as a URL without trailing slashes; '' if it is not a URL. */
 function baseOf(value: string): string {
   if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) return '';
   const { origin, pathname, username, password } = new URL(value);
