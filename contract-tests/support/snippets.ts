@@ -90,6 +90,11 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
     /mcp-publisher/,
     { why: 'needs mcp-publisher and an account; the document has tests of its own' },
   ],
+  [
+    /mcp\.md/,
+    /MultiServerMCPClient|MCPServerStdio|createMCPClient/,
+    { why: 'needs packages of other makers; `make clients CLIENTS=hosts` buys with each' },
+  ],
   [/mcp\.md/, /coinslot\.js/, by('contract-tests/cli/mcp/host-configuration.slow.test.ts', 'how-to/mcp.md')],
   [/mpp/, /^METHODS/, 'read'],
   [/on-a-vps/, /./, by(here('vps.sh'), 'on-a-vps.md')],
