@@ -4,9 +4,12 @@ import { CALLER_LIVE_MS, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
 import { OWNER } from '../support/ledgers.js';
-import { onEachEngine, THESE_SESSIONS } from '../support/ledger-places.js';
+import { onEachEngine, paymentIn, THESE_SESSIONS } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { held, settle } from '../support/held-payments.js';
+
+/** One call. */
+const SAME = { payer: 'Payer111', operation: 'brandFeedback' };
 
 onEachEngine('who waits for a payment,', (make, engine) => {
   if (engine === 'PostgreSQL') races(make);
@@ -86,6 +89,39 @@ function races(make: () => Promise<LedgerPlace>): void {
         expect(results.map(({ kind }) => kind).toSorted()).to.deep.equal(['gone', 'settling']);
       }
     });
+
+    for (const off of [[], ['seqscan'], ['hashjoin', 'mergejoin', 'hashagg', 'seqscan']])
+      it(`an owed payment that is just being changed is redeemed, whatever the plan of the query (${off.length ? `without ${off.join(', ')}` : 'the usual one'})`, async () => {
+        const [first] = servers;
+        for (let n = 0; n < 60; n++)
+          await paymentIn(first, n % 2 ? 'owed' : 'delivered', {
+            payer: `Payer of another ${n % 5}`,
+            requestHash: String(n % 7).padStart(64, '0'),
+          });
+        await client.query('analyze payments');
+        const url = new URL(place.url);
+        const options = off.map(way => ` -cenable_${way}=off`).join('');
+        url.searchParams.set('options', `${url.searchParams.get('options')}${options}`);
+        const planned = await openLedger({ url: url.href, ...OWNER });
+        try {
+          for (let round = 0; round < 12; round += 1) {
+            const requestHash = String(round).padStart(64, 'f');
+            const owed = await paymentIn(first, 'owed', { ...SAME, requestHash });
+            const newer = await held(planned, { ...SAME, requestHash });
+            await client.query('begin');
+            await client.query(
+              'update payments set lease_until = lease_until + 1 where id = decode($1, $2)',
+              [owed, 'hex'],
+            );
+            const moved = settle(planned, newer);
+            await until('it waits for the change', async () => (await waiting()) === 1);
+            await client.query('commit');
+            expect((await moved).kind).to.equal('attached');
+          }
+        } finally {
+          await planned.close();
+        }
+      });
 
     it('one second ask is made, however many servers try', async () => {
       const [first] = servers;

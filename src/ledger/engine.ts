@@ -42,7 +42,7 @@ export type Dialect = {
   readonly bytes: 'blob' | 'bytea';
   /** Writers run concurrently, so rows that are read to be changed must be locked. */
   readonly concurrentWriters: boolean;
-  /** Translates a query, which has `?` for values and locks rows (`for update …`), into the engine's SQL. */
+  /** Translates a query, which has `?` for values, locks rows (`for update …`) and compares with `= any (array(…))`, into the engine's SQL. */
   readonly spell: (sql: string) => string;
 };
 
@@ -51,7 +51,10 @@ export const SQLITE: Dialect = {
   bytes: 'blob',
   concurrentWriters: false,
   // The only writer needs no row locks.
-  spell: sql => sql.replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, ''),
+  spell: sql =>
+    sql
+      .replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, '')
+      .replaceAll('= any (array(', 'in (select * from ('),
 };
 
 export const POSTGRES: Dialect = {

@@ -66,12 +66,13 @@ export const hasNoEquals = ({ now }: At): Query => sql`not (
 /**
  * Locks the row and all equal payments that must be considered, in the order of their ids: those that were not written, and those with
  * several callers that were written after this payment came. (`+ 0` keeps the engines from scanning an index in order of time for a
- * limit that is rarely reached.)
+ * limit that is rarely reached.) Their ids are found once, as an array: where PostgreSQL has waited for a row, it asks the condition again
+ * of the changed row, and by some plans a join with them has lost it by then.
  */
 export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: number }) =>
   sql<LockedRow>`
     select locked.*, ${p.now} as now from (
-      select ${DECISIVE_COLUMNS} from payments where id in (
+      select ${DECISIVE_COLUMNS} from payments where id = any (array(
         select id from payments where id = ${idBytes(p.id)}
         union all
         select id from (select id from payments
@@ -80,7 +81,7 @@ export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: 
         union all
         select id from (select id from payments
           where ${sameCall(p)} and callers > 1 and written_at is not null and state = 'delivered' and ${answerable(p.now)}
-            and written_at > ${p.created_at} order by written_at + 0 limit ${p.limit}) as rewritten)
+            and written_at > ${p.created_at} order by written_at + 0 limit ${p.limit}) as rewritten))
       order by id for update) as locked`;
 
 /** Whether another payment with the identifier of this one was, or may have been, paid, and not paid back. */
