@@ -238,8 +238,34 @@ describeInCi('The packages', function () {
     expect([bundle.status, (await bundle.text()).includes('Redocly')]).to.deep.equal([200, true]);
     const bought = await succeed(shop, env, command, 'buy', 'textStats', '{"text":"Two words."}');
     expect(JSON.parse(bought)).to.deep.equal({ words: 2, characters: 10 });
+
+    // The library for programs that buy.
+    writeFileSync(
+      join(shop, 'test', 'buyer.ts'),
+      `import { readFileSync } from 'node:fs';
+import { createBuyer } from 'coinslot-sandbox/buyer';
+const [url = '', state = ''] = process.argv.slice(2);
+const { rpcUrl } = JSON.parse(readFileSync(state + '/sandbox.json', 'utf8')) as { rpcUrl: string };
+const buyer = await createBuyer({ keypair: state + '/buyer.json', rpcUrl, folder: state + '/bought' });
+const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"text":"Two words."}' };
+const answer = await buyer.fetch(url + '/v1/text-stats', init);
+console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
+`,
+    );
+    const compile = join(shop, 'node_modules', '.bin', 'tsc');
+    await succeed(shop, env, compile, '--outDir', 'built');
+    const library = await succeed(
+      shop,
+      env,
+      process.execPath,
+      'built/test/buyer.js',
+      running.url,
+      join(folder, 'state'),
+    );
+    expect(JSON.parse(library)).to.deep.equal([{ words: 2, characters: 10 }, '0.99']);
+
     const summary = await succeed(shop, env, command, 'ledger', 'summary');
-    expect(summary).to.contain('Revenue: 0.01 USDC');
+    expect(summary).to.contain('Revenue: 0.02 USDC');
     const checked = await succeed(shop, env, command, 'conformance', running.url);
     expect(checked).to.match(/^\d+ kept, 0 broken(, \d+ pieces? of advice)?, nothing was paid$/m);
 
