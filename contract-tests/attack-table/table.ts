@@ -69,7 +69,7 @@ const ALONE = new Set(['lone refused payments']);
 const LOOK_SECONDS = 1;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
-/** How much longer an honest known buyer may wait during an attack, and how much memory the server may still hold after it. */
+/** How much longer an honest known buyer may wait during an attack, and how much memory may remain in use after it. */
 const MAX_DELAY_MS = 1_000;
 const MAX_LEFT_MB = 100;
 /** Of the ledger, for each payment that was refused. */

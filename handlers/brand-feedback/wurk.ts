@@ -70,7 +70,7 @@ class WurkPeople {
   readonly #pollMs: number;
   readonly #fineUntil = new Map<number, number>();
   #trouble = '';
-  /** How many submissions each job has brought, of how many it was asked for. */
+  /** How many submissions each job has brought, and how many it was asked for. */
   readonly #progress = new Map<string, { asked: number; brought: number }>();
   /** By question: payments that were settled, and brought no job. */
   readonly #lost = new Map<string, string>();

@@ -50,7 +50,7 @@ export function passes(sentence: string): boolean {
   );
 }
 
-/** How many sentences a reader counts who takes every end mark before a space for an end. */
+/** How many sentences there are if every end mark before a space ends one. */
 export function countByMarks(text: string): number {
   const parts = text.split(/(?<=[.!?…]["'”’»)\]]{0,9})\s+|(?<=[。！？]["'”’」』)）]{0,9})(?=\S)/u);
   return parts.filter(part => /[\p{L}\p{N}]/u.test(part)).length;

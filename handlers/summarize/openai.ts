@@ -129,7 +129,7 @@ function sentencesIn(answer: string, document: string): string[] {
   return sentences;
 }
 
-/** Remembers the manner that the model understands. */
+/** Remembers which way of asking the model understands. */
 function learning(now: () => number): { first: () => number; worked: (manner: number) => void } {
   let known = { manner: 0, at: now() };
   const isOld = (): boolean => now() - known.at >= MANNER_MS;

@@ -54,7 +54,7 @@ const PARTS: Record<string, [one: string, many: string] | undefined> = {
   2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
   7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
 }; // prettier-ignore
-/** Engines read it as one number, if they can, which nobody understands. */
+/** Engines read it as one number, if at all, which listeners do not understand. */
 const LONG_NUMBER = /(?<![\d.,])\d{19,}(?![\d.,]*\d)/g;
 const NUMERATORS = 'zero one two three four five six seven eight nine'.split(' ');
 

@@ -28,7 +28,7 @@ type Looked = {
 /** Something to know or do. `state` is the word of its badge; `what` and `todo` are HTML. */
 type Need = { state: string; what: string; todo: string };
 
-/** How long events may wait for a target before somebody should look. */
+/** How long events may wait for a target before the operator should look. */
 const WAITING_MS = 10 * 60_000;
 const MAX_REFUNDS = 5;
 

@@ -17,7 +17,7 @@ export type SalesFilter = {
 
 const LONGEST_TEXT = 200;
 
-/** Fields that are empty ask for nothing. @throws PageFault 400 for a day or a place that is none */
+/** Empty fields do not filter. @throws PageFault 400 for an invalid day or place */
 export function readFilter(query: Record<string, unknown>): SalesFilter {
   const text = (name: keyof SalesFilter): string | undefined => {
     const value = query[name];
@@ -39,7 +39,7 @@ export function readFilter(query: Record<string, unknown>): SalesFilter {
   };
 }
 
-/** What the ledger is asked for. */
+/** The filter as a query of the ledger. */
 export function wantedOf({ from, to, before, ...others }: SalesFilter): SalesWanted {
   return {
     ...others,

@@ -38,7 +38,7 @@ export class SharedBucket {
     return left >= amount && used <= SHARE * left;
   }
 
-  /** Counts what a source used, whether or not there was so much. */
+  /** Counts what a source used, even if less was left. */
   add(source: string, amount = 1): void {
     const now = this.#now();
     this.#used.set(source, { tokens: this.#usedBy(source, now) + amount, at: now });

@@ -4,7 +4,7 @@ import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { SharedBucket } from './admission.js';
 
-/** For what a payer paid for, so much more may end unsold; and of a known payer's runs, so much is expected to. */
+/** How far purchases raise a payer's limit of unsold runs, and the share of a known payer's runs that is expected to end unsold. */
 const SHARE = 1 / 8;
 /** What a wallet may have done without a purchase: at once, and per second. `highest` bounds its wait to five minutes. */
 const PAYER = { capacity: 10, perSecond: 1 / 15, highest: 30, lowest: -100, maxKeys: 10_000 };

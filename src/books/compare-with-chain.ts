@@ -19,7 +19,7 @@ const FETCHES = 4;
 /** More transactions that the ledger does not know are not read one by one. */
 const MAX_OTHERS = 2_000;
 
-/** A transaction of the receivers that is none of the ledger. `amount`: how it changed their balance together. */
+/** A transaction of the receivers that the ledger does not have. `amount`: how it changed their balance together. */
 type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
 
 /**

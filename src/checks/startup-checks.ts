@@ -22,7 +22,7 @@ export type StartupParts = {
   network: NetworkName;
   chain: SolanaChain;
   facilitators: Facilitators;
-  /** A fee payer is known from before. */
+  /** Whether the ledger knows a fee payer from an earlier run. */
   hadFeePayer: boolean;
   /** How durable the ledger's database is. */
   durability: () => Promise<Omit<Finding, 'subject'>[]>;

@@ -196,7 +196,7 @@ function readPrice(
   const { mode, flow } = price;
   const known = typeof mode === 'string' && Object.hasOwn(prices, mode) ? prices[mode] : undefined;
   const faults = known ? [] : [`mode must be ${inQuotes(Object.keys(prices))}`];
-  // The other faults of a price without a known mode are those of a fixed one.
+  // A price without a known mode is otherwise checked as a fixed one.
   const pricing = readKind(known ?? fixed, price, faults, called && valuesOf(called));
   const zero = isZero(price.amount);
   for (const message of faults.filter(each => !zero || !each.startsWith('amount '))) fault(place, message);

@@ -83,7 +83,7 @@ function readForm(document: Json, type: string, media: Json): BodyForm | { wrong
   if (wrong !== undefined) return { wrong };
   const own = isObject(media.schema) ? media.schema : {};
   const isText = kind === 'text' || kind === 'binary';
-  // What XML holds may be described as an object; here it is a text.
+  // XML may be described as an object, but it is passed on as text.
   const schema = isText && resolved(document, own).type !== 'string' ? ANY_TEXT : own;
   const { fields, wrong: unwritable } = fieldsOfKind(document, kind, media);
   if (unwritable !== undefined) return { wrong: unwritable };

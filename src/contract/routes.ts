@@ -252,7 +252,7 @@ export class Routes {
     if (!inHeaders.ok) return inHeaders;
     const sent = {
       params: decoded(raw),
-      // openapi-backend checks objects, too, though its types know of none.
+      // openapi-backend checks objects, too, although its types do not say so.
       query: copied(inQuery.texts) as Record<string, string>,
       headers: copied(inHeaders.texts),
       cookies: {},

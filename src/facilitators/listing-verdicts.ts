@@ -30,7 +30,7 @@ export class ListingVerdicts {
     this.#now = now;
   }
 
-  /** Never rejects, and nobody need wait for it. */
+  /** Never rejects, and need not be awaited. */
   hear(facilitator: string, verdict: ListingVerdict): Promise<void> {
     if (verdict.status === 'refused') this.onRefused(facilitator);
     const of = this.#heard.get(facilitator) ?? new Map<string, HeardVerdict>();

@@ -197,7 +197,7 @@ async function chargedAt(
 
 type Unread = Extract<PaymentCheck, { kind: 'refused' | 'unavailable' }>;
 
-/** A payment that cannot be read, or of which its buyer names a transfer that cannot be seen, or not yet. */
+/** A payment that cannot be read, or whose buyer names a transfer that the chain does not show (yet). */
 function unread(limits: SourceLimits, call: ArrivedCall, check: Unread): PaidCallResult {
   if (check.kind === 'refused') return rejected(limits, call, check.error, check.made);
   const away = countFailed(limits, call.source, check.made);

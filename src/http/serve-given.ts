@@ -23,7 +23,7 @@ export type GivenParts = HandlerParts &
     gifts: CallsInHand;
   };
 
-/** All of them are one caller of an API. */
+/** To the API, all free calls are one caller. */
 const CALLER = 'free';
 const BUSY = 'Too many free calls are under way; try again.';
 

@@ -81,7 +81,7 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
     tell: async (event: LedgerEvent): Promise<void> => {
       if (audience.listens) await engine.write(() => tell({ audience, now }, event));
     },
-    /** Replaces the lasting targets by those of this server's settings. `kinds`: what each wants to be told; empty: everything. */
+    /** Replaces the lasting targets by those of this server's settings. `kinds`: the events that each gets; empty: all. */
     setTargets: (targets: readonly { name: string; kinds: readonly string[] }[]): Promise<void> =>
       engine.write(() => setTargets(targets)),
     /** Adds a target for a while, or keeps it for longer. @param until ms since 1970 */

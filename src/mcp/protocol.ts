@@ -69,7 +69,7 @@ function serverFactory(
   const tools = toolsOf(contract, offers.methods);
   return () => {
     const server = new Server(info, options);
-    // Whoever asks for progress of a ping sees whether what stands in front lets it through before the end.
+    // A client that asks for progress of a ping can see whether a proxy passes events on at once.
     server.setRequestHandler('ping', async (_ping, { http, mcpReq }) => {
       const exchange = http?.req && exchangeOf(http.req);
       const notify = exchange && notifierOf(exchange, mcpReq);

@@ -2,7 +2,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 
-/** A server that is killed tells nothing more: its prices count for as long less. */
+/** A killed server records nothing more, so its prices expire sooner. */
 const TELL_EVERY_MS = 15_000;
 
 type Parts = { paid: readonly PricedOperation[]; ledger: Pick<Ledger, 'offerPrices'>; log: Log };
@@ -22,7 +22,7 @@ export class OfferedPrices {
     this.#prices = Object.fromEntries(fixed.map(({ id, price }) => [id, price.atomic.toString()]));
   }
 
-  /** Resolves when they are told. Never rejects. */
+  /** Resolves when they are recorded. Never rejects. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => void this.#tell(), TELL_EVERY_MS).unref();
     await this.#tell();

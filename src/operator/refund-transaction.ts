@@ -20,7 +20,7 @@ export type RefundWallet = { keyPair: KeyPair; feePayer: KeyPair; floor: bigint 
 /** What was signed, as the ledger keeps it. */
 export type SignedRefund = { evidence: string; signature: string; position: number };
 
-/** Without a fee payer of its own, the wallet that sends must keep what an account without data must: lamports. */
+/** The lamports that an account without data must keep, and so must the sending wallet when it pays the fee itself. */
 export const LEAST_KEPT = 890_880n;
 
 type Chain = Pick<SolanaChain, 'account' | 'balance' | 'latestBlockhash' | 'simulate'>;

@@ -14,7 +14,7 @@ const CALL_MS = 20_000;
 const DEADLINE_MS = 300_000;
 
 /**
- * Refunds a payment or a part of it with a key, and records it once it is final. Goes on with a refund that was begun so.
+ * Refunds a payment or a part of it with a key, and records it once it is final. Continues a refund that was started this way.
  * @throws OperatorFault that says what was done, and what to do; UpstreamFailure if the chain can't be read: nothing was sent then
  */
 export async function refundWithKey(

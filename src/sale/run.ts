@@ -19,7 +19,7 @@ export type Run = {
   readonly abandoned: AbortSignal;
   /** The facilitator verified the payment. */
   verified?: boolean;
-  /** Its buyer has had the transfer made: the money has moved, whatever becomes of the call. */
+  /** Its buyer has had the transfer made: the money has moved, however the call ends. */
   moved?: boolean;
   /** Set while the payment is settled without being verified before. */
   unverified?: Started;

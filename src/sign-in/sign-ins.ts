@@ -128,7 +128,7 @@ function bytesOf(value: unknown, length: number): Uint8Array | undefined {
   }
 }
 
-/** With a key of small order, or another spelling of one, anybody signs anything. */
+/** With a key of small order, or another encoding of one, anyone can sign anything. */
 function isSignedBy(key: Uint8Array, text: Uint8Array, signature: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, text, key, { zip215: false });

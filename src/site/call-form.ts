@@ -35,7 +35,7 @@ export type CallShape = {
 const MOST_MEMBERS = 40;
 /** A text that may be longer gets more than a line. */
 const LINE_CHARACTERS = 120;
-/** Up to so many optional fields without an example are not folded. */
+/** At most this many optional fields without an example are shown unfolded. */
 const OPTIONAL_SHOWN = 2;
 
 export function callShape(operation: PricedOperation): CallShape {

@@ -147,7 +147,7 @@ function carriesPayment(
   return place === 'header' ? requestHeaders.includes(name.toLowerCase()) : name === 'x402Version';
 }
 
-/** More lines of an example are only beside the schema of the answer. */
+/** Longer examples are cut here. The whole example is beside the schema of the answer. */
 const ANSWER_LINES = 14;
 
 /** The answer at the top of an operation, where Redoc shows it far below. */

@@ -253,7 +253,7 @@ export class Buyer {
     return this.#sign(challenge, call, deadline);
   }
 
-  /** A shop that says that it was paid owes the answer still. */
+  /** A shop that says that it was paid still owes the answer. */
   async #failed<A>(
     payment: PendingPayment,
     { error, owed, answer }: Extract<Reply<A>, { kind: 'failed' }>,

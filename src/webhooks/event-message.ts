@@ -16,7 +16,7 @@ export type Sender = {
 
 type Event = Pick<OutboxEvent, 'id' | 'kind' | 'facts' | 'createdAt'>;
 
-/** Facts that are amounts in atomic units; they are told as decimals. */
+/** Facts that are amounts in atomic units; they are sent as decimals. */
 const AMOUNTS = ['amount', 'refunded'];
 
 /** Writes the message of an event: `type`, `timestamp` and `data`, as Standard Webhooks has it. */

@@ -7,7 +7,7 @@ import type { TargetTeller } from './tell-targets.js';
 const MAX_LISTENERS = 10;
 const HOLD_MS = 30_000;
 const RENEW_MS = 10_000;
-/** A listener with more unread bytes than this is not told more. */
+/** A listener with more unread bytes than this gets no further events. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 
 /** Operators at a terminal, who are told for as long as they listen. They are targets that other servers of the ledger write for, too. */

@@ -24,7 +24,7 @@ export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> 
   const asked = await checkSold(catalogue, findings);
   await checkFront(catalogue, findings);
   await checkMcp(catalogue, url, findings);
-  // Who checks a shop on this machine knows that nobody else reaches it.
+  // Someone who checks a shop on this machine knows that nobody else can reach it.
   if (!/^(localhost|127\.|\[::1\])/.test(new URL(url).hostname)) await checkAddress(url, findings, 'should');
   await checkListing(catalogue, asked, findings, 'should');
   if (purse) await checkPurchase(catalogue, purse, findings);

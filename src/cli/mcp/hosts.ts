@@ -105,7 +105,7 @@ function inToml(settings: string, name: string, { command, args }: Started): str
   return `${settings}${end}${settings.trim() === '' ? '' : '\n'}${block}`;
 }
 
-/** Seconds: the wallet answers before. */
+/** In seconds. The wallet answers earlier. */
 const GOOSE_TIMEOUT = 300;
 
 function inYaml(settings: string, name: string, { command, args }: Started): string {

@@ -1,7 +1,7 @@
 /** A release of the changelog with its lines, the newest first. `version`: 'Unreleased' if it is not dated yet. */
 type Release = { version: string; lines: string[] };
 
-/** What of a changelog concerns who writes a shop, and how many lines concern others. */
+/** The lines of a changelog that concern authors of shops, and the number of other lines. */
 export type Notes = { shop: string[]; others: number };
 
 /** The prefix of lines about handlers, and words of the contract. */

@@ -11,7 +11,7 @@ import { repaired } from './repair-sample.js';
 import { samplesOf, type Side } from './samples.js';
 
 const GENERATED = 'generated from its schema';
-/** Marks what has an example that nobody wrote. */
+/** Marks a schema whose example was generated. */
 const MARK = 'x-generated-example';
 
 /** Something that an example belongs to: a parameter or a media type, its place, and which values it can have whatever its schema. */

@@ -4,7 +4,7 @@ import type { At } from './conditions.js';
 /** Something of which there may be so many until a time (ms since 1970). */
 export type Use = { name: string; atMost: number; endsAt: number };
 
-/** Counts one more, from 1 where the time is another one. A server whose clock lags counts in the later time. No row: there are no more. */
+/** Counts one more, from 1 in a new period. A server whose clock lags counts in the later period. No row means that none are left. */
 export const takeUse = ({ name, atMost, endsAt }: Use) =>
   one<{ used: number }>`
     insert into uses (name, used, ends_at) values (${name}, 1, ${endsAt})

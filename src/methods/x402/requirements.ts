@@ -13,7 +13,7 @@ export type Terms = {
   payTo: string;
   /** The public URL of this server, without trailing slash. Never taken from a Host header. */
   publicUrl: string;
-  /** Who sells, for the challenge; absent where nobody shows it. */
+  /** The seller, as challenges describe it; absent if there is nothing to show. */
   service?: Service;
   /** Bytes of the headers of every 402 that the challenges of other methods take. */
   otherMethodsBytes?: number;

@@ -184,7 +184,7 @@ class Purchase {
     return this.redeem();
   }
 
-  /** Sends the payment until it is decided, or only its buyer can go on. */
+  /** Sends the payment until it is decided, or until only the buyer can continue. */
   async redeem() {
     this.showButtons();
     const end = Date.now() + PATIENCE_MS;
