@@ -86,7 +86,7 @@ export class OwedRefunds {
     await this.#round;
   }
 
-  /** What is left in a wallet that somebody should fill: it cannot pay a refund that is due, a day's cap, or the fees. */
+  /** What is left in a wallet that the operator should fill: it cannot pay a refund that is due, a day's cap, or the fees. */
   low(): { address: string; left: string } | undefined {
     const { wallet, policy, floor } = this.#options;
     if (!this.#funds) return undefined;

@@ -189,7 +189,7 @@ async function notSettled(
   return { ended: released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid) };
 }
 
-/** A settlement that nobody knows may be there, and most often nobody who calls is to blame: it counts as a failure of the backend does. */
+/** The outcome of a settlement may be unknown, and the caller is rarely to blame, so it counts like a failure of the backend. */
 async function countUnpaid(deps: Deps, run: Run, fault: Fault): Promise<void> {
   run.working?.unsold(fault);
   await distrust(deps, run);

@@ -5,7 +5,7 @@ import { EVENT_KINDS } from '../config/event-kinds.js';
 /** An event as targets get it. `body` is JSON, the same bytes with every attempt; `text` is for people. */
 export type Message = { id: string; kind: string; body: string; text: string };
 
-/** What every message says of the shop. */
+/** The facts about the shop that every message has. */
 export type Sender = {
   /** Its name. */
   shop: string;

@@ -36,7 +36,7 @@ export const openRepayments = (p: { created_at: number; id: string; limit: numbe
     where decided_at is null and created_at >= ${p.created_at} and (created_at > ${p.created_at} or id > ${p.id})
     order by created_at, id limit ${p.limit}`;
 
-/** Only once: whoever comes second sends what the first one has signed. */
+/** Only once: the second server sends what the first one has signed. */
 export const writeDownRepayment = (p: Id & { evidence: string; signature: string; position: number }) =>
   one<RepaymentRow>`
     update repayments set evidence = ${p.evidence}, signature = ${p.signature}, position = ${p.position}
