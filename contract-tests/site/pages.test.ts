@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { request, type IncomingMessage } from 'node:http';
 import type { Contract, PricedOperation } from '../../src/contract/contract.js';
+import { HOSTS } from '../../src/cli/mcp/hosts.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
 import { escapeHtml } from '../../src/pages/escape.js';
 import { examplePath } from '../../src/site/snippets.js';
@@ -63,6 +64,13 @@ describe('The page at /', () => {
         expect(answer.headers.vary).to.match(/^Accept\b/);
       }
     });
+
+  it('has a line for each host that coinslot mcp install writes to', async () => {
+    const page = (await ask(site.url, { accept: BROWSER })).body.toString();
+    const lines = [...page.matchAll(/coinslot mcp install --host (\S+) --url (\S+) --keypair/g)];
+    expect(lines.map(([, host]) => host)).to.deep.equal(Object.keys(HOSTS));
+    for (const [, , url] of lines) expect(url).to.equal(TERMS.publicUrl);
+  });
 
   it('answers HEAD, 304 and gzip, each form with an ETag of its own', async () => {
     const plain = await ask(site.url, { accept: BROWSER });

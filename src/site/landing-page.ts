@@ -9,7 +9,7 @@ import { toDecimal } from '../price/amount.js';
 import { answerExample, callPanel, codeBlock, MONEY, type Paying } from './call-panel.js';
 import { inline, type OwnWords } from './own-words.js';
 import { sitePage } from './site-frame.js';
-import { agentPrompt, examplePath, mcpSettings, snippetsFor } from './snippets.js';
+import { agentPrompt, examplePath, mcpSettings, snippetsFor, walletCommands } from './snippets.js';
 import { socialTags } from './social-card.js';
 import { whenCharged } from './what-it-costs.js';
 
@@ -151,10 +151,16 @@ function howToPay({ contract: { paid }, terms, methods, words, hasWallet }: Land
     note: `The tools of this shop, for a host of MCP. Each tool is paid in _meta["x402/payment"].`,
     code: mcpSettings(terms, words.name),
   };
+  const hosts = {
+    id: 'mcp-hosts',
+    label: 'A host with a wallet',
+    note: 'The line of your host. It shows what it would change in the settings of that host, and asks.',
+    code: walletCommands(terms),
+  };
   const tabs: Tab[] = [
     { id: 'agent', label: 'Agent prompt', parts: [prompt] },
     { id: 'code', label: 'Code', parts: of('typescript', 'python', 'curl') },
-    { id: 'mcp', label: 'MCP', parts: [settings, ...of('mcp')] },
+    { id: 'mcp', label: 'MCP', parts: [settings, hosts, ...of('mcp')] },
   ];
   const keys = hasWallet
     ? '<code>KEYPAIR</code> is <code>buyer.json</code> in the state folder (<code>.coinslot</code>), <code>RPC_URL</code> the <code>rpcUrl</code> in <code>sandbox.json</code> beside it.'

@@ -56,6 +56,15 @@ export function mcpSettings({ publicUrl }: Terms, shop: string): string {
   return JSON.stringify({ mcpServers: { [name]: { type: 'http', url: publicUrl + MCP_PATH } } }, null, 2);
 }
 
+/** As `coinslot mcp install` knows them. */
+const HOSTS = ['claude-code', 'claude-desktop', 'codex', 'cursor', 'goose', 'vscode'];
+
+/** A line for each host of MCP that has no wallet: what it writes into the settings of that host pays within limits. */
+export function walletCommands({ publicUrl }: Terms): string {
+  const wallet = `--url ${publicUrl} --keypair payer.json --budget 1.00`;
+  return HOSTS.map(host => `coinslot mcp install --host ${host} ${wallet}`).join('\n');
+}
+
 /** Path and query of a call with the examples of the contract. */
 export function examplePath({ examplePath: path, parameters }: PricedOperation): string {
   const query = new URLSearchParams();
