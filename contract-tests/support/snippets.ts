@@ -136,7 +136,7 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [/testing/, /pytest/, by('contract-tests/clients/run.sh', 'examples/pytest')],
   [/upgrade/, /^npm install/, by('contract-tests/cli/upgrade/upgrade.slow.test.ts', 'upgrade')],
   [/reference\/cli/, /./, by(here('reference.slow.test.ts'), 'cli.md')],
-  [/reports\/images/, /./, 'shown'],
+  [/reports\/(images|going-live)/, /./, 'shown'],
   [/mint-facts/, /./, 'shown'],
   [/speech/, /^python3/, { why: 'needs a voice of 60 MB from PyPI' }],
   [/first-calls/, /^\$ /, by(here('readme-commands.slow.test.ts'), 'first-calls.md')],
