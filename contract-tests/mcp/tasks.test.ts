@@ -12,6 +12,9 @@ import { signFor } from '../support/world.js';
 
 type Json = Record<string, unknown>;
 
+/** A result without its receipts: each is signed anew, with the second in which it is told. */
+const saidIn = ({ _meta, ...said }: Json = {}): Json => said;
+
 describe('orders as tasks of MCP', function () {
   this.timeout(60_000);
   allInOneWorld();
@@ -38,7 +41,7 @@ describe('orders as tasks of MCP', function () {
     const ended = await done(url, task.taskId);
     expect(ended).to.include({ resultType: 'complete', status: 'completed', createdAt: task.createdAt });
     const picked = await callTool(url, 'pick_up', { key: task.taskId });
-    expect(ended.result).to.deep.equal(picked);
+    expect(saidIn(ended.result)).to.deep.equal(saidIn(picked));
     expect(picked.structuredContent).to.have.property('responses').with.length(2);
     const again = await order(url, asked, payment);
     expect(again['structuredContent'], 'the same payment gets the answer').to.deep.equal(
