@@ -103,7 +103,12 @@ export const sessionOf = ({ isPooled }: { isPooled: boolean }): Session => ({
   run: async <Row>(client: pg.PoolClient, query: Query<Row>): Promise<Row[]> => {
     const { text, ...named } = statementOf(query);
     const limit = query.slow ? { query_timeout: SLOW_MS } : {};
-    const result = await client.query({ text, ...(isPooled ? {} : named), values: [...query.parameters], ...limit });
+    const result = await client.query({
+      text,
+      ...(isPooled ? {} : named),
+      values: [...query.parameters],
+      ...limit,
+    });
     return result.rows as Row[];
   },
 });
