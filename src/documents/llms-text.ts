@@ -28,8 +28,9 @@ export function llmsTexts(contract: Contract, selling: Selling): LlmsTexts {
 
 const pageOf = (blocks: string[]): string => `${blocks.join('\n\n')}\n`;
 
-/** One line: llms.txt readers split it into lines. */
-const line = (text: unknown): string => (typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '');
+/** One line: llms.txt readers split it into lines. Empty for what is no text. */
+export const line = (text: unknown): string =>
+  typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '';
 
 const fenced = (value: unknown): string => `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``;
 

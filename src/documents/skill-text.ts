@@ -4,6 +4,7 @@ import { MCP_PATH } from '../contract/reserved-names.js';
 import { callShape } from '../methods/x402/describe-call.js';
 import { resourceUrl } from '../methods/x402/requirements.js';
 import type { Selling } from './discovery.js';
+import { line } from './llms-text.js';
 
 /** More are in /llms.txt: this stands in a prompt. */
 const MAX_LISTED = 12;
@@ -49,8 +50,6 @@ ${steps.join('\n')}
 - \`Location\` of an answer is where it can be fetched again, free. Keep it secret.
 `;
 }
-
-const line = (text: unknown): string => (typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '');
 
 /** As names of skills may be. */
 function slug(title: string): string {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { readCatalogue } from '../../../src/cli/conformance/catalogue.js';
 import { Findings, type Finding } from '../../../src/cli/conformance/findings.js';
 import { checkShop } from '../../../src/cli/conformance/check-shop.js';
-import { checkMcp } from '../../../src/cli/conformance/mcp-checks.js';
+import { checkMcp, findMcp } from '../../../src/cli/conformance/mcp-checks.js';
 import { mcpCheck } from '../../../src/checks/mcp-check.js';
 import { openWorld, type World } from '../../support/world.js';
 
@@ -90,7 +90,9 @@ describe('The conformance report on the MCP server of a shop', function () {
   async function findingsWith(bending: Bend): Promise<Finding[]> {
     bend = bending;
     const findings = new Findings();
-    await checkMcp(await readCatalogue(url), url, findings);
+    const catalogue = await readCatalogue(url);
+    const mcp = await findMcp(catalogue, url);
+    if (mcp) await checkMcp(catalogue, mcp, findings);
     return findings.all;
   }
   const brokenWith = async (bending: Bend): Promise<string[]> =>

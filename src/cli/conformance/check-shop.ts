@@ -4,7 +4,7 @@ import { checkDocuments } from './document-checks.js';
 import { Findings, type Finding } from './findings.js';
 import { checkFront } from './front-checks.js';
 import { checkAddress, checkListing } from './listing-checks.js';
-import { checkMcp, isMcpAlone } from './mcp-checks.js';
+import { checkMcp, findMcp } from './mcp-checks.js';
 import { checkPurchase, type Purse } from './purchase-checks.js';
 
 /**
@@ -19,11 +19,12 @@ export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> 
     catalogue = await readCatalogue(url);
   });
   if (!catalogue) return findings.all;
+  const mcp = await findMcp(catalogue, url);
   // An MCP server that is no website has none of these documents: its tools say what is sold.
-  if (!(await isMcpAlone(catalogue, url))) await checkDocuments(catalogue, findings);
+  if (!mcp?.isAlone) await checkDocuments(catalogue, findings);
   const asked = await checkSold(catalogue, findings);
   await checkFront(catalogue, findings);
-  await checkMcp(catalogue, url, findings);
+  if (mcp) await checkMcp(catalogue, mcp, findings);
   // Someone who checks a shop on this machine knows that nobody else can reach it.
   if (!/^(localhost|127\.|\[::1\])/.test(new URL(url).hostname)) await checkAddress(url, findings, 'should');
   await checkListing(catalogue, asked, findings, 'should');

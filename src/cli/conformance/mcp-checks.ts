@@ -19,10 +19,11 @@ const NEVER = new AbortController().signal;
  * Examines the MCP server of a shop, if it names one or is one. Tools are called without a payment, and only those that cost: what is free
  * may do something.
  */
-export async function checkMcp(catalogue: Catalogue, url: string, findings: Findings): Promise<void> {
-  const alone = await isMcpAlone(catalogue, url);
-  const endpoint = alone ? withoutSlash(url) : await endpointOf(catalogue);
-  if (endpoint === undefined) return;
+export async function checkMcp(
+  catalogue: Catalogue,
+  { endpoint, isAlone }: McpPlace,
+  findings: Findings,
+): Promise<void> {
   const server = new McpServer(endpoint);
   let tools: Tool[] | undefined;
   await findings.must(`MCP at ${endpoint} greets a client`, () => server.greet());
@@ -35,7 +36,7 @@ export async function checkMcp(catalogue: Catalogue, url: string, findings: Find
   );
   if (!tools) return;
   const priced = pricedIn(catalogue.sold, tools);
-  if (alone)
+  if (isAlone)
     await findings.should('MCP: a model sees which tools cost', () =>
       must(priced.size > 0, 'no description names a price, USDC or x402: no tool was called'),
     );
@@ -65,13 +66,18 @@ async function endpointOf({ base, index }: Catalogue): Promise<string | undefine
   return origin + pathname + search;
 }
 
-/** Whether an address that says nothing over HTTP is an MCP server. */
-export async function isMcpAlone(catalogue: Catalogue, url: string): Promise<boolean> {
+/** `isAlone`: nothing is said over HTTP, so the tools alone say what is sold. */
+type McpPlace = { endpoint: string; isAlone: boolean };
+
+/** Where MCP is spoken: where the shop says so, or at an address that says nothing over HTTP. */
+export async function findMcp(catalogue: Catalogue, url: string): Promise<McpPlace | undefined> {
+  const named = await endpointOf(catalogue);
+  if (named !== undefined) return { endpoint: named, isAlone: false };
   const { sold, document, discovery, index } = catalogue;
-  if (sold.length > 0 || document || discovery || index) return false;
-  if ((await endpointOf(catalogue)) !== undefined) return false;
-  const reply = await send(withoutSlash(url), INITIALIZE).catch(() => undefined);
-  return reply !== undefined && messagesOf(reply).length > 0;
+  if (sold.length > 0 || document || discovery || index) return undefined;
+  const endpoint = withoutSlash(url);
+  const reply = await send(endpoint, INITIALIZE).catch(() => undefined);
+  return reply && messagesOf(reply).length > 0 ? { endpoint, isAlone: true } : undefined;
 }
 
 class McpServer {

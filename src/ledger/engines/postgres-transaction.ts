@@ -9,9 +9,12 @@ const SLOW_MS = 3_600_000;
 /** "cached plan must not change result type". */
 const STALE_PLAN = '0A000';
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
-const LIMITS = ['statement_timeout', 'idle_in_transaction_session_timeout'].map(
-  name => `; SET LOCAL ${name} = ${STATEMENT_MS}`,
-);
+/** What a session is begun with. Poolers refuse that: there it is a matter of each transaction. */
+export const SESSION_LIMITS = {
+  statement_timeout: STATEMENT_MS,
+  idle_in_transaction_session_timeout: STATEMENT_MS,
+};
+const LIMITS = Object.entries(SESSION_LIMITS).map(([name, ms]) => `; SET LOCAL ${name} = ${ms}`);
 
 /**
  * A transaction of few round trips on a connection of the pool, which must pipeline: `BEGIN` travels with the first query, and `COMMIT`

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { POSTGRES, runWith } from '../engine.js';
 import type { Engine, TransactionBody, Run } from '../engine.js';
 import { LedgerFault, messageOf, readFault, writeFault } from '../fault.js';
-import { forgetStalePlans, sessionOf, Transaction } from './postgres-transaction.js';
+import { forgetStalePlans, SESSION_LIMITS, sessionOf, Transaction } from './postgres-transaction.js';
 import type { Session } from './postgres-transaction.js';
 import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
 
@@ -25,12 +25,6 @@ const INT8 = 20;
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: string): unknown =>
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format === 'binary' ? 'binary' : 'text'),
-};
-
-/** What a session is begun with. Poolers refuse that: there it is a matter of each transaction. */
-const SESSION_LIMITS = {
-  statement_timeout: STATEMENT_MS,
-  idle_in_transaction_session_timeout: STATEMENT_MS,
 };
 
 /**
