@@ -293,10 +293,9 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     );
     await browser.until('window.back');
     panel.replyStore.put(aQuestion({ brand: 'Newcomer', deadline: panel.time.now + 60_000 }));
+    await browser.until(`!document.querySelector('form[data-sending]')`);
     await browser.read(`document.querySelector('form[data-live]').requestSubmit()`);
-    await browser.until(`!document.getElementById('status').textContent`);
-    await browser.read(`document.querySelector('form[data-live]').requestSubmit()`);
-    await browser.until(`document.querySelector('.done')`);
+    await browser.until(`document.querySelector('.done') && !document.getElementById('status').textContent`);
     expect((await panel.replyStore.replies(id))[0]?.text).to.equal('Patience');
     expect(await browser.read('window.sameDocument')).to.equal(true);
   });
