@@ -72,7 +72,7 @@ describe('A contract with a fault stops the start', () => {
   }
 
   const taken: [string, string, RegExp][] = [
-    ['/v1/summarize:', '/mcp:', /paths\.\/mcp: the server itself answers here, to MCP clients/],
+    ['/v1/summarize:', '/mcp:', /paths\.\/mcp: the server itself answers MCP clients at this path/],
     ['operationId: summarize', 'operationId: pick_up', /pick_up is an MCP tool of the server itself/],
   ];
   for (const [theirs, ours, message] of taken)
@@ -120,7 +120,7 @@ describe('A contract with a fault stops the start', () => {
     [
       'an operation without id',
       minimal('get: { responses: {} }'),
-      'has no operationId, by which buyers and handlers name it: operationId: getA',
+      'has no operationId, which buyers and handlers use as its name: operationId: getA',
     ],
     ['an operation that is no object', minimal('get: soon'), 'paths./a.get: must be an object'],
     [

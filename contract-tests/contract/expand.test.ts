@@ -245,7 +245,7 @@ components:
     [
       'a price of a document of the server',
       thin('', `  /index:\n    get: { operationId: getIndex, x-price: ${PRICE}, responses: ${ANSWER} }\n`),
-      /^openapi\.yaml:11 .*\.x-price: getIndex is a document of the server itself, which is free: remove x-price/,
+      /^openapi\.yaml:11 .*\.x-price: getIndex is the name of a free document of the server itself: remove x-price/,
     ],
     [
       'the name of a document of the server',

@@ -175,7 +175,7 @@ describe('The check of a body', () => {
     [
       '/v1/sol-mint-info',
       { mint: 'z'.repeat(32), network: 'devnet' },
-      /^unknown field 'network' in the body; it takes mint only$/,
+      /^unknown field 'network' in the body; it takes only mint$/,
     ],
   ];
   for (const [path, body, error] of refused) {

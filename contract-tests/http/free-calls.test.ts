@@ -234,7 +234,7 @@ describe('Calls that are free for a while (x-free)', () => {
     const refused = await ask('byWallet', { headers: signed(wallet) });
     expect([refused.status, errorOf(refused)]).to.deep.equal([
       402,
-      'payer: this shop gives nothing to this wallet and sells it nothing. You were not charged; do not pay',
+      'payer: this shop serves nothing to this wallet, free or paid. You were not charged; do not pay',
     ]);
     expect(upstream.calls).to.deep.equal([]);
   });
@@ -357,7 +357,9 @@ describe('What is wrong with x-free is told in words', () => {
       },
     });
     const sold = [{ id: 'a', path: '/a', upstream: { url: 'http://a.example' } }];
-    expect(() => contractOf(sold, paths(''))).to.throw('nothing has a price');
+    expect(() => contractOf(sold, paths(''))).to.throw(
+      'needs a price, because it makes some calls of a paid operation free',
+    );
     expect(() => contractOf(sold, paths('x-free-proxy'))).to.throw('remove one of the two');
   });
 });

@@ -255,7 +255,7 @@ describe('A contract that gives calls away', () => {
   it('says so: an API without a price is not open', () => {
     expect(faultOf(`${UPSTREAM}, ${ANSWER}`)).to.contain(
       "has an x-upstream but neither a price nor x-free-proxy. If it is sold: x-price: { mode: fixed, currency: USD, amount: '0.01', " +
-        'flow: authorization }; if it is given away: x-free-proxy: true',
+        'flow: authorization }; if it is free: x-free-proxy: true',
     );
     expect(faultOf(`x-free-proxy: true, ${UPSTREAM}, ${ANSWER}`)).to.equal('');
   });

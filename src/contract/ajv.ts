@@ -8,12 +8,12 @@ import { uniqueItems } from './unique-items.js';
 
 const DOCUMENT = 'contract';
 
-/** For validators that are called once or twice: ajv spends half of the time of a compilation on making them faster. */
+/** For validators that are called once or twice: ajv spends half of the compilation on making them faster. */
 export const ONCE = { code: { optimize: false } } as const;
 
 /**
- * Compiles schemas of the contract, in the 2020 dialect that OpenAPI 3.1 uses. Their references (see `absolute`) lead into the
- * document, so a schema may contain itself.
+ * Compiles schemas of the contract, in the 2020 dialect that OpenAPI 3.1 uses. Their references (see `absolute`) point into the document,
+ * so a schema may contain itself.
  */
 export function createAjv(
   document: Json,
@@ -27,11 +27,11 @@ export function createAjv(
     strict: false,
     strictNumbers: true,
     allErrors: false,
-    // For the names of the fields that are known.
+    // Needed for the names of the known fields.
     verbose: true,
     meta: false,
     validateSchema: false,
-    // It would write about formats that it does not know.
+    // Otherwise ajv logs a warning for each unknown format.
     logger: false,
   });
   formats.default(ajv);
@@ -45,8 +45,8 @@ export function createAjv(
 }
 
 /**
- * Without the `$id` of its schemas: references by one lead out of the document (see `follow`), and ajv, which looks for them in examples,
- * too, would fail if one occurred twice. What has none is returned as it is, because a document is large.
+ * Removes the `$id` of schemas: references by `$id` are not supported (see `follow`), and ajv, which also finds them in examples, would
+ * fail if one occurred twice. Parts without one are returned as they are, because a document is large.
  */
 function withoutNames(part: unknown): unknown {
   if (Array.isArray(part)) {
@@ -69,8 +69,7 @@ type Compiler = (schema: Json) => ValidateFunction | Error;
 const COMPILERS = new WeakMap<Json, Compiler>();
 
 /**
- * Compiles schemas of the document; equal ones, as those of operations that refer to one schema, once, whoever asks for them during a
- * build.
+ * Compiles schemas of the document. Equal schemas, such as those of operations that refer to the same one, are compiled once per build.
  */
 export function compilerOf(document: Json): Compiler {
   const known = COMPILERS.get(document) ?? newCompiler(document);
@@ -97,7 +96,7 @@ function compiledBy(ajv: Ajv2020, schema: Json): ValidateFunction | Error {
   }
 }
 
-/** A copy of a part of the document whose references work outside of it, and which is no other schema for its `$id`. */
+/** A copy of a part of the document, with references that work outside it and without its `$id`. */
 export function absolute(part: Json): Json {
   return copied(withoutNames(part)) as Json;
 }

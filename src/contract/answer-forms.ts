@@ -4,18 +4,18 @@ import type { DeclaredResponse } from './definition.js';
 import type { AnyReply } from './operation.js';
 import { isObject, objectOf } from './references.js';
 
-/** The form that an answer has: the one that its content type names, or the first if it names none. */
+/** The form of an answer: the one that its content type names, or the first if it has no content type. */
 export function formOf<F extends Form>(forms: readonly F[], reply: AnyReply): F | undefined {
   return forms.find(({ mimeType }) => matches(mimeType, contentTypeOf(reply)));
 }
 
-/** Forms of an answer other than what is sold. */
+/** The forms of an answer that is not sold. */
 export function formsOf({ content }: DeclaredResponse): Form[] {
   const { schema } = objectOf(content['application/json']);
   return [{ mimeType: 'application/json', kind: 'json', ...(isObject(schema) ? { schema } : {}) }];
 }
 
-/** What documents call a form. */
+/** The name of a form in documents. */
 export function formName({ kind, mimeType, status }: AnswerForm): string {
   return kind === 'none' ? `status ${status} without content` : mimeType;
 }
@@ -30,7 +30,7 @@ function matches(mimeType: string, contentType: string | undefined): boolean {
   return contentType === undefined || bare(contentType) === bare(mimeType);
 }
 
-/** What openapi-backend can't say: it takes every declared header for required. */
+/** Checked here, because openapi-backend takes every declared header for required. */
 export function missingHeader(
   declared: DeclaredResponse,
   headers: Record<string, string>,

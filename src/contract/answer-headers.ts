@@ -4,7 +4,7 @@ import { isSoldStatus } from './sold-status.js';
 /** Headers that concern the connection, the encoding, the payment or a browser. No sold answer has one from a handler or an upstream. */
 const NEVER_SOLD =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(length|encoding)|date|set-cookie|payment-.*|answer-receipt|x-payment.*|retry-after|www-authenticate|access-control-.*)$/;
-/** Headers that the server writes itself, and those that act on all pages of its origin. */
+/** Headers that the server writes itself, and headers that affect all pages of its origin. */
 const OF_THE_SERVER =
   /^(cache-control|location|x-request-id|x-robots-tag|x-content-type-options|content-disposition|content-security-policy.*|clear-site-data|refresh|strict-transport-security|alt-svc|service-worker-allowed)$/;
 
@@ -19,7 +19,7 @@ export function isSold(name: string): boolean {
   return !NEVER_SOLD.test(lower) && !OF_THE_SERVER.test(lower);
 }
 
-/** What is wrong with the headers of a handler's answer; undefined if they can be sent. Only a failure says when to try again. */
+/** What is wrong with the headers of a handler's answer; undefined if they can be sent. Only a failure may have a Retry-After. */
 export function headerFault(status: number, headers: Record<string, string> = {}): string | undefined {
   for (const [name, value] of Object.entries(headers)) {
     const fault = unsendable(name, value);

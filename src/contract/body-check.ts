@@ -11,7 +11,7 @@ import { formsOf, type BodyForm, type RequestBody } from './request-body.js';
 import { partsIn, type SentBody } from './sent-body.js';
 import { dataUrl, type SentFile } from './sent-file.js';
 
-/** What a body holds, and its type if that is not the first of its operation; or what is wrong with it. */
+/** The value of a body, and its type if that is not the operation's first; or what is wrong with it. */
 export type CheckedBody = { ok: true; value: unknown; type?: string } | { ok: false; error: string };
 
 type Read = { ok: true; value: unknown } | { ok: false; error: string };
@@ -25,7 +25,7 @@ export class BodyCheck {
   readonly #texts: Ajv2020;
   readonly #checks = new WeakMap<BodyForm, ValidateFunction>();
 
-  /** @param json sets defaults; `texts` coerces types, too */
+  /** @param json sets defaults; `texts` also coerces types */
   constructor(json: Ajv2020, texts: Ajv2020) {
     this.#json = json;
     this.#texts = texts;
@@ -72,13 +72,13 @@ export class BodyCheck {
     return check(value) ? { ok: true, value } : { ok: false, error: valueFault(check.errors) };
   }
 
-  /** Lengths of bytes are those of a text that has a character for each of them. */
+  /** minLength and maxLength count bytes: checked on a text with one character per byte. */
   #readBytes(form: BodyForm, bytes: Buffer): Read {
     const checked = this.#checked(form, bytes.toString('latin1'));
     return checked.ok ? { ok: true, value: bytes.toString('base64') } : checked;
   }
 
-  /** @param others fields that are no texts */
+  /** @param others fields that are not texts */
   #readForm(form: BodyForm, sent: URLSearchParams, others: Json): Read {
     const texts = formTexts(form.form ?? [], sent);
     const value: Json = { ...copied(texts), ...others };

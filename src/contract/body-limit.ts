@@ -17,16 +17,16 @@ export function bodyLimit(document: Json, schema: Json): number {
   return Math.min(MAX_BODY_BYTES, SPARE_BYTES + 2 * longest({ document, known: new Map() }, schema, []));
 }
 
-/** A schema that contains itself has no limit, and nothing this deep has one. */
+/** A schema that contains itself has no limit; one nested deeper than this is treated the same. */
 const MAX_DEPTH = 32;
 const SCALARS = ['integer', 'number', 'boolean', 'null'];
 
 type Longest = (schema: unknown) => number;
 
-/** `known`: what was found for a reference that has nothing beside it; schemas may refer to one often. */
+/** `known`: the results for plain references, since schemas may refer to one schema often. */
 type Within = { document: Json; known: Map<string, number> };
 
-/** @param open the references within which the schema is, and '' for each step without one */
+/** @param open the references that lead to the schema, and '' for each step without one */
 function longest(within: Within, schema: unknown, open: readonly string[]): number {
   const { $ref = '', ...beside } = objectOf(schema);
   const reference = String($ref);

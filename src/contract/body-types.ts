@@ -1,7 +1,7 @@
 import { FORM_TYPE } from './form-body.js';
 import { objectOf } from './references.js';
 
-/** How a request body is written. `form` has fields as a query has them, `multipart` fields and files. */
+/** How a request body is written. `form` has fields like a query, `multipart` has fields and files. */
 export type BodyKind = 'json' | 'form' | 'multipart' | 'text' | 'binary';
 
 export const JSON_TYPE = 'application/json';
@@ -11,7 +11,7 @@ const TEXT =
   /^(?:text\/.+|application\/(?:xml|xml-dtd|yaml|x-yaml|toml|graphql|sql|javascript)|.+\+(?:xml|yaml))$/;
 const JSON_TYPES = /^application\/(?:json|[a-z0-9.-]+\+json)$/;
 
-/** How a body of this type is written: what is neither JSON, nor a form, nor a text, is bytes. @param type in lower case, without parameters */
+/** How a body of this type is written: as bytes if it is neither JSON, a form nor text. @param type in lower case, without parameters */
 export function bodyKindOf(type: string): BodyKind {
   if (JSON_TYPES.test(type)) return 'json';
   if (type === FORM_TYPE) return 'form';
@@ -25,8 +25,8 @@ export function bareType(type: string): string {
 }
 
 /**
- * The content types of the requests of an operation, as the document writes them: the first is the one that a call has unless it says
- * otherwise. JSON comes first, then a form, then the order of the document.
+ * The content types of the requests of an operation, as the document writes them: the first is the default. JSON comes first, then a
+ * form, then the order of the document.
  */
 export function requestTypesOf(content: unknown): string[] {
   const types = Object.keys(objectOf(content));
@@ -42,7 +42,7 @@ export function requestTypesOf(content: unknown): string[] {
     .map(({ type }) => type);
 }
 
-/** Whether a declared type, which may be a range such as `image/*`, is that of a body. A form has to be declared as one. */
+/** Whether a declared type, which may be a range such as `image/*`, matches that of a body. A range never matches a form. */
 function covers(declared: string, type: string): boolean {
   if (declared === type) return true;
   if (!declared.includes('*') || /^multipart\//.test(type) || type === FORM_TYPE) return false;
@@ -52,8 +52,8 @@ function covers(declared: string, type: string): boolean {
 }
 
 /**
- * The form of a request that a type names. Where application/json is declared, other names of JSON mean it.
- * @returns the form and the type that the call has
+ * The form of a request for a content type. Where application/json is declared, other JSON types count as it.
+ * @returns the form and the type of the call
  */
 export function formOfType<F extends { mimeType: string }>(
   all: readonly F[],
@@ -73,7 +73,7 @@ const SAMPLES: Record<string, string | undefined> = {
   'text/*': 'text/plain',
 };
 
-/** A type that a body can have, for one that is a range. */
+/** A concrete type for a range such as image/*. */
 export function concreteType(type: string): string {
   return type.includes('*') ? (SAMPLES[type] ?? 'application/octet-stream') : type;
 }

@@ -2,10 +2,10 @@ import type { Json } from './json.js';
 import { objectOf } from './references.js';
 
 /**
- * What changed between two versions of the contract to the harm of those who use the first: an operation, status, field or
- * header is gone or of another type, more is demanded of a request, less is promised of an answer, or the price is another.
- * Knows what these contracts use of OpenAPI, and prices, of which no general tool knows.
- * @returns a sentence for each change, empty where old clients can go on
+ * The changes between two versions of the contract that break clients of the first: an operation, status, field or header is gone or has
+ * another type, a request must have more, an answer promises less, or the price changed. Covers the parts of OpenAPI that these contracts
+ * use, and prices, which no general tool knows.
+ * @returns a sentence for each change, empty if old clients keep working
  */
 export function breakingChanges(released: Json, now: Json): string[] {
   const faults: string[] = [];
@@ -76,7 +76,7 @@ class Side {
     return objectOf(objectOf(holder['content'])['application/json'])['schema'];
   }
 
-  /** The schema with references replaced by what they lead to, except within themselves. */
+  /** The schema with references replaced by their targets, except within themselves. */
   #expanded(schema: unknown, inside: readonly unknown[] = []): Json {
     const target = objectOf(schema)['$ref'];
     if (target !== undefined && inside.includes(target)) return {};
@@ -127,13 +127,13 @@ const LIMITS: Limit[] = [
   })),
 ];
 
-/** A request may be demanded less of, never more. */
+/** A new version may require less of a request, never more. */
 function compareRequests(place: string, old: Json, now: Json, faults: string[]): void {
   const had = listOf(old['required']);
   for (const field of listOf(now['required']))
-    if (!had.includes(field)) faults.push(`${place}: demands ${String(field)} now`);
+    if (!had.includes(field)) faults.push(`${place}: now requires ${String(field)}`);
   if (now['additionalProperties'] === false && old['additionalProperties'] !== false)
-    faults.push(`${place}: takes no unknown fields any more`);
+    faults.push(`${place}: no longer accepts unknown fields`);
   compareTypes(place, old, now, faults);
   for (const { key, tighter } of LIMITS) {
     const [was, is] = [old[key], now[key]];
@@ -141,25 +141,25 @@ function compareRequests(place: string, old: Json, now: Json, faults: string[]):
       faults.push(`${place}: ${key} was ${String(was)} and is ${is}`);
   }
   if (now['pattern'] !== undefined && now['pattern'] !== old['pattern'])
-    faults.push(`${place}: must match another pattern`);
+    faults.push(`${place}: must match a different pattern`);
   compareChoices(place, old['enum'], now['enum'], faults);
-  if (!same(old['default'], now['default'])) faults.push(`${place}: has another default`);
+  if (!same(old['default'], now['default'])) faults.push(`${place}: has a different default`);
   const closed = now['additionalProperties'] === false;
   const properties = objectOf(now['properties']);
   for (const [key, field] of Object.entries(objectOf(old['properties']))) {
     if (key in properties)
       compareRequests(`${place} ${key}`, objectOf(field), objectOf(properties[key]), faults);
-    else if (closed) faults.push(`${place}: takes no ${key} any more`);
+    else if (closed) faults.push(`${place}: no longer accepts ${key}`);
   }
 }
 
-/** A list of values that is lifted takes every value. */
+/** Without a list of values, every value is accepted. */
 function compareChoices(place: string, old: unknown, now: unknown, faults: string[]): void {
   if (now === undefined) return;
   const left = listOf(now);
-  if (old === undefined) faults.push(`${place}: takes ${left.map(String).join(', ')} only now`);
+  if (old === undefined) faults.push(`${place}: now accepts only ${left.map(String).join(', ')}`);
   for (const value of listOf(old))
-    if (!left.includes(value)) faults.push(`${place}: takes no ${String(value)} any more`);
+    if (!left.includes(value)) faults.push(`${place}: no longer accepts ${String(value)}`);
 }
 
 function compareTypes(place: string, old: Json, now: Json, faults: string[]): void {
@@ -171,7 +171,7 @@ function compareTypes(place: string, old: Json, now: Json, faults: string[]): vo
 function compareResponses(name: string, old: [Side, Json], now: [Side, Json], faults: string[]): void {
   const [before, after] = [objectOf(old[1]['responses']), objectOf(now[1]['responses'])];
   for (const status of Object.keys(after))
-    if (!(status in before)) faults.push(`${name}: may answer ${status} now`);
+    if (!(status in before)) faults.push(`${name}: may now answer ${status}`);
   for (const [status, response] of Object.entries(before)) {
     const place = `${name} ${status}`;
     if (!(status in after)) {
@@ -180,12 +180,12 @@ function compareResponses(name: string, old: [Side, Json], now: [Side, Json], fa
     }
     const [was, is] = [old[0].follow(response), now[0].follow(after[status])];
     for (const type of Object.keys(objectOf(was['content'])))
-      if (!(type in objectOf(is['content']))) faults.push(`${place}: has no ${type} any more`);
+      if (!(type in objectOf(is['content']))) faults.push(`${place}: no longer has ${type}`);
     const headers = objectOf(is['headers']);
     for (const [header, value] of Object.entries(objectOf(was['headers']))) {
-      if (!(header in headers)) faults.push(`${place}: has no header ${header} any more`);
+      if (!(header in headers)) faults.push(`${place}: no longer has the header ${header}`);
       else if (old[0].follow(value)['required'] && !now[0].follow(headers[header])['required'])
-        faults.push(`${place}: may lack the header ${header} now`);
+        faults.push(`${place}: may now lack the header ${header}`);
     }
     compareAnswers(place, old[0].answer(response), now[0].answer(after[status]), faults);
   }
@@ -196,15 +196,15 @@ function compareAnswers(place: string, old: Json, now: Json, faults: string[]): 
   compareTypes(place, old, now, faults);
   const stillThere = listOf(now['required']);
   for (const field of listOf(old['required']))
-    if (!stillThere.includes(field)) faults.push(`${place}: may lack ${String(field)} now`);
+    if (!stillThere.includes(field)) faults.push(`${place}: may now lack ${String(field)}`);
   const values = listOf(old['enum']);
   for (const value of values.length ? listOf(now['enum']) : [])
-    if (!values.includes(value)) faults.push(`${place}: may be ${String(value)} now`);
+    if (!values.includes(value)) faults.push(`${place}: may now be ${String(value)}`);
   const properties = objectOf(now['properties']);
   for (const [key, field] of Object.entries(objectOf(old['properties']))) {
     if (key in properties)
       compareAnswers(`${place} ${key}`, objectOf(field), objectOf(properties[key]), faults);
-    else faults.push(`${place}: has no ${key} any more`);
+    else faults.push(`${place}: no longer has ${key}`);
   }
   if (old['items']) compareAnswers(`${place} items`, objectOf(old['items']), objectOf(now['items']), faults);
 }

@@ -1,7 +1,7 @@
 import type { Json } from './json.js';
 import { isObject, keysOf, ReferenceFault, targetOf } from './references.js';
 
-/** What no schema can have, and where: the steps from the schema to it, or to the `$ref` that leads there. */
+/** A fault in a schema and its place: the steps from the schema to it, or to the `$ref` that leads there. */
 type Broken = { at: string[]; message: string };
 
 /** `inside`: the place in the document, if a reference leads there. */
@@ -13,7 +13,7 @@ const ONE = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'cont
 const LISTS = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
 const NAMED = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'];
 
-/** The first type that there is not, or reference that leads nowhere, in a schema and in those to which it refers. */
+/** The first unknown type or broken reference in a schema and the schemas it refers to. */
 export function brokenPart(document: Json, schema: unknown): Broken | undefined {
   const found = search(document, schema, [], new Set());
   if (!found) return undefined;
@@ -59,7 +59,7 @@ function wrongType({ type }: Json, at: string[]): Found | undefined {
   };
 }
 
-/** The schemas right inside a schema, each with the steps to it. */
+/** The direct subschemas of a schema, each with the steps to it. */
 function partsOf(schema: Json): [unknown, string[]][] {
   return [
     ...ONE.map((key): [unknown, string[]] => [schema[key], [key]]),

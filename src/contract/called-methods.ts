@@ -1,4 +1,4 @@
-/** The methods with which a paid operation can be called, and an upstream asked. */
+/** The methods of paid operations and of requests to an upstream. */
 export const CALLED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 export type CalledMethod = (typeof CALLED_METHODS)[number];

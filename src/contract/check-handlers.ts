@@ -1,11 +1,11 @@
 import { ContractFault, type Contract } from './contract.js';
 
 const INDEX = 'handlers/index.ts';
-/** What the server itself answers. */
+/** Operations that the server itself answers. */
 const OWN = ['getIndex', 'getDiscovery', 'getOpenapi', 'getHealth'];
 
 /**
- * Checks that every operation of the contract has exactly one that serves it: a handler, an `x-upstream`, or the server itself.
+ * Checks that every operation of the contract is served by exactly one of these: a handler, an `x-upstream`, or the server itself.
  * @param handlers by operationId
  * @throws ContractFault with all faults together
  */
@@ -44,5 +44,5 @@ export function checkHandlers(contract: Contract, handlers: object): void {
       ),
   ];
   if (faults.length)
-    throw new ContractFault(`The contract and the handlers do not fit:\n  ${faults.join('\n  ')}`);
+    throw new ContractFault(`The contract and the handlers do not match:\n  ${faults.join('\n  ')}`);
 }

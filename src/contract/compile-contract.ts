@@ -10,13 +10,13 @@ import { reportSchemas } from './schema-faults.js';
 /**
  * Compiles the document, completed, to JSON, which takes a tenth of the time to parse at the start.
  * @param text of openapi.yaml
- * @throws ContractFault with all faults together, also for a schema that can't be used and for an example that its own schema refuses
+ * @throws ContractFault with all faults together, including unusable schemas and examples that their own schema rejects
  */
 export async function compileContract(text: string): Promise<string> {
   return compiledText(text, await checkedContract(text));
 }
 
-/** What a build makes of a contract: the whole document, for types, mocks and any other tool, and the compiled one, for the start. */
+/** The results of a build: the whole document for types, mocks and other tools, and the compiled one for the start of the server. */
 export type BuiltContract = { contract: Contract; whole: string; compiled: string };
 
 /**
@@ -32,8 +32,8 @@ export async function buildContract(folder: string): Promise<BuiltContract> {
 }
 
 /**
- * Writes what is built of the contract of a shop: `generated/openapi.json` and `dist/openapi.json`.
- * @throws ContractFault; then neither is there
+ * Writes the built contract of a shop: `generated/openapi.json` and `dist/openapi.json`.
+ * @throws ContractFault; then neither file is written
  */
 export async function writeContract(folder: string): Promise<Contract> {
   const files = [join(folder, 'generated', 'openapi.json'), join(folder, 'dist', 'openapi.json')] as const;
@@ -53,14 +53,14 @@ async function checkedContract(text: string): Promise<Contract> {
   return contract;
 }
 
-/** The compiled form of a contract, which counts as long as the file that it is made from has this text, and others have these hashes. */
+/** The compiled form of a contract. It is valid while the source file has this text and the further files have these hashes. */
 export function compiledText(text: string, { document }: Contract, files?: Record<string, string>): string {
   const others = files && Object.keys(files).length > 0 ? { files } : {};
   const by = programVersion();
   return JSON.stringify({ sha256: hash('sha256', text), by, ...others, document } satisfies Compiled);
 }
 
-/** Anyone who reads it meets all of it or none. */
+/** Written atomically: a reader sees the whole file or none. */
 function write(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true });
   const unfinished = `${file}.${process.pid}`;

@@ -33,7 +33,7 @@ export type FreeOperation = {
   mcp?: { summary: string; description: string };
 };
 
-/** `given`: what an API serves for nothing; `free`: documents, of the server or of handlers. */
+/** `given`: free operations that an API serves; `free`: documents, of the server or of handlers. */
 export type Contract = {
   document: Json;
   paid: PricedOperation[];
@@ -44,18 +44,18 @@ export type Contract = {
 /** The contract can't be used. `message` lists every fault with its place in the YAML. */
 export class ContractFault extends Error {}
 
-/** The methods that a path of a document may have. */
+/** The methods that a path in a document may have. */
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 /**
- * A compiled contract, the hash of its source text, and those of the further files of which it was made, by path. `by`: the version of
- * this program that compiled it; 1.1.0 and earlier did not say.
+ * A compiled contract, the hash of its source text, and the hashes of the further files it was made from, by path. `by`: the version of
+ * this program that compiled it; absent in those of 1.1.0 and earlier.
  */
 export type Compiled = { sha256: string; document: Json; files?: Record<string, string>; by?: string };
 
 /**
- * The contract that was compiled from a file (see compile-contract.ts); undefined if there is none that can be read, or the file was
- * changed since.
+ * The contract that was compiled from a file (see compile-contract.ts); undefined if it is missing or unreadable, or the file has changed
+ * since.
  * @throws ContractFault with all faults together
  */
 export function compiledContract(file: URL | string, compiled: URL): Contract | undefined {
@@ -76,7 +76,7 @@ function hashOf(file: string): string | undefined {
   }
 }
 
-/** Undefined if there is none that can be read. */
+/** Undefined if it is missing or unreadable. */
 export function readCompiled(file: URL): Compiled | undefined {
   try {
     const { sha256, document, files, by } = objectOf(JSON.parse(readFileSync(file, 'utf8')));
@@ -108,7 +108,7 @@ export function throwAll(faults: readonly string[]): void {
 /** Reads a whole document into operations with prices. */
 export function readContract(document: Json, fault: Fault, prices = PRICES): Contract {
   const contract: Contract = { document, paid: [], given: [], free: [] };
-  if (!isObject(document.paths)) fault(['paths'], 'must be an object, with what is sold by path');
+  if (!isObject(document.paths)) fault(['paths'], 'must be an object with the paths of the operations');
   for (const [path, item] of Object.entries(objectOf(document.paths))) {
     if (!isObject(item)) fault(['paths', path], 'must be an object');
     for (const method of METHODS.filter(m => objectOf(item)[m] !== undefined)) {
@@ -146,13 +146,16 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
   if (typeof operation.operationId !== 'string')
     return fault(
       at,
-      `has no operationId, by which buyers and handlers name it: operationId: ${idOf(method, path)}`,
+      `has no operationId, which buyers and handlers use as its name: operationId: ${idOf(method, path)}`,
     );
   const given = 'x-free-proxy' in operation;
   if ('x-free' in operation && given)
-    return fault([...at, 'x-free'], 'limits what x-free-proxy gives away without: remove one of the two');
+    return fault(
+      [...at, 'x-free'],
+      'limits free calls, but x-free-proxy makes all calls free: remove one of the two',
+    );
   if ('x-price' in operation && given)
-    return fault([...at, 'x-free-proxy'], 'gives away an operation that has a price: remove one of the two');
+    return fault([...at, 'x-free-proxy'], 'makes an operation free that has a price: remove one of the two');
   if (given) {
     const read = readGiven(place, fault);
     if (read) contract.given.push(read);
@@ -166,12 +169,12 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
   if ('x-free' in operation)
     return fault(
       [...at, 'x-free'],
-      `is of calls that cost money otherwise, and nothing has a price: ${PRICE}`,
+      `needs a price, because it makes some calls of a paid operation free: ${PRICE}`,
     );
   if ('x-upstream' in operation)
     return fault(
       at,
-      `has an x-upstream but neither a price nor x-free-proxy. If it is sold: ${PRICE}; if it is given away: x-free-proxy: true`,
+      `has an x-upstream but neither a price nor x-free-proxy. If it is sold: ${PRICE}; if it is free: x-free-proxy: true`,
     );
   readFree(contract, place, fault);
 }
@@ -242,11 +245,11 @@ function clashes({ paid, given, free }: Contract, fault: Fault): void {
   }
 }
 
-/** Paths and names that the server uses itself, and that would never reach the operation. */
+/** Rejects paths and names that the server uses itself: their calls would never reach the operation. */
 function reserved({ paid, given, free }: Contract, fault: Fault): void {
   for (const { id, path } of [...paid, ...given, ...free]) {
     if (path === MCP_PATH)
-      fault(['paths', path], 'the server itself answers here, to MCP clients: choose another path');
+      fault(['paths', path], 'the server itself answers MCP clients at this path: choose another one');
     if (id === PICK_UP)
       fault(['paths', path], `${PICK_UP} is an MCP tool of the server itself: choose another operationId`);
   }

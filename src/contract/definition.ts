@@ -30,16 +30,17 @@ export function responsesOf(
   );
 }
 
-/** The schema of the answer that is sold with a status, of its first form that is JSON. */
+/** The schema of the answer sold with a status: that of its first JSON form. */
 export function jsonSchemaOf({ answers }: CalledOperation, status: number): Json | undefined {
   return answers.find(form => form.status === status && form.kind === 'json' && form.schema)?.schema;
 }
 
 /**
- * The contract as openapi-backend routes and validates it. Parameters and responses stand in their places; schemas keep their
- * references, which ajv follows (`createAjv`): openapi-backend's own way of resolving them drops what stands beside a reference, and
- * never ends on a schema that contains itself. Bodies are checked apart (`BodyCheck`), because it knows only JSON. What concerns the payment is not there: the price, its headers, and 402. Nor are the
- * other errors of paid operations, which have one schema: openapi-backend would compile it again for each of them.
+ * The contract as openapi-backend routes and validates it. References to parameters and responses are resolved; schemas keep theirs,
+ * which ajv follows (`createAjv`): openapi-backend's own resolver drops members beside a reference and never ends on a schema that
+ * contains itself. Bodies are checked separately (`BodyCheck`), because it knows only JSON. The payment is left out: the price, its
+ * headers, and 402. So are the other errors of paid operations: they share one schema, which openapi-backend would compile again for each
+ * of them.
  */
 export function definitionOf(contract: Contract): Json {
   const paths: Record<string, Json> = {};
@@ -69,7 +70,7 @@ function freeOperation(contract: Contract, { id, path }: FreeOperation): Json {
   return { operationId: id, responses: jsonResponses(responsesOf(contract, { path, method: 'get' })) };
 }
 
-/** Texts become values by the type that a schema names; values that it lists tell theirs. */
+/** Texts become values by the type in a schema; where it has none, by the type of the values it lists. */
 function parameterOf({ document }: Contract, { name, in: where, required, schema }: Parameter): Json {
   const described = follow(document, schema);
   const { enum: values, const: only } = described;

@@ -4,7 +4,7 @@ import type { Json } from './json.js';
 import { objectOf } from './references.js';
 
 const THE_BODY = 'the body';
-/** Of the fields that an error lists. */
+/** The most fields that an error lists. */
 const MAX_NAMES = 20;
 
 type AjvError = Pick<ErrorObject, 'instancePath' | 'keyword' | 'params'> &
@@ -13,7 +13,7 @@ type AjvError = Pick<ErrorObject, 'instancePath' | 'keyword' | 'params'> &
 /** What is wrong with a request: openapi-backend checks `/requestBody`, `/path` and `/query` of it. */
 export function requestFault(errors: readonly AjvError[]): string {
   const error = errors.find(({ instancePath }) => !instancePath.startsWith('/requestBody')) ?? errors[0];
-  if (!error) return 'the request is not as the contract demands';
+  if (!error) return 'the request does not match the contract';
   const [part = '', ...steps] = error.instancePath.split('/').slice(1);
   return part === '' && error.params.missingProperty === 'requestBody'
     ? `${THE_BODY} is missing`
@@ -23,7 +23,7 @@ export function requestFault(errors: readonly AjvError[]): string {
 /** What is wrong with the body of an answer, or with a value: names its fields as a caller would: `n`, `kids.0.name`. */
 export function valueFault(errors: readonly AjvError[] | null | undefined, name?: string): string {
   const [error] = errors ?? [];
-  if (!error) return `${name ?? THE_BODY} is not as the contract demands`;
+  if (!error) return `${name ?? THE_BODY} does not match the contract`;
   return worded(error, [...(name === undefined ? [] : [name]), ...error.instancePath.split('/').slice(1)]);
 }
 
@@ -35,7 +35,7 @@ function worded({ keyword, params, message, parentSchema, data }: AjvError, step
   return `${place || THE_BODY} ${(WORDS[keyword]?.(params, data, parentSchema) ?? message ?? keyword).slice(0, 300)}`;
 }
 
-/** All of them, not just the first, which a caller would otherwise learn one by one. */
+/** Lists all missing fields at once, so that a caller need not find them one by one. */
 function missingFields(first: string, place: string, schema: Json | undefined, data: unknown): string {
   const required = Array.isArray(schema?.required) ? schema.required.map(String) : [first];
   const absent = required.filter(name => objectOf(data)[name] === undefined).slice(0, MAX_NAMES);
@@ -46,7 +46,7 @@ function missingFields(first: string, place: string, schema: Json | undefined, d
 
 function unknownField(name: string, place: string, schema: Json | undefined): string {
   const known = Object.keys(objectOf(schema?.properties)).slice(0, MAX_NAMES);
-  const only = known.length > 0 ? `; it takes ${known.join(', ')} only` : '';
+  const only = known.length > 0 ? `; it takes only ${known.join(', ')}` : '';
   return `unknown field '${name.slice(0, 60)}' in ${place || THE_BODY}${only}`;
 }
 
@@ -95,7 +95,7 @@ function lengthOf(schema: Json | undefined): string {
   return typeof least === 'number' && typeof most === 'number' ? `${least} to ${most} ` : '';
 }
 
-/** Where a text is much too long, its length is not worth counting it to the end. */
+/** If a text is much too long, it is not counted to the end. */
 function lengthShown(text: string, limit: number): string {
   const most = 2 * limit;
   const count = codePointsUpTo(text, most);

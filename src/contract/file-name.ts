@@ -1,4 +1,7 @@
-/** A name for a file with an answer: after its operation, with the ending that its type has by convention. @param operation may have more in it, such as a time. @param type a MIME type in lower case */
+/**
+ * The file name for an answer: the operation's name with the usual extension of its type. @param operation may contain more, such as a
+ * time. @param type a MIME type in lower case
+ */
 export function fileNameOf(operation: string, type: string): string {
   const [, ending = 'bin'] = /^[a-z]+\/(?:x-)?([a-z0-9]+)/.exec(type) ?? [];
   return `${operation}.${ending}`;

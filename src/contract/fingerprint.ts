@@ -3,7 +3,7 @@ import type { AnyAsked } from './operation.js';
 import { isObject } from './references.js';
 
 const MAX_DEPTH = 64;
-/** The list around a body is no level of it. */
+/** The list around a body does not count as a level of it. */
 const AROUND = -1;
 
 /** The body is nested deeper than 64 levels. */
@@ -24,15 +24,14 @@ export function canonicalJson(value: unknown, depth = 0): string {
   return `{${members.join(',')}}`;
 }
 
-/** What else belongs to a call, if its operation declares it. */
+/** The further parts of a call, if its operation declares them. */
 type More = Pick<AnyAsked, 'headers' | 'type' | 'accept'>;
 
 /**
- * What was asked for, as text: canonical JSON of the body, or, if there are path or query parameters or no body, of the array
- * `[params, query, body]`, as of every body that is no object, so that the two cannot be taken for each other, and an operation that
- * gets its first optional parameter keeps the texts it had. A call with more than these is the array `[params, query, body or null,
- * more]`; no body is null itself.
- * Stored with orders and hashed by `fingerprint`; both outlive a release.
+ * The input of a call as text: canonical JSON of the body. If there are path or query parameters, no body, or a body that is not an
+ * object, it is the array `[params, query, body]`, so that the two forms cannot be confused and an operation that gets its first optional
+ * parameter keeps its texts. A call with more parts is the array `[params, query, body or null, more]`. Stored with orders and hashed by
+ * `fingerprint`; both outlive a release.
  * @throws TooDeep
  */
 export function requestText({ params, query, body, headers = {}, type, accept }: AnyAsked): string {
@@ -56,7 +55,7 @@ export function readRequestText(text: string): AnyAsked {
 }
 
 /**
- * Identifies a call: hex sha256 over operation id and the text of what was asked for, validated and with defaults applied.
+ * Identifies a call: hex sha256 over operation id and the text of its input, validated and with defaults applied.
  * @throws TooDeep
  */
 export function fingerprint(operationId: string, asked: AnyAsked): string {

@@ -9,10 +9,10 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded';
 /** A field of a form, and how it is written if it is a list or an object. In a multipart form it may be a file, or JSON. */
 export type FormField = { name: string; list: boolean; style?: QueryStyle; as?: 'file' | 'json' };
 
-/** As JSON: no form needs more. */
+/** As JSON; no form needs more. */
 const MAX_FIELDS = 1_000;
 
-/** The fields that a form declares, as its schema and its `encoding` say; `wrong`: why it can't be written. */
+/** The fields of a form, from its schema and its `encoding`; `wrong`: why it can't be written. */
 export function formFields(
   document: Json,
   { schema, encoding }: Json,
@@ -21,7 +21,7 @@ export function formFields(
   for (const [name, each] of Object.entries(fieldsOf(document, schema)?.properties ?? {})) {
     const { style: named, explode } = objectOf(objectOf(encoding)[name]);
     const shape = shapeOf(document, each);
-    // OpenAPI leaves this open; servers of most languages read it.
+    // OpenAPI does not define this; servers in most languages read it.
     const usual = shape === 'object' || shape === 'mixed' ? 'deepObject' : 'form';
     const { style, wrong } = queryStyleOf(document, { style: named ?? usual, explode, schema: each });
     if (wrong !== undefined) return { fields, wrong: `its field ${name} ${wrong}` };
@@ -30,7 +30,9 @@ export function formFields(
   return { fields };
 }
 
-/** The fields that a multipart form declares: objects are JSON, lists are repeated, and each item of one may be a file or JSON, too. */
+/**
+ * The fields that a multipart form declares: objects are JSON, lists are repeated, and each item of a list may be a file or JSON, too.
+ */
 export function multipartFields(document: Json, { schema }: Json): FormField[] {
   return Object.entries(fieldsOf(document, schema)?.properties ?? {}).map(([name, each]) => {
     const list = shapeOf(document, each) === 'list';
@@ -49,14 +51,14 @@ function itemsOf(document: Json, schema: unknown): unknown {
   return parts.map(part => resolved(document, part).items).find(each => each !== undefined) ?? {};
 }
 
-/** A form as it is sent. @throws URIError for a text that is no valid Unicode */
+/** A form as it is sent. @throws URIError for a text that is not valid Unicode */
 export function formText(fields: readonly FormField[], value: Json): string {
   return Object.entries(value)
     .flatMap(([name, each]) => encodedQuery(fields.find(field => field.name === name) ?? { name }, each))
     .join('&');
 }
 
-/** The fields of a form, those among them that it does not declare, as texts. @throws QueryFault */
+/** The fields of a form as texts, including undeclared ones. @throws QueryFault */
 export function formTexts(fields: readonly FormField[], form: URLSearchParams): Record<string, Text> {
   if (form.size > MAX_FIELDS) throw new QueryFault('the form has too many fields');
   const texts = new Map<string, Text>();

@@ -3,8 +3,8 @@ export const OF_THE_CONNECTION =
   /^(host|connection|keep-alive|proxy-.*|transfer-encoding|te|trailer|upgrade|expect|content-length|content-encoding|accept-encoding|range|if-.*)$/;
 
 /**
- * Headers of a request that concern the payment, the caching or, as OpenAPI has it, the document itself and not a parameter of it:
- * whatever a contract says about them, they are no part of a call. In lower case.
+ * Headers of a request that concern the payment or the caching, or that OpenAPI excludes as parameters. Whatever a contract says about
+ * them, they are not part of a call. In lower case.
  */
 const OF_EVERY_CALL = [
   ...['payment-signature', 'x-payment', 'prefer', 'if-none-match'],
@@ -21,7 +21,7 @@ export function isOfEveryCall(name: string): boolean {
   return OF_EVERY_CALL.some(each => each === name.toLowerCase());
 }
 
-/** Whether a caller can't choose a header, or what it says is for this server alone. */
+/** Whether a caller can't choose this header, or it is meant for this server only. */
 export function isNoParameter(name: string): boolean {
   return OF_THE_CONNECTION.test(name.toLowerCase()) || OF_THE_WAY.test(name.toLowerCase());
 }

@@ -15,10 +15,10 @@ const ICON_PIXELS = 128;
 const FAVICON_PIXELS = 32;
 
 /**
- * The files that agents, crawlers and browsers ask for by convention, beside the operations of the contract. A path that the contract
- * declares is the contract's.
+ * The files that agents, crawlers and browsers ask for by convention, in addition to the operations of the
+ * contract. The contract wins where both have a path.
  * @param exposed the headers that a page of another origin may read
- * @param pages of operations, which are for people who sign in
+ * @param pages of operations, where people sign in: closed to crawlers
  */
 export function agentFiles(
   contract: Contract,

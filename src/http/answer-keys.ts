@@ -8,14 +8,17 @@ const NUMBER_BYTES = 4;
 const KEY_BYTES = ID_BYTES + MAC_BYTES;
 const KEY = /^[A-Za-z0-9_-]{86}$/;
 
-/** The key with which the answer of a payment is fetched, and its URL if the contract has a path for that. */
+/**
+ * The key for fetching the answer of a payment, and the URL if the contract has a path for fetching answers.
+ */
 export type AnswerLink = { key: string; url: string | undefined };
 
 /**
- * Keys of answers. Anyone with the key of a payment may fetch its answer without the payment, so a key is given only to callers who sent
- * the payment, and it is never logged. It consists of the payment's id, which is public, the number of the caller that it was given
- * to, and their HMAC-SHA-256 under a secret of the ledger, cut to 28 bytes: the same at every server, found without an index, and a
- * made-up key costs no read. For a caller that may be a stranger (number 0), it is the id and its whole HMAC.
+ * Keys of answers. Anyone with the key of a payment may fetch its answer without the payment, so a key is
+ * given only to callers who sent the payment, and it is never logged. It consists of the payment's public id,
+ * the number of the caller that got the key, and the HMAC-SHA-256 of both under a secret of the ledger, cut
+ * to 28 bytes. Every server computes the same key, no index is needed, and a forged key costs no read. A
+ * caller that may be a stranger has number 0; its key is the id and the whole HMAC.
  */
 export class AnswerKeys {
   #secrets: readonly Secret[];
@@ -33,7 +36,7 @@ export class AnswerKeys {
     return new AnswerKeys(await readSecrets(ledger, Date.now()), prefix);
   }
 
-  /** Reads the secrets of the ledger again: the operator may have changed them. */
+  /** Reloads the secrets from the ledger, because the operator may have changed them. */
   async refresh(ledger: Notes): Promise<void> {
     this.#secrets = (await readSecrets(ledger, this.#now())).map(secretOf);
   }
@@ -49,7 +52,7 @@ export class AnswerKeys {
     return { key, url: this.#prefix === undefined ? undefined : this.#prefix + key };
   }
 
-  /** The caller that was given a key or its URL; undefined if this ledger did not make it. */
+  /** The caller that got a key or its URL; undefined if the key is not from this ledger. */
   callerOf(text: string): Caller | undefined {
     const key =
       this.#prefix !== undefined && text.startsWith(this.#prefix) ? text.slice(this.#prefix.length) : text;
@@ -63,7 +66,10 @@ export class AnswerKeys {
       : undefined;
   }
 
-  /** Whether the bytes of a key from `length` on are the HMAC of those before, under a secret that counts. */
+  /**
+   * Whether the bytes of a key from `length` on are the HMAC of the bytes before, under a secret that is in
+   * force.
+   */
   #made(bytes: Buffer, length: number): boolean {
     const mac = bytes.subarray(length);
     const now = this.#now();

@@ -1,25 +1,31 @@
 import { randomBytes } from 'node:crypto';
 import type { Ledger } from '../ledger/store.js';
 
-/** Keys of answers are made with it from `from` on, and taken until `until`; null: for good. In ms since 1970. */
+/**
+ * Keys of answers are made with this secret from `from` on, and accepted until `until`; null means without
+ * end. In ms since 1970.
+ */
 export type AnswerSecret = { secret: string; from: number; until: number | null };
 
 type Notes = Pick<Ledger, 'getMeta' | 'setMeta' | 'keepMeta'>;
 
-/** The one of a ledger whose secret was never changed, and the newest for servers of 1.1.0, which know no other note. */
+/**
+ * The secret of a ledger where it was never changed, and the newest one for servers of 1.1.0, which read no
+ * other note.
+ */
 const SINGLE = 'answer keys';
 const ALL = 'answer secrets';
 const SECRET_BYTES = 32;
-/** How often servers read the secrets. */
+/** How often servers reload the secrets. */
 export const SECRETS_READ_EVERY_MS = 10_000;
 /** A new secret is used once every server has read it. */
 const STARTS_AFTER_MS = 3 * SECRETS_READ_EVERY_MS;
-/** As long as an order may be picked up by the key that its buyer has. */
+/** How long a buyer's key can fetch an order. */
 const FORMER_KEPT_MS = 30 * 24 * 60 * 60 * 1_000;
 
 const made = (): string => randomBytes(SECRET_BYTES).toString('hex');
 
-/** The secrets of a ledger that count or will, the oldest first. The first server makes one. */
+/** The present and coming secrets of a ledger, oldest first. The first server makes one. */
 export async function readSecrets(notes: Notes, now: number): Promise<AnswerSecret[]> {
   const text = await notes.getMeta(ALL);
   if (text !== undefined)
@@ -29,9 +35,9 @@ export async function readSecrets(notes: Notes, now: number): Promise<AnswerSecr
 }
 
 /**
- * Gives a ledger another secret, beside running servers: all give keys of it from the same moment on.
- * @param leaked whether the former secrets count no longer than until then
- * @returns that moment, and until when keys that were given before are taken, in ms since 1970
+ * Adds a secret to a ledger while servers run. All of them use it for new keys from the same moment on.
+ * @param leaked whether the former secrets are void from that moment on
+ * @returns that moment, and how long earlier keys are accepted, both in ms since 1970
  */
 export async function changeSecret(
   notes: Notes,

@@ -151,7 +151,7 @@ async function servePaid(
   const { offers, holdMs } = parts;
   const asked = offers.methods.askedBy(ctx.querystring);
   const requestId = tellRequestId(ctx);
-  // Anyone who opens the URL in a browser looks for the page, which calls by itself.
+  // A person who opens the URL in a browser wants the page, which makes the call itself.
   const { freeCalls, ...selling } = parts;
   const isForPage = parts.people !== undefined && asksForPage(ctx.req);
   const result = await servePaidCall(isForPage ? selling : { ...selling, freeCalls }, {

@@ -8,11 +8,11 @@ export class BodiesFull extends Error {}
 
 const MEGABYTE = 1024 * 1024;
 const MAX_HELD_BYTES = 64 * MEGABYTE;
-/** Each body counts as at least this many bytes. A caller makes progress with each further such block. */
+/** Each body counts as at least this many bytes. Each further block of this size counts as progress. */
 const SMALLEST_BYTES = 4 * 1024;
 const PROGRESS_BYTES = 16 * 1024;
 
-/** Reads all request bodies within one byte budget, so that callers who send slowly cannot block others. */
+/** Reads all request bodies within one byte budget, so that slow senders cannot block others. */
 export class BodyReader {
   readonly #budget: ByteBudget;
 
@@ -32,7 +32,7 @@ export class BodyReader {
 
   /**
    * Reads the body of a request.
-   * @param parse what becomes of its bytes, which count against the budget until then
+   * @param parse turns the bytes into a value; the bytes count against the budget until it returns
    * @throws BodyFault, BodiesFull, and what `parse` throws
    */
   async read<T>(

@@ -13,7 +13,7 @@ import { NOT_INDEXED } from './responses.js';
 
 const RECEIPTS_PATH = '/receipts';
 
-/** As often as an answer may be fetched. */
+/** The same limit as for fetching an answer. */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
 
 type Parts = {
@@ -26,7 +26,7 @@ type Parts = {
   now?: () => number;
 };
 
-/** What a receipt is made of: a payment whose money moved, and what of it went back. */
+/** The data of a receipt: a payment whose money moved, and its refunds. */
 type Found = { payment: Payment; repayments: Repayment[] };
 
 /**
@@ -39,15 +39,15 @@ export function buyersReceipts(parts: Parts): Middleware {
   const router = new Router({ strict: true, sensitive: true });
   router.get(`${RECEIPTS_PATH}/style.css`, ctx => asset(ctx, 'text/css; charset=utf-8', RECEIPT_STYLE));
   router.get(`${RECEIPTS_PATH}/:key`, async ctx => {
-    // Other sites must not read it.
+    // Keeps the receipt from the scripts of other sites.
     ctx.remove('Access-Control-Allow-Origin');
     ctx.remove('Access-Control-Expose-Headers');
     ctx.set({ ...PAGE_HEADERS, ...NOT_INDEXED, 'Referrer-Policy': 'no-referrer' });
     const caller = answerKeys.callerOf(keyOf(ctx));
-    if (!caller) return html(ctx, 404, noReceiptHtml(seller, 'This link is no receipt of this shop.'));
+    if (!caller) return html(ctx, 404, noReceiptHtml(seller, 'This shop has no receipt at this link.'));
     if (asked.take(caller.id, 1) > 0) {
       ctx.set('Retry-After', '5');
-      return html(ctx, 503, noReceiptHtml(seller, 'This receipt is asked for too often. Try again.'));
+      return html(ctx, 503, noReceiptHtml(seller, 'Too many requests for this receipt. Try again later.'));
     }
     const found = await paidBy(parts.ledger, caller.id);
     if (typeof found === 'string') return html(ctx, 404, noReceiptHtml(seller, found));
@@ -64,14 +64,14 @@ function sellerOf({ contract, terms, network }: Parts): Seller {
   return { shop: productName(contract), contact: texts, url: terms.publicUrl, payTo: terms.payTo, network };
 }
 
-/** The payment that was charged; or why there is none. */
+/** The payment that was charged, or the reason why there is none. */
 async function paidBy(ledger: Parts['ledger'], id: string): Promise<Found | string> {
   const own = await ledger.find(id);
   const payment = own?.aliasOf ? await ledger.find(own.aliasOf) : own;
   if (!payment || payment.state === 'claimed' || payment.state === 'released')
     return 'Nothing was charged for this call, so there is no receipt.';
   if (payment.settledAt === null)
-    return 'It is not known yet whether this call was charged. Open this page again in some minutes.';
+    return 'It is not known yet whether this call was charged. Open this page again in a few minutes.';
   return { payment, repayments: await ledger.repaymentsOf(payment.id) };
 }
 

@@ -1,4 +1,4 @@
-/** The caller on whose account bytes are held. `source` is a network address (see `sourceOf`). */
+/** The caller that held bytes are counted for. `source` is a network address (see `sourceOf`). */
 export type BudgetOwner = { payment: string; payer: string; source: string };
 
 /** The share of all bytes that one owner may hold. */
@@ -68,7 +68,7 @@ function newPool(limit: number): Pool {
   return { limit, held: 0, slowestFirst: new Set() };
 }
 
-/** The bytes that one caller holds. */
+/** The bytes held for one caller. */
 export class Reservation {
   readonly #pools: Pool[];
   readonly #options: { evict: () => void; forget: () => void; patienceMs: number };

@@ -1,4 +1,4 @@
-/** How many calls are under way, in all and of one source. */
+/** Counts the calls under way, in total and by source. */
 export class CallsInHand {
   readonly #limits: { all: number; ofSource: number };
   readonly #sources = new Map<string, number>();

@@ -59,13 +59,16 @@ export class Connections {
     response.once('finish', () => unfinished.delete(response));
   }
 
-  /** Whether an answer has begun on this connection, or a complete request still waits for one. */
+  /** Whether an answer has started on this connection, or a complete request waits for one. */
   isAnswering(socket: Duplex): boolean {
     const unfinished = this.#unfinished.get(socket) ?? [];
     return [...unfinished].some(response => response.headersSent || response.req.complete);
   }
 
-  /** From now on, every connection ends with the answer that it waits for, or with its next one: its caller sends nothing more on it. */
+  /**
+   * From now on, every connection is closed after its pending answer or, if there is none, after its next
+   * one.
+   */
   leave(): void {
     this.#leaving = true;
     for (const socket of this.#open.keys()) this.#unfinished.get(socket)?.forEach(closeAfter);

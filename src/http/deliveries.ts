@@ -8,7 +8,10 @@ const PIECE_BYTES = 16 * 1024;
 /** An answer on its way to one caller. `close` is called when it has been read or the connection has closed. */
 export type Delivery = { body: Buffer | Readable; close(): void };
 
-/** Paid answers being sent, within one byte budget. One payment sent over many connections gets one copy of its answer at a time. */
+/**
+ * Paid answers being sent, within one byte budget. A payment sent over many connections at once gets one copy
+ * of its answer at a time.
+ */
 export class Deliveries {
   readonly #budget: ByteBudget;
   readonly #shared = new Map<string, { body: Buffer; callers: number }>();

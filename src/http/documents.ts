@@ -10,18 +10,21 @@ import { JSON_TYPE } from './run-handler.js';
 type Encoded = { body: Buffer; etag: string; headers: string[]; unchanged: string[] };
 type Coding = 'plain' | 'gzip' | 'br';
 
-/** The bytes of a document in each encoding that it has. They are made when somebody first asks for them, not while the server starts. */
+/**
+ * The bytes of a document in each of its encodings. They are made at the first request, not while the server
+ * starts.
+ */
 type Bytes = { plain: MakesBytes; gzip?: MakesBytes; br?: MakesBytes };
 type MakesBytes = () => Buffer | Promise<Buffer>;
 
-/** Static documents: those of operations by operationId, and others, beside the contract, by path. */
+/** Static documents: those of operations by operationId, those outside the contract by path. */
 export type StaticDocuments = ReadonlyMap<string, StaticDocument>;
 
 /** Smaller documents fit into one packet as they are. */
 const COMPRESSED_FROM_BYTES = 1024;
 /** Images are compressed already. */
 const COMPRESSIBLE = /^(text\/|application\/json|image\/svg)/;
-/** The best that takes milliseconds: the first to ask waits for it. */
+/** The best level that takes only milliseconds, because the first caller waits for it. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 const GZIP = { level: 9 };
 const [toGzip, toBrotli, fromGzip] = [promisify(gzip), promisify(brotliCompress), promisify(gunzip)];
@@ -49,7 +52,7 @@ export class StaticDocument {
     if (encoded) return encoded;
     encoded = this.#encode(coding);
     this.#encoded.set(coding, encoded);
-    // Whoever asks next tries again.
+    // The next request tries again.
     encoded.catch(() => this.#encoded.delete(coding));
     return encoded;
   }
@@ -59,7 +62,7 @@ export class StaticDocument {
     const { Vary, ...others } = more;
     const vary = [...(Vary ? [Vary] : []), ...(this.has('gzip') ? ['Accept-Encoding'] : [])].join(', ');
     const body = await (this.#bytes[coding] ?? this.#bytes.plain)();
-    // Of these bytes, since an encoding of its own is a representation of its own (RFC 9110, 8.8.3).
+    // Computed over the encoded bytes, since each encoding is a representation of its own (RFC 9110, 8.8.3).
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
     const unchanged = [
       ...['Access-Control-Allow-Origin', '*'],
@@ -106,7 +109,7 @@ export function fileOf(
   );
 }
 
-/** Like `fileOf`, for a text that is made when somebody first asks for it. */
+/** Like `fileOf`, for a text that is made at the first request. */
 export function textOf(
   make: () => Promise<string>,
   type: string,
@@ -124,7 +127,7 @@ export function textOf(
   return new StaticDocument({ plain, gzip, br }, { type, exposed, more });
 }
 
-/** An image, which is made when somebody asks for it. */
+/** An image that is made at the first request. */
 export function imageOf(
   draw: () => Buffer,
   type: string,
@@ -134,7 +137,7 @@ export function imageOf(
   return new StaticDocument({ plain: draw }, { type, exposed, more });
 }
 
-/** Like `fileOf`, for a document that is kept as gzip. */
+/** Like `fileOf`, for a document stored as gzip. */
 export function zippedFileOf(
   zipped: Buffer,
   type: string,

@@ -7,7 +7,7 @@ import { documentOf, type StaticDocument, type StaticDocuments } from './documen
 import { discoveryOf, indexOf, servedContract, type Selling } from '../documents/discovery.js';
 import type { Health } from './health.js';
 
-/** What builds answers for each request, by operationId. */
+/** The functions that build an answer for each request, by operationId. */
 type LiveAnswers = Record<string, OperationHandler>;
 
 /** The answers of free operations: some are constant while the server runs, others are built for each request. */
@@ -21,9 +21,9 @@ export type FreeParts = {
   health: Health;
   /** The paid operations: a health section lists their backends. */
   handlers: Serving;
-  /** The free operations that the shop itself serves. */
+  /** The free operations whose handlers are the shop's. */
   free: ServingFree;
-  /** Of operations; crawlers are told to leave them alone. */
+  /** Of operations' pages, which robots.txt closes to crawlers. */
   pages: readonly { path: string }[];
   /** The headers that a page of another origin may read. */
   exposed: string;
@@ -46,7 +46,7 @@ export function freeAnswers(parts: FreeParts): FreeAnswers {
       ),
     );
   const documents: Partial<Record<string, StaticDocument>> = {
-    // Browsers get a page at the same path.
+    // Browsers get a page at this path.
     getIndex: documentOf(indexOf(contract, siteUrl), exposed, { Vary: 'Accept' }),
     getDiscovery: fixed(discoveryOf(contract.paid, selling)),
     getOpenapi: fixed(servedContract(contract, selling, siteUrl)),
@@ -74,7 +74,7 @@ function mapped<A, B>(entries: [string, A][], map: (value: A) => B): Record<stri
   return Object.fromEntries(entries.map(([id, value]) => [id, map(value)]));
 }
 
-/** Those of operations that the contract has: no shop need have a health or an index. */
+/** Only those of operations in the contract: a shop need not have a health check or an index. */
 function declared<T>({ free }: Contract, answers: Partial<Record<string, T>>): [string, T][] {
   return free.flatMap(({ id }): [string, T][] => {
     const answer = answers[id];

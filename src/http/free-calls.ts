@@ -20,17 +20,20 @@ import type { SourceLimits } from './source-limits.js';
 export const FREE_LEFT = 'Free-Calls-Left';
 
 const WORK_MS = 20_000;
-/** So many wallets of one address may use all of theirs: wallets cost nothing. */
+/** How many wallets of one address can use all their free calls. Limited because wallets cost nothing. */
 const WALLETS_OF_ADDRESS = 10;
-/** Callers without free calls whom this server remembers for a while, so that they cost the ledger nothing. */
+/**
+ * How many callers with no free calls left this server remembers for a while, so that they cost no ledger
+ * reads.
+ */
 const MAX_REMEMBERED = 20_000;
 const REMEMBERED_MS = 60_000;
 const BUSY = `Too many free calls are under way. ${NOT_CHARGED}; try again, or pay.`;
 const UNCOUNTED = `Free calls cannot be counted at the moment. ${NOT_CHARGED}; try again, or pay.`;
-const BLOCKED = `payer: this shop gives nothing to this wallet and sells it nothing. ${NOT_CHARGED}; do not pay`;
+const BLOCKED = `payer: this shop serves nothing to this wallet, free or paid. ${NOT_CHARGED}; do not pay`;
 const SLOW = `The call was not done in time. ${NOT_CHARGED}; try again, or pay.`;
 
-/** `answer` is free, or a failure that used up nothing; `why` a call that may be free has to be paid. */
+/** `answer` is free, or a failure that used up nothing; `why` this call is not free. */
 export type FreeCall =
   | { kind: 'given'; answer: Success; owner: BudgetOwner; left: number }
   | { kind: 'failed'; answer: Failure }
@@ -55,7 +58,7 @@ export type FreeCallsParts = HandlerParts & {
   paid: readonly PricedOperation[];
 };
 
-/** What a call uses: of its caller, which is `who`, and in all. */
+/** The allowances that a call draws on: its caller's (`who`) and the total. */
 type Uses = { who: string; own: Use; all: Use[] };
 
 /** Calls of paid operations that cost nothing (`x-free`): counted in the ledger before their work. */
@@ -63,7 +66,7 @@ export class FreeCalls {
   readonly #parts: FreeCallsParts;
   readonly #inHand = new CallsInHand();
   readonly #now: () => number;
-  /** Until when, by the name of what is used up. */
+  /** The end of each used-up allowance, by its name. */
   readonly #usedUp = new LRUCache<string, number>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
 
   constructor(parts: FreeCallsParts, now: () => number = Date.now) {
@@ -77,7 +80,10 @@ export class FreeCalls {
     return paid.some(({ free }) => free?.by === 'wallet') ? signIns : undefined;
   }
 
-  /** Answers a call for nothing if its caller has one left. A call that is not complete has no answer, and asks for the price. */
+  /**
+   * Answers a call free of charge if its caller has one left. An incomplete call gets no answer; it only asks
+   * for the price.
+   */
   async serve(call: UnpaidCall): Promise<FreeCall> {
     const { operation, source, carrier } = call;
     const { free } = operation;
@@ -139,7 +145,7 @@ export class FreeCalls {
     }
   }
 
-  /** Undefined for a wallet that has not signed in; a text if it may not. */
+  /** Undefined if no wallet has signed in; a text if the sign-in is refused. */
   #usesOf(
     operation: string,
     { calls, by, all, ...quota }: FreeQuota,
@@ -172,7 +178,7 @@ export class FreeCalls {
   }
 }
 
-/** Undefined if the call is not complete. */
+/** Undefined if the call is incomplete. */
 async function askedOf({ read }: UnpaidCall, owner: BudgetOwner): Promise<AnyAsked | undefined> {
   const checked = await read(owner).catch((error: unknown) => {
     if (error instanceof BodiesFull || error instanceof BodyFault) return undefined;
@@ -181,7 +187,7 @@ async function askedOf({ read }: UnpaidCall, owner: BudgetOwner): Promise<AnyAsk
   return checked?.ok ? checked.asked : undefined;
 }
 
-/** What its caller gets wrong, breaks off or makes too long may cost the backend as much as an answer, so that it counts. */
+/** An invalid, cancelled or too long call can cost the backend as much as an answer, so it counts. */
 function isFaultOfOurs({ status, fault }: Failure, gone: AbortSignal): boolean {
   return status !== 400 && fault !== 'caller' && !gone.aborted;
 }

@@ -8,7 +8,7 @@ import type { PageContext, Pages } from '../shop/pages.js';
 
 const UNAVAILABLE = 'This page cannot be shown at the moment. Try again in a minute.';
 
-/** Serves the pages of an operation. Requests outside their path are passed on. */
+/** Serves the pages of an operation. Passes requests for other paths on. */
 export function servePages(pages: Pages, log: Log): Middleware {
   const { path, routes } = pages;
   const router = new Router({ strict: true, sensitive: true });
@@ -24,7 +24,7 @@ export function servePages(pages: Pages, log: Log): Middleware {
 
 function guard(pages: Pages, log: Log): Middleware {
   return async (ctx, next) => {
-    // Other sites must not read the pages, even where CORS is open for the rest of the server.
+    // Other sites must not read these pages, although CORS is open for the rest of the server.
     ctx.remove('Access-Control-Allow-Origin');
     ctx.remove('Access-Control-Expose-Headers');
     ctx.set(PAGE_HEADERS);

@@ -82,7 +82,7 @@ export class Health {
   async #probe(name: string, probe: Probe): Promise<void> {
     const startedAt = performance.now();
     try {
-      // A signal of its own: one that all probes share would have a listener of each.
+      // A signal for each probe: one shared signal would collect a listener per probe.
       const { signal } = new AbortController();
       const found = (await withDeadline(DEADLINE_MS, signal, probe)) ?? {};
       this.#statuses.set(name, {

@@ -8,14 +8,15 @@ import { JSON_TYPE } from './run-handler.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 const PROBE = new RegExp(`^${HELD_PATH.replaceAll('.', '\\.')}/([0-9a-f]{32})(/outcome)?$`);
-/** Long enough for a far caller to learn that its call is held, and to hang up. */
+/** Long enough for a distant caller to learn that its call is held, and to hang up. */
 const HELD_MS = 3_000;
 const MAX_HELD = 16;
 const MAX_KEPT = 256;
 
 /**
- * Holds a call that sells nothing, so that whoever hangs up during it can ask afterwards whether the server has noticed: a proxy in
- * front that keeps hang-ups to itself has buyers charged who are gone (`src/net/hang-up.ts` asks).
+ * Holds a call that sells nothing. The caller hangs up during it and then asks whether the server noticed
+ * (see `src/net/hang-up.ts`). Behind a proxy that does not pass on hang-ups, buyers who are gone would be
+ * charged.
  */
 export function serveHeldProbe(
   limits: Pick<SourceLimits, 'takeUnpaid' | 'of'>,
@@ -30,7 +31,7 @@ export function serveHeldProbe(
     if (wait > 0) throw new Halt(503, TOO_MANY_CALLS, { 'Retry-After': String(wait) });
     if (asksAfter === undefined) {
       if (held >= MAX_HELD || outcomes.has(id))
-        throw new Halt(503, 'Too many calls are held at the moment. Try again later.', {
+        throw new Halt(503, 'Too many calls are held open at the moment. Try again later.', {
           'Retry-After': '5',
         });
       held += 1;
@@ -40,7 +41,7 @@ export function serveHeldProbe(
       outcomes.set(id, stayed ? 'stayed' : 'left');
     }
     const outcome = outcomes.get(id);
-    if (outcome === undefined) throw new Halt(404, 'No call of that name was held here.');
+    if (outcome === undefined) throw new Halt(404, 'No call of that name was held open here.');
     const headers = { ...NOT_INDEXED, 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
     send(ctx, 200, Buffer.from(JSON.stringify({ outcome })), headers);
   };

@@ -19,7 +19,7 @@ export const ICON_SVG =
   `<rect x="${CENTRE - SLOT.halfWidth}" y="${CENTRE - SLOT.halfHeight}" width="${2 * SLOT.halfWidth}" ` +
   `height="${2 * SLOT.halfHeight}" rx="${SLOT.halfWidth}" fill="${hex(SLOT.colour)}"/></svg>`;
 
-/** Points taken of each pixel, in each direction, so that the edges are smooth. */
+/** Samples per pixel in each direction, for smooth edges. */
 const SAMPLES = 4;
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const EIGHT_BIT_RGBA = [8, 6, 0, 0, 0];

@@ -48,9 +48,10 @@ export function parseJsonObject(sent: Buffer): object {
 }
 
 /**
- * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice in an object (parsers
- * disagree on which of the two counts). null says nothing, and is refused. Takes time linear in the number of bytes.
- * @param counted shared by all JSON that is part of one body
+ * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name
+ * twice in an object (parsers disagree on which of the two counts). A bare null is refused. Takes time linear
+ * in the number of bytes.
+ * @param counted shared by all JSON parts of one body
  * @throws BodyFault
  */
 export function parseJson(

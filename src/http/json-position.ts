@@ -1,14 +1,15 @@
 const SPACE = /[ \t\n\r]*/y;
 const LITERAL = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
-/** The first sign that a string does not hold as it is. */
+/** The first character that can't stand in a string as it is. */
 const NOT_PLAIN = /["\\\u0000-\u001f]/g; // eslint-disable-line no-control-regex
 
-/** What may come next, besides the end of what is open. */
+/** What may come next, besides a closing bracket. */
 type Next = 'value' | 'name' | 'colon' | 'comma';
 
 /**
- * Where a text stops being JSON, for people who look at it in an editor: lines and columns count from 1. Takes time linear in the length.
+ * Where a text stops being valid JSON. Lines and columns count from 1, as in an editor. Takes time linear
+ * in the length.
  */
 export function positionOfFault(text: string): { line: number; column: number } {
   const lines = text.slice(0, new Scan(text).fault()).split('\n');
@@ -20,14 +21,17 @@ class Scan {
   readonly #open: string[] = [];
   #at = 0;
   #next: Next = 'value';
-  /** Nothing has come yet since the last bracket was opened, so it may be closed. */
+  /** Nothing has followed the last opening bracket yet, so it may be closed. */
   #isFresh = false;
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** The index at which no JSON goes on: the length of the text if it only ends too soon. */
+  /**
+   * The index of the first character that is not valid JSON: the length of the text if it only ends too
+   * early.
+   */
   fault(): number {
     this.#skip(SPACE);
     while (this.#at < this.#text.length && this.#step()) this.#skip(SPACE);
@@ -64,7 +68,7 @@ class Scan {
     return this.#take('comma');
   }
 
-  /** What stands after a comma; undefined outside of all brackets, where there is none. */
+  /** What follows a comma; undefined outside all brackets, where no comma is allowed. */
   #member(): Next | undefined {
     const inside = this.#open.at(-1);
     return inside === undefined ? undefined : inside === '{' ? 'name' : 'value';
@@ -87,7 +91,7 @@ class Scan {
     return true;
   }
 
-  /** @returns whether anything was there */
+  /** @returns whether anything was read */
   #skip(pattern: RegExp): boolean {
     pattern.lastIndex = this.#at;
     const length = pattern.exec(this.#text)?.[0].length ?? 0;

@@ -1,12 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import accepts from 'accepts';
 
-/** Whether this is a GET or HEAD of `/` by a browser. Everyone else gets the index of the contract. */
+/** Whether this is a GET or HEAD of `/` by a browser. Other clients get the index of the contract. */
 export function asksForLanding(request: IncomingMessage): boolean {
   return /^\/(\?|$)/.test(request.url ?? '') && asksForPage(request);
 }
 
-/** Whether this is a GET or HEAD by a browser: `Accept` names HTML and prefers it to JSON. Programs, which take anything, get JSON. */
+/**
+ * Whether this is a GET or HEAD by a browser: `Accept` names HTML and prefers it to JSON. Programs, which
+ * accept anything, get JSON.
+ */
 export function asksForPage(request: IncomingMessage): boolean {
   const { method } = request;
   if (method !== 'GET' && method !== 'HEAD') return false;

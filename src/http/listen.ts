@@ -28,7 +28,7 @@ export function listen(server: NetServer, host: string, port: number, variable =
   });
 }
 
-/** The port of a server that listens. */
+/** The port of a listening server. */
 export function portOf(server: NetServer): number {
   return (server.address() as AddressInfo).port;
 }
@@ -47,7 +47,7 @@ export async function findFreePort(host: string, wanted: number, variable = 'POR
 
 /** Stops listening, lets open requests finish until `idle` resolves or 25 s have passed, then closes all connections. */
 export async function drain(server: Server, idle: () => Promise<void>): Promise<void> {
-  // What has connected is taken first: it would be reset.
+  // Connections that wait to be accepted are accepted first: closing would reset them.
   await new Promise(resolve => setImmediate(resolve));
   const closed = new Promise(resolve => server.close(resolve));
   server.closeIdleConnections();

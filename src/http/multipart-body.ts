@@ -7,20 +7,20 @@ import type { Part } from '../contract/multipart.js';
 import { isFileName } from '../contract/sent-file.js';
 import { BodyFault, parseJson, type Counted } from './json-body.js';
 
-/** A part as it was sent. */
+/** One part of the form, as sent. */
 type Sent = { name: string; bytes: Buffer; filename: string | undefined; type: string };
 
-/** Each costs about 0.2 ms; no form needs as many. */
+/** Each part costs about 0.2 ms; no form needs this many. */
 const MAX_PARTS = 256;
-/** Names, types and file names of a part; no client writes more. */
+/** Bytes of the headers of a part: name, type and file name. No client writes more. */
 const HEADERS = { headerPairs: 16, headerSize: 8 * 1024 };
-/** More than any client uses (RFC 2046: 70 characters), and nothing that ends a quoted text. */
+/** More than any client uses (RFC 2046: 70 characters), and no character that ends a quoted string. */
 const BOUNDARY = /^[ !#-[\]-~]{1,200}$/;
 const FAULT = 'the body is not a complete multipart/form-data, as its Content-Type says';
 const FILE_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/;
 
 /**
- * Reads a multipart form, at most 256 parts, whose size is bounded already.
+ * Reads a multipart form, at most 256 parts; the caller has already bounded its size.
  * @param header its Content-Type, which names its boundary
  * @throws BodyFault
  */
@@ -34,7 +34,7 @@ export async function readMultipart(
   return sent.map(part => partOf(part, fields.find(({ name }) => name === part.name)?.as, counted));
 }
 
-/** All parts are read as files are: as bytes, of which nothing is lost. */
+/** All parts are read like files, as bytes, so that nothing is lost. */
 function sentParts(bytes: Buffer, header: string): Promise<Sent[]> {
   return new Promise((resolve, reject) => {
     const parts: Sent[] = [];
@@ -61,7 +61,7 @@ function sentParts(bytes: Buffer, header: string): Promise<Sent[]> {
     };
     parser.on('file', add);
     parser.on('error', () => fault());
-    // It leaves out parts that it does not understand.
+    // The parser silently skips parts that it does not understand.
     parser.on('finish', () => (parts.length === delimiters - 1 ? resolve(parts) : fault()));
     parser.end(bytes);
   });
@@ -77,8 +77,9 @@ function delimitersIn(bytes: Buffer, boundary: string): number {
 }
 
 /**
- * It gets a header of our own: in one that names two boundaries, it might read another one than that which was counted. It has room for
- * the whole body: with less, it would wait for ever for a reader of a part that it leaves out.
+ * The parser gets a header written here: in a header with two boundaries, it might use the one that was not
+ * counted. Its buffer holds the whole body: with a smaller one, it would wait for ever for a reader of a part
+ * that it skips.
  */
 function parserOf(boundary: string, bytes: number): InstanceType<typeof Busboy> {
   const headers = { 'content-type': `${MULTIPART_TYPE}; boundary="${boundary}"` };
@@ -86,8 +87,8 @@ function parserOf(boundary: string, bytes: number): InstanceType<typeof Busboy> 
 }
 
 /**
- * @param as what the contract says of it
- * @param counted of all JSON in the form
+ * @param as the contract's schema of the form
+ * @param counted shared by all JSON in the form
  */
 function partOf({ name, bytes, filename, type }: Sent, as: FormField['as'], counted: Counted): Part {
   if (as === 'json') return { name, json: jsonOf(name, bytes, counted) };

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 const waiting = new WeakMap<Socket, Set<() => void>>();
 
 /**
- * Calls back once, when the response or its connection has closed. Node emits no event on a response that waits behind another
- * one when their connection closes.
+ * Calls back once, when the response or its connection has closed. When a connection closes, Node emits no
+ * event on a response that waits behind another one.
  */
 function onClose({ socket }: IncomingMessage, response: ServerResponse, then: () => void): void {
   if (response.closed || response.destroyed || socket.destroyed) return then();
@@ -36,7 +36,7 @@ export function onSent(
   onClose(request, response, () => then(out));
 }
 
-/** A signal that aborts when the connection closes before the response was written. */
+/** A signal that aborts when the connection closes before the response is written. */
 export function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const gone = new AbortController();
   onClose(request, response, () => {

@@ -27,7 +27,10 @@ export type PaidCallParts = HandlerParts & {
   freeCalls?: FreeCalls | undefined;
   /** Limits how often one answer is sent. */
   pickUps: Pick<PickUps, 'takeAgain'>;
-  /** Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are sent away. */
+  /**
+   * Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are
+   * answered at once.
+   */
   closing: AbortSignal;
 };
 
@@ -42,7 +45,10 @@ export type ArrivedCall = {
   traceHeaders: IncomingHttpHeaders;
   /** Where it comes from (see `sourceOf`). */
   source: string;
-  /** Reads and validates what is asked for. Called only if the payment is readable, or the price depends on it. @throws BodyFault, BodiesFull */
+  /**
+   * Reads and validates the input of the call. Called only if the payment is readable, or the price depends
+   * on it. @throws BodyFault, BodiesFull
+   */
   read: (owner: BudgetOwner) => Promise<AskedCheck>;
   /** Aborts when the caller's connection has closed. */
   gone: AbortSignal;
@@ -55,7 +61,10 @@ type SpentCall = ArrivedCall & { spent: Spent };
 
 const BUSY_RETRY_SECONDS = 1;
 
-/** Serves a call of a paid operation: payment → body → validation → charge around the handler. One way for all transports. */
+/**
+ * Serves a call of a paid operation: payment → body → validation → charge around the handler. All transports
+ * use it.
+ */
 export function servePaidCall(parts: PaidCallParts, call: ArrivedCall): Promise<PaidCallResult> {
   const { observer = UNOBSERVED } = parts;
   const { operation: priced, requestId, transport, traceHeaders } = call;
@@ -85,13 +94,13 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
     return { kind: 'charged', payment: read.payment, owner, outcome: away, operation: call.operation };
   const asked = once(call.read);
   const operation = await atItsPrice(parts, { ...call, read: asked }, owner);
-  // A body that is wrong has no price, and is refused for what is wrong with it.
+  // An invalid body has no price; the refusal names its fault.
   if (!operation) return chargedAt(parts, { ...call, read: asked }, read.payment, owner);
   if ('status' in operation)
     return unpriced(parts, { ...call, read: asked }, read.payment, { owner, answer: operation });
   const check = await charge.checkPayment(carrier, operation, source);
   if (check.kind === 'unpaid') throw new Error('a payment was read, and cannot be read again');
-  // A transfer that its buyer made is looked for again, which may fail this time.
+  // A transfer made by the buyer is looked up again, and this lookup may fail.
   if (!('payment' in check)) return unread(limits, arrived, check);
   return decided(parts, { ...call, operation, read: asked }, check, owner);
 }
@@ -108,8 +117,8 @@ async function unpaid(parts: PaidCallParts, call: ArrivedCall): Promise<PaidCall
 }
 
 /**
- * The operation at the price of this call; undefined if that depends on a body that is wrong or cannot be read. A failure if nobody can
- * say the price.
+ * The operation at the price of this call; undefined if it depends on a body that is invalid or cannot be
+ * read. A failure if the price cannot be determined.
  */
 async function atItsPrice(
   { handlers, log }: PaidCallParts,
@@ -131,9 +140,11 @@ async function atItsPrice(
   }
 }
 
-const NO_PRICE = 'The price of this call cannot be told at the moment';
+const NO_PRICE = 'The price of this call cannot be determined at the moment';
 
-/** Nothing is sold for a payment whose price nobody can say. What it bought before is still its buyer's. */
+/**
+ * Nothing new is sold while the price cannot be determined. What the payment bought before stays available.
+ */
 async function unpriced(
   parts: PaidCallParts,
   call: SpentCall,
@@ -145,7 +156,7 @@ async function unpriced(
   return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
 
-/** Whoever asks for a price holds memory as one payer. */
+/** All callers that ask for a price share the memory of one payer. */
 function strangerAt(source: string): BudgetOwner {
   return { payment: `unpaid ${source}`, payer: `unpaid ${source}`, source };
 }
@@ -155,7 +166,7 @@ function once(read: ArrivedCall['read']): ArrivedCall['read'] {
   return owner => (asked ??= read(owner));
 }
 
-/** The price of the call is known: the payment buys it, or does not. */
+/** Called with the price of the call: the payment buys it or is refused. */
 async function decided(
   parts: PaidCallParts,
   call: SpentCall,
@@ -172,7 +183,7 @@ async function decided(
   return chargedAt(parts, call, check.payment, owner);
 }
 
-/** At a price that was offered a moment ago. If it is refused, the challenge has the present one. */
+/** Sells at a price that was offered a moment ago. A refusal's challenge has the current price. */
 async function chargedAsOffered(
   parts: PaidCallParts,
   call: SpentCall,
@@ -217,9 +228,9 @@ function rejected(
 }
 
 /**
- * Counts a call that is refused in any case. A source that goes on stays over its limit.
+ * Counts a call that is refused in any case, so that a source that keeps calling stays over its limit.
  * @param made its payment is a transfer that its buyer had made, or can have made
- * @returns what turns it away
+ * @returns the refusal, if the source is over its limit
  */
 export function countFailed(limits: SourceLimits, source: string, made = false): Throttled | undefined {
   const throttled = throttledIf(limits.turnAway(source), made ? TOO_MANY_TRANSFERS : TOO_MANY_CALLS);
@@ -231,13 +242,16 @@ function throttledIf(seconds: number, error = TOO_MANY_CALLS): Throttled | undef
   return seconds === 0 ? undefined : { kind: 'throttled', error, retryAfterSeconds: seconds };
 }
 
-/** Whether the payment, the body or the input was wrong. Faults of ours, of a backend or of a facilitator cost a caller nothing. */
+/**
+ * Whether the payment, the body or the input was wrong. Failures of the server, a backend or a facilitator do
+ * not count against the caller.
+ */
 function isFaultOfCaller(outcome: Outcome): boolean {
   if (outcome.kind === 'refused') return outcome.because === 'unfit' || outcome.because === 'used';
   return outcome.kind === 'invalid' || (outcome.kind === 'failed' && outcome.answer.status === 400);
 }
 
-/** Turns away a payment that is new, if its source is over its limit. Writes nothing to the ledger. */
+/** Turns away a new payment if its source is over its limit. Writes nothing to the ledger. */
 async function throttled(
   { charge, limits }: PaidCallParts,
   { source }: ArrivedCall,

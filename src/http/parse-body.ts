@@ -27,7 +27,7 @@ function wantedTypes(request: RequestBody): string {
   return `the body must be sent with one of these as its Content-Type: ${types.join(', ')}`;
 }
 
-/** Takes a body apart, as `SentBody` has its value. @throws BodyFault */
+/** Parses a body into the value that `SentBody` describes. @throws BodyFault */
 export async function parsedBody(
   { kind, object, form = [] }: BodyForm,
   bytes: Buffer,

@@ -8,19 +8,22 @@ import { asksForPage } from './landing.js';
 import { sendDocument, type StaticDocument } from './documents.js';
 import { NOT_INDEXED } from './responses.js';
 
-/** What people get in their browsers where programs get JSON. */
+/** The pages that browsers get where programs get JSON. */
 export type People = {
   /** The page of a paid operation. */
   paywall: (operation: PricedOperation) => StaticDocument;
   /** The page of an error. */
   fault: (status: number, error: string) => string;
-  /** Of all these pages. */
+  /** Headers of all these pages. */
   headers: Readonly<Record<string, string>>;
 };
 
 const HTML = 'text/html; charset=utf-8';
 
-/** Turns the errors of the app into pages for browsers, and its challenges into the page of the operation. Payments come from programs. */
+/**
+ * Turns the errors of the app into pages for browsers, and its challenges into the page of the operation. A
+ * request with a payment comes from a program and gets JSON.
+ */
 export function pagesForPeople({
   people,
   routes,
@@ -54,7 +57,7 @@ function errorIn(body: Buffer): string {
   return typeof error === 'string' ? error : '';
 }
 
-/** Sends the page of an error to a browser, in front of the app. @returns whether this is one */
+/** Sends the error page to a browser, before the app runs. @returns whether the caller is a browser */
 export function sendFaultPage(
   people: People | undefined,
   request: IncomingMessage,
@@ -88,7 +91,7 @@ export async function sendPaywall(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Raw headers without some, named in lower case. */
+/** Raw headers without those named, in lower case. */
 function without(headers: readonly string[], names: readonly string[]): string[] {
   return headers.filter((_, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
 }

@@ -5,7 +5,7 @@ import { shopPage } from '../pages/page-frame.js';
 import { toDecimal } from '../price/amount.js';
 import type { Explorer } from '../rails/solana/explorer.js';
 
-/** Who sold. `contact`: texts of the contract. */
+/** The seller. `contact`: texts from the contract. */
 export type Seller = {
   shop: string;
   url: string;
@@ -17,12 +17,12 @@ export type Seller = {
 type Sold = {
   payment: Payment;
   repayments: readonly Repayment[];
-  /** What the contract calls the operation. */
+  /** The title of the operation in the contract. */
   title: string | undefined;
   explorer: Explorer | undefined;
 };
 
-/** On paper it is black on white, without what only a screen needs. */
+/** Prints black on white, without the parts that only a screen needs. */
 export const RECEIPT_STYLE = `${BASE_STYLE}
 .id { font-family: var(--mono); font-size: .92em; }
 .sum { font-size: var(--text-xl); font-weight: 600; }
@@ -42,7 +42,7 @@ a { color: inherit; }
 }
 `;
 
-/** A receipt that can be printed. All texts of others are escaped. */
+/** A receipt that can be printed. Escapes all texts that come from outside. */
 export function receiptHtml(seller: Seller, sold: Sold): string {
   const { payment, repayments } = sold;
   const left = payment.amount - payment.repaid;
@@ -67,11 +67,11 @@ export function receiptHtml(seller: Seller, sold: Sold): string {
   ];
   const main = `<p class="sum">${toDecimal(payment.amount)} USDC${net}</p>
 <dl>${rows.map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`).join('\n')}</dl>
-<p class="soft screen">Print this page or save it as PDF with your browser. Whoever has its address can open it, and fetch the answer: keep it to yourself.</p>`;
+<p class="soft screen">Print this page or save it as PDF with your browser. Anyone with its address can open it and fetch the answer, so keep the address private.</p>`;
   return framed(seller, `Receipt ${payment.id.slice(0, 12)}`, 'Receipt', main);
 }
 
-/** Why there is no receipt. */
+/** The page that says why there is no receipt. */
 export function noReceiptHtml(seller: Seller, why: string): string {
   return framed(seller, 'No receipt', 'No receipt', `<p role="alert">${escapeHtml(why)}</p>`);
 }

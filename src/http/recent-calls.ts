@@ -38,7 +38,10 @@ export class RecentCalls {
     });
   }
 
-  /** A probe succeeded. It clears the failures only if no call failed for a while, because a call shows more than a probe. */
+  /**
+   * Records a successful probe. It clears the failures only if no call failed for a while, because a call
+   * proves more than a probe.
+   */
   probed(backend: string): void {
     const trouble = this.#troubles.get(backend);
     if (trouble && Date.now() - trouble.last >= this.#quietMs) this.#troubles.delete(backend);
@@ -85,7 +88,7 @@ export class RecentCalls {
   }
 }
 
-/** A cancelled call or an invalid request shows nothing about the backend; one that took too long does. */
+/** A cancelled call or an invalid request says nothing about the backend; a call that took too long does. */
 function resultOf(error: unknown, { aborted, reason }: AbortSignal): UpstreamAnswered['result'] {
   if (aborted) return reason instanceof TooLate ? 'failed' : 'cancelled';
   return isBackendFault(error) ? 'failed' : 'invalid';
@@ -95,7 +98,7 @@ function isBackendFault(error: unknown): boolean {
   return !(error instanceof UpstreamFailure) || (error.kind !== 'invalid' && !(error instanceof QueueFull));
 }
 
-/** Only the message of an UpstreamFailure may be public. */
+/** Only the message of an UpstreamFailure may be published. */
 function publicReason(error: unknown): string {
   return error instanceof UpstreamFailure ? error.message : 'the server could not use the backend’s answer';
 }

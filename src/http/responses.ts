@@ -4,7 +4,7 @@ import { HttpFault } from '../net/http-fault.js';
 import { JSON_TYPE } from './run-handler.js';
 import type { Challenge } from '../methods/method.js';
 
-/** Answered with the error object of the contract. */
+/** Thrown to answer with the error object of the contract. */
 export class Halt extends HttpFault {}
 
 export function sendChallenge(
@@ -20,7 +20,7 @@ export function sendChallenge(
   });
 }
 
-/** Search engines must not list what is paid for. */
+/** Search engines must not list paid answers. */
 export const NOT_INDEXED = { 'X-Robots-Tag': 'noindex' } as const;
 
 export function sendError(

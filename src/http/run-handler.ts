@@ -15,7 +15,7 @@ export type HandlerParts = {
   handlers: Serving;
   routes: Routes;
   log: Log;
-  /** Told of answers that violate the contract. */
+  /** Gets a report of each answer that violates the contract. */
   calls?: Pick<RecentCalls, 'failed'>;
 };
 
@@ -102,7 +102,7 @@ function bytesOf(body: unknown, kind: string | undefined): Buffer {
   return Buffer.from(kind === 'text' && typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** What we encode ourselves is UTF-8. */
+/** The server's own encoding is UTF-8. */
 function withCharset(mimeType: string): string {
   return /^(text\/[^;]+|application\/json)$/i.test(mimeType) ? `${mimeType}; charset=utf-8` : mimeType;
 }
@@ -126,7 +126,7 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
       if (isSuccess(answer)) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
       const retryAfterSeconds = readRetryAfter(headerOf(answer.headers, 'retry-after')) ?? 0;
-      // The request can't be corrected any more, so that another attempt would end as this one.
+      // The request can't be corrected any more, so another attempt would fail the same way.
       return { kind: 'failed', error, final: answer.status === 400, retryAfterSeconds };
     },
   };

@@ -16,7 +16,7 @@ export type SendParts = SellingParts & SigningParts & { offers: Offers; answerKe
 export type ChargedCall = {
   priced: PricedOperation;
   payment: Payment;
-  /** Whose challenge a refusal is. */
+  /** The operation whose challenge a refusal carries. */
   asked: Method;
   owner: BudgetOwner;
 };
@@ -61,7 +61,7 @@ export async function sendOutcome(
   }
 }
 
-/** What the receipt of an outcome goes with. */
+/** The parts of an answer that the receipt of an outcome is added to. */
 export function goesWith({ kind }: Pick<Outcome, 'kind'>, payment?: Pick<Payment, 'challenge'>): Receipted {
   return { sold: kind === 'sold', challenge: payment?.challenge };
 }

@@ -36,8 +36,8 @@ export function carrySale(
 export type SellingParts = { deliveries: Deliveries; log: Log };
 
 /**
- * A sold answer for one caller, with the server's own headers: receipt and link. `signed` are those that only the answer itself has, in
- * their place.
+ * A sold answer for one caller, with the server's own headers: receipt and link. `signed` are the headers
+ * that only the answer itself carries.
  */
 export type Sold = {
   answer: Success;
@@ -47,7 +47,10 @@ export type Sold = {
   signed: Record<string, string>;
 };
 
-/** Sends a sold answer over HTTP. If there is no memory for it, or it can't be written, its caller is told so, and it counts as lost. */
+/**
+ * Sends a sold answer over HTTP. If there is no memory for it, or it can't be written, the caller gets an
+ * error and the answer counts as lost.
+ */
 export async function sendSold(
   ctx: Context,
   { deliveries, log }: SellingParts,
@@ -70,7 +73,7 @@ export async function sendSold(
     log.error({ payment: owner.payment, error }, 'a sold answer could not be written');
     return sendError(ctx, 503, NOT_SENT, { ...own, 'Retry-After': '1' });
   }
-  // Koa would write an error page where these bytes fail.
+  // Koa would write an error page if sending these bytes failed.
   ctx.respond = false;
   if (ctx.method === 'HEAD') return void response.end();
   write(response, delivery, ended);
@@ -90,7 +93,7 @@ export function sendGift(
   if (!delivery) return sendError(ctx, 503, GIFT_NOT_SENT, { 'Retry-After': '1' });
   onSent(request, response, () => delivery.close());
   response.writeHead(answer.status, soldHeaders(answer, own));
-  // Koa would write an error page where these bytes fail.
+  // Koa would write an error page if sending these bytes failed.
   ctx.respond = false;
   if (ctx.method === 'HEAD') return void response.end();
   write(response, delivery, () => {});

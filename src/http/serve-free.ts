@@ -65,7 +65,7 @@ export function preflight(
   });
 }
 
-/** What is not a GET of a file that agents and browsers ask for by convention (`agent-files.ts`), but has its path. */
+/** Requests other than GET for a file that agents and browsers ask for by convention (`agent-files.ts`). */
 export function outsideTheContract(
   documents: StaticDocuments,
   methods: Pick<Methods, 'requestHeaders'>,

@@ -19,15 +19,15 @@ export type GivenParts = HandlerParts &
   SellingParts & {
     limits: SourceLimits;
     observer?: Pick<Observer, 'tell'>;
-    /** The calls that are given away and under way. */
+    /** The free calls under way. */
     gifts: CallsInHand;
   };
 
-/** To the API, all free calls are one caller. */
+/** The API sees all free calls as one caller. */
 const CALLER = 'free';
 const BUSY = 'Too many free calls are under way; try again.';
 
-/** Answers a call of an operation that an API serves and that costs nothing, under the limits of its source. @throws Halt */
+/** Answers a call of a free operation that the API serves, under the limits of its source. @throws Halt */
 export async function serveGiven(
   ctx: Context,
   parts: GivenParts,

@@ -15,11 +15,12 @@ import { sendSold, type SellingParts } from './send-sold.js';
 import { signedHeadersOf, type SigningParts } from './sign-receipts.js';
 
 /**
- * How often one answer may be asked for: by its payment, which anybody can send once it has landed, by the keys of callers that may be
- * strangers, and by those of its buyer. Each has its own share, so that no stranger uses up what the buyer may ask for.
+ * How often one answer may be asked for: with its payment, which anybody can send once it has landed, with
+ * keys of callers that may be strangers, and with keys of its buyer. Each has its own limit, so that a
+ * stranger cannot use up the buyer's.
  */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
-/** An answer of this size that is sent again counts as one that is asked for, a smaller one as its share, and at least as LEAST. */
+/** Sending an answer of this size again counts as 1; a smaller one counts in proportion, at least LEAST. */
 const WHOLE_BYTES = 256 * 1024;
 const LEAST = 0.02;
 const UNKNOWN = 'No call of this server has this key. Use the whole URL of the Location header.';
@@ -33,14 +34,14 @@ export function answersUrl({ free }: Contract, publicUrl: string): string | unde
 type Nothing = Extract<PickedUp, { kind: 'nothing' }>;
 type Found = Omit<Extract<PickedUp, { kind: 'found' }>, 'method' | 'since'> & {
   method: Method;
-  /** Unless it is not looked for now. */
+  /** Undefined if there were too many requests for the answer. */
   since?: number;
 };
 export type Fetched = (Nothing | Found) & { kept: Caller };
 
-/** Fetches answers by their keys, without the payment, over HTTP and MCP alike. */
+/** Fetches answers by key, without the payment, over HTTP and MCP. */
 export class PickUps {
-  /** The free operation of the contract that serves them. */
+  /** The free operation of the contract that serves answers by key. */
   readonly operation: string | undefined;
   readonly #keys: AnswerKeys;
   readonly #charge: Pick<Charge, 'pickUp'>;
@@ -60,21 +61,21 @@ export class PickUps {
   }
 
   /**
-   * Counts that the answer of a payment is sent once more by that payment, if it may be. Small answers count less: of those, many
-   * copies may have been on their way when the first was delivered.
-   * @returns 0, or whole seconds until it may
+   * Counts one more copy of an answer sent for its payment, if the limit allows it. Small answers count
+   * less, because many copies may have been on their way when the first was delivered.
+   * @returns 0, or whole seconds until it is allowed
    */
   takeAgain(id: string, bytes: number): number {
     return this.#asked.take(`${id} payment`, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
   }
 
-  /** @param key or its URL. @returns the caller that was given the key, too */
+  /** @param key a key or its URL. @returns also the caller that got the key */
   async get(key: string): Promise<Fetched> {
     const kept = this.#keys.callerOf(key);
     if (kept === undefined) return { kind: 'nothing', error: UNKNOWN, kept: { id: '', number: 0 } };
     const wait = this.#asked.take(`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`, 1);
     if (wait > 0) {
-      const outcome = unavailable('This answer is asked for too often', wait);
+      const outcome = unavailable('Too many requests for this answer', wait);
       return { kind: 'found', method: this.#methods.first, payer: '', outcome, kept };
     }
     const found = await this.#charge.pickUp(kept);
@@ -85,7 +86,10 @@ export class PickUps {
 
 export type PickUpParts = SellingParts & SigningParts & { limits: SourceLimits; pickUps: PickUps };
 
-/** Answers a request for the answer of a key: what was sold, 404, 502 or 503, as the paid call would be answered now. */
+/**
+ * Answers a request for the answer of a key as the paid call would be answered now: the sold answer, 404, 502
+ * or 503.
+ */
 export async function servePickUp(ctx: Context, parts: PickUpParts, key: string): Promise<void> {
   const found = await parts.pickUps.get(key);
   if (found.kind === 'nothing') throw new Halt(404, found.error, { 'Cache-Control': 'no-store' });

@@ -5,8 +5,9 @@ import { JSON_TYPE } from './run-handler.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 /**
- * Says what a wallet signs for its free calls, with x402's extension in the form that it has in a 402. It is in no 402 of ours: some clients
- * sign in wherever they can, and pay only after that has failed.
+ * Answers with what a wallet signs to use its free calls: x402's sign-in extension, in the form that a 402
+ * has it. The server's own 402s leave it out, because some clients sign in wherever they can and pay only
+ * after that has failed.
  */
 export function serveSignIn(signIns: SignIns, limits: Pick<SourceLimits, 'takeUnpaid' | 'of'>): Middleware {
   return async (ctx, next) => {

@@ -156,7 +156,7 @@ function documentAt(documents: StaticDocuments, { method, path, route }: Asked):
   return route.kind === 'notFound' ? documents.get(path) : undefined;
 }
 
-/** The page of what is sold at a path that has no GET. */
+/** The page of a paid operation whose path has no GET. */
 function pageAt(people: People, request: IncomingMessage, { route }: Asked): StaticDocument | undefined {
   if (route.kind !== 'methodNotAllowed' || !route.priced || !asksForPage(request)) return undefined;
   return people.paywall(route.priced);
@@ -253,7 +253,8 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex, connectio
   // After a complete request, an error answer to malformed bytes would be taken for the answer to that request.
   if (connections.isAnswering(socket) || error.code === 'ECONNRESET' || !socket.writable)
     return void socket.destroy();
-  // Browsers connect ahead of time: an answer to nothing would be taken for that of the request which they send next.
+  // Browsers connect ahead of time: an unsolicited answer would be taken for the answer to their next
+  // request.
   if ((socket as Socket).bytesRead === 0) return void socket.destroy();
   const body = JSON.stringify({ error: FAULTS[error.code ?? ''] ?? 'The request is not valid HTTP/1.1.' });
   socket.end(

@@ -4,14 +4,14 @@ import type { Receipts, SignedReceipts } from '../receipts/receipts.js';
 import type { Outcome, Success } from '../sale/outcome.js';
 import { soldHeaders } from './sold-headers.js';
 
-/** Carries the receipt that binds a call and its answer; a JWS in compact form. */
+/** The header of the receipt that binds a call to its answer, a JWS in compact form. */
 export const ANSWER_RECEIPT = 'Answer-Receipt';
 
 export type SigningParts = { receipts?: Pick<Receipts, 'sign'> };
 
 type SoldOutcome = Extract<Outcome, { kind: 'sold' }>;
 
-/** What is signed for a sale; undefined for every other outcome, and in a shop that signs nothing. */
+/** The signed receipts of a sale; undefined for every other outcome, and in a shop that signs nothing. */
 export async function signedFor(
   { receipts }: SigningParts,
   outcome: Outcome,
@@ -21,9 +21,9 @@ export async function signedFor(
 }
 
 /**
- * The headers of signed receipts, which go out only with the answer itself. They give way where its own headers leave a proxy no room for
- * them: first the answer receipt, then x402's.
- * @param others the headers that go out besides, of which these replace the plain receipt
+ * The headers of signed receipts, which go out only with the answer itself. If the answer's own headers
+ * leave too little room for a proxy in front, they are dropped: first the answer receipt, then x402's.
+ * @param others the other headers; the signed receipt replaces the plain one among them
  */
 export async function signedHeadersOf(
   parts: SigningParts,
@@ -41,7 +41,7 @@ export async function signedHeadersOf(
   return [both, receipt].find(fits) ?? {};
 }
 
-/** The headers of the answer itself that go out with it. */
+/** The answer's own headers that are sent with it. */
 function passedOn(answer: Success): Record<string, string> {
   const sent = Object.entries(soldHeaders(answer, {}));
   return Object.fromEntries(

@@ -1,14 +1,14 @@
 import { headerOf, isSold, unsendable } from '../contract/answer-headers.js';
 import type { Success } from '../sale/outcome.js';
 
-/** What a browser may show: nothing that can hold a script. SVG and HTML can. */
+/** Types that a browser may show: none that can hold a script, as SVG and HTML can. */
 const SHOWN =
   /^(application\/([\w.-]+\+)?json|text\/plain|audio\/[\w.+-]+|image\/(png|jpe?g|gif|webp|avif|bmp|apng))$/;
 
 /**
- * The headers of a sold answer over HTTP: those of the answer itself, and the server's own, which win. Sold bytes are a stranger's, and
- * they are served from the origin of the shop: a browser runs nothing in them. An answer that an earlier version stored may have
- * headers that can't be sent; they are left out.
+ * The headers of a sold answer over HTTP: those of the answer itself, and the server's own, which win. Sold
+ * bytes come from a third party but are served from the shop's origin, so a browser must run nothing in them.
+ * An answer that an earlier version stored may have headers that can't be sent; they are left out.
  */
 export function soldHeaders(
   { status, headers, body }: Success,
@@ -21,7 +21,7 @@ export function soldHeaders(
   const bare = (type.split(';', 1)[0] ?? '').trim().toLowerCase();
   return {
     ...Object.fromEntries(sold),
-    // A 204 has none.
+    // A 204 has no content type.
     ...(status === 204 ? {} : { 'Content-Length': body.length }),
     'Content-Security-Policy': "sandbox; default-src 'none'",
     'X-Content-Type-Options': 'nosniff',

@@ -15,13 +15,13 @@ const HIGHEST = 2 * BURST - 1;
 /** A call whose payment or body is refused: it costs the server a signature check, reads of the ledger, perhaps a facilitator's answer. */
 const FAILED_CALL = 10;
 const MAX_CONNECTIONS = 1_000;
-/** Why a source over its limit is turned away. */
+/** The reason given to a source over its limit. */
 export const OVER_LIMIT = 'Too many calls from your address were not paid or were refused';
 /** The error of its unpaid calls. */
 export const TOO_MANY_CALLS = `${OVER_LIMIT}. ${NOT_CHARGED}; try again later.`;
-/** The same for a call whose buyer had the transfer made, or can have: its money may have moved. */
+/** The same for a call whose buyer may have sent the transfer: the money may have moved. */
 export const TOO_MANY_TRANSFERS = `${OVER_LIMIT}. Do not pay again: send the same credential again later.`;
-/** As `sourceOf` has it: 127.0.0.0/8, and the /64 of ::1. */
+/** In the form of `sourceOf`: 127.0.0.0/8, and the /64 of ::1. */
 const LOOPBACK = /^(127\.|0:0:0:0$)/;
 const BEHIND_A_PROXY =
   'an address is over its limits, and its calls carry X-Forwarded-For: if it is your proxy, set TRUST_PROXY to the number of proxies ' +
@@ -82,7 +82,7 @@ export class SourceLimits {
     const wait = this.wait(source);
     if (wait === 0) return 0;
     this.#observer.tell({ kind: 'throttled' });
-    // With an error, repeated lines are one line with their number.
+    // With an error, the log merges repeated lines into one with their number.
     this.#log?.warn({ source, error: OVER_LIMIT }, 'turned away a call: its address is over its limit');
     return wait;
   }
@@ -94,14 +94,14 @@ export class SourceLimits {
     return wait;
   }
 
-  /** Counts a call that is given away, which causes as much work as one that is refused. @returns as `takeUnpaid` */
+  /** Counts a free call, which causes as much work as a refused one. @returns as `takeUnpaid` */
   takeGift(source: string): number {
     const wait = this.turnAway(source);
     if (wait === 0) this.failed(source);
     return wait;
   }
 
-  /** Takes back what `takeUnpaid` counted: the call counts on its own. */
+  /** Takes back what `takeUnpaid` counted: the call is counted in another way. */
   giveBack(source: string): void {
     if (!this.isExempt(source)) this.#used.add(source, -1);
   }
@@ -111,7 +111,7 @@ export class SourceLimits {
     if (!this.isExempt(source)) this.#used.add(source, FAILED_CALL);
   }
 
-  /** Closes connections of a source that has too many. Behind proxies, that is theirs to do. */
+  /** Closes connections of a source that has too many. Behind proxies, the proxies have to do that. */
   watch(server: Server): void {
     if (this.#proxies > 0) return;
     server.on('connection', (socket: Socket) => {
@@ -130,7 +130,7 @@ export class SourceLimits {
     else this.#connections.delete(source);
   }
 
-  /** Warns once if the limits of what looks like a proxy are used up by all who call through it. */
+  /** Warns once if an address that looks like a proxy uses up the limits for all its callers. */
   #warnOfProxy(source: string, request: IncomingMessage): void {
     if (this.#warned || request.headers['x-forwarded-for'] === undefined || this.isExempt(source)) return;
     const isFull = (this.#connections.get(source) ?? 0) >= MAX_CONNECTIONS;

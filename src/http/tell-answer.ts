@@ -11,10 +11,10 @@ import type { Payment } from '../sale/check-payment.js';
  */
 export type PaidCallResult =
   | ({ kind: 'unpaid'; why?: string } & Quoted)
-  /** For nothing: `left` is how many more such calls its caller has. */
+  /** A free call: `left` is how many free calls its caller has left. */
   | { kind: 'given'; answer: Success; owner: BudgetOwner; left: number }
   | Throttled
-  /** Nobody can say what the call costs, or whether it was paid. */
+  /** The price of the call, or whether it was paid, cannot be determined. */
   | { kind: 'unpriced'; answer: Failure }
   | ({ kind: 'rejected'; error: string } & Quoted)
   | ({ kind: 'charged'; payment: Payment; owner: BudgetOwner; outcome: Outcome } & Quoted);
@@ -29,7 +29,10 @@ export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'am
 
 const UNREAD = { payment: undefined, payer: undefined, paid: false };
 
-/** Runs a request with a payment, and reports how it was answered. What a limit turns away is reported by `SourceLimits`. */
+/**
+ * Runs a request with a payment, and reports how it was answered. `SourceLimits` reports the calls that a
+ * limit turns away.
+ */
 export async function told(
   observer: Observer,
   asked: Asked,

@@ -41,7 +41,7 @@ export class Offers {
 
   /**
    * The challenge for a call whose payment was refused.
-   * @param fresh whether the buyer may sign with what that payment was signed with
+   * @param fresh whether the buyer may reuse the blockhash that the payment was signed with
    * @param receipt the headers of a receipt that goes out with it
    */
   refusal(

@@ -36,7 +36,7 @@ export type ChargeOptions = Pick<Deps, 'ledger' | 'rail' | 'log' | 'maxUnsettled
     unknownPayers?: { rate: number; burst: number };
     /** How many calls an hour may end unsold beyond the share of their payers, for each backend. Default 1 000. */
     unsoldPerHour?: number | undefined;
-    /** What a wallet may have done without a purchase; see `UnsoldWork`. */
+    /** How much work a wallet may cause without a purchase; see `UnsoldWork`. */
     unsoldPerPayer?: PayerAllowance;
   };
 
@@ -77,7 +77,7 @@ export class Charge {
   }
 
   /**
-   * Reads and checks the payment of a request, locally unless its buyer names a transfer that it had made. Never rejects.
+   * Reads and checks the payment of a request, locally unless the buyer names a transfer that was already sent. Never rejects.
    * @param source where the request comes from
    */
   checkPayment(carrier: Carrier, operation: PricedOperation, source = ''): Promise<PaymentCheck> {
@@ -87,8 +87,8 @@ export class Charge {
   }
 
   /**
-   * A payment that does not match the current offer, but one that a server of this ledger made in the last five minutes at another price:
-   * with the operation at that price. Prices by the call have no such offers.
+   * For a payment that does not match the current offer: the operation at another price that a server of this ledger offered in the last
+   * five minutes, if the payment matches that. Prices that depend on the call have no such offers.
    */
   async atOfferedPrice(carrier: Carrier, operation: PricedOperation): Promise<OfferedBefore | undefined> {
     if (operation.pricing.needsBody) return undefined;
@@ -128,7 +128,7 @@ export class Charge {
   }
 
   /**
-   * Answers 503 to a readable payment whose call has not been read, with what the ledger knows about the money. `why` is a sentence
+   * Answers 503 to a readable payment whose call has not been read, and says what the ledger knows about the money. `why` is a sentence
    * without its full stop. Never rejects.
    */
   async turnAway(payment: Payment, why: string, retryAfterSeconds: number): Promise<Outcome> {
@@ -144,7 +144,7 @@ export class Charge {
         );
       await callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
-        // Nothing but the payment was compared with the ledger, and once it has landed anybody can send that: no key is given.
+        // Only the payment was compared with the ledger, and anybody can send a payment that has landed, so no key is given.
         return this.#useUp(payment, unfinished(worth));
       }
     } catch (error) {
@@ -154,12 +154,12 @@ export class Charge {
     return unavailable(`${why}. Send the same payment again`, retryAfterSeconds);
   }
 
-  /** What a payment is worth, for somebody who has the key of one of its callers instead of the payment (`pick-up.ts`). */
+  /** What a payment buys now, for someone who has the key of one of its callers instead of the payment (`pick-up.ts`). */
   pickUp(caller: Caller): Promise<PickedUp> {
     return pickUp(this.#deps, caller);
   }
 
-  /** How far the order of a payment is (`pick-up.ts`). */
+  /** The progress of a payment's order (`pick-up.ts`). */
   progressOf(id: string): Promise<Progress | undefined> {
     return progressOf(this.#deps, id);
   }

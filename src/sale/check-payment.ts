@@ -9,30 +9,30 @@ export type Payment = {
   method: Method;
   identifier: string | null;
   checked: Checked;
-  /** Why it does not match the current offer. It may have been accepted under an earlier one. */
+  /** Why it does not match the current offer. It may match an earlier offer. */
   mismatch?: string;
-  /** The id of the challenge that it answers, if its method has such. */
+  /** The id of the challenge that it answers, if its method has challenge ids. */
   challenge?: string;
-  /** Its buyer had the transfer made before the request: the money has moved, whatever becomes of the call. */
+  /** The buyer sent the transfer before the request: the money has moved, however the call ends. */
   moved?: boolean;
 };
 
 export type PaymentCheck =
   | { kind: 'unpaid' }
-  /** `made`: its buyer names a transfer that it had made, whose money may have moved. */
+  /** `made`: the buyer names a transfer that was already sent, so the money may have moved. */
   | { kind: 'refused'; method: Method; error: string; made?: true }
-  /** Such a transfer cannot be seen, or not yet: 503. */
+  /** The chain can't be read, or does not show such a transfer yet: 503. */
   | { kind: 'unavailable'; method: Method; error: string; retryAfterSeconds: number; made: true }
   /** It does not match the current offer: 402, unless the ledger knows it. */
   | { kind: 'mismatch'; error: string; payment: Payment }
   | { kind: 'payment'; payment: Payment };
 
-/** Finds what was signed for a transfer that its buyer had made. */
+/** Finds the signed transaction of a transfer that the buyer already sent. */
 export type FindMade = (credential: Credential, made: Made) => Promise<MadePayment>;
 
 /**
- * Reads and checks the payment of a request without its body; and without network calls and the ledger, unless its buyer had the transfer
- * made and names it: that is left to `find`.
+ * Reads and checks the payment of a request, without its body. Makes no network call and reads no ledger, unless the buyer names a
+ * transfer that was already sent: that is left to `find`.
  */
 export async function checkPayment(
   methods: Methods,
@@ -53,7 +53,7 @@ export async function checkPayment(
   return checkedOf(credential, check.checked, credential.mismatch ?? fault);
 }
 
-/** It must pay what its challenge asked for: what it pays is past, so that nothing else makes it another payment. */
+/** The transfer must pay what its challenge asked for, because it was sent already and can't be changed. */
 async function checkMade(
   rail: Pick<Rail, 'check'>,
   credential: Credential,
@@ -77,10 +77,13 @@ async function checkMade(
 }
 
 const UNREADABLE = 'the payment cannot be read';
-const NOT_THIS = 'the transfer has bought nothing, its receiver can pay it back';
+const NOT_THIS = 'the transfer has bought nothing; the operator of this shop can pay it back';
 
 async function findNone(): Promise<MadePayment> {
-  return { kind: 'refused', error: 'payload: transfers that were made are not looked for here' };
+  return {
+    kind: 'refused',
+    error: 'payload: this endpoint does not look up transfers that were already sent',
+  };
 }
 
 function checkedOf(

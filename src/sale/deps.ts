@@ -19,9 +19,9 @@ export type Deps = {
   callers: WaitingCallers;
   answers: KeptAnswers;
   unsoldWork: UnsoldWork;
-  /** To whom nothing is sold. */
+  /** Wallets to which nothing is sold. */
   blocked: Pick<BlockedPayers, 'has'>;
-  /** Bound the verify requests, and the work, for all payers that have never paid, because their wallets may be empty. */
+  /** Limit the verify requests and the work for all payers that have never paid, because their wallets may be empty. */
   newPayers: SharedBucket;
   newPayersWork: SharedBucket;
   /** Without it, `upfront` operations answer 503. */
@@ -29,7 +29,7 @@ export type Deps = {
   maxUnsettledPerPayer: number;
   /** How long the work may take. */
   workDeadlineMs: number;
-  /** Longer than verify, work and settle may take together, so that a live claim never looks abandoned. */
+  /** Longer than verify, work and settle together, so that a live claim never looks abandoned. */
   leaseMs: number;
   /** How long after the first settle request the second one may be sent. */
   askAgainAfterMs: number;

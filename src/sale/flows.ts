@@ -45,7 +45,10 @@ async function upfront(deps: Deps, run: Run): Promise<EndOfRun> {
   return owePaid(deps, run);
 }
 
-/** Settles, unless its buyer has done that, and owes the answer. An order is worked on from there, other work while a caller waits. */
+/**
+ * Settles, unless the buyer already sent the transfer, and marks the answer as owed. Orders are then worked on by themselves, other calls
+ * while a caller waits.
+ */
 async function owePaid(deps: Deps, run: Run): Promise<EndOfRun> {
   const settled = await settle(deps, run);
   if ('ended' in settled) return settled;
@@ -85,7 +88,7 @@ export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Prom
   const { ledger, now, unsoldWork, leaseMs } = deps;
   const row = await ledger.adopt(id, leaseMs);
   if (!row) return 'reread';
-  // Others can fill the accounts of its source and its backend, and this call is paid.
+  // Only the payer's own limit applies: others can use up those of its source and its backend, and this call is paid.
   const party = { ...partyOf(call, true), source: undefined, backend: undefined };
   let working: Working | undefined;
   try {
@@ -114,7 +117,7 @@ export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Prom
 }
 
 /**
- * At claim time there was an equal sale without a caller: redeems that one, if still possible, before any work is done. It is verified
+ * At claim time there was an equal sale without a caller: redeems that sale, if still possible, before any work is done. It is verified
  * for every payer, because a payment that redeems another is never settled.
  */
 async function verifyAndRedeem(deps: Deps, run: Run): Promise<EndOfRun | undefined> {

@@ -16,7 +16,7 @@ type Options = {
 /** In ms. */
 type Timing = { look: number; rest: number };
 const TIMING: Timing = { look: 5_000, rest: 700 };
-/** The rail's servers may be behind the one that told the buyer. */
+/** More than one look, because the rail's servers may be behind the one that confirmed the transfer to the buyer. */
 const LOOKS = 3;
 const RATE = { rate: 50, burst: 500 };
 const MAX_KNOWN = 2_000;
@@ -25,11 +25,12 @@ const UNREAD =
 const NOT_SEEN =
   'The chain does not show a confirmed transfer of this signature yet. If you have made it, do not pay again: send the same ' +
   'credential again';
-const BUSY = 'Too many transfers are looked for at once. Do not pay again: send the same credential again';
+const BUSY =
+  'Too many transfers are being looked up at once. Do not pay again: send the same credential again';
 const FAILED =
-  'payload: this transfer failed on the chain and moved no money: answer the challenge in this answer';
+  'payload: this transfer failed on the chain and moved no money: pay the challenge in this answer';
 
-/** What was signed for a transfer that its buyer had made. `ours`: the ledger has it under the challenge of this credential. */
+/** The signed transaction of a transfer that the buyer already sent. `ours`: the ledger has it under the challenge of this credential. */
 export type MadePayment =
   | { kind: 'found'; evidence: string; ours: boolean }
   | { kind: 'refused'; error: string }
@@ -38,13 +39,13 @@ export type MadePayment =
 type Found = Extract<MadePayment, { kind: 'found' }>;
 
 /**
- * Payments of which buyers name nothing but the transfer that they had made. The ledger is asked first; the rail only for one that answers
- * a challenge of this server, for this call and in time.
+ * Payments that name only a transfer that the buyer already sent. The ledger is asked first; the rail only for a payment that answers a
+ * challenge of this server, for this call and in time.
  */
 export class MadePayments {
   readonly #options: Options;
   readonly #timing: Timing;
-  /** What has landed stays as it is. */
+  /** Transactions that have landed do not change, so they are cached. */
   readonly #evidence = new LRUCache<string, string>({ max: MAX_KNOWN });
   readonly #looks = new SharedBucket(RATE);
 
@@ -53,7 +54,7 @@ export class MadePayments {
     this.#timing = { ...TIMING, ...timing };
   }
 
-  /** Never rejects. @param source where the request comes from: all of them share the looks fairly */
+  /** Never rejects. @param source where the request comes from: sources share the look-ups fairly */
   async find(credential: Credential, made: Made, source: string): Promise<MadePayment> {
     const known = made.live ? this.#evidence.get(credential.evidence) : undefined;
     if (known !== undefined) return { kind: 'found', evidence: known, ours: false };
@@ -66,7 +67,7 @@ export class MadePayments {
     }
   }
 
-  /** A stranger can name the transfer, too: the ledger knows the challenge that it answered. */
+  /** A stranger can name the transfer, too, so the ledger's challenge for it is compared. */
   async #inLedger({ evidence: name, identifier }: Credential, { foreign }: Made): Promise<Found | undefined> {
     const row = await this.#options.ledger.settledBy(name);
     const ours = row?.identifier === identifier;

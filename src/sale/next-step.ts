@@ -2,14 +2,14 @@ import { NOT_CHARGED } from '../contract/not-charged.js';
 import { FOUND_ON_CHAIN, type Payment as Row, type PaymentLookup } from '../ledger/store.js';
 import { goingBack, isGoingBack, noLongerKept, refunded, refused, type Unsold } from './outcome.js';
 
-/** The parts of a call that decide what a payment is worth for it. */
+/** The parts of a call that decide what a payment buys for it. */
 export type RequestedCall = {
   operation: string;
   requestHash: string;
   identifier: string | null;
-  /** The id of the challenge that its payment answers: a payment that was made before the request has it as its identifier. */
+  /** The id of the challenge that the payment answers: the identifier of a payment that was sent before the request. */
   challenge?: string | undefined;
-  /** What makes a payment another one (see `Rail`). */
+  /** What the buyer must change to make it a different payment (see `Rail`). */
   another: string;
 };
 

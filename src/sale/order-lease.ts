@@ -3,12 +3,12 @@ import type { Ledger, Payment as Row } from '../ledger/store.js';
 
 /** A lease is renewed three times while it lasts. */
 const RENEWALS = 3;
-/** How long a renewal under way may hold up the end of a lease. */
+/** How long ending a lease waits for a renewal under way. */
 const LAST_RENEWAL_MS = 2_000;
 
 /**
- * This server's lease on an order, renewed until it is ended. `lost` aborts once another server has taken the order over, or could have:
- * the lease could not be renewed for as long as it lasts.
+ * This server's lease on an order, renewed until it is ended. `lost` aborts once another server has taken the order over, or could have
+ * because the lease was not renewed in time.
  */
 export class OrderLease {
   readonly #ledger: Pick<Ledger, 'extendLease'>;
@@ -32,7 +32,7 @@ export class OrderLease {
     this.#timer = setInterval(() => this.#renewSoon(), ms / RENEWALS).unref();
   }
 
-  /** @returns undefined if another server holds the order, or it is no longer there */
+  /** @returns undefined if another server holds the order, or the order no longer exists */
   static async take(
     ledger: Pick<Ledger, 'adopt' | 'extendLease'>,
     id: string,
@@ -52,7 +52,7 @@ export class OrderLease {
     const asked = performance.now();
     const mine = await this.#ledger.extendLease(this.#row.id, this.#row.claim, this.#ms);
     if (!mine) this.#lose('another server has taken the order over');
-    // A lease that has ended is not taken up again: another server may have worked on the order meanwhile.
+    // A lease that has ended is not renewed: another server may have worked on the order meanwhile.
     else if (performance.now() >= this.#until) this.#expire();
     if (this.#lost.signal.aborted) return false;
     this.#lasts(asked);
@@ -62,7 +62,7 @@ export class OrderLease {
   /** Gives the order back. Callers of its row are not affected. */
   async end(): Promise<void> {
     clearInterval(this.#timer);
-    // One that commits after the end would keep others from the order for as long as a lease lasts.
+    // A renewal that commits after the end would keep others from the order for a whole lease.
     if (this.#renewing)
       await Promise.race([this.#renewing, sleep(LAST_RENEWAL_MS, undefined, { ref: false })]);
     clearTimeout(this.#expiry);
@@ -80,7 +80,7 @@ export class OrderLease {
       .finally(() => (this.#renewing = undefined));
   }
 
-  /** The ledger counts from a moment after `asked` on, so the lease never ends there before it ends here. */
+  /** The ledger starts counting after `asked`, so the lease never ends there before it ends here. */
   #lasts(asked: number): void {
     this.#until = asked + this.#ms;
     clearTimeout(this.#expiry);

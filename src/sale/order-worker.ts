@@ -15,7 +15,7 @@ export type Attempt = {
   request: string;
   deadline: number;
   attempt: number;
-  /** Starts another attempt in place of this one, once per order. @returns undefined if the order was extended before */
+  /** Replaces this attempt by another one, once per order. @returns undefined if the order was extended before */
   extend: () => Promise<{ deadline: number; attempt: number } | undefined>;
 };
 
@@ -40,9 +40,9 @@ const MAX_RUNNING = 256;
 /** How long the answer of an order is kept once it is delivered. */
 export const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED = 1_000;
-/** The process may end meanwhile. */
+/** Called before a long wait: the process may end during it. */
 const UNREF = { ref: false };
-/** Each pause is nine times as long as the one before: 5 s, 45 s, 7 minutes, an hour. */
+/** The pause after the first attempt. Each further pause is nine times as long: 5 s, 45 s, 7 minutes, an hour. */
 const PAUSE_GROWTH = 9;
 const LONGEST_PAUSE_MS = 3_600_000;
 const FAILED = 'The order could not be completed.';
@@ -76,7 +76,7 @@ export class OrderWorker {
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #searching = false;
-  /** Where the next poll continues. Failed orders stay owed and must not hide those behind them. */
+  /** Where the next poll continues. Failed orders stay owed and must not hide the orders behind them. */
   #after: { createdAt: number; id: string } | undefined;
 
   constructor({
@@ -114,7 +114,7 @@ export class OrderWorker {
     if (this.#running.has(id)) return undefined;
     const pause = await this.whyIdle(id);
     if (pause && (pause.seconds === undefined || pause.seconds > 0)) return pause;
-    // Of all calls and servers that ask at once, the ledger lets one start the attempt.
+    // When several calls or servers ask at once, the ledger lets one of them start the attempt.
     if (pause) await this.#options.ledger.reopenOrder(id, this.#newDeadline());
     this.#begin(id);
     return undefined;
@@ -205,7 +205,7 @@ export class OrderWorker {
     try {
       const order = await this.#open(row);
       if (order) await this.#attempt(row, order, lease);
-      // No harm if this fails: the start counts then.
+      // Harmless if this fails: then the time of the start counts.
       if (order && this.#stop.signal.aborted) await this.#options.ledger.handOverOrder(id, row.claim);
     } finally {
       await lease.end();
@@ -242,7 +242,7 @@ export class OrderWorker {
       { id, payer, operation, request, deadline, attempt, extend },
       signal,
     );
-    // What failed is the ledger, not the order.
+    // The ledger failed, not the order.
     if (broken) throw broken.error;
     if (signal.aborted || !(await lease.renew())) return;
     if (result.kind === 'failed') await this.#fail(row, { ...order, attempts: current }, result);
@@ -253,7 +253,7 @@ export class OrderWorker {
     return this.#options.now() + this.#options.attemptMs;
   }
 
-  /** Starts another attempt, or finds the one that a server started which held the order before. */
+  /** Starts another attempt, or finds the one started by the server that held the order before. */
   async #extend(id: string, attempt: number): Promise<Order | undefined> {
     const { ledger } = this.#options;
     const next = await ledger.extendOrder(id, attempt, this.#newDeadline());
@@ -292,7 +292,7 @@ export class OrderWorker {
   }
 }
 
-/** What the operator can do about an order that nobody attempts any more. */
+/** What the operator can do about an order without further attempts. */
 function whatNow(id: string): string {
   return `Retry or refund it, on the operator page or with: ${commandLine('ledger')} retry ${id}`;
 }

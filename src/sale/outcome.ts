@@ -11,7 +11,7 @@ type Bytes = { headers: Record<string, string>; body: Buffer };
 /** The answer that is sold, as bytes, checked against the contract. */
 export type Success = Bytes & { status: SoldStatus };
 
-/** An answer that is not sold. `fault`: whose doing that is; by default the caller's if it is a 400, else the backend's. */
+/** An answer that is not sold. `fault`: whose fault it is; by default the caller's for a 400, else the backend's. */
 export type Failure = Bytes & { status: 400 | 502 | 503; fault?: Fault };
 
 /** The result of the work of a call. */
@@ -25,12 +25,12 @@ export function isSuccess(answer: Answer): answer is Success {
  * Why a payment is refused:
  * - `unfit`: it is invalid, or does not match the offer.
  * - `used`: it was used for a call, or refused when it was settled. The buyer must sign a different one.
- * - `outage`: whoever settles it is down, and another one is not.
+ * - `outage`: the facilitator that settles it is down; another one may be up.
  * - `failed work`: the work for it failed too often. The buyer must sign a different one.
  */
 type Because = 'unfit' | 'used' | 'outage' | 'failed work';
 
-/** What is reported to the operator in place of the call: the limit that turned it away, or the changes of the order that it waits for. */
+/** What the operator's log shows instead of the call: the limit that turned it away, or the changes of the order that it waits for. */
 type ReportedBy = { reportedBy?: 'limit' | 'order' };
 
 type Sold = { kind: 'sold'; answer: Success; receipt: Receipt };
@@ -52,8 +52,8 @@ export type SharedOutcome = Sold | Unsold;
 type SoldCall = { operation: string; requestHash: string };
 
 /**
- * The outcome for one request. `sale` must be told whether the answer was written out. `kept`: the row that has the answer, or will have
- * it, and this request among its callers. With their key the answer can be fetched later.
+ * The outcome for one request. Report to `sale` whether the answer was written out. `kept`: the row that has the answer, or will have it,
+ * and the number of this request among its callers. The key made from them fetches the answer later.
  */
 export type Outcome = ((Sold & { sale: Sale; call: SoldCall }) | Unsold) & { kept?: Caller };
 
@@ -73,12 +73,12 @@ export type Sale = {
   lost(): Promise<void>;
 };
 
-/** A payment as a receipt shows it. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
+/** A payment, as shown on a receipt. `amount` in atomic units; `settlement` is the transfer's base58 signature, or empty. */
 export type Paid = {
   payer: string;
   amount: bigint;
   settlement: string | null;
-  /** What of it went back, and the last transaction that brought some of it back. */
+  /** How much was refunded, and the last transaction of a refund. */
   repaid?: bigint;
   repaidBy?: string | null;
 };
@@ -101,7 +101,7 @@ export function answerLifeMs(identifier: string | null, bytes: number): number {
   return identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES ? IDENTIFIED_ANSWER_LIFE_MS : ANSWER_LIFE_MS;
 }
 
-/** Whether a refused payment bought nothing: its buyer may sign again with what it was signed with. */
+/** Whether a refused payment bought nothing, so that its buyer may sign again with the same blockhash. */
 export function isUnused({ because }: Of<'refused'>): boolean {
   return because === 'unfit' || because === 'outage';
 }
@@ -135,7 +135,7 @@ export function noLongerKept(): Of<'refused'> {
   return refused('this payment was used and its answer is no longer kept: sign a new one', 'used');
 }
 
-/** The service that settles the payment is down, and was not asked. */
+/** The facilitator of the payment is down and was not asked. */
 export function facilitatorDown({ name, retryAfterSeconds, instead }: Outage): Of<'refused' | 'unavailable'> {
   const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
   return instead === undefined
@@ -160,7 +160,7 @@ const UNSOLD: Record<UsedUp['whose'], string> = {
   backend: 'Too many calls of this operation by all new buyers ended without a sale in the last hour',
 };
 
-/** No work starts: too much was done that was not sold. */
+/** No work starts: too much earlier work was not sold. */
 export function tooMuchUnsoldWork({ whose, seconds }: UsedUp): Of<'unavailable'> {
   const error = `${UNSOLD[whose]}. ${NOT_CHARGED}; try again in ${seconds} s`;
   return { ...unavailable(error, seconds), reportedBy: 'limit' };
@@ -191,7 +191,7 @@ export function sold(paid: Paid, answer: Success): Sold {
   return { kind: 'sold', answer, receipt: success(paid) };
 }
 
-/** Paid and delivered, and asked for again too often. */
+/** Paid and delivered; its answer was fetched too often. */
 export function sentTooOften(paid: Paid, retryAfterSeconds: number): Of<'unavailable'> {
   const error =
     'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later';
@@ -211,7 +211,7 @@ export function owedTooOften(paid: Paid, { seconds }: UsedUp): Of<'unavailable'>
   return { ...unavailable(error, seconds), receipt: success(paid), reportedBy: 'limit' };
 }
 
-/** Paid, and the answer is still to come. Orders are worked on by themselves, other calls only while a request asks for them. */
+/** Paid, and the answer is still to come. Orders are worked on without a caller, other calls only while a request waits. */
 export function stillOwed(row: Paid & Pick<Row, 'flow' | 'leased'>): Of<'unavailable'> {
   const isOrder = row.flow === 'upfront';
   const what = isOrder || row.leased ? 'Paid, and in progress' : 'Paid, but the answer must be made again';
@@ -229,12 +229,12 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
   return { ...unavailable(error, Math.max(seconds, 1)), ...known };
 }
 
-/** What is said in place of NOT_CHARGED about a payment whose buyer had the transfer made. */
+/** Replaces NOT_CHARGED for a payment whose transfer the buyer already sent. */
 const MOVED = 'Your transfer has moved its money, and has bought nothing yet';
-/** And about one that its buyer can have sent at any time. */
+/** Replaces NOT_CHARGED for a payment that its buyer may have sent at any time. */
 const UNSENT = 'This shop has not sent your payment: no money has moved, unless you have sent it yourself';
 
-/** What of a payment decides whether nobody but the server can have moved its money. */
+/** The parts of a payment that decide whether only the server can have moved its money. */
 export type MovedBy = { moved?: boolean; checked?: Pick<Checked, 'selfPaid'> };
 
 /** Whether the money of a payment for which nothing was sold may have moved. */
@@ -242,7 +242,7 @@ export function mayHaveMoved({ moved, checked }: MovedBy): boolean {
   return moved === true || checked?.selfPaid === true;
 }
 
-/** An outcome that says nothing is charged, in the words that are true of this payment. */
+/** An outcome that would say nothing is charged, with the wording that is true for this payment. */
 export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy, outcome: O): O {
   if (outcome.receipt || !mayHaveMoved(payment)) return outcome;
   if ('error' in outcome) return { ...outcome, error: movedIn(payment, outcome.error) };
@@ -250,7 +250,7 @@ export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy,
   return { ...outcome, answer: { ...outcome.answer, body } };
 }
 
-/** A sentence that says nothing is charged, in such words. */
+/** A sentence that would say nothing is charged, worded for this payment. */
 export function movedIn(payment: MovedBy, sentence: string): string {
   if (!mayHaveMoved(payment)) return sentence;
   return sentence.replaceAll(NOT_CHARGED, payment.moved ? MOVED : UNSENT);
@@ -274,7 +274,7 @@ export function refunded(paid: Paid & { reason: string | null }): Of<'failed'> {
   return { kind: 'failed', answer: failure(502, error), receipt: failed(paid, 'refunded') };
 }
 
-/** Whether all of an owed payment is on its way back, so that nobody works for it. */
+/** Whether an owed payment is being refunded in full, so that no work is done for it. */
 export function isGoingBack({
   amount,
   repaid,
@@ -283,7 +283,7 @@ export function isGoingBack({
   return repaying > 0n && repaid + repaying >= amount;
 }
 
-/** The operator is paying back what is owed: it may fail yet, and then the work goes on. */
+/** The operator is refunding an owed payment. The refund may still fail; then the work goes on. */
 export function goingBack(paid: Paid): Of<'unavailable'> {
   const error =
     'Paid, and the money is being sent back. Do not sign a new one yet: send the same payment again to see that it has arrived';

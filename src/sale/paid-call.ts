@@ -9,7 +9,7 @@ export type PaidCall = Called & {
   payment: Payment;
   /** Hex sha256 over operation id and canonical body. Equal hashes mean the same call. */
   requestHash: string;
-  /** Does the work; resolves to any declared answer but 402, never rejects. Not called for `upfront` operations. */
+  /** Does the work; resolves to any declared answer except 402, never rejects. Not called for `upfront` operations. */
   work: (signal: AbortSignal) => Promise<Answer>;
   /** Aborts when this caller's connection has closed. */
   gone: AbortSignal;

@@ -59,15 +59,15 @@ export class PaidRequest {
   readonly #shared: Shared;
   readonly #call: PaidCall;
   readonly #asked: RequestedCall;
-  /** How long (ms since 1970) it waits for other workers. */
+  /** Until when (ms since 1970) the request waits for other workers. */
   readonly #until: number;
-  /** Set while the ledger has it as a caller. */
+  /** Set while the ledger counts the request as a caller. */
   #waiting: WaitingCaller | undefined;
-  /** Whether the ledger knows its payment and its payer; until it has answered, the payment may be known. */
+  /** Whether the ledger knows the payment and the payer. Until the ledger answers, the payment is assumed known. */
   #known = { payment: true, payer: false };
   #looked = false;
   #began = false;
-  /** Whether the answer had been delivered before it came. */
+  /** Whether the answer had been delivered before this request came. */
   #cameLate = false;
   #arrived = (): void => {};
   #nextPollMs = FIRST_POLL_MS;
@@ -128,7 +128,7 @@ export class PaidRequest {
       const row = await ledger.find(this.#waiting.caller.id);
       if (!row) await this.#stopWaiting();
       if (row?.state === 'released' && this.#waitsForAnother) return { kind: 'sell' };
-      // Its payment became an alias of another one, and a newer copy of the request waits for that one.
+      // The payment became an alias of another one, and a newer copy of the request waits for that one.
       if (row && row.aliasOf !== null) return { kind: 'over', outcome: inProgress() };
       return nextStep({ row, target: undefined }, this.#asked, now());
     }
@@ -151,7 +151,7 @@ export class PaidRequest {
     if (step.kind === 'over') return step.outcome;
     if (step.kind === 'sell') {
       if (!this.#waitsForAnother) return this.#sell();
-      // The other payment with the same payment-identifier was not sold, so its own may be.
+      // The other payment with the same payment-identifier was not sold, so this request's own payment may be sold.
       await this.#stopWaiting();
       return this.#isOver() ? inProgress() : undefined;
     }
@@ -170,7 +170,9 @@ export class PaidRequest {
     return undefined;
   }
 
-  /** The ledger had lost the payment and knows from the chain that it was paid: it buys the call with which it is sent, if it pays it. */
+  /**
+   * The ledger had lost the payment and knows from the chain that it was paid. It buys the call of this request if it covers the price.
+   */
   async #giveCall({ id, amount }: Row): Promise<SharedOutcome | undefined> {
     const { operation, requestHash, payment, upfront } = this.#call;
     if (amount < operation.price.atomic) return paidLess();
@@ -187,7 +189,7 @@ export class PaidRequest {
     return undefined;
   }
 
-  /** Becomes a caller of a row. */
+  /** Registers the request as a caller of a row. */
   async #wait({ id }: Row, proven: boolean): Promise<SharedOutcome | undefined> {
     const { ledger, callers } = this.#deps;
     const watched = await ledger.addCaller(id, { proven, requestId: this.#call.requestId });
@@ -197,12 +199,12 @@ export class PaidRequest {
     return callers.count(id) > MAX_CALLERS_PER_PAYMENT ? inProgress() : undefined;
   }
 
-  /** Whether it waits for the answer of another payment than its own. */
+  /** Whether the request waits for the answer of a payment other than its own. */
   get #waitsForAnother(): boolean {
     return this.#waiting !== undefined && this.#waiting.caller.id !== this.#call.payment.checked.id;
   }
 
-  /** Whether a run ended without a sale of another payment, which says nothing about its own. */
+  /** Whether a run ended without a sale of another payment, which says nothing about this request's own payment. */
   #isOfAnother(ended: SharedOutcome): boolean {
     return this.#waitsForAnother && (ended.kind === 'refused' || ended.receipt === undefined);
   }
@@ -315,8 +317,8 @@ export class PaidRequest {
   }
 
   /**
-   * A caller with a sold answer waits until it is written out; the others leave. A receipt says that the money has moved or may have: only
-   * then something is kept for the payment, or will be.
+   * A caller with a sold answer waits until it is written out; the others leave. A receipt means that the money has moved or may have;
+   * only then an answer is kept, or will be.
    */
   async #conclude(outcome: SharedOutcome, failed = false): Promise<Outcome> {
     this.#arrived();

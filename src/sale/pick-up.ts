@@ -30,12 +30,12 @@ export type PickedUp =
     };
 
 /**
- * What a payment is worth, for somebody who has the key that one of its callers was given. No work starts, and nobody counts as a caller
- * that waits. An answer that is fetched whole counts as written to that caller, if it is still the newest one.
+ * What a payment buys now, for someone with the key of one of its callers. No work starts, and the request does not count as a waiting
+ * caller. An answer that is fetched whole counts as written to that caller, if it is still the newest one.
  */
 export async function pickUp(deps: Deps, { id, number }: Caller): Promise<PickedUp> {
   const { own, row } = await rowsOf(deps, id);
-  if (!own || !row) return nothing('There is no call with this key any more. Nothing is kept for it.');
+  if (!own || !row) return nothing('The call of this key is no longer stored, and neither is its answer.');
   const worth = await worthOf(deps, row);
   if (typeof worth === 'string') return nothing(worth);
   const sale = deps.callers.fetching({ id: row.id, number: row === own ? number : 0 });
@@ -76,10 +76,10 @@ async function worthOf(
   }
 }
 
-/** How many parts of an order are done, of how many. */
+/** How many parts of an order are done, and how many there are. */
 export type Progress = { done: number; wanted: number };
 
-/** Undefined if the payment has no order that is in progress, or the work of its order has no parts. */
+/** Undefined if the payment has no order in progress, or its order has no parts. */
 export async function progressOf(deps: Deps, id: string): Promise<Progress | undefined> {
   const { row } = await rowsOf(deps, id);
   const order = row?.state === 'owed' ? await deps.ledger.order(row.id) : undefined;

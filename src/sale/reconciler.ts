@@ -41,8 +41,9 @@ const KINDS = ['settling', 'released', 'settled'];
 const BEGINNING: Place = { since: 0, id: '' };
 
 /**
- * Resolves `settling` payments by what their rail proves, watches `released` ones until they can't be paid any more, and audits reported
- * settlements. A lease in the ledger lets one server at a time resolve or watch a payment, and expires after a crash.
+ * Resolves `settling` payments by what their rail proves, watches `released` ones until they can't be paid any more, and checks
+ * settlements that facilitators reported. A lease in the ledger lets one server at a time resolve or watch a payment, and expires after a
+ * crash.
  */
 export class Reconciler {
   readonly #options: Required<Options>;
@@ -114,7 +115,7 @@ export class Reconciler {
   async #lookAtAll(rows: Row[]): Promise<void> {
     const queue = rows
       .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#options.now())
-      // Buyers wait for unresolved payments. Payments of one payer share their reads.
+      // Buyers wait for unresolved payments. Payments of one payer share reads of the chain.
       .sort((a, b) => rankOf(a) - rankOf(b) || a.payer.localeCompare(b.payer));
     const failures: { payment: string; error: unknown }[] = [];
     const worker = async (): Promise<void> => {
@@ -162,7 +163,7 @@ export class Reconciler {
     if (fate.kind === 'paid' && !isSettled)
       return void (await recordLanded(this.#options, row, fate.settlement));
     if (fate.kind === 'absent' && row.state === 'settling') return this.#release(row, fate);
-    // Before the row is marked as audited: if the lie can't be stored, the audit is repeated.
+    // Stored before the row is marked as audited: if the false report can't be stored, the audit is repeated.
     if (fate.kind === 'absent' && isSettled) await this.#distrust(row);
     await this.#options.ledger.audited(row.id);
   }

@@ -13,13 +13,13 @@ export type Run = {
   readonly number: number;
   /** The payer has a delivered payment and none refused since, so the work does not wait for verify. */
   readonly payerKnown: boolean;
-  /** An equal call was sold before and its caller has left, so this payment probably redeems that one. */
+  /** An equal call was sold before and its caller has left, so this payment probably redeems that sale. */
   readonly earlier: boolean;
   /** Aborts when no caller waits any more. Has no effect once `settling` is written. */
   readonly abandoned: AbortSignal;
   /** The facilitator verified the payment. */
   verified?: boolean;
-  /** Its buyer has had the transfer made: the money has moved, however the call ends. */
+  /** The buyer sent the transfer before the request: the money has moved, however the call ends. */
   moved?: boolean;
   /** Set while the payment is settled without being verified before. */
   unverified?: Started;
@@ -30,7 +30,7 @@ export type Run = {
 /** The result of a run: the outcome for all its callers, or `reread` if the row decides the next step. */
 export type RunResult = SharedOutcome | 'reread';
 
-/** Returned by a step that ends the run. The claim has been freed, or is left to the reconciler. */
+/** Returned by a step that ends the run. The claim was freed or is left to the reconciler. */
 export type EndOfRun = { ended: RunResult };
 
 /** @param settlement base58 signature, or empty if unknown */

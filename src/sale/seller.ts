@@ -21,9 +21,9 @@ const MAX_UNSETTLED_AMOUNT = 100_000_000n;
 /** How many known payers are cached, and for how long. */
 const REGULARS = { max: 10_000, ttl: 60_000 };
 
-/** Claims payments for which nothing was sold yet, under the current offer. */
+/** Claims payments that have bought nothing yet, under the current offer. */
 export class Seller {
-  /** Payers that were known at their last claim. */
+  /** Payers found known at their last claim. */
   readonly #regulars = new LRUCache<string, true>(REGULARS);
   readonly #deps: Deps;
 
@@ -59,8 +59,8 @@ export class Seller {
   }
 
   /**
-   * Whether to claim without reading the row first. Nearly all payments of a known payer are new and match the offer, and the claim
-   * itself reports the others.
+   * Whether to claim without reading the row first. Nearly all payments of a known payer are new and match the offer; the claim reports
+   * the exceptions.
    */
   maySkipLook(call: PaidCall): boolean {
     const isRegular = this.#regulars.has(call.payment.checked.payer);
@@ -77,7 +77,7 @@ export class Seller {
     return claimed;
   }
 
-  /** Work that is paid up front is never unsold. */
+  /** Work paid up front never counts as unsold. */
   #usedUp(call: PaidCall, payerKnown: boolean): UsedUp | undefined {
     if (call.operation.flow === 'upfront') return undefined;
     return this.#deps.unsoldWork.usedUp(partyOf(call, payerKnown));

@@ -38,7 +38,7 @@ export async function settle(
   if (signed && 'ended' in signed) return signed;
   const ended = await toSettling(deps, run, { ...(answer ? { answer } : {}), ...signed?.stored });
   if (ended) {
-    // If the ledger has failed instead, nobody knows whether it has stored what was signed.
+    // If the ledger failed instead, it is unknown whether it stored what was signed.
     signed?.withdraw();
     return ended;
   }
@@ -87,8 +87,8 @@ export async function inDoubt(deps: Deps, run: Run, settlement: string): Promise
 }
 
 /**
- * Ends the run with a second settle request, after the time for which the facilitator asked to wait.
- * @returns undefined if it did not ask for that, or for too long, or if nobody waits for the answer by then
+ * Ends the run with a second settle request, after the time that the facilitator asked to wait.
+ * @returns undefined if it asked for no wait or too long a wait, or if nobody waits for the answer by then
  */
 async function askLater(deps: Deps, run: Run, { reason, trouble }: Unknown): Promise<EndOfRun | undefined> {
   const { callers, log } = deps;
@@ -116,7 +116,7 @@ async function ask({ rail }: Deps, { call }: Run, stored: Stored | undefined): P
   }
 }
 
-/** Some refusals are also what a landed transfer gets. Such a refusal counts only if the rail does not show the transfer. */
+/** A transfer that has landed gets some of the same refusals. Such a refusal counts only if the rail does not show the transfer. */
 async function checkDenial(deps: Deps, run: Run, settled: Settled): Promise<Settled> {
   if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
   const sighting = await lookFor(deps, run.id).catch((): Sighting => ({ kind: 'unclear' }));
@@ -140,7 +140,7 @@ async function toSettling(deps: Deps, run: Run, sent: Partial<SettleRequest>): P
   const worked = sent.answer !== undefined;
   const { payment, operation, requestHash } = run.call;
   const call = { payer: payment.checked.payer, operation: operation.id, requestHash };
-  // What was paid twice is two sales.
+  // A call paid twice is two sales.
   const equal = payment.identifier === null && sent.movedAfter === undefined ? { call } : {};
   for (;;) {
     const newestLocal = callers.newest(run.id);
@@ -189,7 +189,7 @@ async function notSettled(
   return { ended: released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid) };
 }
 
-/** The outcome of a settlement may be unknown, and the caller is rarely to blame, so it counts like a failure of the backend. */
+/** Counted like a failure of the backend: the outcome may be unknown, and the caller is rarely to blame. */
 async function countUnpaid(deps: Deps, run: Run, fault: Fault): Promise<void> {
   run.working?.unsold(fault);
   await distrust(deps, run);

@@ -6,14 +6,14 @@ import { deleteClaim, distrust, endRun, type EndOfRun, type Run } from './run.js
 
 type No = Exclude<VerifyResult, { kind: 'valid' }>;
 
-/** What the ledger stores before it is sent, and what to do if it is not sent. */
+/** The signed transaction, stored in the ledger before it is sent, and a function to call if it is not sent. */
 type Signed = { stored: Stored; withdraw(): void };
 /** `movedAfter`: see `SignResult`. */
 export type Stored = { evidence: string; settlement: string; movedAfter?: number };
 
 /**
- * Whether the work need not wait for verify: the payer is known, this is the first run of the payment, and the last answer of its
- * facilitator about a payment was a good one.
+ * Whether the work need not wait for verify: the payer is known, this is the first run of the payment, and the facilitator's last answer
+ * about a payment was usable.
  */
 export function mayWorkFirst(
   { rail }: Deps,
@@ -24,8 +24,8 @@ export function mayWorkFirst(
 }
 
 /**
- * Whether the payment is settled without being verified before, because settle verifies by itself: the work need not wait for verify,
- * and few such runs of the payer are under way.
+ * Whether to settle without verifying first, because settle verifies too: the work need not wait for verify, and few such runs of the
+ * payer are under way.
  */
 export function isSpared(deps: Deps, run: Run): boolean {
   if (!mayWorkFirst(deps, run)) return false;
@@ -34,7 +34,10 @@ export function isSpared(deps: Deps, run: Run): boolean {
   return started !== undefined;
 }
 
-/** Has the facilitator verify the payment. A no ends the run: nothing was charged, nothing is kept. `working`: the work has already started. */
+/**
+ * Has the facilitator verify the payment. A refusal ends the run: nothing was charged, nothing is kept. `working`: the work has already
+ * started.
+ */
 export async function verify(deps: Deps, run: Run, working = false): Promise<EndOfRun | undefined> {
   const { rail, observer } = deps;
   const { payment } = run.call;
@@ -66,13 +69,13 @@ export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | un
 
 async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<EndOfRun> {
   const { rail, callers, log } = deps;
-  // Another look at what has moved already says nothing about it.
+  // If the money has moved already, a refusal of a repeated check means nothing.
   if (no.kind === 'refused' && !run.moved) {
     const deleted = await deleteClaim(deps, run);
     if (deleted) callers.removeAll(run.id);
     run.working?.unsold('caller');
     if (run.payerKnown) await distrust(deps, run);
-    // Meanwhile another payment was sold for this call, or another server works on this one: the refusal is not the last word on it.
+    // Meanwhile another payment was sold for this call, or another server works on this one: the refusal is not final.
     return { ended: deleted === false ? 'reread' : refused(rail.explain(no.reason)) };
   }
   const detail = no.kind === 'refused' ? no.reason : no.detail;

@@ -9,7 +9,7 @@ const RENEW_MS = 2_000;
 const RETRY_MS = [50, 200, 1_000, 4_000, 15_000];
 /** The most records that are retried at a time. */
 const MAX_RETRYING = 1_000;
-/** The longest, in ms, that a caller waits until the ledger has recorded its departure. */
+/** How long, in ms, a caller waits at most until the ledger has recorded its departure. */
 const RECORDED_WITHIN_MS = 5_000;
 
 /** How long an answer is kept from the time at which a caller was given a link to it. */
@@ -18,7 +18,7 @@ const LINKED_LIFE_MS = 24 * 60 * 60_000;
 /** One request that waits for a payment's answer. */
 export type WaitingCaller = Sale & {
   caller: Caller;
-  /** A newer request came for the same payment, or this one was answered with 503: it is no longer renewed. */
+  /** A newer request came for the same payment, or this one was answered with 503: it is no longer renewed in the ledger. */
   superseded: boolean;
   /** To be called before a 503 or after a hang-up. Resolves once the ledger has recorded it, or after 5 s. */
   leave(): Promise<void>;
@@ -138,7 +138,7 @@ export class WaitingCallers {
     });
   }
 
-  /** A sale to somebody who fetches an answer with the key that `caller` was given. */
+  /** A sale to someone who fetches the answer with the key of `caller`. */
   fetching(caller: Caller): Sale {
     return {
       written: () => this.#recordWritten('markFetched', caller),
@@ -200,7 +200,7 @@ export class WaitingCallers {
     this.#at(waiting.caller.id).waiting.add(waiting);
   }
 
-  /** @returns false if it was removed before */
+  /** @returns false if it had been removed before */
   #remove(waiting: WaitingCaller): boolean {
     const { id } = waiting.caller;
     if (!this.#local.get(id)?.waiting.delete(waiting)) return false;
@@ -208,7 +208,7 @@ export class WaitingCallers {
     return true;
   }
 
-  /** Forgets a payment for which no request waits any more or is about to. @returns false if one does */
+  /** Forgets a payment if no request waits for it or is about to. @returns false if one does */
   #forgetIfEmpty(id: string): boolean {
     const { waiting, arriving } = this.#at(id);
     if (waiting.size > 0 || arriving > 0) return false;

@@ -39,7 +39,7 @@ export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | End
   return isSuccess(answer) && !abandoned.aborted ? answer : notToSettle(deps, run, answer);
 }
 
-/** Nobody waits for the answer any more, or it is not one that is sold. */
+/** Nobody waits for the answer any more, or it is a failure, which is not sold. */
 async function notToSettle(deps: Deps, run: Run, answer: Answer): Promise<EndOfRun> {
   if (run.abandoned.aborted || isSuccess(answer)) {
     run.working?.unsold('caller');

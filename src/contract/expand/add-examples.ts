@@ -14,10 +14,10 @@ const GENERATED = 'generated from its schema';
 /** Marks a schema whose example was generated. */
 const MARK = 'x-generated-example';
 
-/** Something that an example belongs to: a parameter or a media type, its place, and which values it can have whatever its schema. */
+/** The owner of an example: a parameter or a media type, its place, and the values it can have whatever its schema allows. */
 type Holder = { holder: Json; at: string[]; side: Side; fits: (value: unknown) => boolean };
 
-/** A sample that the schema allows, made from one that it may not; or undefined. */
+/** A sample that the schema allows, made from one that it may reject; or undefined. */
 type Repair = (schema: Json, sample: unknown) => unknown;
 
 /** Generates the examples that paid operations lack: of required parameters, of the body, and of the answer. */
@@ -49,7 +49,7 @@ function repairOf({ document }: Draft): Repair {
   const compiled = compilerOf(document);
   return (schema, sample) => {
     const validate = compiled(schema);
-    // The pattern is the fault, not that there is no example.
+    // The pattern is the fault, not the missing example.
     if (validate instanceof PatternFault) return sample;
     return validate instanceof Error ? undefined : repaired(sample, validate);
   };
@@ -70,7 +70,7 @@ function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   const { content: taken } = objectOf(operation.requestBody);
   const bodies = requestTypesOf(taken).flatMap((type): Holder[] => {
     const kind = bodyKindOf(bareType(type));
-    // Those of bytes are made for each use.
+    // Examples of bytes are made for each use.
     if (kind === 'binary') return [];
     const body = objectOf(objectOf(taken)[type]);
     const place = [...at, 'requestBody', 'content', type];
@@ -102,7 +102,7 @@ const FITS: Record<BodyKind, (value: unknown) => boolean> = {
   ...{ text: isText, binary: isText },
 };
 
-/** The parameters without which there is no call. */
+/** The parameters that a call must have. */
 function parametersOf({ document }: Draft, { path, at, item, operation }: DraftOperation): Holder[] {
   const lists: [string[], unknown][] = [
     [['paths', path, 'parameters'], item.parameters],
@@ -117,12 +117,12 @@ function parametersOf({ document }: Draft, { path, at, item, operation }: DraftO
   );
 }
 
-/** A text of a path or a query can be read as this. */
+/** Whether a text in a path or a query can be read as this value. */
 function isSent(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : typeof value !== 'object' && value !== '';
 }
 
-/** The object itself, not a copy of it, where references lead to it; nothing for one that leads nowhere, which is reported elsewhere. */
+/** The object itself, not a copy, if references lead to it; undefined for a broken reference, which is reported elsewhere. */
 function holderOf(document: Json, value: unknown, at: string[]): { holder: Json; at: string[] } {
   let found = { holder: objectOf(value), at };
   try {

@@ -5,7 +5,7 @@ import { isObject, objectOf } from '../references.js';
 /** A part of the whole contract that its seller did not write; `why` says where it comes from. */
 export type Added = { path: string[]; why: string };
 
-/** What the seller wrote, and the build can't put its own parts beside. */
+/** A part that the seller wrote and that the build can't add to. */
 export type Conflict = { path: string[]; message: string };
 
 /** A contract that is being completed. */
@@ -34,19 +34,19 @@ export function operationsOf({ document }: { document: Json }): DraftOperation[]
   );
 }
 
-/** The operations that have a price, whatever is wrong with it. */
+/** The operations that have a price, even a faulty one. */
 export function pricedOf(draft: Draft): DraftOperation[] {
   return operationsOf(draft).filter(({ operation }) => 'x-price' in operation);
 }
 
-/** The operations that are given away. */
+/** The free operations that an API serves. */
 export function givenOf(draft: Draft): DraftOperation[] {
   return operationsOf(draft).filter(
     ({ operation }) => 'x-free-proxy' in operation && !('x-price' in operation),
   );
 }
 
-/** A copy that shares nothing with its original, nor one part of it with another: an alias of YAML is one object in two places. */
+/** A deep copy in which no object has two places: a YAML alias is one object in two places. */
 export function copied(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copied);
   if (!isObject(value)) return value;

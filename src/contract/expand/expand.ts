@@ -26,8 +26,9 @@ const ORDER = [
 ];
 
 /**
- * Completes a contract: what every paid operation takes and answers for its payment, the documents that the server itself answers, the
- * components and tags to which they refer, and examples. Whatever the seller wrote stays as it is; a whole contract is its own expansion.
+ * Completes a contract: adds the payment headers and answers of every paid operation, the documents that the server itself answers, the
+ * components and tags that they refer to, and examples. Whatever the seller wrote stays as it is, so expanding a complete contract
+ * changes nothing.
  */
 export function expand(own: Json): Draft {
   const draft: Draft = { document: copied(own) as Json, added: [], conflicts: [] };
@@ -35,7 +36,7 @@ export function expand(own: Json): Draft {
   if (own.paths === null) draft.document.paths = {};
   if (!isObject(draft.document.paths)) return draft;
   addDefaults(draft);
-  // The seller may refer to what the build adds.
+  // The seller may refer to parts that the build adds.
   addComponents(draft);
   for (const priced of pricedOf(draft)) addPaymentParts(draft, priced);
   for (const given of givenOf(draft)) addGivenParts(draft, given);
@@ -68,7 +69,7 @@ function addDocument(draft: Draft, path: string, get: Json): void {
   const operations = operationsOf(draft);
   const conflict = nameConflict(operations, String(get.operationId));
   if (conflict) return void draft.conflicts.push(conflict);
-  // What the seller has there is what a call of it gets; the shop then has no such document.
+  // The seller's own operation at this path wins; the shop then lacks the document.
   if (operations.some(each => each.method === 'get' && unnamed(each.path) === unnamed(path))) return;
   const whole = copied(get) as Json & { responses: { 200: Json } };
   if (whole['x-answers'] === true)
@@ -78,7 +79,7 @@ function addDocument(draft: Draft, path: string, get: Json): void {
   else if (isObject(known)) fill(draft, known, ['paths', path], { get: whole }, SERVER);
 }
 
-/** Whether an operation of the seller has the name that the server gives to one of its documents. */
+/** Whether the seller's operation has the name of one of the server's documents. */
 function nameConflict(operations: DraftOperation[], id: string): Conflict | undefined {
   const named = operations.find(({ operation }) => operation.operationId === id);
   return (
@@ -94,7 +95,7 @@ function completeDocument(draft: Draft, { at, operation }: DraftOperation, get: 
   if ('x-price' in operation)
     return void draft.conflicts.push({
       path: [...at, 'x-price'],
-      message: `${String(operation.operationId)} is a document of the server itself, which is free: remove x-price, or give what is sold here another operationId`,
+      message: `${String(operation.operationId)} is the name of a free document of the server itself: remove x-price, or give the operation another operationId`,
     });
   const { responses } = get;
   const members: Json = { ...get, responses: {} };
@@ -104,13 +105,13 @@ function completeDocument(draft: Draft, { at, operation }: DraftOperation, get: 
     fill(draft, operation.responses, [...at, 'responses'], responses as Json, SERVER);
 }
 
-/** Whether an operation of the seller is that document of the server, or the same for some of the operations. */
+/** Whether the seller's operation is that document of the server, or the same kind of document for some of the operations. */
 function isDocument(operation: Json, get: Json): boolean {
   if (get['x-answers'] === true) return operation['x-answers'] === true;
   return operation.operationId === get.operationId || SECTIONS[String(get.operationId)]?.(operation) === true;
 }
 
-/** Documents that list some of the operations, and the one that lists all. */
+/** The documents that list some of the operations, and the one that lists all of them. */
 const SECTIONS: Record<string, ((operation: Json) => boolean) | undefined> = {
   getDiscovery: operation => 'x-discovery' in operation,
   getHealth: operation => 'x-health' in operation,
@@ -141,7 +142,7 @@ function addTags(draft: Draft): void {
 
 const REFERENCE = /"#\/components\/([\w-]+)\/([\w.-]+)"/g;
 
-/** Adds the shared components that anything refers to, and those to which they refer. */
+/** Adds the shared components that are referred to, and the components these refer to. */
 function addComponents(draft: Draft): void {
   const { document } = draft;
   const { components: shared } = sharedParts();
@@ -159,7 +160,7 @@ function addComponents(draft: Draft): void {
   }
 }
 
-/** A member that is an object; what is none is replaced, where nothing is written or what can't be used. */
+/** A member that is an object; a missing or unusable one is replaced by an empty object. */
 function memberOf(parent: Json, key: string): Json {
   const known = parent[key];
   if (isObject(known)) return known;

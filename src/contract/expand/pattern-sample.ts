@@ -1,23 +1,23 @@
 import type { AST } from '@eslint-community/regexpp';
 import { matcherOf, parsedPattern, PatternFault } from '../pattern.js';
 
-/** How long a text may be, in characters. */
+/** The longest text, in characters. */
 export type Lengths = { minLength?: unknown; maxLength?: unknown };
 
-/** What is repeated is there that often more than it must be, the first that fits. */
+/** How often more than the minimum a repeated part occurs; the first count that fits is used. */
 const MORE = [...Array(40).keys(), 64, 128, 256, 512];
 const MOST = 1_000;
-/** The first of these that a class has stands for it. */
+/** The first of these characters that a class contains is used for it. */
 const CHARACTERS = [...'a1A-_.,:;/+*=@#$%&!?~\'"`^|<>()[]{}\\ \t\n0éЖ中😀'];
 
-/** A text that matches a pattern, if one is easily made. */
+/** A text that matches a pattern, if one is easy to make. */
 export function textMatching(pattern: string, { minLength, maxLength }: Lengths): string | undefined {
   try {
     const parsed = parsedPattern(pattern);
     const matcher = matcherOf(pattern);
     const least = typeof minLength === 'number' ? minLength : 0;
     const most = Math.min(MOST, typeof maxLength === 'number' ? maxLength : MOST);
-    // Of alternatives, the first that does.
+    // The first alternative that works.
     for (const alternative of parsed.alternatives)
       for (const more of MORE) {
         const text = ofElements(alternative.elements, more, MOST);
@@ -32,7 +32,7 @@ export function textMatching(pattern: string, { minLength, maxLength }: Lengths)
   }
 }
 
-/** @param left how long it may become; undefined if that is not enough, or for what has no text */
+/** @param left how long the text may become. @returns undefined if that is too short, or for an element without a text */
 function ofElements(elements: readonly AST.Element[], more: number, left: number): string | undefined {
   let made = '';
   for (const element of elements) {
@@ -60,7 +60,7 @@ function ofElement(element: AST.Element, more: number, left: number): string | u
     }
     case 'Quantifier':
       return repeated(element, more, left);
-    // What is asserted is found out when the text is matched.
+    // Assertions are checked when the text is matched.
     default:
       return '';
   }

@@ -9,7 +9,7 @@ const FOR_PAYMENT = 'every paid operation takes its payment there';
 const FOR_WAITING = 'a call that is paid up front may say how long it waits';
 const FOR_FAILURES = 'every paid call may be answered this way';
 const FOR_RECEIPTS = 'every paid answer has it';
-const FOR_READERS = 'for the pages and documents that list it';
+const FOR_READERS = 'used by the pages and documents that list it';
 
 const PARAMETERS = ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'x402Version'];
 const HEADERS = ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Answer-Receipt', 'Location', 'X-Request-Id'];
@@ -20,7 +20,7 @@ const ANSWERS = {
   503: 'Unavailable',
 };
 
-/** Adds to an operation with a price what it takes and answers for its payment, and a summary and a tag if it has none. */
+/** Adds the payment's headers and answers to an operation with a price, and a summary and a tag if it has none. */
 export function addPaymentParts(draft: Draft, priced: DraftOperation): void {
   const { at, operation } = priced;
   addParameters(draft, priced);
@@ -31,7 +31,7 @@ export function addPaymentParts(draft: Draft, priced: DraftOperation): void {
   fill(draft, operation, at, { tags: ['Operations'], summary: wordsOf(operationId) }, FOR_READERS);
 }
 
-/** Adds to an operation that is given away how it may fail, and a summary and a tag if it has none. */
+/** Adds the errors to a free operation that an API serves, and a summary and a tag if it has none. */
 export function addGivenParts(draft: Draft, { at, operation }: DraftOperation): void {
   inlineBody(draft, operation);
   const { responses = {}, operationId } = operation;
@@ -52,7 +52,7 @@ export function addGivenParts(draft: Draft, { at, operation }: DraftOperation): 
   fill(draft, operation, at, { tags: ['Operations'], summary: wordsOf(operationId) }, FOR_READERS);
 }
 
-/** Discovery crawlers skip the whole document if a requestBody is a reference, so there is what it leads to. */
+/** Discovery crawlers skip the whole document if a requestBody is a reference, so it is resolved. */
 function inlineBody({ document }: Draft, operation: Json): void {
   const { requestBody } = operation;
   if (typeof objectOf(requestBody).$ref !== 'string') return;
@@ -97,7 +97,7 @@ function requiredConflict(path: string[], name: string): Conflict {
   return { path, message };
 }
 
-/** Names of headers have no case. */
+/** Header names are case-insensitive. */
 function keyOf({ name, in: where }: Json): string {
   return `${String(where)} ${where === 'header' ? String(name).toLowerCase() : String(name)}`;
 }
@@ -122,14 +122,14 @@ export function soldOf({ responses }: Json): [status: string, answer: Json][] {
   });
 }
 
-/** What a document says of every success, or of whatever is answered, is sold with status 200. */
+/** A response declared for 2XX or `default` is sold with status 200. */
 function nameSuccess(draft: Draft, responses: Json, place: string[]): void {
   const general = ['2XX', 'default'].find(status => isObject(responses[status]));
   if (general === undefined) return;
   fill(draft, responses, place, { 200: responses[general] }, `what is said of ${general}, with its status`);
 }
 
-/** What is sold, with the headers of its receipt. A reference to a response is replaced by that response, if it lacks any of them. */
+/** The sold answer with the headers of its receipt. A reference to a response is replaced by that response, if it lacks any of them. */
 function withReceipt(draft: Draft, sold: Json, at: string[]): Json {
   const whole = resolved(draft.document, sold);
   const own = new Set(Object.keys(objectOf(whole.headers)).map(name => name.toLowerCase()));
@@ -144,7 +144,7 @@ function withReceipt(draft: Draft, sold: Json, at: string[]): Json {
   return answer;
 }
 
-/** The answers that can be fetched by their keys, by status, each with the content of every answer that is sold with it. */
+/** The answers that can be fetched by key, by status, each with the contents of all answers sold with that status. */
 export function fetchedAnswers(draft: Draft, answer: Json): Json {
   const sold = pricedOf(draft).flatMap(({ operation }) => soldOf(operation).map(([status]) => status));
   return Object.fromEntries(

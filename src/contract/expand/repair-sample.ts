@@ -5,8 +5,8 @@ import { textMatching } from './pattern-sample.js';
 const MAX_REPAIRS = 50;
 
 /**
- * A sample with what its schema refuses in it replaced: texts that must match a pattern, which openapi-sampler does not make, and values
- * of which there are few. Undefined if that is not enough.
+ * Replaces the values in a sample that its schema refuses: texts that must match a pattern, which openapi-sampler does not make, and
+ * values with few choices. Undefined if the schema still refuses it.
  */
 export function repaired(sample: unknown, validate: ValidateFunction): unknown {
   let value = sample;

@@ -2,21 +2,21 @@ import { sample } from 'openapi-sampler';
 import type { Json } from '../json.js';
 import { fieldsOf, ReferenceFault } from '../references.js';
 
-/** What a value is an example of: what a buyer sends, or what is sold. */
+/** What the example is for: the request of a buyer, or the sold answer. */
 export type Side = 'request' | 'answer';
 
-/** A schema may contain itself, and a part of it many parts. */
+/** Limits the size of a sample: a schema may contain itself or have many parts. */
 const MAX_DEPTH = 6;
-/** Longer examples tell nobody more; that of a request travels in the header of its challenge. */
+/** Longer examples explain no more, and the example of a request is sent in the header of the challenge. */
 const MAX_LENGTH = { request: 1_000, answer: 4_000 };
 
 /**
- * Values made from a schema, the better ones first: of a request, what it must have, and of an answer, all that it can have. The schema
- * may still refuse them. No value, if there is none of a size that anybody would read.
+ * Values made from a schema, the better ones first: for a request the required members, for an answer all members. The schema may still
+ * refuse them. Empty if none has a readable size.
  */
 export function* samplesOf(document: Json, schema: Json, side: Side): Generator<unknown> {
   const fewestFirst = side === 'request' && requiresFields(document, schema);
-  // Some schemas require what they call read-only.
+  // Some schemas require members that they mark as read-only.
   for (const skipsOneSided of [true, false])
     for (const skipNonRequired of [fewestFirst, !fewestFirst]) {
       const made = sampleOf(document, schema, { skipNonRequired, ...(skipsOneSided ? SKIPPED[side] : {}) });
@@ -32,14 +32,14 @@ function sampleOf(document: Json, schema: Json, chosen: Chosen): unknown {
   const options = {
     ...chosen,
     maxSampleDepth: MAX_DEPTH,
-    // Made by repair-sample.ts: this package's own way may take as long as a pattern likes.
+    // Made by repair-sample.ts: the package's own code may take unbounded time on a pattern.
     enablePatterns: false,
     quiet: true,
   };
   try {
     return sample(schema, options, document);
   } catch {
-    // A schema that it can't read has no example, and its own fault, if it has one, is found elsewhere.
+    // A schema that the package can't read gets no example. Faults of the schema are reported elsewhere.
     return undefined;
   }
 }

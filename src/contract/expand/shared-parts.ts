@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { Json } from '../json.js';
 
-/** What the build adds to every contract, as shared.yaml has it. */
+/** The parts that the build adds to every contract, from shared.yaml. */
 export type SharedParts = {
   openapi: string;
   info: Json;
@@ -22,7 +22,7 @@ export function sharedText(): string {
   return readFileSync(FILE, 'utf8');
 }
 
-/** Reads them once, when they are needed: a server that was built does not need them. */
+/** Reads them once, when needed: a built server does not need them. */
 export function sharedParts(): SharedParts {
   read ??= parse(sharedText()) as SharedParts;
   return read;
