@@ -47,21 +47,25 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       expect(results.filter(kind => kind === 'claimed')).to.have.length(5);
     });
 
-    it('sell a payment-identifier once, whatever isolation the database has as its default', async () => {
-      const url = new URL(place.url);
-      const options = url.searchParams.get('options') ?? '';
-      url.searchParams.set('options', `${options} -cdefault_transaction_isolation=repeatable\\ read`);
-      const strict = await Promise.all([1, 2].map(() => openLedger({ url: url.href, ...OWNER })));
-      const settlements = await Promise.all(
-        Array.from({ length: 80 }, async (_, n) => {
-          const server = strict[n % 2]!;
-          const request = payment({ identifier: `purchase ${n % 20}` });
-          const result = await server.claim(request);
-          return result.kind === 'claimed' && (await settles(server, request.id, result.claim)) ? 1 : 0;
-        }),
-      ).finally(() => Promise.all(strict.map(server => server.close())));
-      expect(settlements.reduce<number>((sum, each) => sum + each, 0)).to.equal(20);
-    });
+    for (const isolation of ['repeatable read', 'serializable'])
+      it(`sell a payment-identifier once where the database isolates by default as ${isolation}`, async () => {
+        const url = new URL(place.url);
+        const options = url.searchParams.get('options') ?? '';
+        url.searchParams.set(
+          'options',
+          `${options} -cdefault_transaction_isolation=${isolation.replace(' ', '\\ ')}`,
+        );
+        const strict = await Promise.all([1, 2].map(() => openLedger({ url: url.href, ...OWNER })));
+        const settlements = await Promise.all(
+          Array.from({ length: 80 }, async (_, n) => {
+            const server = strict[n % 2]!;
+            const request = payment({ identifier: `purchase ${n % 20}` });
+            const result = await server.claim(request);
+            return result.kind === 'claimed' && (await settles(server, request.id, result.claim)) ? 1 : 0;
+          }),
+        ).finally(() => Promise.all(strict.map(server => server.close())));
+        expect(settlements.reduce<number>((sum, each) => sum + each, 0)).to.equal(20);
+      });
 
     it('close also where PostgreSQL went away without a word', async () => {
       const wire = await halfOpenWire(place.url);
@@ -100,6 +104,31 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
         await wire.close();
       }
     }).timeout(60_000);
+
+    it('show their presence anew where PostgreSQL keeps a connection and does not answer any more', async () => {
+      const wire = await halfOpenWire(place.url);
+      const server = await openLedger({ url: wire.url, ...OWNER });
+      const made = wire.connections();
+      wire.stall();
+      await until('it has another connection', () => wire.connections() > made, 30_000);
+      await server.close();
+      await wire.close();
+    }).timeout(60_000);
+
+    it('lose no sale, nor their presence, where PostgreSQL ends connections that are idle', async () => {
+      const url = new URL(place.url);
+      url.searchParams.set('options', `${url.searchParams.get('options')} -cidle_session_timeout=100`);
+      const wire = await halfOpenWire(url.href);
+      const server = await openLedger({ url: wire.url, ...OWNER });
+      for (let sale = 0; sale < 5; sale += 1) {
+        const request = payment();
+        const result = await server.claim(request);
+        expect(result.kind === 'claimed' && (await settles(server, request.id, result.claim))).to.equal(true);
+        await until('only its presence is connected', () => wire.open() === 1);
+      }
+      await server.close();
+      await wire.close();
+    });
 
     for (const [what, change, sentence] of [
       [

@@ -76,9 +76,10 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: '`.coinslot`',
   },
   DATABASE_URL: {
-    what: 'where the ledger is; PostgreSQL to run several processes or machines',
+    what: 'where the ledger is; PostgreSQL to run several processes or machines, also a primary and its standbys: `postgres://user@one:5432,two:5432/ledger?target_session_attrs=read-write`',
     values: '`file:…`, `postgres://…`',
     fallback: 'SQLite in `STATE_DIR`',
+    see: 'how-to/backends.md#a-postgresql-that-survives-its-primary',
   },
   DATABASE_DIRECT_URL: {
     what: 'the same PostgreSQL database, not by way of a pooler; needed if `DATABASE_URL` leads to PgBouncer or another one',

@@ -334,6 +334,7 @@ describe('npm run ledger', function () {
     const shown = publicName('postgres://user:secret@host:5432/db?sslmode=require&password=secret');
     expect(shown).to.equal('postgres://user@host:5432/db?sslmode=require');
     expect(publicName('postgres://user:secret@/db?host=/tmp')).to.equal('postgres://user@/db?host=/tmp');
+    expect(publicName('postgres://user:secret@one:5432,two/db')).to.equal('postgres://user@one:5432,two/db');
     expect(publicName('file:/a/b.db')).to.equal('file:/a/b.db');
   });
 

@@ -282,7 +282,7 @@ async function move({ from, to: named }: Values): Promise<Report> {
     throw new OperatorFault(
       'Say where to move the ledger: --to with a postgres:// URL or a file, or MOVE_TO_FILE with a file that holds the URL.',
     );
-  if (named !== undefined && URL.canParse(named) && new URL(named).password !== '')
+  if (named !== undefined && /^\w+:\/\/[^:@/?]*:[^@/?]+@/.test(named))
     writeErr(
       '--to has a password, which everybody on this machine can read in the list of processes: name a file with the URL in MOVE_TO_FILE.\n',
     );

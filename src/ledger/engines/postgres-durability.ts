@@ -1,11 +1,10 @@
-import pg from 'pg';
 import { messageOf } from '../fault.js';
+import { PostgresHosts } from './postgres-hosts.js';
 import { CONNECT_MS } from './server-presence.js';
 
 /** The settings of a PostgreSQL database that let it confirm a commit before it is on disk. @throws Error if it can't be reached */
 export async function unsafeSettings(url: string): Promise<string[]> {
-  const client = new pg.Client({
-    connectionString: url,
+  const client = new new PostgresHosts(url).Client({
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: CONNECT_MS,
   });

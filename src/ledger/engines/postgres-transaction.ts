@@ -48,11 +48,11 @@ export class Transaction {
     this.#client.release();
   }
 
-  /** Rolls back what is not committed. A connection that can't is discarded: PostgreSQL then ends its transaction. */
-  async abandon(): Promise<void> {
+  /** Rolls back what is not committed. A connection that can't is discarded: PostgreSQL then ends its transaction. So is one of no use. */
+  async abandon(isUseless = false): Promise<void> {
     const failed = (): void => void (this.#isBroken = true);
     if (this.#state === 'open') await this.#client.query('ROLLBACK').catch(failed);
-    this.#client.release(this.#isBroken);
+    this.#client.release(this.#isBroken || isUseless);
   }
 
   async #runFirst<Row>(query: Query<Row>): Promise<Row[]> {
@@ -69,9 +69,9 @@ export class Transaction {
     this.#state = 'ended';
     const sent = this.#session.run(this.#client, query);
     const committed = isAlone ? sent : this.#client.query('COMMIT');
-    const [result] = await Promise.allSettled([sent, committed]);
-    // PostgreSQL has rolled back: a commit after a refusal does.
-    if (result.status === 'rejected' && isRefusal(result.reason)) throw result.reason;
+    // PostgreSQL has rolled back: a commit after a refusal does, and one that is itself refused.
+    for (const result of await Promise.allSettled([sent, committed]))
+      if (result.status === 'rejected' && isRefusal(result.reason)) throw result.reason;
     await this.#confirmed(Promise.all([sent, committed]));
     return sent;
   }
@@ -80,15 +80,16 @@ export class Transaction {
     try {
       await commit;
     } catch (error) {
+      if (isRefusal(error)) throw error;
       this.#isBroken = true;
       throw unconfirmed(error);
     }
   }
 }
 
-/** An error of the statement, not one of the connection or of a server that stops, which may follow a commit. */
+/** An error of the statement, not one of the connection or of a server that stops, which may follow a commit, or says that it can't know. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && !/^(?:08|57)/.test(error.code ?? '57');
+  return error instanceof pg.DatabaseError && !/^(?:08|57|40003)/.test(error.code ?? '57');
 }
 
 /** How transactions begin, and queries run, on the connections of a pool. */

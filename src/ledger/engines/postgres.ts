@@ -5,9 +5,10 @@ import pg from 'pg';
 import { POSTGRES, runWith } from '../engine.js';
 import type { Engine, TransactionBody, Run } from '../engine.js';
 import { LedgerFault, messageOf, readFault, writeFault } from '../fault.js';
+import { PostgresHosts } from './postgres-hosts.js';
 import { forgetStalePlans, SESSION_LIMITS, sessionOf, Transaction } from './postgres-transaction.js';
 import type { Session } from './postgres-transaction.js';
-import { CONNECT_MS, ServerPresence, STATEMENT_MS } from './server-presence.js';
+import { CONNECT_MS, KEPT_ALIVE, ServerPresence, STATEMENT_MS } from './server-presence.js';
 
 const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
@@ -17,8 +18,12 @@ const MAX_TRIES = 4;
 /** What the operator can do about a fault. */
 const CHECK = 'Check the PostgreSQL server.';
 
+/** What became a standby, or was made read-only. */
+const READ_ONLY = '25006';
 /** Serialization failure and deadlock: PostgreSQL has rolled back, and the transaction can be retried. */
-const RETRY = new Set(['40001', '40P01']);
+const RETRY = new Set(['40001', '40P01', READ_ONLY]);
+/** A connection that broke before its transaction was to be committed, for instance because it had been idle for too long. */
+const BROKEN = /^(?:08|57P0|ECONNRESET|EPIPE|Connection terminated unexpectedly)/;
 
 /** Integers in the ledger stay below 2^53, so int8 is read as a number. */
 const INT8 = 20;
@@ -35,28 +40,18 @@ const types: pg.CustomTypesConfig = {
  */
 export async function openPostgres(url: string, role: Role, directUrl = url): Promise<Engine> {
   const isPooled = directUrl !== url;
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: MAX_CONNECTIONS,
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: STATEMENT_MS + 2_000,
-    ...(isPooled ? {} : SESSION_LIMITS),
-    keepAlive: true,
-    pipeline: true,
-    types,
-  });
-  // The pool replaces a broken idle connection. Without a listener its error would end the process.
-  pool.on('error', () => undefined);
-  // The same for a connection that breaks between two queries: the next query reports it.
-  pool.on('connect', client => client.on('error', () => undefined));
+  let pool: pg.Pool | undefined;
   try {
+    const hosts = new PostgresHosts(url);
+    pool = poolOf(hosts, isPooled);
     if (role !== 'beside') await requireUsable(pool, isPooled);
     const owner = randomUUID();
+    const direct = isPooled ? new PostgresHosts(directUrl) : hosts;
     const presence =
-      role === 'beside' || role === 'check' ? undefined : await ServerPresence.announce(directUrl, role);
+      role === 'beside' || role === 'check' ? undefined : await ServerPresence.announce(direct, role);
     return new PostgresEngine(pool, { owner, presence, session: sessionOf({ isPooled }) });
   } catch (error) {
-    await pool.end();
+    await pool?.end();
     if (error instanceof LedgerFault) throw error;
     if (!isPooled && isRefusedByPooler(error)) throw new LedgerFault('open', POOLER, { cause: error });
     throw new LedgerFault(
@@ -65,6 +60,24 @@ export async function openPostgres(url: string, role: Role, directUrl = url): Pr
       { cause: error },
     );
   }
+}
+
+function poolOf(hosts: PostgresHosts, isPooled: boolean): pg.Pool {
+  const pool = new pg.Pool({
+    Client: hosts.Client,
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: STATEMENT_MS + 2_000,
+    ...(isPooled ? {} : SESSION_LIMITS),
+    ...KEPT_ALIVE,
+    pipeline: true,
+    types,
+  });
+  // The pool replaces a broken idle connection. Without a listener its error would end the process.
+  pool.on('error', () => undefined);
+  // The same for a connection that breaks between two queries: the next query reports it.
+  pool.on('connect', client => client.on('error', () => undefined));
+  return pool;
 }
 
 const POOLER =
@@ -199,13 +212,16 @@ class PostgresEngine implements Engine {
   }
 
   async #transact<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const transaction = new Transaction(await this.#connect(), this.#session);
+    const client = await this.#connect();
+    const transaction = new Transaction(client, this.#session);
     try {
       const value = await work(transaction);
       await transaction.commit();
       return value;
     } catch (error) {
-      await transaction.abandon();
+      const isUseless = codeOf(error) === READ_ONLY;
+      if (isUseless) client.connection.stream.destroy();
+      await transaction.abandon(isUseless);
       throw error;
     }
   }
@@ -217,8 +233,14 @@ async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await attempt();
     } catch (error) {
-      const undone = forgetStalePlans(error) || RETRY.has((error as { code?: string }).code ?? '');
+      const undone = forgetStalePlans(error) || RETRY.has(codeOf(error)) || isBroken(error);
       if (!undone || tries === MAX_TRIES) throw error;
     }
   }
 }
+
+/** A fault of the ledger is no such error: it says what was written. */
+const isBroken = (error: unknown): boolean =>
+  !(error instanceof LedgerFault) && (BROKEN.test(codeOf(error)) || BROKEN.test(messageOf(error)));
+
+const codeOf = (error: unknown): string => (error as { code?: string }).code ?? '';

@@ -1,12 +1,16 @@
 import type { Role } from '../engine.js';
-import pg from 'pg';
+import type pg from 'pg';
 import { LedgerFault } from '../fault.js';
 import { SCHEMA_VERSION } from '../migrations.js';
 import { PRESENCE_LOCK, USE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
+import type { PostgresHosts } from './postgres-hosts.js';
 
 export const CONNECT_MS = 5_000;
 export const STATEMENT_MS = 10_000;
 const PRESENCE_RETRY_MS = 2_000;
+const PRESENCE_CHECK_MS = 10_000;
+/** Sends something on a silent connection before routers forget it, and notices within 20 s that nobody is at its other end. */
+export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 
 /**
  * Advisory locks on a separate connection. Servers share the first one, and a move or a change of the receiver holds it exclusively, so
@@ -14,21 +18,21 @@ const PRESENCE_RETRY_MS = 2_000;
  * start changes the schema under a server of an earlier version (see `migrate`).
  */
 export class ServerPresence {
-  readonly #url: string;
+  readonly #hosts: PostgresHosts;
   readonly #role: Role;
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
   readonly #uses = new Map<string, string>();
 
-  private constructor(url: string, role: Role) {
-    this.#url = url;
+  private constructor(hosts: PostgresHosts, role: Role) {
+    this.#hosts = hosts;
     this.#role = role;
   }
 
   /** @throws LedgerFault `open` if the ledger is being moved or changed, or, for a move or a change, if a server has it open */
-  static async announce(url: string, role: Role): Promise<ServerPresence> {
-    const presence = new ServerPresence(url, role);
+  static async announce(hosts: PostgresHosts, role: Role): Promise<ServerPresence> {
+    const presence = new ServerPresence(hosts, role);
     try {
       if (await presence.#take()) return presence;
     } catch (error) {
@@ -65,17 +69,18 @@ export class ServerPresence {
   }
 
   async #take(): Promise<boolean> {
-    const client = new pg.Client({
-      connectionString: this.#url,
+    const client = new this.#hosts.Client({
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: STATEMENT_MS,
-      keepAlive: true,
+      ...KEPT_ALIVE,
     });
     client.on('error', () => undefined);
     client.on('end', () => this.#again(client));
     this.#client = client;
     await client.connect();
+    await client.query('set idle_session_timeout = 0');
     const server = this.#role === 'server';
+    if (server) this.#watch(client);
     if (server) await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
     for (const use of this.#uses.values()) await this.#onUse('pg_advisory_lock_shared', use);
     const shared = server ? '_shared' : '';
@@ -83,6 +88,14 @@ export class ServerPresence {
       `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
     );
     return rows[0]?.taken === true;
+  }
+
+  /** Cuts a connection whose other end is there, and does nothing any more: what it shows, nobody sees. */
+  #watch(client: pg.Client): void {
+    const seen = { text: 'select 1', query_timeout: CONNECT_MS };
+    const look = (): void => void client.query(seen).catch(() => client.connection.stream.destroy());
+    const timer = setInterval(look, PRESENCE_CHECK_MS).unref();
+    client.on('end', () => clearInterval(timer));
   }
 
   /** Replaces a lost connection. The server continues to sell meanwhile. */
