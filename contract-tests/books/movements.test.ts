@@ -6,6 +6,7 @@ import { movements } from '../../src/books/movements.js';
 import { statementOf } from '../../src/books/booked-sums.js';
 import { signatureOf } from '../../src/facilitators/send-until-landed.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { condenseEvidence } from '../../src/rails/solana/kept-evidence.js';
 import { NETWORKS } from '../../src/rails/solana/networks.js';
 import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
 import { evidenceOf, newKeyPair } from '../support/refund-chain.js';
@@ -66,6 +67,18 @@ onEachEngine('movements of money', make => {
     expect(found[0]).to.include({ account: receiver, counterparty: payer, operation: 'summarize' });
     expect(found[0]?.transaction).to.equal(`sold at ${TENTH}`);
     expect(found[1]).to.include({ transaction: 'back', counterparty: payer, account: receiver });
+  });
+
+  it('are the same once the evidence of the sales is condensed', async () => {
+    for (const evidence of [evidenceOf(payer), signed(evidenceOf(payer)), 'AAAA']) {
+      clock += 1_000;
+      await sell(evidence);
+    }
+    const before = await all(movements(ledger, MARCH));
+    for (const { id, evidence } of await ledger.list())
+      await ledger.audited(id, condenseEvidence(evidence, undefined));
+    expect(await all(movements(ledger, MARCH))).to.deep.equal(before);
+    expect((await ledger.list()).map(({ evidence }) => evidence.length > 200)).not.to.include(true);
   });
 
   it('counts the fee of a refund only if it was paid with what this shop signed', async () => {

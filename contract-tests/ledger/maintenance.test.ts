@@ -227,7 +227,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       const oldest = await ledger.openFates(BEGINNING, { ...which, limit: 1 });
       expect(oldest.map(({ state }) => state)).to.have.members(['settling', 'released', 'owed']);
       const [, , released = ''] = open;
-      await ledger.audited(released);
+      await ledger.audited(released, 'kept');
       expect((await ledger.openFates(BEGINNING, which)).map(({ id }) => id)).not.to.include(released);
     });
 
@@ -237,8 +237,31 @@ function promises(make: () => Promise<LedgerPlace>): void {
       const which = { settledBefore: time.now + SLOW_MS, limit: 10 };
       expect((await ledger.openFates(BEGINNING, which)).map(each => each.id)).to.deep.equal([request.id]);
       expect(await ledger.openFates(BEGINNING, { ...which, settledBefore: time.now - 1 })).to.deep.equal([]);
-      expect(await ledger.audited(request.id)).to.equal(true);
+      expect(await ledger.audited(request.id, 'kept')).to.equal(true);
       expect(await ledger.openFates(BEGINNING, which)).to.deep.equal([]);
+    });
+
+    it('condenses the evidence of audited sales of earlier versions, slice by slice, once', async () => {
+      const ids: string[] = [];
+      for (let n = 0; n < 205; n += 1) {
+        const request = payment({ evidence: `whole ${n}` });
+        await delivered(ledger, request);
+        ids.push(request.id);
+      }
+      const [open = '', ...rest] = ids;
+      for (const [n, id] of rest.entries()) await ledger.audited(id, `whole ${n + 1}`);
+      const condense = (evidence: string): string => evidence.replace('whole', 'kept');
+      expect(await ledger.condenseSales(condense)).to.equal(true);
+      await reopen();
+      expect(await ledger.condenseSales(condense)).to.equal(true);
+      expect(await ledger.condenseSales(condense)).to.equal(false);
+      const found = await ledger.list();
+      expect(found.filter(({ evidence }) => !evidence.startsWith('kept')).map(({ id }) => id)).to.deep.equal([
+        open,
+      ]);
+      await ledger.audited(open, 'whole, by an older server');
+      await reopen();
+      expect(await ledger.condenseSales(condense)).to.equal(false);
     });
 
     it('remembers texts across openings', async () => {

@@ -117,7 +117,7 @@ function binding(): void {
       'drop table stores',
       'drop table repayments',
       'drop table uses',
-      'drop index payments_settlement',
+      'drop index payments_settlement_start',
       'drop index payments_identifiers',
       'drop index payments_of_payer',
       'drop index payments_request_ids',

@@ -62,7 +62,7 @@ describe('A deadline', function () {
         }),
       };
       const log = { info() {}, warn() { ended++; }, error() {} };
-      const rail = new SolanaRail({ chain, terms: {} });
+      const rail = new SolanaRail({ chain, terms: {}, receivers: [] });
       const reconciler = new Reconciler({ ledger, rail, log, timing: { look: 100 } });
       await Promise.race([reconciler.reconcile(), collect(2000)]);
       console.log(left, ended);

@@ -4,7 +4,9 @@ import type { ChainHistory } from '../../src/rails/solana/find-transfer.js';
 import type { Payment } from '../../src/sale/check-payment.js';
 import { loadFacilitatorTrust, type FacilitatorTrust } from '../../src/facilitators/facilitator-trust.js';
 import { Reconciler } from '../../src/sale/reconciler.js';
+import { keptEvidence } from '../../src/rails/solana/kept-evidence.js';
 import { readTransaction } from '../../src/rails/solana/message.js';
+import { sourceAccountOf } from '../../src/rails/solana/transaction.js';
 import {
   eachInANewWorld,
   expectPending,
@@ -69,6 +71,20 @@ describe('what the reconciler makes of what the chain shows', () => {
       expect(trust.lied(FEE_PAYER)).to.equal(lie);
       expect((await world.ledger.find(payment.checked.id))?.auditedAt).not.to.equal(null);
     });
+
+  it('a sale whose transfer is final keeps what books and refunds read of it, and a copy of it is answered and sold no second time', async () => {
+    const payment = world.payment();
+    expect((await world.redeem(payment)).kind).to.equal('sold');
+    await reconcile(chainWith([{ payment, failed: false }]));
+    const row = await world.ledger.find(payment.checked.id);
+    expect(keptEvidence(row?.evidence ?? '')?.source).to.equal(sourceAccountOf(payment.checked.evidence));
+    expect(row?.settlement).to.equal(SIGNATURE);
+    const again = await world.redeem(payment);
+    expect(again.kind).to.equal('sold');
+    expect((await world.ledger.counts()).delivered.payments).to.equal(1);
+    const other = await world.redeem(payment, { text: 'another call' });
+    expect(other.kind).not.to.equal('sold');
+  });
 
   it('a success that was reported for a transfer that is not there is a lie', async () => {
     await world.redeem(world.payment());

@@ -18,7 +18,11 @@ export const newKeyPair = (): KeyPair => readKeyPair(JSON.stringify([...Keypair.
 export const accountOf = (payTo: string): string => receiverAccount({ asset: MINT, payTo });
 
 /** A payment as its payer has signed it. */
-export function evidenceOf(payer: string, source = accountOf(payer)): string {
+export function evidenceOf(
+  payer: string,
+  source = accountOf(payer),
+  payTo = Keypair.generate().publicKey.toBase58(),
+): string {
   return buildTransfer({
     ...{
       feePayer: Keypair.generate().publicKey.toBase58(),
@@ -27,7 +31,7 @@ export function evidenceOf(payer: string, source = accountOf(payer)): string {
       mint: MINT,
       amount: 10_000n,
     },
-    ...{ destination: accountOf(Keypair.generate().publicKey.toBase58()), memo: 'a sale' },
+    ...{ destination: accountOf(payTo), memo: 'a sale' },
     ...{
       reference: Keypair.generate().publicKey.toBase58(),
       blockhash: Keypair.generate().publicKey.toBase58(),

@@ -37,7 +37,7 @@ export function solanaRail(
 ): Rail<CheckedTransaction> {
   const { hints, facilitator, ledger, terms } = from;
   const rail = new SolanaRail({
-    ...{ hints, facilitator, terms, sender: NO_SENDER, ...options },
+    ...{ hints, facilitator, terms, receivers: ledger.receivers, sender: NO_SENDER, ...options },
     requests: new FacilitatorRequests(terms, ledger.receivers, listings),
     chain: chain ?? NO_CHAIN,
     trust: trust && { refresh: async () => {}, distrust: async () => {}, ...trust },

@@ -200,7 +200,7 @@ export class TestServer {
     const work = orderWork(options.ordered);
     const orders = new OrderWorker({ ledger, work, log, attemptMs: 60_000, firstPauseMs: 0 });
     const rail = new SolanaRail({
-      ...{ terms, hints, facilitator, trust },
+      ...{ terms, hints, facilitator, trust, receivers: real.receivers },
       sender: mortal(sender, state),
       requests: new FacilitatorRequests(terms, real.receivers),
       chain: mortal(boundedHistory(chain, heights), state),

@@ -133,6 +133,10 @@ export class ToyRail implements Rail<Transfer>, Hinting {
     return { kind: 'absent', why: 'the bank never moved it', final: true };
   }
 
+  condense({ evidence }: { evidence: string }): string {
+    return evidence;
+  }
+
   async distrust(): Promise<void> {}
 
   #settle({ id, payer, amount }: Pick<Transfer, 'id' | 'payer' | 'amount'>): SettleResult {

@@ -3,10 +3,9 @@ import type { Identity } from '../ledger/reader.js';
 import type { LedgerReports, MovedRefund, MovedSale, Within } from '../ledger/store.js';
 import { signatureOf } from '../facilitators/send-until-landed.js';
 import { usdcMintOf } from '../operator/check-network.js';
-import { receiversOf, type Receiver } from '../operator/receivers.js';
-import { feeOf, SIGNATURES } from '../rails/solana/fee-limits.js';
-import { readTransaction } from '../rails/solana/message.js';
-import { destinationAccountOf, nameOf } from '../rails/solana/transaction.js';
+import { receiverOf, receiversOf, type Receiver } from '../operator/receivers.js';
+import { SIGNATURES } from '../rails/solana/fee-limits.js';
+import { feePaid } from '../rails/solana/kept-evidence.js';
 import { SOL, USDC, type Movement } from './movement.js';
 
 /** What the books read of a ledger. */
@@ -55,7 +54,7 @@ export function payToAddresses({ payTo, formerReceivers }: Identity): string[] {
 function ofSale(sale: MovedSale, receivers: readonly Receiver[], payTo: string): Movement[] {
   const { at, payment, operation, amount, settlement: transaction, payer, evidence } = sale;
   const of = { at, payment, operation, transaction };
-  const account = receivers.length > 1 ? accountOf(evidence, receivers, payTo) : payTo;
+  const account = receivers.length > 1 ? (receiverOf({ evidence }, receivers)?.payTo ?? payTo) : payTo;
   return [
     { ...of, kind: 'sale', amount, asset: USDC, account, counterparty: payer },
     ...feeMovement(of, evidence, SIGNATURES),
@@ -74,37 +73,14 @@ function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
   ];
 }
 
-/** Which receiver a sale was paid to, by its transaction. */
-function accountOf(evidence: string, receivers: readonly Receiver[], payTo: string): string {
-  try {
-    const destination = destinationAccountOf(evidence);
-    return receivers.find(({ account }) => account === destination)?.payTo ?? payTo;
-  } catch {
-    return payTo;
-  }
-}
-
-/**
- * The ledger has the signature of a fee payer only if this shop signed as one.
- * @param signers how many signatures it has at least: a buyer who pays the fee is the only signer of a sale
- */
+/** @param signers how many signatures it has at least: a buyer who pays the fee is the only signer of a sale */
 function feeMovement(
   of: Pick<Movement, 'at' | 'payment' | 'operation' | 'transaction'>,
   evidence: string,
   signers: number,
 ): Movement[] {
-  const paid = feeIn(evidence, signers);
+  const paid = feePaid(evidence, signers);
   if (!paid) return [];
   const { feePayer: account, fee } = paid;
   return [{ ...of, kind: 'network fee', amount: -fee, asset: SOL, account, counterparty: VALIDATORS }];
-}
-
-function feeIn(evidence: string, signers: number): { feePayer: string; fee: bigint } | undefined {
-  try {
-    const transaction = readTransaction(Buffer.from(evidence, 'base64'));
-    if (transaction.signatures < signers || signatureOf(evidence) === undefined) return undefined;
-    return { feePayer: nameOf(transaction.keys[0]), fee: feeOf(transaction) };
-  } catch {
-    return undefined;
-  }
 }

@@ -93,7 +93,7 @@ export async function openOffering(base: Base): Promise<Offering> {
   disposers.unshift(async () => sender.close());
   if (config.mpp) hints.sponsor = () => (guard?.refusal() === undefined ? facilitator.own : undefined);
   const rail = new SolanaRail({
-    ...{ terms, hints, facilitator, sender, trust },
+    ...{ terms, hints, facilitator, sender, trust, receivers: ledger.receivers },
     requests: new FacilitatorRequests(terms, ledger.receivers, listings),
     chain: boundedHistory(chain, heights),
     blocksLeft: blockhash => life.blocksLeft(blockhash),

@@ -30,6 +30,7 @@ import { RecentCalls } from '../http/recent-calls.js';
 import { answersUrl, PickUps } from '../http/serve-pick-up.js';
 import { Routes } from '../contract/routes.js';
 import { SourceLimits } from '../http/source-limits.js';
+import { Trimmer } from '../sale/trimmer.js';
 import type { HttpParts } from '../http/server.js';
 import type { OrderInProgress } from '../shop/handler-context.js';
 import { openHandlers, type OpenHandlers } from '../shop/open-handlers.js';
@@ -77,6 +78,7 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   disposers.unshift(() => reconciler.stop());
   await reconciler.start(FIRST_LOOK_MS);
   orders.start();
+  startTrimming(base, offering);
   disposers.unshift(() => orders.stop());
   const health = healthOf(base, offering, shop, calls);
   disposers.unshift(async () => health.stop());
@@ -116,6 +118,12 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
     sections: shop.sections,
     pageLinks: await keepPageLinks(shop.pages, config.stateDir, log),
   };
+}
+
+function startTrimming({ log, disposers }: Base, { ledger, rail }: Offering): void {
+  const trimmer = new Trimmer({ ledger, rail, log });
+  trimmer.start();
+  disposers.unshift(() => trimmer.stop());
 }
 
 /** An operator may change the secret of the keys of answers while servers run. */

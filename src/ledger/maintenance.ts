@@ -51,8 +51,9 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
         openFates({ since, id, settled_before, limit, now: now() });
       return (await engine.read(() => execute(query()))).map(paymentOf);
     },
-    /** Records that the fate of a payment is final. */
-    audited: (id: string): Promise<boolean> => changes(engine, () => audited({ id, now: now() })),
+    /** Records that the fate of a payment is final. `evidence`: what is kept of it from now on. */
+    audited: (id: string, evidence: string): Promise<boolean> =>
+      changes(engine, () => audited({ id, signed_transaction: evidence, now: now() })),
     /** Rejects if the ledger can't be written, or belongs to another receiver. */
     check: (): Promise<void> => engine.write(() => checked(receiver)),
     /** Bytes of stored answers, as far as this server knows. */

@@ -1,6 +1,7 @@
 import { AnswerStore } from './answer-store.js';
 import { callersOf } from './callers.js';
 import { clockOf } from './clock.js';
+import { condensingOf } from './condensing.js';
 import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
@@ -88,6 +89,7 @@ export async function openLedger(options: LedgerOptions) {
     ...callersOf(connection),
     ...transitionsOf(connection, answers),
     ...maintenanceOf(connection, answers),
+    ...condensingOf(connection),
     ...offeredHintsOf(connection),
     ...offeredPricesOf(connection),
     ...foundPaymentsOf(connection),

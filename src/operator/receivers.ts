@@ -1,5 +1,6 @@
 import type { Identity } from '../ledger/reader.js';
 import type { Payment } from '../ledger/store.js';
+import { keptEvidence } from '../rails/solana/kept-evidence.js';
 import { destinationAccountOf, receiverAccount } from '../rails/solana/transaction.js';
 
 /** An address that payments of the ledger were paid to, and its USDC account. */
@@ -26,17 +27,25 @@ export function receiversOf({ payTo, formerReceivers }: Identity, mint: string):
 }
 
 /** The receiver that a payment was paid to, by its signed transaction. The present one if that can't be read. */
-export function receiverOf(payment: Payment, receivers: readonly Receiver[]): Receiver | undefined {
-  return receivers.find(({ account }) => account === destinationOf(payment)) ?? receivers[0];
+export function receiverOf(
+  { evidence }: Pick<Payment, 'evidence'>,
+  receivers: readonly Receiver[],
+): Receiver | undefined {
+  const destination = destinationOf(evidence, receivers);
+  return receivers.find(({ account }) => account === destination) ?? receivers[0];
 }
 
-function destinationOf({ evidence }: Payment): string | undefined {
+function destinationOf(evidence: string, receivers: readonly Receiver[]): string | undefined {
+  const kept = keptEvidence(evidence);
+  if (kept) return kept.destination ?? receivers.find(isFirst)?.account;
   try {
     return destinationAccountOf(evidence);
   } catch {
     return undefined;
   }
 }
+
+const isFirst = ({ periods }: Receiver): boolean => periods.some(({ since }) => since === 0);
 
 /** Whether it was the ledger's receiver at this time, in seconds since 1970, give or take a minute; true if the time is unknown. */
 export function wasReceiver({ periods }: Receiver, blockTime: number | null): boolean {

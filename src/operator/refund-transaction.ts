@@ -11,6 +11,7 @@ import { MEMO_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 import { referenceOf } from '../rails/solana/pay-link.js';
 import type { Account } from '../rails/solana/rpc-results.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
+import { keptEvidence } from '../rails/solana/kept-evidence.js';
 import { nameOf, receiverAccount, sourceAccountOf } from '../rails/solana/transaction.js';
 import { OperatorFault } from './operator-fault.js';
 
@@ -92,9 +93,9 @@ function otherWay(why: string): OperatorFault {
   );
 }
 
-export function cameFrom({ evidence }: Payment): string | undefined {
+export function cameFrom({ evidence }: Pick<Payment, 'evidence'>): string | undefined {
   try {
-    return sourceAccountOf(evidence);
+    return keptEvidence(evidence)?.source ?? sourceAccountOf(evidence);
   } catch {
     return undefined;
   }

@@ -155,6 +155,8 @@ export interface Rail<C extends Checked = Checked> {
    * said of a released payment only once no wrong answer can be the reason.
    */
   fate(row: Row, signal: AbortSignal): Promise<Fate>;
+  /** What is to be kept of the evidence of a payment whose fate is final: what books and refunds read of it. */
+  condense(row: Pick<Row, 'evidence'>): string;
   /** Its settlement was reported, and it never happened: no report of whoever said so is believed unseen. Rejects if the ledger fails. */
   distrust(row: Row): Promise<void>;
 }

@@ -164,15 +164,17 @@ export class Reconciler {
       return void (await recordLanded(this.#options, row, fate.settlement));
     if (fate.kind === 'absent' && row.state === 'settling') return this.#release(row, fate);
     // Stored before the row is marked as audited: if the false report can't be stored, the audit is repeated.
-    if (fate.kind === 'absent' && isSettled) await this.#distrust(row);
-    await this.#options.ledger.audited(row.id);
+    const isFalse = fate.kind === 'absent' && isSettled;
+    if (isFalse) await this.#distrust(row);
+    const { ledger, rail } = this.#options;
+    await ledger.audited(row.id, isFalse ? row.evidence : rail.condense(row));
   }
 
   async #release(row: Row, { why, final }: Fate & { kind: 'absent' }): Promise<void> {
-    const { ledger, observer } = this.#options;
+    const { ledger, observer, rail } = this.#options;
     const { id: payment, operation, payer, amount } = row;
     if (!(await ledger.release(payment, row.claim, why))) return;
-    if (final) await ledger.audited(payment);
+    if (final) await ledger.audited(payment, rail.condense(row));
     observer.tell({ kind: 'released', operation, payment, payer, amount, why });
     await ledger.recordRefusal(payer);
   }

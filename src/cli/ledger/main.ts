@@ -35,7 +35,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   show <payment>                all data of one payment except its answer; <payment> is what people quote: its id or
                                 at least the first 8 digits of it, the transaction that paid or refunded it, a
                                 refund, the payer, the payment-identifier or the X-Request-Id. Several hits are a list
-      --transaction             include the signed transaction
+      --transaction             include the signed transaction, until the chain has it for good
   owed                          payments that are owed an answer: who, how much, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included

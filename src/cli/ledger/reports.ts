@@ -1,6 +1,7 @@
 import { STATES } from '../../ledger/states.js';
 import type { State } from '../../ledger/states.js';
 import type { Explorer } from '../../rails/solana/explorer.js';
+import { keptEvidence } from '../../rails/solana/kept-evidence.js';
 import { FOUND_ON_CHAIN } from '../../ledger/store.js';
 import type { LedgerReader, Order, Payment, Repayment } from '../../ledger/store.js';
 import { fields, table, time } from './print.js';
@@ -303,7 +304,7 @@ function publicPayment(payment: Payment, withTransaction: boolean): Record<strin
     writtenAt: time(payment.writtenAt),
     auditedAt: time(payment.auditedAt),
     answerExpiresAt: time(payment.answerExpiresAt),
-    ...(withTransaction ? { transaction: payment.evidence } : {}),
+    ...(withTransaction ? { transaction: keptEvidence(payment.evidence) ? null : payment.evidence } : {}),
   };
 }
 

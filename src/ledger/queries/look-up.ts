@@ -1,5 +1,6 @@
 import { idBytes } from '../ids.js';
-import { sql } from '../sql.js';
+import { START_DIGITS, SETTLEMENT_START } from '../migrations.js';
+import { raw, sql } from '../sql.js';
 import type { PaymentView } from '../schema.js';
 import { viewed } from './conditions.js';
 import type { At } from './conditions.js';
@@ -12,9 +13,12 @@ export const byId = ({ now, prefix, limit }: Limited & { prefix: string }) =>
     select ${viewed(now)} from payments
     where id >= ${idBytes(prefix.padEnd(64, '0'))} and id <= ${idBytes(prefix.padEnd(64, 'f'))} order by id limit ${limit}`;
 
+const STARTS = raw(SETTLEMENT_START);
+
 export const bySettlement = ({ now, text, limit }: Text) =>
   sql<PaymentView>`
-    select ${viewed(now)} from payments where settlement is not null and settlement = ${text} limit ${limit}`;
+    select ${viewed(now)} from payments
+    where settlement is not null and ${STARTS} = ${text.slice(0, START_DIGITS)} and settlement = ${text} limit ${limit}`;
 
 export const byRepayment = ({ now, id, limit }: Limited & { id: string }) =>
   sql<PaymentView>`

@@ -83,5 +83,6 @@ export const removeRequest = (p: Id & At) =>
       answer_expires_at = case when state = 'delivered' then cast(${p.now} as bigint) else answer_expires_at end
     where id = ${idBytes(p.id)} returning id`;
 
-export const audited = (p: Id & At) =>
-  one<IdRow>`update payments set audited_at = ${p.now} where id = ${idBytes(p.id)} returning id`;
+export const audited = (p: Id & At & { signed_transaction: string }) =>
+  one<IdRow>`
+    update payments set audited_at = ${p.now}, signed_transaction = ${p.signed_transaction} where id = ${idBytes(p.id)} returning id`;

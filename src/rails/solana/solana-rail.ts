@@ -19,7 +19,14 @@ import type { BlockhashLife } from './blockhash-life.js';
 import { explainRefusal } from './explain-refusal.js';
 import { confirmTransfer, findDenied, findSelfPaid, type ChainHistory } from './find-transfer.js';
 import type { SolanaHints } from './solana-hints.js';
-import { feePayerOf, isSelfPaid, TransactionChecker, type CheckedTransaction } from './transaction.js';
+import { condenseEvidence } from './kept-evidence.js';
+import {
+  feePayerOf,
+  isSelfPaid,
+  receiverAccount,
+  TransactionChecker,
+  type CheckedTransaction,
+} from './transaction.js';
 import { sightingIn, TransferFates } from './transfer-fates.js';
 
 /** Who verifies a payment and settles it. */
@@ -61,6 +68,8 @@ export type SolanaRailParts<Ask> = {
   sender: Sending<Ask>;
   requests: Asks<Ask>;
   chain: ChainHistory;
+  /** All addresses that payments of the ledger were paid to. */
+  receivers: readonly string[];
   /** Without it, every report of a settlement is believed. */
   trust?: Trust | undefined;
   /** Without it, a new payer's work starts however few blocks are left. */
@@ -88,11 +97,14 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
   readonly #parts: SolanaRailParts<Ask>;
   readonly #checker = new TransactionChecker();
   readonly #fates: TransferFates;
+  /** The account of the ledger's first receiver, if it has had no other. */
+  readonly #firstAccount: string | undefined;
 
   constructor(parts: SolanaRailParts<Ask>) {
     this.#parts = parts;
     this.network = parts.terms.network;
     this.#fates = new TransferFates(parts.chain, parts.timing?.watchBlocks ?? EXPIRED_AFTER_BLOCKS);
+    this.#firstAccount = onlyAccount(parts);
   }
 
   check(transaction: string, amount: bigint, answered?: Hints): Promise<Check<CheckedTransaction>> {
@@ -198,6 +210,10 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     return this.#fates.of(row, signal);
   }
 
+  condense({ evidence }: Pick<Row, 'evidence'>): string {
+    return condenseEvidence(evidence, this.#firstAccount);
+  }
+
   async distrust({ evidence }: Row): Promise<void> {
     if (!isSelfPaid(evidence)) await this.#parts.trust?.distrust(feePayerOf(evidence));
   }
@@ -206,4 +222,9 @@ export class SolanaRail<Ask extends { transaction: string }> implements Rail<Che
     const { facilitator, sender } = this.#parts;
     return selfPaid ? sender : facilitator;
   }
+}
+
+function onlyAccount({ receivers, terms: { asset } }: Pick<SolanaRailParts<never>, 'receivers' | 'terms'>) {
+  const [payTo, ...others] = receivers;
+  return payTo !== undefined && others.length === 0 ? receiverAccount({ asset, payTo }) : undefined;
 }

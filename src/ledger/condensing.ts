@@ -1,0 +1,50 @@
+import type { Connection } from './connection.js';
+import { execute } from './engine.js';
+import type { TransactionBody } from './engine.js';
+import { idOf } from './ids.js';
+import * as queries from './queries/condensing.js';
+import { getMeta, noteKey, setMeta } from './queries/meta.js';
+
+const SLICE = 100;
+const PLACE = noteKey('condensed');
+const EVERYTHING = 'everything';
+
+type Place = { settledAt: number; id: string };
+const BEGINNING: Place = { settledAt: 0, id: '' };
+
+/**
+ * The evidence of a sale is condensed when its fate is final (see `audited`). Earlier versions kept all of it: a ledger of theirs is gone
+ * through once.
+ */
+export function condensingOf({ engine }: Pick<Connection, 'engine'>) {
+  let isDone = false;
+  return {
+    /**
+     * Condenses the evidence of the next slice of sales.
+     * @returns whether there may be more
+     */
+    condenseSales: async (condense: (evidence: string) => string): Promise<boolean> => {
+      if (isDone) return false;
+      isDone = await engine.write(() => condenseSlice(condense));
+      return !isDone;
+    },
+  };
+}
+
+/** @returns whether nothing is left */
+function* condenseSlice(condense: (evidence: string) => string): TransactionBody<boolean> {
+  const [note] = yield* execute(getMeta({ key: PLACE }));
+  if (note?.value === EVERYTHING) return true;
+  const { settledAt: settled_at, id } = note ? (JSON.parse(note.value) as Place) : BEGINNING;
+  const rows = yield* execute(queries.evidenceAfter({ settled_at, id, limit: SLICE }));
+  for (const row of rows) {
+    const kept = condense(row.signed_transaction);
+    if (row.audited_at !== null && kept !== row.signed_transaction)
+      yield* execute(queries.setEvidence({ id: idOf(row.id), signed_transaction: kept }));
+  }
+  const last = rows.at(-1);
+  const isLast = last === undefined || rows.length < SLICE;
+  const place = isLast ? EVERYTHING : JSON.stringify({ settledAt: last.settled_at, id: idOf(last.id) });
+  yield* execute(setMeta({ key: PLACE, value: place }));
+  return isLast;
+}
