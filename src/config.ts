@@ -95,6 +95,8 @@ export type Config = Readonly<{
   unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
+  /** Days after which contents and payers are removed; undefined: never. */
+  retention: { texts: number | undefined; payers: number | undefined };
   /** How long an attempt at an order may take. A handler may extend it, once. */
   orderMs: number;
   /** How often an order is attempted before only the operator can start another attempt. */
@@ -146,6 +148,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     sandboxFacilitatorPort: read.integer('SANDBOX_FACILITATOR_PORT', 8403, 0, 65535),
     holdMs: read.integer('HOLD_SECONDS', 55, 1, MAX_HOLD_SECONDS) * 1000,
     answerBudgetBytes: read.integer('ANSWER_STORE_MB', 4096, 64, 1_000_000) * 1024 * 1024,
+    retention: readRetention(read),
     maxUnsettledPerPayer: read.integer('MAX_UNSETTLED_PER_PAYER', 256, 1, 1_000_000),
     unsoldPerHour: read.integer('UNSOLD_CALLS_PER_HOUR', 1_000, 20, 1_000_000),
     orderMs: read.integer('ORDER_MINUTES', 30, 1, 1440) * 60_000,
@@ -165,6 +168,14 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
 function readOwnWallets(read: SettingReader): ReadonlySet<string> {
   const canary = keyPairOf(read, 'CANARY_KEYPAIR');
   return new Set([...read.addresses('OWN_WALLETS'), ...(canary ? [canary.address] : [])]);
+}
+
+const MAX_DAYS = 36_500;
+
+/** What a buyer may still fetch is younger. */
+function readRetention(read: SettingReader): Config['retention'] {
+  const days = (name: string): number | undefined => read.integer(name, 0, 0, MAX_DAYS) || undefined;
+  return { texts: days('RETENTION_DAYS'), payers: days('PAYER_RETENTION_DAYS') };
 }
 
 function readBlockedFile(read: SettingReader): string | undefined {

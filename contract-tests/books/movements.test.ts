@@ -5,7 +5,8 @@ import type { Movement } from '../../src/books/movement.js';
 import { movements } from '../../src/books/movements.js';
 import { statementOf } from '../../src/books/booked-sums.js';
 import { signatureOf } from '../../src/facilitators/send-until-landed.js';
-import { openLedger, type Ledger } from '../../src/ledger/store.js';
+import { openLedger, REMOVED_PAYER, type Ledger } from '../../src/ledger/store.js';
+import { anonymizer } from '../../src/operator/anonymizer.js';
 import { condenseEvidence } from '../../src/rails/solana/kept-evidence.js';
 import { NETWORKS } from '../../src/rails/solana/networks.js';
 import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
@@ -79,6 +80,24 @@ onEachEngine('movements of money', make => {
       await ledger.audited(id, condenseEvidence(evidence, undefined));
     expect(await all(movements(ledger, MARCH))).to.deep.equal(before);
     expect((await ledger.list()).map(({ evidence }) => evidence.length > 200)).not.to.include(true);
+  });
+
+  it('are the same without the payer, once that is removed', async () => {
+    const sale = await sell(signed(evidenceOf(payer)));
+    const started = await ledger.startRepayment({ payment: sale, amount: 1_000n, way: 'key', after: 1 });
+    if (started.kind !== 'started') throw new Error(started.kind);
+    const evidence = signed(evidenceOf(receiver));
+    const signature = signatureOf(evidence) ?? '';
+    await ledger.writeDownRepayment(started.repayment.id, { evidence, signature, position: 9 });
+    const landed = { signature, slot: 2_000, at: clock + 1, source: receiver };
+    expect(await ledger.landRepayment(started.repayment.id, landed)).to.equal('done');
+    await ledger.audited(sale, (await ledger.find(sale))?.evidence ?? '');
+    const before = await all(movements(ledger, MARCH));
+    expect(before.map(({ kind }) => kind)).to.deep.equal(['sale', 'network fee', 'refund', 'network fee']);
+    expect(await ledger.removePayer(payer, anonymizer)).to.deep.equal({ removed: 1, open: 0 });
+    const named = (each: Movement): Movement =>
+      each.counterparty === payer ? { ...each, counterparty: REMOVED_PAYER } : each;
+    expect(await all(movements(ledger, MARCH))).to.deep.equal(before.map(named));
   });
 
   it('counts the fee of a refund only if it was paid with what this shop signed', async () => {

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { execute } from '../../src/ledger/engine.js';
 import { idBytes } from '../../src/ledger/ids.js';
-import { openLedgerReader } from '../../src/ledger/store.js';
+import { openLedgerReader, REMOVED_PAYER, type Anonymizer } from '../../src/ledger/store.js';
 import { sql } from '../../src/ledger/sql.js';
 import { closeLater, eachWithANewLedger, ledger, place, time } from '../support/ledger-suite.js';
 import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
@@ -96,5 +96,130 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.rejectOrder(request.id, 'No.')).to.equal(false);
     expect(await ledger.rejectOrder('f'.repeat(64), 'No.')).to.equal(false);
     expect(await ledger.answer(request.id)).not.to.equal(undefined);
+  });
+
+  const anonymizer: Anonymizer = {
+    sale: evidence => `${evidence} without`,
+    refund: (evidence, signature) => (signature === 'own' ? `${evidence} without` : null),
+  };
+  const [payer, other] = ['Payer111', 'Payer222'];
+
+  async function final(of: Parameters<typeof payment>[0] = {}): Promise<string> {
+    const request = payment({ payer, ...of });
+    await delivered(ledger, request, time.now + 60_000);
+    await ledger.audited(request.id, 'kept');
+    return request.id;
+  }
+
+  describe('of a payer', () => {
+    it('is its address, with contents and refunds, in every payment that is over; the books stay as they are', async () => {
+      const [sale, refunded, another] = [await final(), await final(), await final({ payer: other })];
+      const started = await ledger.startRepayment({ payment: refunded, amount: 1n, way: 'wallet', after: 1 });
+      if (started.kind !== 'started') throw new Error(started.kind);
+      const landed = { signature: 'back', slot: 2_000, at: time.now, source: 'Receiver111' };
+      await ledger.landRepayment(started.repayment.id, landed);
+      const sums = async (): Promise<unknown> => [await ledger.counts(), await ledger.turnover()];
+      const before = await sums();
+      expect(await ledger.removePayer(payer, anonymizer)).to.deep.equal({ removed: 2, open: 0 });
+      expect(await sums()).to.deep.equal(before);
+      for (const id of [sale, refunded]) {
+        const found = await ledger.find(id);
+        expect(found).to.include({ payer: REMOVED_PAYER, evidence: 'kept without', requestId: null });
+        expect(await ledger.answer(id)).to.equal(undefined);
+      }
+      const left = [await ledger.repaymentsOf(refunded), await ledger.paymentsNamed(payer)];
+      expect(inspect(left, { depth: null })).not.to.include(payer);
+      expect((await ledger.lookUp('0'.repeat(64), payer)).payerKnown).to.equal(false);
+      expect(await ledger.find(another)).to.include({ payer: other, evidence: 'kept' });
+      expect((await ledger.lookUp('0'.repeat(64), other)).payerKnown).to.equal(true);
+    });
+
+    it('leaves what is not over, not final or being refunded, and says how many', async () => {
+      const { id: owed } = await ordered();
+      const young = payment({ payer });
+      await delivered(ledger, young);
+      const refunding = await final();
+      await ledger.startRepayment({ payment: refunding, amount: 1n, way: 'wallet', after: 1 });
+      expect(await ledger.removePayer(payer, anonymizer)).to.deep.equal({ removed: 0, open: 3 });
+      for (const id of [owed, young.id, refunding]) expect((await ledger.find(id))?.payer).to.equal(payer);
+    });
+
+    it('leaves a copy of the payment known: it is claimed no second time', async () => {
+      const request = payment({ payer });
+      await delivered(ledger, request, time.now + 60_000);
+      await ledger.audited(request.id, 'kept');
+      await ledger.removePayer(payer, anonymizer);
+      expect((await ledger.claim(request)).kind).to.equal('known');
+    });
+
+    it('also of payments that were never paid, among more than are read at once', async () => {
+      const request = payment({ payer });
+      const number = await claimed(ledger, request);
+      await settles(ledger, request.id, number);
+      await ledger.release(request.id, number, 'expired');
+      await ledger.audited(request.id, 'kept');
+      for (let n = 0; n < 150; n += 1) await final();
+      expect(await ledger.removePayer(payer, anonymizer)).to.deep.equal({ removed: 151, open: 0 });
+      expect((await ledger.find(request.id))?.payer).to.equal(REMOVED_PAYER);
+    });
+  });
+
+  describe('after a time', () => {
+    const texts = async (): Promise<void> => {
+      while (await ledger.removeOldTexts(time.now));
+    };
+    const kept = { own: new Set(['Mine']), anonymizer };
+    const payers = async (): Promise<void> => {
+      while (await ledger.removeOldPayers(time.now, kept));
+    };
+
+    it('is what was asked and answered, slice by slice, once its answer has expired; a payment that was open is found again', async () => {
+      const young = await ordered();
+      const orders = [];
+      for (let n = 0; n < 120; n += 1) {
+        const { id, claim } = await ordered();
+        await ledger.deliver(id, claim, { settlement: `sig ${id}`, answerExpiresAt: time.now + 60_000 });
+        orders.push(id);
+      }
+      time.now += 1_000;
+      await texts();
+      expect((await ledger.order(orders[0] ?? ''))?.request).to.equal(REQUEST);
+      time.now += 60_000;
+      while (await ledger.prune());
+      await texts();
+      await texts();
+      for (const id of orders) expect((await ledger.order(id))?.request).to.equal('');
+      expect((await ledger.order(young.id))?.request).to.equal(REQUEST);
+      await ledger.deliver(young.id, young.claim, { settlement: 'sig', answerExpiresAt: time.now });
+      time.now += 1;
+      while (await ledger.prune());
+      await texts();
+      await texts();
+      expect((await ledger.order(young.id))?.request).to.equal('');
+      expect((await ledger.find(young.id))?.request).to.equal(null);
+    });
+
+    it('is the id of the last request, also of a payment that is open', async () => {
+      const request = payment({ requestId: 'a request' });
+      await claimed(ledger, request);
+      const { id } = request;
+      expect(await ledger.removeOldTexts(time.now)).to.equal(false);
+      expect((await ledger.find(id))?.requestId).to.equal('a request');
+      time.now += 1;
+      await texts();
+      expect((await ledger.find(id))?.requestId).to.equal(null);
+    });
+
+    it('is who paid, but neither wallets of the operator nor whoever still waits', async () => {
+      const [sale, mine, young] = [await final(), await final({ payer: 'Mine' }), payment({ payer })];
+      await delivered(ledger, young, time.now + 120_000);
+      time.now += 60_001;
+      while (await ledger.prune());
+      await payers();
+      expect((await ledger.find(sale))?.payer).to.equal(REMOVED_PAYER);
+      expect((await ledger.find(mine))?.payer).to.equal('Mine');
+      expect((await ledger.find(young.id))?.payer).to.equal(payer);
+      expect((await ledger.lookUp('0'.repeat(64), payer)).payerKnown).to.equal(true);
+    });
   });
 }

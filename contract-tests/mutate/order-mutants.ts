@@ -118,7 +118,7 @@ export const orderMutants: readonly Mutant[] = [
   {
     name: 'what a buyer still waits for is removed',
     file: 'src/ledger/removals.js',
-    find: 'if (!isOver && !isRejected)',
+    find: 'if (!isOver(row) && !isRejected)',
     replace: 'if (false)',
     test: 'ledger/removals',
     grep: 'is not what a buyer still waits for',

@@ -5,7 +5,7 @@ import { signatureOf } from '../facilitators/send-until-landed.js';
 import { usdcMintOf } from '../operator/check-network.js';
 import { receiverOf, receiversOf, type Receiver } from '../operator/receivers.js';
 import { SIGNATURES } from '../rails/solana/fee-limits.js';
-import { feePaid } from '../rails/solana/kept-evidence.js';
+import { feePaid, keptEvidence } from '../rails/solana/kept-evidence.js';
 import { SOL, USDC, type Movement } from './movement.js';
 
 /** What the books read of a ledger. */
@@ -66,7 +66,8 @@ function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
   const of = { at, payment, operation, transaction };
   // Earlier versions recorded only those that came from the receiver.
   const account = source ?? payTo;
-  const isOwn = evidence !== null && signatureOf(evidence) === transaction;
+  const isOwn =
+    evidence !== null && (keptEvidence(evidence) !== undefined || signatureOf(evidence) === transaction);
   return [
     { ...of, kind: 'refund', amount: -amount, asset: USDC, account, counterparty: payer },
     ...(isOwn ? feeMovement(of, evidence, 1) : []),

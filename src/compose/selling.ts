@@ -22,6 +22,7 @@ import { SECRETS_READ_EVERY_MS } from '../http/answer-secrets.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { BlockedPayers } from '../admission/blocked-payers.js';
 import { isAddress } from '../rails/solana/address.js';
+import { anonymizer } from '../operator/anonymizer.js';
 import { Charge } from '../sale/charge.js';
 import { readRequestText } from '../contract/fingerprint.js';
 import { OrderWorker } from '../sale/order-worker.js';
@@ -120,8 +121,9 @@ export async function openSelling(base: Base, offering: Offering): Promise<Selli
   };
 }
 
-function startTrimming({ log, disposers }: Base, { ledger, rail }: Offering): void {
-  const trimmer = new Trimmer({ ledger, rail, log });
+function startTrimming({ config, log, disposers }: Base, { ledger, rail }: Offering): void {
+  const retention = { ...config.retention, own: config.ownWallets, anonymizer };
+  const trimmer = new Trimmer({ ledger, rail, log, retention });
   trimmer.start();
   disposers.unshift(() => trimmer.stop());
 }

@@ -172,6 +172,14 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   ANSWER_STORE_MB: {
     what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes, or for a day if it was given as a link over MCP (no longer while more than half the space is used). When the space is used up, calls get 503',
   },
+  RETENTION_DAYS: {
+    what: 'days after which the ledger loses what was asked, answered and written for a call that is over, and the ids of requests; 0: never',
+    see: 'how-to/operating.md#what-the-ledger-keeps',
+  },
+  PAYER_RETENTION_DAYS: {
+    what: 'days after which the ledger loses the address that paid for a call that is over, which then can no longer be refunded; 0: never',
+    see: 'how-to/operating.md#what-the-ledger-keeps',
+  },
   LISTED: {
     what: '`false` tells the directories of facilitators nothing of what is sold; `x-listed: false` in the contract does so for one operation',
     see: 'how-to/operating.md#being-listed',

@@ -2,24 +2,47 @@ import { dropAnswer } from './queries/answers.js';
 import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import type { TransactionBody } from './engine.js';
+import { idOf } from './ids.js';
 import { removeStoredTexts } from './operation-store.js';
 import { tellOf } from './outbox.js';
 import { findToChange } from './queries/claims.js';
 import { findOrderToChange, rejectOrder, removeOrderRequest } from './queries/orders.js';
+import * as queries from './queries/removals.js';
+import type { Place, RemovableRow } from './queries/removals.js';
 import { fenceOff } from './queries/repayments.js';
 import { removeRequest } from './queries/transitions.js';
+import type { PaymentRow } from './schema.js';
 
 const MAX_REASON_CHARACTERS = 500;
+const SLICE = 100;
+/** Most payments that were never paid are none of the payer's. */
+const SEARCHED = 1_000;
+const BEGINNING: Place = { at: 0, id: '' };
+
+/** What the ledger says in place of a payer that was removed. */
+export const REMOVED_PAYER = 'removed';
 
 /** `open`: it is being worked on or settled, or owed and not rejected: its buyer would lose what it paid for. */
 export type Removal = 'removed' | 'open' | 'unknown';
 
-/** Contents that the operator does not keep. What was paid, by whom, and what went back stays. All functions reject with a LedgerFault. */
+/** What is left of the evidence of a payment without its payer: what books read. */
+export type Anonymizer = {
+  sale: (evidence: string) => string;
+  refund: (evidence: string, signature: string | null) => string | null;
+};
+
+/** What the operator does not keep. What was paid and what went back stays. All functions reject with a LedgerFault. */
 export function removalsOf(connection: Connection) {
   const { engine } = connection;
   return {
     /** Removes what was asked and what was answered. */
     removeContents: (id: string): Promise<Removal> => engine.write(() => remove(connection, id)),
+    /**
+     * Removes the address of a payer from all payments that are over, with what was asked and answered.
+     * @param anonymizer of its rail
+     * @returns how many, and how many are not over
+     */
+    removePayer: (payer: string, anonymizer: Anonymizer) => removePayer(connection, payer, anonymizer),
     /**
      * Ends the work on an owed order for good, and removes what was asked. It stays owed, to be refunded.
      * @returns false if it is no order that is owed
@@ -29,37 +52,115 @@ export function removalsOf(connection: Connection) {
   };
 }
 
-function* remove({ engine, now }: Connection, id: string): TransactionBody<Removal> {
+function* remove(connection: Connection, id: string): TransactionBody<Removal> {
   const [row] = yield* execute(findToChange({ id }));
   if (!row) return 'unknown';
   const [order] = yield* execute(findOrderToChange({ payment: id }));
-  // A released payment that is not audited yet may be found on chain, and be owed then.
-  const isOver =
-    row.state === 'delivered' ||
-    row.state === 'refunded' ||
-    (row.state === 'released' && row.audited_at !== null);
   const isRejected = row.state === 'owed' && order?.request === '';
-  if (!isOver && !isRejected) return 'open';
-  yield* forget({ engine, now }, id);
+  if (!isOver(row) && !isRejected) return 'open';
+  yield* removeContentsOf(connection, id);
   return 'removed';
 }
 
+/** A released payment that is not audited yet may be found on chain, and be owed then. */
+export function isOver({ state, audited_at }: Pick<PaymentRow, 'state' | 'audited_at'>): boolean {
+  return state === 'delivered' || state === 'refunded' || (state === 'released' && audited_at !== null);
+}
+
+async function removePayer(
+  connection: Connection,
+  payer: string,
+  anonymizer: Anonymizer,
+): Promise<{ removed: number; open: number }> {
+  const counts = { removed: 0, open: 0 };
+  for await (const ids of paymentsOf(connection, payer)) {
+    const removed = await connection.engine.write(() => removeAll(connection, ids, anonymizer));
+    counts.removed += removed;
+    counts.open += ids.length - removed;
+  }
+  return counts;
+}
+
+/** Sales by the index of a payer's. Payments that were never paid are in no such index, and are looked for among all. */
+async function* paymentsOf({ engine }: Connection, payer: string): AsyncGenerator<string[]> {
+  const sales = (place: Place) => queries.soldAfter({ ...place, payer, limit: SLICE });
+  const all = (place: Place) =>
+    queries.claimedAfter({ ...place, before: Number.MAX_SAFE_INTEGER, limit: SEARCHED });
+  for await (const rows of slices(engine, sales, row => row.settled_at ?? 0))
+    yield rows.map(row => idOf(row.id));
+  for await (const rows of slices(engine, all, row => row.created_at)) {
+    const unpaid = rows.filter(row => row.payer === payer && row.settled_at === null);
+    if (unpaid.length > 0) yield unpaid.map(row => idOf(row.id));
+  }
+}
+
+async function* slices(
+  engine: Connection['engine'],
+  query: (place: Place) => ReturnType<typeof queries.soldAfter>,
+  timeOf: (row: RemovableRow) => number,
+): AsyncGenerator<RemovableRow[]> {
+  let place = BEGINNING;
+  for (;;) {
+    const from = place;
+    const rows = await engine.read(() => execute(query(from)));
+    const last = rows.at(-1);
+    if (!last) return;
+    yield rows;
+    place = { at: timeOf(last), id: idOf(last.id) };
+  }
+}
+
+/** @returns how many */
+function* removeAll(
+  connection: Connection,
+  ids: readonly string[],
+  anonymizer: Anonymizer,
+): TransactionBody<number> {
+  let removed = 0;
+  for (const id of ids) {
+    if (!(yield* removePayerOf(id, anonymizer))) continue;
+    yield* removeContentsOf(connection, id);
+    removed += 1;
+  }
+  return removed;
+}
+
+/**
+ * Removes who paid, unless the payment is not over, its fate is not final, or some of it is on its way back.
+ * @returns whether it did
+ */
+export function* removePayerOf(id: string, anonymizer: Anonymizer): TransactionBody<boolean> {
+  const [row] = yield* execute(findToChange({ id }));
+  if (!row || !isOver(row) || row.audited_at === null || row.repaying !== '0') return false;
+  const [payer, signed_transaction] = [REMOVED_PAYER, anonymizer.sale(row.signed_transaction)];
+  yield* execute(queries.removePayer({ id, payer, signed_transaction }));
+  for (const each of yield* execute(queries.endedRepayments({ id }))) {
+    const evidence = each.evidence === null ? null : anonymizer.refund(each.evidence, each.signature);
+    yield* execute(queries.removeReceiver({ id: each.id, receiver: payer, evidence }));
+  }
+  yield* execute(queries.dropPayer({ payer: row.payer }));
+  return true;
+}
+
 function* reject(connection: Connection, id: string, reason: string): TransactionBody<boolean> {
-  const { engine, now } = connection;
   const [row] = yield* execute(findToChange({ id }));
   if (row?.state !== 'owed' || row.flow !== 'upfront') return false;
   const [order] = yield* execute(findOrderToChange({ payment: id }));
   if (!order) return false;
   // Whoever works on it loses its claim.
   yield* execute(fenceOff({ id }));
-  yield* execute(rejectOrder({ payment: id, failure: reason, now: now() }));
-  yield* forget({ engine, now }, id);
+  yield* execute(rejectOrder({ payment: id, failure: reason, now: connection.now() }));
+  yield* removeContentsOf(connection, id);
   const more = { attempt: order.attempts, failure: reason, final: true };
   yield* tellOf(connection, { kind: 'payment.owed', id, once: 'rejected' }, more);
   return true;
 }
 
-function* forget({ engine, now }: Pick<Connection, 'engine' | 'now'>, id: string): TransactionBody<void> {
+/** What was asked, what was answered, and what people wrote for it. */
+export function* removeContentsOf(
+  { engine, now }: Pick<Connection, 'engine' | 'now'>,
+  id: string,
+): TransactionBody<void> {
   yield* execute(dropAnswer({ id }));
   yield* execute(removeRequest({ id, now: now() }));
   yield* execute(removeOrderRequest({ payment: id }));

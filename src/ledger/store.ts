@@ -18,6 +18,7 @@ import { endLeases } from './queries/outbox.js';
 import { readerOf, reportsOf } from './reader.js';
 import { formerReceiversOf, ReceiverBinding } from './receiver-binding.js';
 import { transitionsOf } from './transitions.js';
+import { retentionOf } from './retention.js';
 import { usesOf } from './uses.js';
 import { watched, type LedgerWatch } from './watched-engine.js';
 
@@ -33,6 +34,8 @@ export type { Attempted, OutboxEvent, LedgerEvent } from './outbox.js';
 export type { Payment } from './payment.js';
 export type { LedgerReader, LedgerReports, Sale, StoredAnswer } from './reader.js';
 export type { LandedRepayment, NewRepayment, Refund, RefundPolicy, Repayment } from './repayments.js';
+export { REMOVED_PAYER, type Anonymizer } from './removals.js';
+export type { PayersKept } from './retention.js';
 export type { SalePlace, SalesWanted, SoldPayment } from './sales.js';
 export type { CallKey, SettleDecision, SettleRequest } from './settle.js';
 export type { Use } from './uses.js';
@@ -90,6 +93,7 @@ export async function openLedger(options: LedgerOptions) {
     ...transitionsOf(connection, answers),
     ...maintenanceOf(connection, answers),
     ...condensingOf(connection),
+    ...retentionOf(connection),
     ...offeredHintsOf(connection),
     ...offeredPricesOf(connection),
     ...foundPaymentsOf(connection),

@@ -1,4 +1,4 @@
-import type { LedgerReader, Payment, Repayment } from '../ledger/store.js';
+import { REMOVED_PAYER, type LedgerReader, type Payment, type Repayment } from '../ledger/store.js';
 import type { RepaymentWay } from '../ledger/states.js';
 import { toAtomic, toDecimal } from '../price/amount.js';
 import { OperatorFault } from './operator-fault.js';
@@ -19,6 +19,10 @@ export async function reserveRefund(
   const { id } = payment;
   const wanted = amount === undefined ? undefined : atomicOf(amount);
   if (!mayBeRepaid(payment)) throw notPaid(payment);
+  if (payment.payer === REMOVED_PAYER)
+    throw new OperatorFault(
+      `The payer of ${id} was removed from this ledger. Its transaction ${payment.settlement ?? ''} names it: refund by hand. Nothing was changed.`,
+    );
   const left = payment.amount - payment.repaid;
   const request = { payment: id, amount: wanted ?? left, way, reason, after: payment.after };
   const started = await ledger.startRepayment(request);

@@ -1,4 +1,4 @@
-import type { Ledger } from '../ledger/store.js';
+import type { Anonymizer, Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { Rail } from '../rails/rail.js';
 
@@ -6,13 +6,25 @@ const INTERVAL_MS = 60_000;
 /** A slice has a hundred rows. Bounds one round of each kind. */
 const MAX_SLICES = 100;
 
-type Options = {
-  ledger: Pick<Ledger, 'condenseSales'>;
-  rail: Pick<Rail, 'condense'>;
-  log: Log;
+const DAY_MS = 86_400_000;
+
+/** Days after which what was asked and answered, and who paid, is removed; undefined: never. `own`: payers that stay. */
+export type Retention = {
+  texts: number | undefined;
+  payers: number | undefined;
+  own: ReadonlySet<string>;
+  anonymizer: Anonymizer;
 };
 
-/** Takes out of the ledger, slice by slice, what nothing reads any more. */
+type Options = {
+  ledger: Pick<Ledger, 'condenseSales' | 'removeOldTexts' | 'removeOldPayers'>;
+  rail: Pick<Rail, 'condense'>;
+  retention: Retention;
+  log: Log;
+  now?: () => number;
+};
+
+/** Takes out of the ledger, slice by slice, what nothing reads any more, and what is kept for a time only. */
 export class Trimmer {
   readonly #options: Options;
   #timer: NodeJS.Timeout | undefined;
@@ -43,12 +55,16 @@ export class Trimmer {
   }
 
   async #runRound(): Promise<void> {
-    const { ledger, rail, log } = this.#options;
+    const { ledger, rail, retention, log, now = Date.now } = this.#options;
+    const before = (days: number): number => now() - days * DAY_MS;
     try {
       const condense = (evidence: string): string => rail.condense({ evidence });
       await this.#inSlices(() => ledger.condenseSales(condense));
+      const { texts, payers, ...kept } = retention;
+      if (texts !== undefined) await this.#inSlices(() => ledger.removeOldTexts(before(texts)));
+      if (payers !== undefined) await this.#inSlices(() => ledger.removeOldPayers(before(payers), kept));
     } catch (error) {
-      log.warn({ error }, 'could not take out of the ledger what nothing reads any more');
+      log.warn({ error }, 'could not take out of the ledger what it does not keep');
     }
   }
 

@@ -3,6 +3,8 @@ import { SIGNATURES } from '../../../src/rails/solana/fee-limits.js';
 import { condenseEvidence, feePaid, keptEvidence } from '../../../src/rails/solana/kept-evidence.js';
 import { readTransaction } from '../../../src/rails/solana/message.js';
 import { destinationAccountOf, feePayerOf, sourceAccountOf } from '../../../src/rails/solana/transaction.js';
+import { anonymizer } from '../../../src/operator/anonymizer.js';
+import { signatureOf } from '../../../src/facilitators/send-until-landed.js';
 import { cameFrom } from '../../../src/operator/refund-transaction.js';
 import { receiverOf, receiversOf } from '../../../src/operator/receivers.js';
 import { accountOf, evidenceOf, MINT, newKeyPair } from '../../support/refund-chain.js';
@@ -75,5 +77,31 @@ describe('what a ledger keeps of a transaction whose fate is final', () => {
   it('is kept as it is when it is condensed again', () => {
     const once = condenseEvidence(signed(evidenceOf(payer)), undefined);
     expect(condenseEvidence(once, undefined)).to.equal(once);
+  });
+});
+
+describe('what a ledger keeps of a transaction whose payer is removed', () => {
+  const payer = newKeyPair().address;
+
+  it('is what books read: the receiver of a sale, and the fee that this shop paid', () => {
+    const [foreign, own] = [evidenceOf(payer), signed(evidenceOf(payer))];
+    for (const whole of [foreign, own])
+      for (const evidence of [whole, condenseEvidence(whole, undefined)]) {
+        const kept = anonymizer.sale(evidence);
+        expect(keptEvidence(kept)).to.deep.equal({
+          source: undefined,
+          destination: destinationAccountOf(whole),
+          fee: feePaid(whole, SIGNATURES),
+        });
+        expect(kept).not.to.include(sourceAccountOf(whole));
+        expect(cameFrom({ evidence: kept })).to.equal(undefined);
+      }
+  });
+
+  it('is of a refund its fee, if it landed as this shop signed it', () => {
+    const refund = signed(evidenceOf(payer));
+    const kept = anonymizer.refund(refund, signatureOf(refund) ?? '');
+    expect(feePaid(kept ?? '', 1)).to.deep.equal(feePaid(refund, 1));
+    expect(anonymizer.refund(refund, 'another')).to.equal(null);
   });
 });

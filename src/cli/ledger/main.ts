@@ -18,7 +18,7 @@ import { plain, table, toJson } from './print.js';
 import type { Report } from './print.js';
 import { ownWalletsIn } from './own-wallets.js';
 import { list, owed, show, summary } from './reports.js';
-import { rejectOrder, removeContents } from './remove.js';
+import { rejectOrder, remove } from './remove.js';
 import { retry } from './retry.js';
 import { explorerOf, EXPLORERS, type Explorer } from '../../rails/solana/explorer.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
@@ -51,6 +51,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   reject <payment>              ends the work on an owed order for good and removes what was asked; refund it then
       --reason TEXT             what its buyer is told
   remove <payment>              removes what was asked and answered; what was paid and what went back stays
+  remove <payer>                the same for all payments of an address, and the address: none of them can be refunded then
   refund <payment>              reserves a refund of an owed or delivered payment and prints the link that pays it
                                 (Solana Pay): open it with the wallet that is to pay. Repeated, the same link
       --amount USDC             a part of the payment; default: what is left of it
@@ -177,7 +178,7 @@ const COMMANDS: Record<string, Command> = {
     named: true,
     run: (values, name) => withBooks(reader => rejectOrder(reader, name, values.reason)),
   },
-  remove: { options: [], named: true, run: (_, name) => withBooks(reader => removeContents(reader, name)) },
+  remove: { options: [], named: true, run: (_, name) => withBooks(reader => remove(reader, name)) },
   retry: { options: [], named: true, run: (_, name) => withBooks(reader => retry(reader, name)) },
   receiver: { options: [], named: true, run: (_, address) => receiver(address) },
   move: { options: ['from', 'to'], run: move },

@@ -1,5 +1,7 @@
 import { toDecimal } from '../../price/amount.js';
 import { commandLine } from '../../config/command-line.js';
+import { isAddress } from '../../rails/solana/address.js';
+import { anonymizer } from '../../operator/anonymizer.js';
 import { findPayment, type ReportSource } from '../../operator/find-payment.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import type { Report } from './print.js';
@@ -24,8 +26,22 @@ export async function rejectOrder(
   };
 }
 
-/** Removes the contents of a call. @throws OperatorFault */
-export async function removeContents(reader: ReportSource, name: string | undefined): Promise<Report> {
+/** Removes the contents of a call, or a payer and the contents of all its calls. @throws OperatorFault */
+export async function remove(reader: ReportSource, name: string | undefined): Promise<Report> {
+  return name !== undefined && isAddress(name) ? removePayer(reader, name) : removeContents(reader, name);
+}
+
+async function removePayer(reader: ReportSource, payer: string): Promise<Report> {
+  const { removed, open } = await reader.removePayer(payer, anonymizer);
+  if (removed + open === 0) throw new OperatorFault(`There is no payment of ${payer} in this ledger.`);
+  const lines = [
+    `Removed the address from ${removed} payments, and what was asked and answered for them. The books are unchanged.`,
+  ];
+  const rest = `${open} payments keep it: they are not over, were settled less than a minute ago, or are being refunded. Repeat this then.`;
+  return { data: { payer, removed, open }, lines: open === 0 ? lines : [...lines, rest] };
+}
+
+async function removeContents(reader: ReportSource, name: string | undefined): Promise<Report> {
   const { id, state } = await findPayment(reader, name);
   const removed = await reader.removeContents(id);
   if (removed !== 'removed')

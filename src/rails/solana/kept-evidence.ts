@@ -4,25 +4,26 @@ import { destinationAccountOf, nameOf, sourceAccountOf } from './transaction.js'
 
 /**
  * What a ledger keeps of a transaction that the chain has for good: the token accounts between which the money moved, and the fee, if this
- * shop's fee payer paid it. `destination` is undefined if it is the account of the ledger's first receiver.
+ * shop's fee payer paid it. `source` is undefined if its payer was removed, `destination` if it is the account of the ledger's first receiver.
  */
 export type KeptEvidence = {
-  source: string;
+  source: string | undefined;
   destination: string | undefined;
   fee: { feePayer: string; fee: bigint } | undefined;
 };
 
-const FIRST_RECEIVER = '-';
+const NONE = '-';
 const ADDRESS = '[1-9A-HJ-NP-Za-km-z]{32,44}';
-const KEPT = new RegExp(`^(${ADDRESS})(?: (${ADDRESS}|${FIRST_RECEIVER})(?: (${ADDRESS}) (\\d+))?)?$`);
+const KEPT = new RegExp(`^(${ADDRESS}|${NONE})(?: (${ADDRESS}|${NONE})(?: (${ADDRESS}) (\\d+))?)?$`);
+const addressOf = (text: string | undefined): string | undefined => (text === NONE ? undefined : text);
 
 /** Undefined for a whole transaction. */
 export function keptEvidence(evidence: string): KeptEvidence | undefined {
   const [, source, destination, feePayer, fee] = KEPT.exec(evidence) ?? [];
   if (source === undefined) return undefined;
   return {
-    source,
-    destination: destination === FIRST_RECEIVER ? undefined : destination,
+    source: addressOf(source),
+    destination: addressOf(destination),
     fee: feePayer === undefined || fee === undefined ? undefined : { feePayer, fee: BigInt(fee) },
   };
 }
@@ -36,14 +37,29 @@ export function condenseEvidence(evidence: string, first: string | undefined): s
   try {
     const paid = feePaid(evidence, SIGNATURES);
     if (readTransaction(Buffer.from(evidence, 'base64')).signatures < SIGNATURES) return evidence;
-    const account = destinationAccountOf(evidence);
-    const destination = account === first ? FIRST_RECEIVER : account;
-    const fee = paid ? ` ${paid.feePayer} ${paid.fee}` : '';
-    const rest = destination === FIRST_RECEIVER && !paid ? '' : ` ${destination}${fee}`;
-    return `${sourceAccountOf(evidence)}${rest}`;
+    const destination = destinationAccountOf(evidence);
+    const kept = {
+      source: sourceAccountOf(evidence),
+      destination: destination === first ? undefined : destination,
+    };
+    return written({ ...kept, fee: paid });
   } catch {
     return evidence;
   }
+}
+
+/**
+ * What is kept of a transaction whose payer is removed. It is asked for no longer.
+ * @param signers how many signatures it has at least if this shop's fee payer paid its fee
+ */
+export function anonymousEvidence(evidence: string, signers: number): string {
+  const { destination } = keptEvidence(condenseEvidence(evidence, undefined)) ?? {};
+  return written({ source: undefined, destination, fee: feePaid(evidence, signers) });
+}
+
+function written({ source = NONE, destination = NONE, fee }: KeptEvidence): string {
+  if (fee) return `${source} ${destination} ${fee.feePayer} ${fee.fee}`;
+  return destination === NONE ? source : `${source} ${destination}`;
 }
 
 /**

@@ -1,0 +1,11 @@
+import { signatureOf } from '../facilitators/send-until-landed.js';
+import type { Anonymizer } from '../ledger/store.js';
+import { SIGNATURES } from '../rails/solana/fee-limits.js';
+import { anonymousEvidence } from '../rails/solana/kept-evidence.js';
+
+/** A refund that landed under another signature was paid with another wallet. */
+export const anonymizer: Anonymizer = {
+  sale: evidence => anonymousEvidence(evidence, SIGNATURES),
+  refund: (evidence, signature) =>
+    signatureOf(evidence) === signature ? anonymousEvidence(evidence, 1) : null,
+};
