@@ -31,12 +31,12 @@ const DEFAULT_FACILITATOR: Record<NetworkName, string | undefined> = {
   mainnet: 'https://facilitator.payai.network',
 };
 
-/** The longest time that a call may wait for its answer, also where its caller prefers another. */
+/** The longest time that a call may wait for its answer, even if its caller prefers a longer one. */
 export const MAX_HOLD_SECONDS = 600;
 
 /**
- * `port` 0 chooses a free one; undefined means the default, which gives way to a free one in the sandbox. `url` is where a proxy shows the
- * listener, without trailing slash. Without a token, one is made.
+ * `port` 0 chooses a free one; undefined means the default, which in the sandbox falls back to a free port. `url` is the listener's
+ * address behind a proxy, without trailing slash. Without a token, one is made.
  */
 export type AdminConfig = {
   host: string;
@@ -61,37 +61,37 @@ export type Config = Readonly<{
   shopDir: string;
   stateDir: string;
   databaseUrl: string;
-  /** The same database, not by way of a pooler. */
+  /** The same database, without a connection pooler. */
   databaseDirectUrl: string;
   /** If empty, the embedded sandbox is started. */
   rpcUrls: readonly string[];
-  /** In order of preference. If empty, that of the embedded sandbox. */
+  /** In order of preference. If empty, the embedded sandbox's facilitator. */
   facilitators: readonly FacilitatorConfig[];
-  /** Beside those. */
+  /** Further facilitators, used only to list operations in their directories. */
   catalogue: CatalogueConfig;
   feePayer: FeePayerConfig;
-  /** Whether the shop takes MPP beside x402. */
+  /** Set if the shop accepts MPP as well as x402. */
   mpp: MppConfig | undefined;
   payTo: string | undefined;
-  /** Signs receipts; undefined: the one in the state folder. */
+  /** The key that signs receipts; undefined: the one in the state folder. */
   receiptKey: KeyObject | undefined;
-  /** Addresses from which the operator buys. */
+  /** The operator's own wallets. */
   ownWallets: ReadonlySet<string>;
-  /** Whether the server itself refunds orders that were given up. */
+  /** Set if the server itself refunds orders that were given up. */
   refunds: RefundConfig | undefined;
-  /** The file that names payers to whom nothing is sold. */
+  /** The file with the payers to whom nothing is sold. */
   blockedPayers: string | undefined;
-  /** Where pages link transactions and addresses to. */
+  /** The explorer that pages link transactions and addresses to. */
   explorer: ExplorerName;
-  /** Who is told what happens. */
+  /** Where events are sent. */
   webhooks: WebhookConfig;
-  /** Whether the directories of facilitators are told what is sold. */
+  /** Whether operations are listed in the directories of facilitators. */
   listed: boolean;
   sandboxRpcPort: number;
   sandboxFacilitatorPort: number;
   holdMs: number;
   maxUnsettledPerPayer: number;
-  /** How many calls an hour may end unsold beyond the share of their payers, for each backend. */
+  /** How many calls of each backend may end without a sale per hour, in addition to the share of each payer. */
   unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
@@ -164,7 +164,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
   return Object.freeze(config);
 }
 
-/** That of `coinslot canary` is one of them. */
+/** Includes the wallet of `coinslot canary`. */
 function readOwnWallets(read: SettingReader): ReadonlySet<string> {
   const canary = keyPairOf(read, 'CANARY_KEYPAIR');
   return new Set([...read.addresses('OWN_WALLETS'), ...(canary ? [canary.address] : [])]);
@@ -203,7 +203,7 @@ function checkTogether(read: SettingReader, config: Config): void {
     );
   if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
   if (!config.listed && config.catalogue.facilitators.length > 0)
-    read.fault('CATALOGUE_FACILITATORS: with LISTED=false nothing is listed: set one of the two only');
+    read.fault('CATALOGUE_FACILITATORS: with LISTED=false nothing is listed: set only one of the two');
   if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');
   const needsChain = config.facilitators.some(({ kind }) => kind === 'http');
   if (sandbox && (read.text('SOLANA_RPC_URL') ? !read.text('FACILITATOR_URL') : needsChain)) {

@@ -250,7 +250,7 @@ describe('the operator page', () => {
     expect([seen.length, new Set(seen).size]).to.deep.equal([60, 60]);
     expect(idsIn((await get('/sales?state=owed')).text)).to.deep.equal([owed]);
     expect(idsIn((await get('/sales?from=2026-06-27&to=2026-06-27')).text)).to.have.length(50);
-    expect((await get('/sales?from=2026-07-01')).text).to.include('No sale fits.');
+    expect((await get('/sales?from=2026-07-01')).text).to.include('No sale matches.');
     expect((await get('/sales?from=yesterday')).status).to.equal(400);
     const csv = await get('/sales.csv');
     expect(csv.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
@@ -332,7 +332,7 @@ describe('the operator page', () => {
     expect((await get(`/payments/${id}`)).text).to.include('the server works on the answer');
     await world.ledger.extendLease(id, claim, 0);
     const { text } = await get(`/payments/${id}`);
-    expect(text).to.include(`interrupted. A server goes on with it after ${new Date(next).toISOString()}`);
+    expect(text).to.include(`interrupted. A server continues with it after ${new Date(next).toISOString()}`);
     const form = keyIn((await get(`/payments/${id}/retry`)).text);
     expect((await post(`/payments/${id}/retry`, { form })).status).to.equal(303);
     world.clock.now = next;
@@ -408,7 +408,7 @@ describe('the operator page', () => {
     const landed = { signature: '3'.repeat(88), slot: 2_000, at: world.clock.now, source: 'Receiver111' };
     expect(await world.ledger.landRepayment(second?.id ?? '', landed)).to.equal('done');
     const done = (await get(`/payments/${id}`)).text;
-    expect(done).to.include('paid back as a whole').and.not.include('Refund…');
+    expect(done).to.include('refunded in full').and.not.include('Refund…');
     expect(done).to.include(`href="https://solscan.io/tx/${'3'.repeat(88)}?cluster=devnet"`);
     expect((await get(`/payments/${id}/refund`)).status).to.equal(409);
   });

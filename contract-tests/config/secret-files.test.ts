@@ -49,12 +49,12 @@ describe('A secret in a file', () => {
     const file = fileWith(TOKEN);
     const env = { ADMIN_TOKEN: 'another-token-of-the-operator', ADMIN_TOKEN_FILE: file };
     expect(faultOf(env)).to.contain(
-      'ADMIN_TOKEN: given by ADMIN_TOKEN and by ADMIN_TOKEN_FILE; keep one of them',
+      'ADMIN_TOKEN: set by ADMIN_TOKEN and by ADMIN_TOKEN_FILE; keep one of them',
     );
     const credentials = mkdtempSync(join(folder, 'c-'));
     writeFileSync(join(credentials, 'ADMIN_TOKEN'), TOKEN);
     expect(faultOf({ CREDENTIALS_DIRECTORY: credentials, ADMIN_TOKEN_FILE: file })).to.contain(
-      'given by ADMIN_TOKEN_FILE and by the credential ADMIN_TOKEN',
+      'set by ADMIN_TOKEN_FILE and by the credential ADMIN_TOKEN',
     );
   });
 

@@ -126,7 +126,7 @@ describe('A contract with a fault stops the start', () => {
     [
       'a cookie',
       minimal(`get: ${sold('parameters: [{ name: a, in: cookie, schema: { type: string } }]')}`),
-      'paths./a.get.parameters.0: a is a cookie, which no buyer has here',
+      'paths./a.get.parameters.0: a is a cookie, which buyers do not have: use in: query or in: header',
     ],
     [
       'a header of the connection',
@@ -183,7 +183,7 @@ describe('A contract with a fault stops the start', () => {
       ['{ content: { text/plain: { example: 1 } } }', '.content.text/plain: needs an example that is a text'],
       [
         '{ content: { application/x-ndjson: { example: a } } }',
-        '.content.application/x-ndjson: is sent in parts that no call has',
+        '.content.application/x-ndjson: is a stream, which a call cannot have',
       ],
     ];
     const text =

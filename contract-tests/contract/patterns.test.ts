@@ -232,7 +232,7 @@ components:
     );
     const lines = said.split('\n').slice(1);
     expect(lines[0]).to.equal(
-      "  openapi.yaml:16 components.schemas.A.properties.name.pattern: the pattern ^(a)\\1*$ can't be matched in a time that grows only as the text does, because it refers back to what it matched, by \\1: a text that a buyer sends could stop the server. Write it without that, or leave it out",
+      "  openapi.yaml:16 components.schemas.A.properties.name.pattern: the pattern ^(a)\\1*$ can't be matched in linear time, because it refers back to what it matched, by \\1: a text from a buyer could block the server. Rewrite the pattern without that, or leave it out",
     );
     expect(lines.filter(line => line.includes('pattern'))).to.have.length(1);
     expect(lines.join('\n')).to.contain('text/plain');
@@ -262,9 +262,9 @@ it('A document with patterns of all kinds is imported without those that no engi
   const text = JSON.stringify(contract);
   expect(text).to.contain('^(a+)+$').and.contain('^\\\\d+(?::\\\\d+)?$').and.contain('^(b+)+$');
   expect(notes).to.deep.equal([
-    "the pattern ^(a)\\1*$ can't be matched in a time that grows only as the text does, because it refers back to what it matched, by \\1, so any text is right there",
-    'the pattern [ is no regular expression with the flag u: Unterminated character class, so any text is right there',
-    "the pattern (?=b)b* can't be matched in a time that grows only as the text does, because it looks ahead, by (?=b), so any text is right there",
+    "the pattern ^(a)\\1*$ can't be matched in linear time, because it refers back to what it matched, by \\1, so any text is accepted there",
+    'the pattern [ is no regular expression with the flag u: Unterminated character class, so any text is accepted there',
+    "the pattern (?=b)b* can't be matched in linear time, because it looks ahead, by (?=b), so any text is accepted there",
   ]);
   const { example } = parseContract(text).paid[0]?.answers[0] ?? {};
   expect(example).to.include({ p0: 'a', p2: '1' });

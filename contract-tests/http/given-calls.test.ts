@@ -264,14 +264,14 @@ describe('A contract that gives calls away', () => {
     [
       'a price of 0',
       `${price("'0'")}, ${UPSTREAM}, ${ANSWER}`,
-      'leave x-price out and set x-free-proxy to give it away',
+      'for a free operation, replace x-price by x-free-proxy',
     ],
     [
       'a price of 0.00',
       `${price("'0.00'")}, ${ANSWER}`,
-      'leave x-price out and set x-free-proxy to give it away',
+      'for a free operation, replace x-price by x-free-proxy',
     ],
-    ['a number 0', `${price('0')}, ${ANSWER}`, 'leave x-price out and set x-free-proxy to give it away'],
+    ['a number 0', `${price('0')}, ${ANSWER}`, 'for a free operation, replace x-price by x-free-proxy'],
     ['both', `${price("'1'")}, x-free-proxy: true, ${UPSTREAM}, ${ANSWER}`, 'remove one of the two'],
     ['false', `x-free-proxy: false, ${UPSTREAM}, ${ANSWER}`, 'x-free-proxy: must be true, or absent'],
     ['nothing to give', `x-free-proxy: true, ${ANSWER}`, 'has no x-upstream, which names the API'],

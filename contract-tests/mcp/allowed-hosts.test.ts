@@ -52,7 +52,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
   it('a name that is refused says what to set', () => {
     expect(foreignHost({ host: 'coinslot_upstream' }, OWN)).to.equal(
       'The Host header names coinslot_upstream, which is not this server: use https://shop.example/mcp. ' +
-        'If that is where you called, the operator of this server has to set PUBLIC_URL, or its proxy has to pass the Host of its callers ' +
+        'If you called that host, the operator of this server has to set PUBLIC_URL, or its proxy has to pass on the Host of its callers ' +
         '(nginx: proxy_set_header Host $host), or X-Forwarded-Host with TRUST_PROXY set to the number of proxies.',
     );
   });

@@ -50,7 +50,7 @@ describe('A tool with path parameters', () => {
     expect(sold).to.deep.equal(['quote']);
     const refused = await quote('latest');
     expect(JSON.stringify(refused)).to.include(
-      'these arguments ask for /quotes/latest, which quote does not answer. Nothing was charged.',
+      'these arguments lead to /quotes/latest, which is not a path of quote. Nothing was charged.',
     );
     expect(JSON.stringify(await quote('..'))).to.include(
       'symbol must be percent-encoded UTF-8 and not . or ..',

@@ -15,7 +15,7 @@ const DEFAULT_PORT = 8404;
 const LINK_FILE = 'operator-page.url';
 const CLOSE_MS = 500;
 
-/** Where the listener is, and the operator's token. The port is open; until `openAdmin` it answers that the server is starting. */
+/** The address of the listener, and the operator's token. The port is open; until `openAdmin` it answers that the server is starting. */
 export type AdminPlace = {
   host: string;
   port: number;
@@ -31,18 +31,18 @@ export type AdminListener = { url: string; link: string; close: () => Promise<vo
 
 type PlaceOptions = {
   admin: AdminConfig;
-  /** Servers on any free port have their listener on a free one, too. */
+  /** A server on any free port also has its listener on a free port. */
   anyPort: boolean;
   isSandbox: boolean;
-  /** The variables with tokens of pages that are set. */
+  /** The set variables with tokens of pages. */
   pageTokens?: readonly string[];
   stateDir: string;
   log: Log;
 };
 
 /**
- * Opens the port and finds the token. A port that was not set and is taken gives way to a free one in the sandbox, so that several
- * servers can run, also if they start at the same moment.
+ * Opens the port and finds the token. In the sandbox, a default port that is in use is replaced by a free one, so that several servers
+ * can run, even if they start at the same moment.
  * @throws ConfigFault if the port is in use
  */
 export async function placeAdmin(options: PlaceOptions): Promise<AdminPlace> {
@@ -87,8 +87,8 @@ async function keptToken(stateDir: string): Promise<string | undefined> {
 }
 
 /**
- * Serves the operator at the port that is open. The link with a token that was made stands in the state folder, in a file that only
- * its owner can read.
+ * Serves the operator at the open port. The link with a generated token is written to a file in the state folder that only its owner can
+ * read.
  * @throws ConfigFault if the file cannot be written
  */
 export async function openAdmin(

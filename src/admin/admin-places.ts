@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** `busy`: requests whose answers are not complete. `known`: the operator's token came over it. */
+/** `busy`: requests whose answers are not complete. `known`: the connection has sent the operator's token. */
 type Place = { busy: number; known: boolean };
 
 /**
@@ -10,7 +10,7 @@ type Place = { busy: number; known: boolean };
  */
 export class AdminPlaces {
   readonly #most: number;
-  /** The one that was active longest ago is the first. */
+  /** Ordered by last activity, oldest first. */
   readonly #open = new Map<Socket, Place>();
 
   constructor(server: Server, most: number) {
@@ -22,7 +22,7 @@ export class AdminPlaces {
     });
   }
 
-  /** Registers a request. Its connection is idle again when its answer has ended. */
+  /** Registers a request. Its connection is idle again once it is answered. */
   begin({ socket }: IncomingMessage, response: ServerResponse): void {
     const place = this.#open.get(socket);
     if (!place) return;
@@ -34,7 +34,7 @@ export class AdminPlaces {
     });
   }
 
-  /** The operator's token came with this request. */
+  /** Records that this request has the operator's token. */
   recognize({ socket }: IncomingMessage): void {
     const place = this.#open.get(socket);
     if (place) place.known = true;

@@ -8,12 +8,12 @@ import { AdminPlaces } from './admin-places.js';
 
 /**
  * A route for programs, such as Prometheus or a load balancer. It needs no token where the listener is on loopback, unless a caller
- * without it is refused everywhere (`refused`). Elsewhere, such a caller gets nothing (`private`), or the status without the body
- * (`status`).
+ * without it is refused everywhere (`refused`). On other addresses, a caller without the token gets nothing (`private`) or only the
+ * status (`status`).
  */
 export type MachineRoute = {
   path: string;
-  /** GET, unless it is another. */
+  /** Default: GET. */
   method?: 'POST';
   withoutToken: 'private' | 'status' | 'refused';
   serve: (ctx: Context) => Promise<void> | void;
@@ -21,13 +21,13 @@ export type MachineRoute = {
 
 export type AdminParts = {
   routes: readonly MachineRoute[];
-  /** Serves all other paths. It has its own sign-in. */
+  /** Serves all other paths, with its own sign-in. */
   page?: Middleware;
   /** Whether a text is the operator's token. Compares in constant time. */
   opens: (token: string) => boolean;
-  /** Where the listener is. */
+  /** The address of the listener. */
   host: string;
-  /** Where a proxy shows it. */
+  /** Its URL behind a proxy. */
   url?: string | undefined;
   log: Log;
 };
@@ -40,10 +40,10 @@ const STALL_MS = 20_000;
 const CHECK_MS = 2_000;
 const MAX_CONNECTIONS = 200;
 
-/** The HTTP server for the operator, and what puts it to work. Until then it answers that the server is starting. */
+/** The HTTP server for the operator, and a function that activates it. Until then it answers that the server is starting. */
 export type AdminServer = { server: Server; serve: (parts: AdminParts) => void };
 
-/** The HTTP server for the operator: metrics, readiness and page. The public listener reaches none of it. */
+/** The HTTP server for the operator: metrics, readiness and page. None of it is reachable through the public listener. */
 export function createAdminServer(): AdminServer {
   let handle: Listener = answerStarting;
   const server = createServer(
@@ -85,7 +85,7 @@ function createAdminApp(parts: AdminParts, places: AdminPlaces): Koa {
   const app = new Koa();
   app.silent = true;
   app.on('error', (error: NodeJS.ErrnoException) => {
-    // A browser that closes its connection is no fault.
+    // A browser that closes its connection is not a fault.
     if (!/^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       parts.log.error({ error }, 'a request of the admin listener failed');
   });
@@ -122,7 +122,7 @@ async function serveMachine(ctx: Context, parts: AdminParts, next: () => Promise
   }
 }
 
-/** Whether others than programs of this machine may reach the listener, directly or through a proxy. */
+/** Whether other machines may reach the listener, directly or through a proxy. */
 function isReachable({ host, url }: AdminParts): boolean {
   return !isLocal(hostInUrl(host)) || !isLocal(hostnameOf(url ?? '') ?? '127.0.0.1');
 }
@@ -132,7 +132,9 @@ function hasToken({ req }: Context, { opens }: AdminParts): boolean {
   return token !== undefined && opens(token);
 }
 
-/** A web page that reaches this listener under a name of its own must not see it, even with the operator's browser. */
+/**
+ * Refuses DNS rebinding: a web page that reaches this listener under its own host name must not see it, even in the operator's browser.
+ */
 async function checkHost(ctx: Context, parts: AdminParts, next: () => Promise<void>): Promise<void> {
   const foreign = foreignHost(ctx.req, parts);
   return foreign ? refuse(ctx, 403, foreign) : next();

@@ -14,7 +14,7 @@ const COLUMNS = [
   { title: 'What you can do' },
 ];
 
-/** A part of the ledger that cannot be read is the sentence that says why. `inProgress`: owed payments whose orders are worked on. */
+/** Parts of the ledger that cannot be read are replaced by the reason. `inProgress`: owed payments whose orders are worked on. */
 type Waiting = {
   now: number;
   undecided: Undecided | string;
@@ -30,7 +30,7 @@ export function attentionHtml(view: Waiting): string {
   );
   const unresolved = read(view.unresolved, rows =>
     titled(
-      'Unresolved: it is not known yet whether the money moved',
+      'Unresolved: it is not yet known whether the money moved',
       waiting(
         view,
         rows.map(payment => ({ payment })),
@@ -41,7 +41,7 @@ export function attentionHtml(view: Waiting): string {
   return `<div id="attention">${owed}${unresolved}</div>`;
 }
 
-/** The pages that ask before another attempt is started, or the money goes back; and why the last attempt failed. */
+/** Links to the pages that confirm another attempt or a refund, and the reason why the last attempt failed. */
 export function waysOut({ payment: { id }, mayRetry, failure }: Owed): string {
   const refund = `<a href="/payments/${id}/refund">${mayRetry ? 'refund' : 'Refund'}</a>`;
   const ways = mayRetry ? `<a href="/payments/${id}/retry">Retry</a> or ${refund}` : refund;
@@ -52,7 +52,7 @@ function titled(title: string, table: string): string {
   return table && `<h3>${title}</h3>\n${table}`;
 }
 
-/** @param elsewhere how many more are listed in another place */
+/** @param elsewhere how many more are listed elsewhere */
 function waiting(
   { now, undecided }: Waiting,
   rows: readonly (Owed | { payment: Payment })[],

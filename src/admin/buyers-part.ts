@@ -10,7 +10,7 @@ const COLUMNS = [
   { title: 'Last' },
 ];
 
-/** Who buys: wallets, those that came back, the operator's own apart, and the best. */
+/** The buyers: their number, those that came back, and the best ones, without the operator's own wallets. */
 export function buyersHtml({ who, period, countedFrom }: History, now: number): string {
   const { payers, returning, own, best, isWhole } = who;
   const more = isWhole ? '' : ' or more';

@@ -1,19 +1,19 @@
 import type { Sale } from '../ledger/store.js';
 
-/** Who bought one operation, without the operator's own wallets. `returning`: on another day, too. */
+/** The buyers of one operation, without the operator's own wallets. `returning`: those who bought on more than one day. */
 export type BuyersOf = { operation: string; buyers: number; returning: number };
 
-/** The last UTC day (since 1970) on which somebody bought an operation, and the one before it. */
+/** The last UTC day (since 1970) on which a payer bought an operation, and the one before that. */
 type Days = { last: number; before: number };
 
 /** Beyond it, new buyers are not counted. About 30 MB. */
 const MAX_KEPT = 200_000;
 const NEVER = -1;
 
-/** The buyers of each operation within some days. The same sale may be counted again. */
+/** The buyers of each operation within some days. Counting a sale twice does no harm. */
 export class Buyers {
   readonly #max: number;
-  /** By operation and payer. */
+  /** Days by operation and payer. */
   readonly #days = new Map<string, Map<string, Days>>();
   #kept = 0;
   #first = 0;
@@ -43,7 +43,7 @@ export class Buyers {
     if (this.#kept === 0) this.isWhole = true;
   }
 
-  /** Those since a day. */
+  /** The buyers since a day. */
   since(first: number): BuyersOf[] {
     return [...this.#days].map(([operation, of]) => {
       const found = { operation, buyers: 0, returning: 0 };

@@ -6,7 +6,7 @@ import { PERIODS, type Period } from './periods.js';
 import type { History } from './sales-history.js';
 import type { UnitSales } from './tally.js';
 
-/** What came in within a period: sums, and one chart by operation. `refunded`: what went back in it. */
+/** The revenue of a period: sums, and a chart by operation. `refunded`: the refunds in that period. */
 export function cameInHtml(history: History, refunded: bigint): string {
   const { sales, period, first } = history;
   const from = new Date(first * period.unitMs).toISOString().slice(0, 10);
@@ -27,7 +27,7 @@ ${chart}
 <p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. The chart and its numbers leave refunds out; “Earned” is what is left after them.</p>`;
 }
 
-/** Whatever a refund is for, it counts in the period in which it went back. */
+/** A refund counts in the period in which it was paid, whatever the time of its sale. */
 function earned(sales: readonly UnitSales[], refunded: bigint): string {
   const net = sum(sales) - refunded;
   const note =
@@ -39,7 +39,7 @@ function earned(sales: readonly UnitSales[], refunded: bigint): string {
   );
 }
 
-/** Of the hour or the day that is not over. */
+/** The current hour or day. */
 function today({ sales, last, period }: History): string {
   const now = sales.filter(({ unit }) => unit === last);
   return tile(
@@ -66,7 +66,7 @@ function tile(name: string, value: string, note: string): string {
   return `<div class="tile"><span class="soft">${name}</span><strong>${value}</strong><span class="soft">${note.replace(/^; /, '')}</span></div>`;
 }
 
-/** How much of it the operator bought, if anything. */
+/** How much of it the operator's own wallets bought, if anything. */
 function ownOf(sales: readonly UnitSales[], shown: (own: UnitSales[]) => string): string {
   const own = sales.filter(each => each.own);
   return own.length === 0 ? '' : `; ${shown(own)} of it your own`;

@@ -1,7 +1,7 @@
 import { readCanaryRun, type CanaryRuns } from '../operator/canary-runs.js';
 import type { MachineRoute } from './admin-server.js';
 
-/** Where `coinslot canary` reports what it bought. */
+/** The route for the reports of `coinslot canary`. */
 export function canaryRoute(runs: Pick<CanaryRuns, 'keep'>): MachineRoute {
   return {
     path: '/canary/runs',
@@ -10,7 +10,7 @@ export function canaryRoute(runs: Pick<CanaryRuns, 'keep'>): MachineRoute {
     serve: async ctx => {
       const run = readCanaryRun(new URLSearchParams(ctx.querystring).get('run') ?? '');
       ctx.status = run ? 200 : 400;
-      ctx.body = run ? { kept: run.id } : { error: 'The parameter run is no report of coinslot canary.' };
+      ctx.body = run ? { kept: run.id } : { error: 'The parameter run is not a report of coinslot canary.' };
       if (run) await runs.keep(run);
     },
   };

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
-/** uPlot (MIT), as its package has it: read when the page is first looked at, and kept. */
+/** uPlot (MIT) from its package: read when the page is first opened, then cached. */
 export class ChartLibrary {
   #script: Promise<string> | undefined;
   #style: Promise<string> | undefined;

@@ -4,16 +4,16 @@ import { unitName } from './periods.js';
 import type { History } from './sales-history.js';
 import type { UnitSales } from './tally.js';
 
-/** As many operations have colours; the others share one more. */
+/** The number of operations with their own colour; the others share one more. */
 const MAX_SERIES = 6;
 const OTHERS = 'others';
 
-/** What is drawn in one colour: an operation, or all that have none of their own. */
+/** A series of one colour: an operation, or all those without their own colour. */
 type Series = { name: string; amounts: Map<number, bigint>; total: bigint };
 
 /**
- * What came in by hour or day, operation as colour. The browser draws it from the table, which holds the same numbers for everybody; without
- * scripts there is the table.
+ * Revenue by hour or day, with a colour for each operation. The browser draws it from the table, which has the same numbers; without
+ * scripts there is only the table.
  */
 export function chartOf(history: History): string {
   const { sales, period, first, last } = history;
@@ -48,12 +48,12 @@ function legend(series: readonly Series[]): string {
   return `<ul class="legend" aria-label="Operations">${items.join('')}</ul>`;
 }
 
-/** `--series-7` is that of the others. */
+/** `--series-7` is the colour of the others. */
 function colourOf(name: string, index: number): number {
   return name === OTHERS ? MAX_SERIES + 1 : index + 1;
 }
 
-/** The operations that brought most, each with its amounts by unit; what the others brought is one more. */
+/** The operations with the highest revenue, each with its amounts by unit; the others are summed up in one more. */
 function seriesOf(sales: readonly UnitSales[]): Series[] {
   const of = new Map<string, Series>();
   for (const { operation, unit, amount } of sales) add(of, operation, unit, amount);

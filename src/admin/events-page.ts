@@ -3,7 +3,7 @@ import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
 import { ago, badge, grid, paymentLink, span } from './operator-layout.js';
 
-/** At most so many are shown. */
+/** The most events shown. */
 export const MAX_EVENTS = 100;
 
 const COLUMNS = [
@@ -16,7 +16,7 @@ const COLUMNS = [
   { title: 'Again' },
 ];
 
-/** What targets were told, the newest first, and what they still have to be told. */
+/** The events sent to targets, newest first, and those still to be sent. */
 export function eventsHtml(
   events: readonly OutboxEvent[],
   { now, formKey, message = '' }: { now: number; formKey: string; message?: string },
@@ -33,10 +33,10 @@ export function eventsHtml(
     resendForm(event, formKey),
   ]);
   const none =
-    'Nobody is told anything yet. Set WEBHOOK_URLS to the URL of a webhook, of Slack, Discord or Telegram, or of a mailbox; “coinslot webhooks trigger” then sends a sample of each event.';
+    'No events are sent yet. Set WEBHOOK_URLS to the URL of a webhook, of Slack, Discord or Telegram, or of a mailbox; “coinslot webhooks trigger” then sends a sample of each event.';
   return `<h1>Events</h1>
 ${message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : ''}
-<section class="card" aria-labelledby="h-events"><h2 id="h-events">What you were told</h2>
+<section class="card" aria-labelledby="h-events"><h2 id="h-events">Events sent</h2>
 ${grid('Events, the newest first', COLUMNS, rows, none)}
 ${rows.length === MAX_EVENTS ? `<p class="soft">The newest ${MAX_EVENTS}. Events are kept for a week.</p>` : ''}</section>`;
 }

@@ -3,7 +3,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { Shown } from './operator-layout.js';
 import { paymentsTable } from './sales-part.js';
 
-/** Where a search leads: to the only payment, or to the payer that was named; undefined if there is a list to choose from. */
+/** The target of a search: the only payment found, or the payer that was entered; undefined if there are several to choose from. */
 export function onlyPlace(found: readonly Payment[], text: string): string | undefined {
   const [first, ...others] = found;
   if (first && others.length === 0) return `/payments/${first.id}`;
@@ -12,7 +12,7 @@ export function onlyPlace(found: readonly Payment[], text: string): string | und
   return isPayer ? `/payers/${encodeURIComponent(text)}` : undefined;
 }
 
-/** The payments that a text names. */
+/** The payments that match a text. */
 export function foundHtml(found: readonly Payment[], text: string, shown: Shown): string {
   return `<h1>Found</h1>
 <section class="card" aria-labelledby="h-found"><h2 id="h-found">${found.length} payments for <span class="id">${escapeHtml(text)}</span></h2>

@@ -6,7 +6,7 @@ import { ago, badge, grid } from './operator-layout.js';
 
 const MAX_VERDICTS = 200;
 
-/** Who settles payments, and how each is. */
+/** The facilitators and their state. */
 export function facilitatorsHtml(all: readonly FacilitatorState[]): string {
   const columns = [
     { title: 'Facilitator' },
@@ -29,7 +29,7 @@ export function facilitatorsHtml(all: readonly FacilitatorState[]): string {
   );
 }
 
-/** The chain, the ledger and what answers calls. */
+/** The chain, the ledger and the backends. */
 export function backendsHtml(
   { upstreams }: HealthReport,
   breakers: readonly { name: string; open: boolean }[],
@@ -59,7 +59,7 @@ export function backendsHtml(
   );
 }
 
-/** What the directories of facilitators make of the operations. */
+/** The operations in the directories of facilitators. */
 export function directoriesHtml(heard: readonly HeardVerdict[], now: number): string {
   const columns = [
     { title: 'Operation' },
@@ -70,7 +70,7 @@ export function directoriesHtml(heard: readonly HeardVerdict[], now: number): st
     { title: 'Detail' },
   ];
   return grid(
-    'What the directories of facilitators make of the operations',
+    'The operations in the directories of facilitators',
     columns,
     heard
       .slice(0, MAX_VERDICTS)
@@ -82,6 +82,6 @@ export function directoriesHtml(heard: readonly HeardVerdict[], now: number): st
         ago(row.at, now),
         escapeHtml(row.why ?? ''),
       ]),
-    'No directory has said anything yet: an operation is listed when it is first sold through a facilitator that has one.',
+    'No directory has answered yet: an operation is listed when it is first sold through a facilitator with a directory.',
   );
 }

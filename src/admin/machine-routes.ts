@@ -18,7 +18,7 @@ type MachineParts = {
   backends: readonly string[];
   apis: Pick<HttpOperations, 'breakers'>;
   health: Pick<Health, 'report'>;
-  /** Of the embedded facilitator's fee payer. */
+  /** The balance of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
   config: { answerBudgetBytes: number };
   leaving: AbortSignal;
@@ -66,7 +66,7 @@ function readinessIn({ leaving, ledger, hints, facilitator }: MachineParts): () 
     () => (hints.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),
     () => (facilitator.choice === undefined ? 'no facilitator answers' : undefined),
   ]);
-  // Not cached for a second, unlike the findings: load balancers must see it at once.
+  // Not cached for a second like the other findings: load balancers must see it at once.
   return async () => (leaving.aborted ? { ready: false, reasons: ['the server is shutting down'] } : found());
 }
 

@@ -11,7 +11,7 @@ import { waysOut } from './attention-part.js';
 import { escapeHtml } from '../pages/escape.js';
 import { badge, span } from './operator-layout.js';
 
-/** What is looked through for something to do. A part of the ledger that cannot be read is the sentence that says why. */
+/** The data that is searched for something to do. Parts of the ledger that cannot be read are replaced by the reason. */
 type Looked = {
   now: number;
   health: HealthReport;
@@ -28,11 +28,11 @@ type Looked = {
 /** Something to know or do. `state` is the word of its badge; `what` and `todo` are HTML. */
 type Need = { state: string; what: string; todo: string };
 
-/** How long events may wait for a target before the operator should look. */
+/** How long events may wait for a target before the operator should check it. */
 const WAITING_MS = 10 * 60_000;
 const MAX_REFUNDS = 5;
 
-/** What is looked for, the most urgent first. */
+/** The checks, most urgent first. */
 const SOURCES: readonly ((view: Looked) => Need[])[] = [
   owedPayments,
   unpaidRefunds,
@@ -44,11 +44,11 @@ const SOURCES: readonly ((view: Looked) => Need[])[] = [
   unresolved,
 ];
 
-/** What the operator should know or do now, each with its reason and what to do. */
+/** What the operator should know or do now, with reasons. */
 export function needsHtml(view: Looked): string {
   const needs = SOURCES.flatMap(source => source(view));
   if (needs.length === 0)
-    return `<p>${badge('ok')} Nothing needs you now. What does will stand here, with what to do; WEBHOOK_URLS tells you elsewhere, too.</p>`;
+    return `<p>${badge('ok')} Nothing needs your attention. Problems appear here with what to do; with WEBHOOK_URLS set, you also get them as messages.</p>`;
   return `<ol class="needs">${needs
     .map(
       ({ state, what, todo }) =>
@@ -80,9 +80,9 @@ function unpaidRefunds({ repayments, now }: Looked): Need[] {
 function unresolved({ undecided }: Looked): Need[] {
   const { payments = 0, since } = typeof undecided === 'string' ? {} : undecided.settling;
   if (payments === 0) return [];
-  const what = `${many(payments, 'payment is', 'payments are')} looked for on chain.`;
+  const what = `${many(payments, 'payment is', 'payments are')} being looked for on chain.`;
   const todo =
-    'Nothing to do: the server decides by the chain. If one stays for an hour, look at the RPC servers';
+    'Nothing to do: the server reads the outcome from the chain. If one stays unresolved for an hour, check the RPC servers';
   return [
     {
       state: 'settling',
@@ -95,20 +95,20 @@ function unresolved({ undecided }: Looked): Need[] {
 function lateOrders({ orders, now }: Looked): Need[] {
   const late = typeof orders === 'string' ? [] : orders.filter(order => !isInTime(order, now));
   if (late.length === 0) return [];
-  const what = `The time of ${many(late.length, 'order', 'orders')} is up.`;
+  const what = `${many(late.length, 'order has', 'orders have')} passed the deadline.`;
   return [
     {
       state: 'late',
       what,
-      todo: '<a href="#orders">See which</a>: it is finished with what is there, retried or refunded.',
+      todo: '<a href="#orders">See which</a>: finish with the parts that are done, retry or refund.',
     },
   ];
 }
 
-/** Why the shop is not well: whatever is not, with what it says itself. */
+/** Everything in the shop that is not healthy, with its own message. */
 function services({ health, facilitators }: Looked): Need[] {
   const backends = Object.entries(health.upstreams)
-    // Its parts follow.
+    // Skipped: its parts are listed below.
     .filter(([name, { status }]) => status !== 'ok' && !(name === 'facilitator' && facilitators.length > 0))
     .map(([name, { status, detail }]) =>
       serviceNeed(
@@ -140,7 +140,7 @@ function serviceNeed(name: string, state: string, detail: string | undefined, to
   return { state, what: `${escapeHtml(name)}${detail ? `: ${escapeHtml(detail)}` : ''}.`, todo };
 }
 
-/** The last run only: what failed before it works again. */
+/** Only the last run counts: earlier failures are over. */
 function canaryFailed({ canary, now }: Looked): Need[] {
   const [newest] = typeof canary === 'string' ? [] : canary;
   if (newest?.fault === undefined) return [];
@@ -160,7 +160,7 @@ function waiting({ untold, now }: Looked): Need[] {
     }));
 }
 
-/** What a directory rejects, buyers don't find there. */
+/** Buyers can't find a rejected operation in that directory. */
 function unlisted({ directories }: Looked): Need[] {
   if (typeof directories === 'string') return [];
   return directories

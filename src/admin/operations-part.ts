@@ -3,7 +3,7 @@ import type { CountedOperation } from '../observe/metrics.js';
 import { grid, span } from './operator-layout.js';
 import type { History } from './sales-history.js';
 
-/** What this server has counted since it was started. Other servers of the ledger count their own. */
+/** The counters of this server since its start. Other servers of the ledger have their own. */
 export type CountedHere = { since: number; operations: readonly CountedOperation[] };
 
 const COLUMNS = [
@@ -21,7 +21,7 @@ const BOOKED = [
   { title: 'Came back', number: true },
 ];
 
-/** From the price to the sale, per operation. @param history undefined if the ledger cannot be read, which other parts say */
+/** From price request to sale, per operation. @param history undefined if the ledger cannot be read, which other parts report */
 export function operationsHtml(counted: CountedHere, history: History | undefined, now: number): string {
   return `<h3>Since the start of this server, ${span(now - counted.since)} ago</h3>
 <p class="soft">Counted in memory: a restart begins at 0, and other servers on this ledger count their own. Calls without payment are

@@ -3,7 +3,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { Explorer } from '../rails/solana/explorer.js';
 import { brand, type EntrancePages, entrancePages, hidden, pageFrame } from '../pages/page-frame.js';
 
-/** What every page of a signed-in operator shows. */
+/** The values shown on every page of a signed-in operator. */
 export type Frame = { shop: string; formKey: string };
 
 export const SCRIPT = `${EXCHANGE_TOKEN}\n${browserScript('admin/assets/sales-chart.js')}\n${browserScript('admin/assets/operator.js')}`;
@@ -47,7 +47,7 @@ export function ago(ms: number, now: number): string {
   return `<time datetime="${iso}" title="${iso}">${span(now - ms)} ago</time>`;
 }
 
-/** A length of time with one unit. */
+/** A duration in one unit. */
 export function span(ms: number): string {
   const seconds = Math.max(Math.round(ms / 1_000), 0);
   if (seconds < 120) return `${seconds} s`;
@@ -65,7 +65,7 @@ export function paymentLink(id: string): string {
   return `<a class="id" href="/payments/${id}">${id.slice(0, 12)}…</a>`;
 }
 
-/** A text of the chain, with a link to the page of an explorer if there is one. */
+/** An address or transaction, with a link to an explorer if there is one. */
 export function linked(text: string, page: ((text: string) => string) | undefined): string {
   return `<span class="id">${escapeHtml(text)}</span>${explorerLink(text, page)}`;
 }
@@ -75,7 +75,7 @@ export function explorerLink(text: string, page: ((text: string) => string) | un
   return ` <a href="${escapeHtml(page(text))}" target="_blank" rel="noreferrer">explorer<span class="hidden"> page of ${escapeHtml(text.slice(0, 8))}, in a new tab</span></a>`;
 }
 
-/** What the tables and lists of a page need to know. */
+/** The data for the tables and lists of a page. */
 export type Shown = {
   now: number;
   own: ReadonlySet<string>;
@@ -84,15 +84,15 @@ export type Shown = {
   inProgress?: ReadonlySet<string>;
 };
 
-/** A payer, with what it bought. */
+/** A payer, with a link to its purchases. */
 export function payerLink(payer: string): string {
   return `<a href="/payers/${encodeURIComponent(payer)}">${short(payer)}</a>`;
 }
 
-/** Behind what the operator bought. */
+/** Marks the operator's own purchases. */
 export const OWN = ' <span class="badge plain">your own</span>';
 
-/** Text of a part of the ledger, or why it cannot be read. */
+/** The HTML of a part of the ledger, or the reason why it cannot be read. */
 export function read<T>(value: T | string, shown: (value: T) => string): string {
   return typeof value === 'string' ? `<p class="fault">${escapeHtml(value)}</p>` : shown(value);
 }
@@ -136,14 +136,14 @@ const NAMES: Record<string, string> = {
   refused: 'refuses to be asked',
 };
 
-/** The state of a payment or a backend: a word and a colour. */
+/** The state of a payment or a backend, as a coloured word. */
 export function badge(state: string): string {
   return `<span class="badge ${TONES[state] ?? 'plain'}">${escapeHtml(NAMES[state] ?? state)}</span>`;
 }
 
 export type Column = { title: string; number?: boolean };
 
-/** A table that scrolls on its own, or what to say instead. Cells are HTML. On a phone, tables that look like `payments` are compact. */
+/** A scrolling table, or a text if it is empty. Cells are HTML. On a phone, tables with the look `payments` are compact. */
 export function grid(
   name: string,
   columns: readonly Column[],

@@ -32,7 +32,7 @@ const NOT_RETRYABLE =
 
 type OperatorOptions = OperatorParts & {
   token: string;
-  /** Where the page is reached; its cookie has the port in its name, because browsers share cookies between the ports of a host. */
+  /** The URL of the page. Its cookie has the port in its name, because browsers share cookies between the ports of a host. */
   url: string;
 };
 
@@ -40,7 +40,7 @@ const CSS = 'text/css; charset=utf-8';
 const JAVASCRIPT = 'text/javascript; charset=utf-8';
 const BROKEN =
   'It could not be made because of an error in the server, which its log describes. Go back, or open the overview.';
-/** More than anything by which a payment is found. */
+/** Longer than any text that identifies a payment. */
 const MAX_FIND = 300;
 const SAID = {
   retry: 'Another attempt has been started.',
@@ -101,7 +101,7 @@ class OperatorPage {
     this.#options = options;
     this.#now = now;
     this.#entrance = operatorEntrance(options.shop);
-    // Which sessions were ended is known only as long as this server runs, so no session outlives it.
+    // Ended sessions are only remembered while this server runs, so no session outlives it.
     this.#sessions = new Sessions(token, endedSessions(), now, `operator of ${url} ${randomUUID()}`);
     const secure = url.startsWith('https:');
     this.#signIn = new SignIn({
@@ -206,7 +206,7 @@ class OperatorPage {
     await this.#signIn.form(ctx);
     const seq = Number(paramsOf(ctx)['seq']);
     if (!Number.isSafeInteger(seq) || !(await this.#options.ledger.resendEvent(seq)))
-      throw new PageFault(404, 'This event is not kept any more. Nothing was sent.');
+      throw new PageFault(404, 'This event is no longer stored. Nothing was sent.');
     this.#options.log.info({ event: seq }, 'the operator had an event sent again');
     see(ctx, '/events?said=again');
   };
@@ -247,7 +247,7 @@ class OperatorPage {
     await this.#signIn.form(ctx);
     const { task, order } = await this.#openTask(ctx);
     if (!(await task.run(order, itemOf(ctx)))) {
-      // Says what has changed since the look above.
+      // Reports a change since the check above.
       await this.#openTask(ctx);
       throw noSuchItem();
     }
@@ -255,7 +255,7 @@ class OperatorPage {
     see(ctx, `/payments/${order.id}?said=${taskNameOf(ctx)}`);
   };
 
-  /** @throws PageFault if no other attempt can be started */
+  /** @throws PageFault if another attempt can't be started */
   async #retryable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#facts(ctx);
     if (mayRetry(facts)) return facts;
@@ -287,14 +287,14 @@ class OperatorPage {
     html(ctx, status, this.#entrance.notice(status === 404 ? 'Not found' : 'Request failed', text));
   }
 
-  /** A fault of ours: the listener logs it. */
+  /** A fault of the server, which the listener logs. */
   #broken(ctx: Context, error: unknown): void {
     ctx.app.emit('error', error, ctx);
     html(ctx, 500, this.#entrance.notice('This page failed', BROKEN));
   }
 }
 
-/** As people paste it out of a letter: the longest word, without quotation marks around it and the full stop behind it. */
+/** A search text pasted from a message: its longest word, without quotation marks or a final full stop. */
 function quotedIn(text: string): string {
   const words = text.slice(0, MAX_FIND).split(/[\s"'“”„‘’()]/u);
   return words

@@ -73,7 +73,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     ownWallets: config.ownWallets,
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {
-      // Loads the libraries of the chain, which few servers need for this.
+      // Loaded when needed: few servers use the chain's libraries for this.
       const { recordRefund } = await import('../operator/record-refund.js');
       await recordRefund(ledger, id, tx, () => [...endpoints.rpcUrls]);
     },
@@ -88,7 +88,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
   });
 }
 
-/** It answers, but is not believed. */
+/** It answers, but its answers are not trusted. */
 function distrusted(state: FacilitatorState): FacilitatorState {
   const { status, detail } = state;
   return {

@@ -9,7 +9,7 @@ import type { Explorer } from '../rails/solana/explorer.js';
 import type { CountedHere } from './operations-part.js';
 import type { Sections } from './order-tasks.js';
 
-/** What the operator page is made of. */
+/** The data sources of the operator page. */
 export type OperatorParts = {
   ledger: Ledger;
   /** The name of the shop. */
@@ -19,30 +19,30 @@ export type OperatorParts = {
   publicUrl: string;
   health: () => HealthReport;
   facilitators: () => FacilitatorState[];
-  /** What their directories make of the operations. Rejects if the ledger fails. */
+  /** The operations' standing in the facilitators' directories. Rejects if the ledger fails. */
   listings: () => Promise<HeardVerdict[]>;
-  /** What this server has counted of the operations. */
+  /** This server's counters of the operations. */
   counted: () => CountedHere;
-  /** What the canary has bought, the newest first. Rejects if the ledger fails. */
+  /** The canary's purchases, newest first. Rejects if the ledger fails. */
   canary: () => Promise<CanaryRun[]>;
   /** The operator's own addresses. */
   ownWallets: ReadonlySet<string>;
-  /** Of the backends that have one. */
+  /** The circuit breakers of backends that have one. */
   breakers: () => { name: string; open: boolean }[];
   /**
    * Records a refund as `npm run ledger -- refund` does.
    * @throws OperatorFault, UpstreamFailure, LedgerFault: nothing was changed
    */
   refund: (id: string, tx: string) => Promise<unknown>;
-  /** Reserves a refund that a wallet pays. @throws OperatorFault, LedgerFault: nothing was changed */
+  /** Reserves a refund for a wallet to pay. @throws OperatorFault, LedgerFault: nothing was changed */
   askRefund: (id: string, asked: AskedAmount) => Promise<unknown>;
   /** Cancels it. @throws OperatorFault, LedgerFault */
   cancelRefund: (id: string) => Promise<unknown>;
-  /** What a wallet pays. */
+  /** The Solana Pay link of a refund. */
   refundLink: (refund: Repayment) => Promise<string>;
-  /** Where transactions and addresses are shown. */
+  /** The explorer that transactions and addresses link to. */
   explorer?: Explorer | undefined;
-  /** What operations show of their orders. */
+  /** Sections of operations about their orders. */
   sections: Sections;
   /** Starts another attempt at an owed order. @returns false if one is in progress */
   retry: (payment: Payment) => Promise<boolean>;

@@ -2,7 +2,7 @@ import { escapeHtml } from '../pages/escape.js';
 import { at, list } from './operator-layout.js';
 import { isRejected, type PaymentFacts } from './payment-facts.js';
 
-/** The order of a payment: how far it is, when it is due and what comes next; empty if there is none. */
+/** The order of a payment: its progress, deadline and next step; empty if there is none. */
 export function orderHtml({ order, pausedUntil }: PaymentFacts): string {
   if (!order) return '';
   const { wanted, done, attempts, createdAt, deadline, finishedAt, nextAttemptAt, failure } = order;

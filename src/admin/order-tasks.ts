@@ -9,22 +9,22 @@ import { isRejected, mayChange, type PaymentFacts } from './payment-facts.js';
 /** By operationId. */
 export type Sections = Readonly<Record<string, AdminSection>>;
 
-/** A task that can be done with an item of an order now. */
+/** A task that the operator can do with an item of an order. */
 export type OpenTask = { task: AdminTask; order: OrderView; path: string };
 
-/** What the operation shows of an order on the page of its payment; empty if nothing. The rest of the page does not depend on it. */
+/** The operation's section about an order on the page of its payment, or empty. The rest of the page does not depend on it. */
 export async function sectionHtml(sections: Sections, facts: PaymentFacts, log: Log): Promise<string> {
   const [order, section] = [viewOf(facts), sections[facts.payment.operation]];
   if (!order || !section) return '';
   try {
     return await section.section(order);
   } catch (error) {
-    log.error({ error, payment: order.id }, 'what an operation shows of an order could not be read');
-    return '<p role="alert">What the operation shows of this order cannot be read at the moment: see the log.</p>';
+    log.error({ error, payment: order.id }, 'the section of an operation about an order could not be read');
+    return '<p role="alert">The details of this order cannot be read at the moment: see the log.</p>';
   }
 }
 
-/** Said once a task is done; undefined if the operation has no such task. */
+/** The message after a task; undefined if the operation has no such task. */
 export function doneMessage(sections: Sections, facts: PaymentFacts, name: string): string | undefined {
   const [order, task] = [viewOf(facts), taskOf(sections, facts, name)];
   return order && task?.done(order);
@@ -39,7 +39,7 @@ export function openTask(sections: Sections, facts: PaymentFacts, name: string, 
   return { task, order, path: order.pathOf(name, item) };
 }
 
-/** Asks before the task is done. @throws PageFault if there is no such item */
+/** The page that asks for confirmation of a task. @throws PageFault if there is no such item */
 export async function askHtml({ task, order, path }: OpenTask, item: string, key: string): Promise<string> {
   const asked = await task.ask(order, item);
   if (asked === undefined) throw noSuchItem();
@@ -50,7 +50,7 @@ ${asked}
 }
 
 export function noSuchItem(): PageFault {
-  return new PageFault(404, 'It is not there; perhaps this was done before. Nothing was changed.');
+  return new PageFault(404, 'It does not exist; perhaps this was done before. Nothing was changed.');
 }
 
 function taskOf(sections: Sections, { payment }: PaymentFacts, name: string): AdminTask | undefined {

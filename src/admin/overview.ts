@@ -17,7 +17,7 @@ import { ago, badge, grid, paymentLink, read, short, span } from './operator-lay
 import { salesTable } from './sales-part.js';
 import type { History } from './sales-history.js';
 
-/** What the overview shows. A part of the ledger that cannot be read is the sentence that says why. */
+/** The data of the overview. Parts of the ledger that cannot be read are replaced by the reason. */
 export type Overview = {
   now: number;
   network: string;
@@ -25,7 +25,7 @@ export type Overview = {
   publicUrl: string;
   health: HealthReport;
   facilitators: readonly FacilitatorState[];
-  /** What the directories of facilitators make of the operations. */
+  /** The operations' standing in the facilitators' directories. */
   directories: HeardVerdict[] | string;
   breakers: readonly { name: string; open: boolean }[];
   counted: CountedHere;
@@ -37,31 +37,31 @@ export type Overview = {
   newest: Sale[] | string;
   undecided: Undecided | string;
   unresolved: Payment[] | string;
-  /** Without those whose orders are in progress: these have a list of their own. */
+  /** Without those whose orders are in progress, which have their own list. */
   owed: Owed[] | string;
   /** Ids of the payments whose orders are in progress. */
   inProgress: ReadonlySet<string>;
-  /** Refunds that were asked for and have not landed, the oldest first. */
+  /** Requested refunds that have not landed, oldest first. */
   repayments: Repayment[] | string;
   orders: Order[] | string;
-  /** What targets were not told yet. */
+  /** Events not yet sent to their targets. */
   untold: { target: string; events: number; since: number }[] | string;
-  /** What the canary has bought, the newest first. */
+  /** The canary's purchases, newest first. */
   canary: CanaryRun[] | string;
 };
 
 const MAX_ORDERS = 50;
 
 /**
- * The parts of the page, by what an operator asks in the morning. Each is replaced when something changes. What a part can't read, it says
- * itself.
+ * The parts of the page, ordered by what an operator wants to know first. Each is replaced when something changes, and reports itself
+ * what it can't read.
  */
 export function overviewHtml(view: Overview): string {
   const { now, history, counted } = view;
   const booked = typeof history === 'string' ? undefined : history;
   return [
     headline(view),
-    part('needs', 'Does anything need you?', `${needsHtml(view)}${attentionHtml(view)}`),
+    part('needs', 'Does anything need your attention?', `${needsHtml(view)}${attentionHtml(view)}`),
     part(
       'came-in',
       'What came in?',
@@ -100,13 +100,13 @@ ${facilitatorsHtml(facilitators)}
 ${backendsHtml(health, breakers)}
 <h3 id="directories">Directories: where buyers find you</h3>
 ${read(directories, heard => directoriesHtml(heard, now))}
-<h3 id="canary">Canary: it buys as a buyer does</h3>
+<h3 id="canary">Canary: test purchases</h3>
 ${read(canary, runs => canaryHtml(runs, now, ownWallets))}`;
 }
 
 function sales({ newest, now, ownWallets, inProgress }: Overview): string {
   const none =
-    'Nothing has been sold yet. “coinslot buy” buys once with a wallet of yours; “coinslot list” says how buyers find the shop.';
+    'Nothing has been sold yet. “coinslot buy” buys once with a wallet of yours; “coinslot list” shows how buyers find the shop.';
   return read(newest, rows => {
     const table = salesTable(rows, 'Newest sales', none, { now, own: ownWallets, inProgress });
     return rows.length === 0 ? table : `${table}<p><a href="/sales">All sales</a></p>`;

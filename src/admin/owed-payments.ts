@@ -1,10 +1,10 @@
 import type { Ledger, Order, Payment } from '../ledger/store.js';
 import { isInTime, mayRetry, pausedUntil } from './payment-facts.js';
 
-/** What one read of the ledger lists at most. */
+/** The most payments in one read of the ledger. */
 const MAX_READ = 1_000;
 
-/** Payments whose order is worked on. They are owed, too, but need attention only once the time of the order is up. */
+/** Payments whose order is worked on. They are owed, too, but need attention only after the deadline of the order. */
 export function paymentsInProgress(orders: readonly Order[] | string, now: number): Set<string> {
   const open = typeof orders === 'string' ? [] : orders.filter(order => isInTime(order, now));
   return new Set(open.map(({ payment }) => payment));
@@ -13,7 +13,7 @@ export function paymentsInProgress(orders: readonly Order[] | string, now: numbe
 /** An owed payment, the outcome of its order, and whether another attempt can be started. */
 export type Owed = { payment: Payment; failure: string | null; mayRetry: boolean };
 
-/** With their orders, of which each is one look into the ledger. */
+/** Adds their orders, with one read of the ledger each. */
 export async function withOrders(
   ledger: Pick<Ledger, 'order'>,
   owed: readonly Payment[],
@@ -28,7 +28,7 @@ export async function withOrders(
   );
 }
 
-/** The oldest owed payments, those in progress left out. */
+/** The oldest owed payments, without those in progress. */
 export async function oldestOwed(
   { list }: Pick<Ledger, 'list'>,
   inProgress: ReadonlySet<string>,

@@ -5,7 +5,7 @@ import { pageHtml, type SalesPage } from './sales-list.js';
 
 type Totals = Awaited<ReturnType<Ledger['payerTotals']>>;
 
-/** What one wallet bought. */
+/** The purchases of one wallet. */
 export function payerHtml(payer: string, totals: Totals, page: SalesPage, shown: Shown): string {
   const path = `/payers/${encodeURIComponent(payer)}`;
   return `<h1>Payer ${short(payer)}${shown.own.has(payer) ? OWN : ''}</h1>

@@ -1,6 +1,6 @@
 import type { Sale } from '../ledger/store.js';
 
-/** What one wallet bought. Amount in atomic units, refunds included; `units`: in how many hours or days it bought. */
+/** The purchases of one wallet. Amount in atomic units, not reduced by refunds; `units`: the number of hours or days with a purchase. */
 export type PayerSales = {
   payer: string;
   own: boolean;
@@ -10,12 +10,12 @@ export type PayerSales = {
   last: number;
 };
 
-/** Who bought within a time: wallets without the operator's own, those of them that came back in another unit, and the best of all. */
+/** The buyers within a time, without the operator's own wallets: all, those that came back in another unit, and the best. */
 export type WhoBought = {
   payers: number;
   returning: number;
   own: { wallets: number; sales: number; amount: bigint };
-  /** By amount. */
+  /** The best buyers by amount. */
   best: PayerSales[];
   /** Whether all were counted. */
   isWhole: boolean;
@@ -24,7 +24,7 @@ export type WhoBought = {
 /** Sales by unit of time, the arrays side by side. `last`: ms since 1970. */
 type Bought = { units: number[]; sales: number[]; amounts: bigint[]; last: number };
 
-/** So many pairs of payer and unit are kept; beyond it, the oldest units are forgotten. About 10 MB, and 10 ms to sum up. */
+/** The most pairs of payer and unit; beyond it, the oldest units are dropped. About 10 MB, and 10 ms to sum up. */
 const MAX_KEPT = 100_000;
 const MAX_BEST = 10;
 
@@ -34,9 +34,9 @@ export class Payers {
   readonly #own: ReadonlySet<string>;
   readonly #bought = new Map<string, Bought>();
   #kept = 0;
-  /** Units before it are not kept. */
+  /** Earlier units are not kept. */
   #first = 0;
-  /** The first unit whose payers are all known. */
+  /** The first unit with all its payers. */
   #wholeFrom = 0;
 
   constructor(own: ReadonlySet<string>, max = MAX_KEPT) {
@@ -52,7 +52,7 @@ export class Payers {
     this.#kept += note(bought, sale, unit);
   }
 
-  /** Forgets what is before a unit. */
+  /** Drops everything before a unit. */
   forget(first: number): void {
     if (first <= this.#first) return;
     this.#first = first;
@@ -66,7 +66,7 @@ export class Payers {
     }
   }
 
-  /** Those from a unit on. @param recent sales that are not kept yet */
+  /** The buyers from a unit on. @param recent sales that are not counted yet */
   since(first: number, recent: readonly { sale: Sale; unit: number }[]): WhoBought {
     const found = new Map<string, PayerSales>();
     for (const [payer, bought] of this.#bought) {
@@ -99,7 +99,7 @@ export class Payers {
     });
   }
 
-  /** Forgets the oldest unit. @returns false if that is the one that needs room, or a later one */
+  /** Drops the oldest unit. @returns false if that is the unit that needs room, or a later one */
   #makeRoom(unit: number): boolean {
     let oldest = Infinity;
     for (const { units } of this.#bought.values()) oldest = Math.min(oldest, units[0] ?? Infinity);
@@ -109,7 +109,7 @@ export class Payers {
   }
 }
 
-/** Keeps the units in order. @returns 1 if the unit is new */
+/** Inserts a unit in order. @returns 1 if the unit is new */
 function note(bought: Bought, { amount, settledAt }: Sale, unit: number): number {
   bought.last = Math.max(bought.last, settledAt);
   const { units, sales, amounts } = bought;

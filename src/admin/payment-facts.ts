@@ -1,13 +1,13 @@
 import type { Ledger, Order, Payment, Refund, Repayment } from '../ledger/store.js';
 
-/** A payment and what belongs to it. */
+/** A payment and its related data. */
 export type PaymentFacts = {
   payment: Payment;
   order: Order | undefined;
-  /** Until when (ms since 1970) work that was interrupted pauses, if it does. */
+  /** Until when (ms since 1970) interrupted work is paused, if it is. */
   pausedUntil: number | undefined;
   refund: Refund | undefined;
-  /** The oldest first. */
+  /** Oldest first. */
   repayments: Repayment[];
   answer: { status: number; bytes: number; savedAt: number } | undefined;
 };
@@ -31,7 +31,7 @@ export async function paymentFacts(
   };
 }
 
-/** Until when (ms since 1970) interrupted work pauses, if it does. */
+/** Until when (ms since 1970) interrupted work is paused, if it is. */
 export function pausedUntil({ leased }: Payment, order: Order | undefined, now: number): number | undefined {
   if (!order || order.finishedAt !== null || leased) return undefined;
   const next = order.nextAttemptAt ?? 0;
@@ -40,15 +40,15 @@ export function pausedUntil({ leased }: Payment, order: Order | undefined, now: 
 
 type OrderFacts = Pick<PaymentFacts, 'payment' | 'order' | 'pausedUntil'>;
 
-/** Whether the operator has rejected an order: what was asked is gone, so that nobody can work on it any more. */
+/** Whether the operator has rejected an order: its request is deleted, so no work on it is possible. */
 export function isRejected({ order }: Pick<PaymentFacts, 'order'>): boolean {
   return order?.request === '';
 }
 
-/** An order whose time is up needs somebody, also while it is worked on. */
+/** An order past its deadline needs attention, even while it is worked on. */
 export const isInTime = ({ deadline }: Order, now: number): boolean => deadline > now;
 
-/** Whether the server works on the answer of an owed payment, and its time is not up. */
+/** Whether the server works on the answer of an owed payment within its deadline. */
 export function isInProgress(
   { order, payment }: Pick<PaymentFacts, 'order' | 'payment'>,
   now: number,
@@ -63,7 +63,7 @@ export function mayRetry({ payment, order, pausedUntil }: OrderFacts): boolean {
   return payment.state === 'owed' && payment.flow === 'upfront' && idle;
 }
 
-/** Whether the work of an order can still be changed: as long as the buyer has not got it, and no answer is saved. */
+/** Whether the work of an order can still be changed: until an answer is saved or delivered. */
 export function mayChange({ payment, order, answer }: PaymentFacts): boolean {
   return payment.state === 'owed' && order !== undefined && !isRejected({ order }) && answer === undefined;
 }

@@ -12,7 +12,7 @@ type Step = { at: number; text: string };
 
 type Beside = { section: string; message?: string; explorer: Explorer | undefined; now: number };
 
-/** Everything about one payment but its request, its answer and its signed transaction. `section`: what its operation shows. */
+/** Everything about one payment except its request, its answer and its signed transaction. `section`: the operation's own section. */
 export function paymentHtml(facts: PaymentFacts, { section, message = '', explorer, now }: Beside): string {
   const { payment, repayments } = facts;
   const said = message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : '';
@@ -38,13 +38,13 @@ function meaningOf(facts: PaymentFacts): string {
     case 'claimed':
       return 'The server works on it, or its caller left before it was charged. No money has moved.';
     case 'settling':
-      return 'A facilitator was asked to settle it and gave no clear answer. The server looks for the transfer on chain, again and again, until it is found or proven absent; there is nothing to do.';
+      return 'A facilitator was asked to settle it and gave no clear answer. The server keeps looking for the transfer on chain until it is found or proven absent; there is nothing to do.';
     case 'released':
       return 'The money has not moved. The caller was not charged.';
     case 'delivered':
       return deliveredMeans(facts);
     case 'refunded':
-      return 'You have paid it back.';
+      return 'You have refunded it.';
     case 'owed':
       return owedMeans(facts);
   }
@@ -53,22 +53,22 @@ function meaningOf(facts: PaymentFacts): string {
 function deliveredMeans({ payment: { repaid, amount } }: PaymentFacts): string {
   if (repaid === 0n) return 'Paid and answered.';
   return repaid < amount
-    ? `Paid and answered; ${toDecimal(repaid)} USDC of it went back.`
-    : 'Paid, answered, and paid back as a whole.';
+    ? `Paid and answered; ${toDecimal(repaid)} USDC of it were refunded.`
+    : 'Paid, answered, and refunded in full.';
 }
 
 function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
   if (payment.repaid + payment.repaying >= payment.amount)
-    return 'The money has moved, and all of it goes back: nobody works for it any more.';
+    return 'The money has moved and is being refunded in full, so the work has ended.';
   if (isRejected({ order }))
-    return `You rejected this order: nobody works for it any more, and what was asked is gone. Refund it. ${order?.failure ?? ''}`;
+    return `You rejected this order: the work has ended and its request is deleted. Refund it. ${order?.failure ?? ''}`;
   if (payment.flow !== 'upfront')
     return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
   if (pausedUntil !== undefined)
-    return `The money has moved, and the work was interrupted. A server goes on with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
+    return `The money has moved, and the work was interrupted. A server continues with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
   if (!order || order.finishedAt === null) return 'The money has moved and the server works on the answer.';
   return order.nextAttemptAt === null
-    ? `The money has moved, and no attempt follows by itself: retry or refund it. ${order.failure ?? ''}`
+    ? `The money has moved, and there is no further automatic attempt: retry or refund it. ${order.failure ?? ''}`
     : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.';
 }
 
@@ -103,7 +103,7 @@ function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
       at: refund.refundedAt,
       text: `${toDecimal(refund.amount)} USDC refunded with transaction <span class="id">${escapeHtml(refund.signature)}</span>`,
     },
-    when(writtenAt, 'the answer was handed to its caller'),
+    when(writtenAt, 'the answer was delivered to its caller'),
     when(auditedAt, 'audited: the chain was searched for the transfer at finalized'),
   ];
   return steps.filter(step => step !== undefined).toSorted((a, b) => a.at - b.at);
@@ -131,15 +131,15 @@ function detailsOf({ payment }: PaymentFacts, explorer: Explorer | undefined): [
     ...(requestId ? ([['Last request', id(requestId)]] as [string, string][]) : []),
     ...(aliasOf ? ([['Redeems', paymentLink(aliasOf)]] as [string, string][]) : []),
     ['Requests that waited for it', String(payment.callers)],
-    ['Runs of the work', String(payment.runs)],
+    ['Times the work was run', String(payment.runs)],
   ];
 }
 
-/** Asks before another attempt is started. */
+/** The page that asks for confirmation of another attempt. */
 export function retryHtml({ payment, order }: PaymentFacts, formKey: string): string {
   const got = order && order.wanted > 0 ? `${order.done} of ${order.wanted} parts are done. ` : '';
   return `<section class="card narrow" aria-labelledby="h-ask"><h1 id="h-ask">Start another attempt?</h1>
-<p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt repeats the work, or goes on with what is missing, at your cost. The buyer is not charged again.</p>
+<p>${toDecimal(payment.amount)} USDC were paid for <code>${escapeHtml(payment.operation)}</code>. ${got}The attempt repeats the work, or continues with the missing parts, at your cost. The buyer is not charged again.</p>
 <form method="post" action="/payments/${payment.id}/retry">${hidden('form', formKey)}
 <p class="actions"><button>Start another attempt</button><a class="button quiet" href="/payments/${payment.id}">Cancel</a></p></form></section>`;
 }

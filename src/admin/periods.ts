@@ -15,12 +15,12 @@ export const LONGEST = PERIODS[3];
 export const SHORTEST = PERIODS[0];
 const USUAL = PERIODS[2];
 
-/** The one of that name, or 30 days. */
+/** The period with that name, or 30 days. */
 export function periodNamed(name: unknown): Period {
   return PERIODS.find(each => each.name === name) ?? USUAL;
 }
 
-/** The units of a period, the present one included. */
+/** The units of a period, including the current one. */
 export function unitsOf({ unitMs, units }: Period, now: number): { first: number; last: number } {
   const last = Math.floor(now / unitMs);
   return { first: last - units + 1, last };

@@ -23,7 +23,7 @@ type Parts = Pick<
   | 'canary'
 >;
 
-/** What the first page shows. Each part of the ledger that cannot be read is the sentence that says why. */
+/** The data of the first page. Parts of the ledger that cannot be read are replaced by the reason. */
 export class OverviewReader {
   readonly #parts: Parts;
   readonly #now: () => number;
@@ -79,7 +79,7 @@ export class OverviewReader {
     return { now, ...shown, ...listed, inProgress };
   }
 
-  /** What went back within the period, in atomic units. */
+  /** Refunds within the period, in atomic units. */
   async #refunded(period: Period, now: number): Promise<bigint> {
     const { ledger } = this.#parts;
     const within = { from: unitsOf(period, now).first * period.unitMs, to: Number.MAX_SAFE_INTEGER };
@@ -87,7 +87,10 @@ export class OverviewReader {
     return all.reduce((sum, { amount }) => sum + amount, 0n);
   }
 
-  /** Changes with every sale, with what is undecided, with what is done of an order, when the time of an order is up, and with the state of a backend. */
+  /**
+   * A value that changes with every sale, unresolved payment and part of an order, when an order passes its deadline, and with the state
+   * of a backend.
+   */
   async state(): Promise<string> {
     const { ledger, health, facilitators } = this.#parts;
     const now = this.#now();

@@ -10,12 +10,12 @@ import type { OperatorParts } from './operator-sources.js';
 import { isInProgress, type PaymentFacts } from './payment-facts.js';
 import { refundHtml } from './refund-part.js';
 
-/** Each waits up to two minutes for the chain. */
+/** The most checks at a time: each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
 
 type Parts = Pick<OperatorParts, 'ledger' | 'refund' | 'askRefund' | 'cancelRefund' | 'refundLink' | 'log'>;
 
-/** What the operator page does for these. */
+/** The operator page's functions for these pages. */
 type Page = {
   demand: (ctx: Context) => Promise<Session>;
   form: (ctx: Context) => Promise<{ session: Session; form: URLSearchParams }>;
@@ -66,7 +66,7 @@ export class RefundPages {
     see(ctx, `/payments/${id}?said=cancelled`);
   };
 
-  /** Records one that was sent by hand. */
+  /** Records a refund that was sent by hand. */
   readonly record = async (ctx: Context): Promise<void> => {
     const { session, form } = await this.#page.form(ctx);
     const facts = await this.#refundable(ctx);
@@ -100,13 +100,13 @@ export class RefundPages {
     }
   }
 
-  /** @throws PageFault if nothing of it can go back */
+  /** @throws PageFault if none of it can be refunded */
   async #refundable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#page.facts(ctx);
     if (mayBeRepaid(facts.payment)) return facts;
     throw new PageFault(
       409,
-      'Nothing of this payment can be refunded: its money has not moved, or has gone back as a whole. Nothing was changed.',
+      'This payment cannot be refunded: its money has not moved, or it was refunded in full. Nothing was changed.',
     );
   }
 

@@ -5,7 +5,7 @@ import { qrCode } from '../pages/qr-code.js';
 import { toDecimal } from '../price/amount.js';
 import { at, badge, linked, list, type Shown } from './operator-layout.js';
 
-/** What a page about a refund shows. `link`: what a wallet pays, of the one that is under way. */
+/** The data of a page about a refund. `link`: the Solana Pay link of the refund under way. */
 type RefundView = {
   payment: Payment;
   formKey: string;
@@ -18,7 +18,7 @@ type RefundView = {
   isInProgress: boolean;
 };
 
-/** Asks how to refund; or shows the link of the refund that is under way. */
+/** Asks how to refund, or shows the link of the refund under way. */
 export function refundHtml(view: RefundView): string {
   const { payment, open, fault = '' } = view;
   const left = payment.amount - payment.repaid;
@@ -43,14 +43,14 @@ ${open?.state === 'sending' ? '' : recordedSection(view)}`;
 
 function askForm({ payment, formKey, isInProgress }: RefundView, left: bigint): string {
   const ends = isInProgress
-    ? '<p>The server still works on the answer. A refund of the whole amount ends that as soon as its QR code is made.</p>\n'
+    ? '<p>The server still works on the answer. A refund of the whole amount ends that work as soon as its QR code is made.</p>\n'
     : '';
   return `${ends}<form method="post" action="/payments/${payment.id}/refund/link">${hidden('form', formKey)}
 <label class="above" for="amount">Amount in USDC, at most ${toDecimal(left)}</label>
 <input type="text" id="amount" name="amount" inputmode="decimal" required autocomplete="off" maxlength="20" pattern="[0-9]+([.][0-9]{1,6})?" title="A number such as 0.50" value="${toDecimal(left)}">
 <label class="above" for="reason">Reason, for your books (may be empty)</label>
 <input type="text" id="reason" name="reason" autocomplete="off" maxlength="500">
-<p class="soft">The server holds no key of yours. Next you get a QR code that any Solana wallet pays; nothing moves before that.</p>
+<p class="soft">The server has none of your keys. The next page has a QR code for any Solana wallet; no money moves before you pay it.</p>
 <p class="actions"><button>Make the QR code</button><a class="button quiet" href="/payments/${payment.id}">Back</a></p></form>`;
 }
 
@@ -60,14 +60,14 @@ function underWay({ payment, formKey, link }: RefundView, { id, amount, state }:
     return `<p>${usdc} USDC are being sent with a key: refund <span class="id">${escapeHtml(id)}</span>. It is recorded once the chain shows it as final.</p>
 <p class="actions"><a class="button quiet" href="/payments/${payment.id}">Back</a></p>`;
   return `<div class="pay" data-awaits>${qrCode(link, `QR code that pays ${usdc} USDC back`)}
-<div><p><strong>Scan this with the wallet that is to pay ${usdc} USDC</strong>, or <a href="${escapeHtml(link)}">open it in a wallet on this device</a>. Amount, receiver and memo <span class="id">refund:${escapeHtml(id)}</span> are in it.</p>
-<p class="soft" role="status">Waiting for the transfer. It is recorded within a minute of its being final, also if you close this page.</p></div></div>
+<div><p><strong>Scan this with the wallet that pays ${usdc} USDC</strong>, or <a href="${escapeHtml(link)}">open it in a wallet on this device</a>. It contains amount, receiver and the memo <span class="id">refund:${escapeHtml(id)}</span>.</p>
+<p class="soft" role="status">Waiting for the transfer. It is recorded within a minute of becoming final, even if you close this page.</p></div></div>
 <form method="post" action="/payments/${payment.id}/refund/cancel">${hidden('form', formKey)}
 <p class="actions"><a class="button quiet" href="/payments/${payment.id}">Back</a><button class="quiet">Cancel this refund</button></p></form>
-<p class="soft">After a cancellation, whoever has the QR code can still pay it: that is recorded, too.</p>`;
+<p class="soft">After a cancellation, anyone with the QR code can still pay it, and that is recorded, too.</p>`;
 }
 
-/** For those who have sent the money already. */
+/** For operators who have already sent the money. */
 function recordedSection({ payment, formKey, receivers, fault = '', tx = '' }: RefundView): string {
   const described = fault && tx ? ' aria-describedby="why" aria-invalid="true" autofocus' : '';
   const from = receivers.map(each => `<span class="id">${escapeHtml(each)}</span>`).join(' or ');

@@ -5,7 +5,7 @@ import { DAY_MS } from './periods.js';
 const STATES = ['delivered', 'owed', 'refunded'] as const;
 export type SoldState = (typeof STATES)[number];
 
-/** What the page of sales is asked for, as its form sends it. Days are UTC, both included; `before` is where an earlier page ended. */
+/** The query of the sales page, as its form sends it. Days are UTC, both included; `before` is where an earlier page ended. */
 export type SalesFilter = {
   operation?: string;
   state?: SoldState;
@@ -55,14 +55,14 @@ export function queryOf(filter: SalesFilter): string {
   return query === '' ? '' : `?${query}`;
 }
 
-/** The filter of the first page. */
+/** The filter for the first page. */
 export function withoutPlace(filter: SalesFilter): SalesFilter {
   const first = { ...filter };
   delete first.before;
   return first;
 }
 
-/** The filter that goes on where a page ended. */
+/** The filter that continues where a page ended. */
 export function after(filter: SalesFilter, { settledAt, id }: SalePlace): SalesFilter {
   return { ...filter, before: `${settledAt}-${id}` };
 }

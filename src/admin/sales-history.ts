@@ -11,11 +11,11 @@ export type History = Tallied & {
   countedFrom: number | undefined;
 };
 
-/** Reading them holds up the server: SQLite is read in its thread. A few ms, see bench/operator-page.js. */
+/** Sales per slice. Reading blocks the server's thread with SQLite for a few ms, see bench/operator-page.js. */
 const SLICE = 100;
-/** Sales within this time of the newest one are counted again the next time: one beside them may be committed late. */
+/** Sales within this time of the newest one are counted again next time, because another may be committed late. */
 const SETTLING_MS = 15_000;
-/** What is this old at the first look is counted backwards from there. Nothing is committed that late. */
+/** Sales this old at the first read are counted backwards from there. None is committed that late. */
 const FIRM_MS = 60_000;
 /** How long a reader waits for earlier sales to be counted. */
 const PATIENCE_MS = 200;
@@ -25,19 +25,19 @@ const FRESH_MS = 1_000;
 type Source = Pick<Ledger, 'salesAfter' | 'listSales'>;
 
 /**
- * Sales of the last 90 days by UTC day, and of the last 24 hours by hour. Each sale is read from the ledger once, in small slices between
- * which other work goes on, so that a million sales cost the server no noticeable pause and the next look only reads what is new. Those
- * before the first look are read from the newest on: the latest days are whole at once.
+ * Sales of the last 90 days by UTC day, and of the last 24 hours by hour. Each sale is read from the ledger once, in small slices with
+ * other work in between, so that a million sales cause no noticeable pause and the next read gets only new ones. Sales before the first
+ * read are read newest first, so the latest days are complete at once.
  */
 export class SalesHistory {
   readonly #ledger: Source;
   readonly #now: () => number;
   readonly #days: Tally;
   readonly #hours: Tally;
-  /** Sales up to here are counted for good, from `#older` on. */
+  /** Sales from `#older` up to here are counted for good. */
   #place: SalePlace | undefined;
   #older: SalePlace | undefined;
-  /** Those after `#place`, newest last. */
+  /** Sales after `#place`, newest last. */
   #recent: Sale[] = [];
   #reading: Promise<void> | undefined;
   #readAt = -Infinity;
@@ -100,7 +100,7 @@ export class SalesHistory {
     for (;;) {
       const slice = await this.#ledger.salesAfter(place, SLICE);
       for (const sale of slice) for (const tally of [this.#days, this.#hours]) tally.note(sale);
-      // Set together with what is counted for good, so that no sale is counted twice if a later slice cannot be read.
+      // Set together with the final counts, so that no sale is counted twice if a later slice cannot be read.
       this.#recent = recent = this.#settle([...recent, ...slice]);
       place = slice.at(-1) ?? place;
       if (slice.length < SLICE) return;
@@ -108,7 +108,7 @@ export class SalesHistory {
     }
   }
 
-  /** Those before the first look, back to a time. */
+  /** Reads the sales before the first read, back to a time. */
   async #readOlder(from: number): Promise<void> {
     while (this.#older) {
       const { sales, next } = await this.#ledger.listSales({ from, before: this.#older, limit: SLICE });
@@ -118,7 +118,7 @@ export class SalesHistory {
     }
   }
 
-  /** Counts for good what is older than the newest by 15 s. @returns the others */
+  /** Counts sales for good that are 15 s older than the newest. @returns the others */
   #settle(sales: Sale[]): Sale[] {
     const until = (sales.at(-1)?.settledAt ?? 0) - SETTLING_MS;
     const firm = sales.findIndex(({ settledAt }) => settledAt >= until);

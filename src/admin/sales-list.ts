@@ -6,12 +6,12 @@ import { salesTable } from './sales-part.js';
 
 export const PAGE_SIZE = 50;
 
-/** A page of sales, and where to go on. */
+/** A page of sales, and the place of the next one. */
 export type SalesPage = { sales: readonly SoldPayment[]; next: SalePlace | undefined };
 
 type Choices = Shown & { operations: readonly string[] };
 
-/** The list of sales, with what narrows it down. */
+/** The list of sales, with its filter. */
 export function salesHtml(page: SalesPage, filter: SalesFilter, choices: Choices): string {
   return `<h1>Sales</h1>
 <section class="card" aria-labelledby="h-filter"><h2 id="h-filter">Show</h2>
@@ -21,7 +21,7 @@ ${pageHtml(page, filter, '/sales', choices)}
 <p><a href="/sales.csv${escapeHtml(queryOf(withoutPlace(filter)))}">All of these as CSV</a></p></section>`;
 }
 
-/** The table and the links to the pages before and after it. `path` is that of the page. */
+/** The table and the links to the previous and next page. `path` is the page's path. */
 export function pageHtml(
   { sales, next }: SalesPage,
   filter: SalesFilter,
@@ -31,9 +31,9 @@ export function pageHtml(
   const whole = withoutPlace(filter);
   const isFiltered = Object.keys(whole).length > 0;
   const none = isFiltered
-    ? 'No sale fits. Widen the days, or take a condition away.'
+    ? 'No sale matches. Choose more days or fewer conditions.'
     : 'Nothing has been sold yet. “coinslot buy” buys once with a wallet of yours.';
-  const searched = `None of the sales after ${next ? new Date(next.settledAt).toISOString().slice(0, 16).replace('T', ' ') : ''} fits.`;
+  const searched = `None of the sales after ${next ? new Date(next.settledAt).toISOString().slice(0, 16).replace('T', ' ') : ''} matches.`;
   const table = salesTable(sales, 'Sales', next && sales.length === 0 ? searched : none, shown);
   const links = [
     ...(filter.before

@@ -17,11 +17,11 @@ import { readFilter, wantedOf } from './sales-filter.js';
 import { PAGE_SIZE, salesHtml } from './sales-list.js';
 
 type Parts = Pick<OperatorParts, 'ledger' | 'ownWallets' | 'counted' | 'explorer'>;
-/** Sends a page to whoever is signed in. */
+/** Sends a page to a signed-in operator. */
 type Send = (ctx: Context, title: string, main: (now: number) => Promise<string>) => Promise<void>;
 
 const CSV_SLICE = 500;
-/** Each holds a place in the server for as long as it is read. */
+/** The most exports at a time: each keeps resources while it is read. */
 const MAX_EXPORTS = 2;
 const COLUMNS = [
   'settled_at',
@@ -116,7 +116,7 @@ export class SalesPages {
   }
 }
 
-/** In pieces, the newest first, with turns for other work between them. */
+/** In pieces, newest first, with pauses for other work. */
 async function* csvOf(
   ledger: Pick<Ledger, 'listSales'>,
   wanted: SalesWanted,

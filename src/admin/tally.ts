@@ -4,14 +4,14 @@ import { Payers, type WhoBought } from './payers.js';
 
 /**
  * The sales of one operation in one unit of time (hours or days since 1970, UTC), to the operator's own wallets or to others. Amount in
- * atomic units, refunds included.
+ * atomic units, not reduced by refunds.
  */
 export type UnitSales = { unit: number; operation: string; own: boolean; sales: number; amount: bigint };
 
-/** What is known of the sales from one unit on. */
+/** The counts of sales from one unit on. */
 export type Tallied = {
   sales: UnitSales[];
-  /** By operation. */
+  /** Counts by operation. */
   buyers: { of: BuyersOf[]; isWhole: boolean };
   who: WhoBought;
 };
@@ -42,7 +42,7 @@ export class Tally {
     this.note(sale);
   }
 
-  /** Notes who bought; the same sale may be noted again. */
+  /** Records the buyer; recording the same sale twice does no harm. */
   note(sale: Sale): void {
     const unit = this.#unitOf(sale);
     if (unit >= this.#first && !this.#own.has(sale.payer)) this.#buyers.add(sale, unit);
@@ -57,7 +57,7 @@ export class Tally {
     this.#payers.forget(first);
   }
 
-  /** From a unit to another, both included. @param recent sales that are not counted for good yet */
+  /** The counts between two units, both included. @param recent sales that are not yet counted for good */
   read(first: number, last: number, recent: readonly Sale[]): Tallied {
     const counts: Counts = new Map();
     for (const [key, each] of this.#counts)

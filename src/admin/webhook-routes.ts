@@ -4,7 +4,7 @@ import { events } from '../pages/page-responses.js';
 import type { Webhooks } from '../webhooks/open-webhooks.js';
 import type { MachineRoute } from './admin-server.js';
 
-/** For `coinslot webhooks`: what happens as it happens, and samples of it. */
+/** For `coinslot webhooks`: events as they happen, and samples. */
 export function webhookRoutes({ listen, tellSamples, targets }: Webhooks): MachineRoute[] {
   return [
     {
@@ -14,7 +14,7 @@ export function webhookRoutes({ listen, tellSamples, targets }: Webhooks): Machi
         if (ctx.method === 'HEAD') return void (ctx.status = 204);
         const stream = await listen();
         if (stream) return events(ctx, stream);
-        answer(ctx, 503, { error: 'Too many listen already, or the server is stopping.' });
+        answer(ctx, 503, { error: 'There are too many listeners, or the server is stopping.' });
       },
     },
     {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `coinslot`. It is plain JavaScript, so that it can say what is missing where nothing else would run.
+// The command `coinslot`. It is plain JavaScript, so that it can report what is missing even if nothing else runs.
 import launch from './launch.cjs';
 
 await launch('cli/main');

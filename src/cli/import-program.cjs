@@ -1,3 +1,3 @@
 'use strict';
-/** Apart from launch.cjs, because old versions of Node can't read `import()`. */
+/** Separate from launch.cjs, because old versions of Node can't read `import()`. */
 module.exports = program => import(program);

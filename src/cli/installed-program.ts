@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 type Manifest = { version?: string; bin?: Record<string, string>; main?: string; exports?: unknown };
 
 /**
- * The file of a program that a package brings, for `node`.
+ * The file of a program in a package, to run with `node`.
  * @param folder where the package is installed, or a folder below that
  * @returns undefined if it is not installed
  */
@@ -26,7 +26,7 @@ export async function importInstalled<T>(folder: string, packageName: string): P
   return (await import(pathToFileURL(join(found.at, entry)).href)) as T;
 }
 
-/** What a package that is installed in a folder, or above it, says of itself. */
+/** The package.json of a package that is installed in a folder or above it. */
 export function installedManifest(folder: string, packageName: string): Manifest | undefined {
   return findInstalled(folder, packageName)?.manifest;
 }
@@ -40,7 +40,7 @@ function findInstalled(folder: string, packageName: string): { at: string; manif
   }
 }
 
-/** What `import` takes of the conditions of an entry. */
+/** The file that `import` uses of an entry with conditions. */
 function entryOf(conditions: unknown): string | undefined {
   if (typeof conditions !== 'object' || conditions === null)
     return typeof conditions === 'string' ? conditions : undefined;

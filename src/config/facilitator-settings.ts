@@ -7,19 +7,19 @@ export type FacilitatorConfig =
   | {
       kind: 'http';
       url: string;
-      /** Sent with every request; the name in lower case. A secret, as is the key. */
+      /** A header sent with every request; the name in lower case. Secret, like the key. */
       header?: { name: string; value: string };
-      /** How many requests per second it allows, if that is known. */
+      /** How many requests per second it allows, if known. */
       rate?: number;
       /** The key that signs each request, for Coinbase's facilitator. */
       cdp?: { id: string; secret: string };
     }
   | { kind: 'embedded' };
 
-/** Pays the fees where the embedded facilitator settles. Without a key pair, the sandbox makes one. Limits in lamports. */
+/** The fee payer of the embedded facilitator. Without a key pair, the sandbox makes one. Limits in lamports. */
 export type FeePayerConfig = {
   keyPair: KeyPair | undefined;
-  /** Signs what names it and is not offered, while the key pair is changed. */
+  /** A second key, while the key pair is being changed: it signs payments that name it, but is not offered. */
   second: KeyPair | undefined;
   limits: { floor: bigint; hourlyCap: bigint };
 };
@@ -36,7 +36,7 @@ export function readFacilitators(read: SettingReader, fallback: string | undefin
   return entries.flatMap((entry, n) => facilitatorOf(read, entry, `FACILITATOR_${n + 1}`));
 }
 
-/** Facilitators that are offered some sales for their directories' sake, and how long after one the next is. */
+/** Facilitators that settle some sales so that their directories list the shop, and the time between two such sales. */
 export type CatalogueConfig = { facilitators: readonly FacilitatorConfig[]; everyMs: number };
 
 /** `CATALOGUE_FACILITATORS`, which has no `embedded`, and `CATALOGUE_HOURS`. */
@@ -75,14 +75,13 @@ function facilitatorOf(read: SettingReader, entry: string, prefix: string): Faci
   return [{ kind: 'http', url, ...(header && { header }), ...(rate > 0 && { rate }), ...(cdp && { cdp }) }];
 }
 
-/** Settings of an entry that is not in the list, or is our own, would be ignored. */
+/** Settings of an entry that is missing in the list or is the embedded one would be ignored. */
 function checkNumbers(read: SettingReader, entries: string[]): void {
   for (const name of read.names()) {
     const [, number] = /^FACILITATOR_(\d+)_(?:HEADER|RATE)$/.exec(name) ?? [];
     const entry = number === undefined ? '' : entries[Number(number) - 1];
     if (entry !== undefined && entry !== 'embedded') continue;
-    if (read.text(name) !== undefined)
-      read.fault(`${name}: FACILITATOR_URL has no facilitator with this number that is reached by a URL`);
+    if (read.text(name) !== undefined) read.fault(`${name}: FACILITATOR_URL has no URL with this number`);
   }
 }
 

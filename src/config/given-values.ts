@@ -1,15 +1,15 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A longer file is no setting. */
+/** Longer files are refused. */
 const MAX_BYTES = 64 * 1024;
 const SUFFIX = '_FILE';
 
-/** A setting that is given twice, or in a file that can't be read. `message` begins with the name. */
+/** A setting that is set twice, or in a file that can't be read. `message` begins with the name. */
 export class GivenFault extends Error {}
 
 /**
- * The values of settings, in the three places where an operator may put one: the variable `NAME`; a file that `NAME_FILE` names, as
+ * The values of settings, from the three places where an operator may put them: the variable `NAME`; a file that `NAME_FILE` names, as
  * containers mount secrets; the file `NAME` in `$CREDENTIALS_DIRECTORY`, as systemd passes credentials (systemd.exec(5), "Credentials").
  * A secret in a file is neither in the process's environment, which its children inherit, nor in `/proc`. Each file is read once.
  */
@@ -21,12 +21,12 @@ export class GivenValues {
     this.#env = env;
   }
 
-  /** The names for which there is a variable `NAME` or `NAME_FILE`, also those of empty variables. */
+  /** The names with a variable `NAME` or `NAME_FILE`, including empty ones. */
   names(): string[] {
     return Object.keys(this.#env).map(name => (name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : name));
   }
 
-  /** Without white space around it; undefined if it is empty or not given. @throws GivenFault */
+  /** The trimmed value; undefined if it is empty or not set. @throws GivenFault */
   of(name: string): string | undefined {
     if (!this.#read.has(name)) this.#read.set(name, this.#find(name));
     return this.#read.get(name);
@@ -43,7 +43,7 @@ export class GivenValues {
       credential !== undefined && `the credential ${name}`,
     ].filter(place => place !== false);
     if (places.length > 1)
-      throw new GivenFault(`${name}: given by ${places.join(' and by ')}; keep one of them`);
+      throw new GivenFault(`${name}: set by ${places.join(' and by ')}; keep one of them`);
     return variable ?? (file && readText(name, file)) ?? (credential && readText(name, credential));
   }
 
@@ -56,7 +56,7 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
-/** The error never holds what is in the file. */
+/** The error never contains the file's contents. */
 function readText(name: string, path: string): string | undefined {
   let text: string;
   try {

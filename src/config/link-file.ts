@@ -7,7 +7,7 @@ import { ConfigFault } from './setting-reader.js';
  */
 export async function keepLink(file: string, link: string): Promise<void> {
   try {
-    // The mode of a file that exists would stay as it is.
+    // An existing file would keep its mode.
     await writeFile(`${file}.new`, `${link}\n`, { mode: 0o600 });
     await chmod(`${file}.new`, 0o600);
     await rename(`${file}.new`, file);

@@ -17,13 +17,13 @@ export function readReceiptKey(read: SettingReader): KeyObject | undefined {
   return key;
 }
 
-/** The key in the state folder; the first start makes it, of several processes one. @throws ConfigFault */
+/** The key in the state folder. The first start makes it; of several processes, one does. @throws ConfigFault */
 export function keptReceiptKey(stateDir: string): KeyObject {
   const file = join(stateDir, FILE);
   const key = parsed(read(file) ?? made(stateDir, file));
   if (key) return key;
   throw new ConfigFault(
-    `STATE_DIR: ${file} ${WANTED} > ${file}, or remove it, and the next start makes another key`,
+    `STATE_DIR: ${file} ${WANTED} > ${file}, or remove it; the next start then makes a new key`,
   );
 }
 
@@ -45,7 +45,7 @@ function read(file: string): string | undefined {
   }
 }
 
-/** The key in the file: always a whole one, and if two processes create it at once, that of the first. */
+/** Reads the key in the file, which is always complete. If two processes create it at once, the first one's key wins. */
 function made(stateDir: string, file: string): string {
   const draft = `${file}.${process.pid}`;
   try {

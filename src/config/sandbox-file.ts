@@ -10,7 +10,7 @@ export type SampleMints = {
   token2022: string;
   untraded: string;
   uninitialised: string;
-  /** Everything that a buyer should be warned of: a multisig can mint, a program can freeze, few hold most, its market looks bought. */
+  /** A token with every warning sign: a multisig can mint, a program can freeze, few holders have most of it, its market looks faked. */
   doubtful: string;
   /** New accounts are frozen, and nobody can thaw them. */
   frozenForEver: string;

@@ -16,7 +16,7 @@ export class SettingReader {
     this.#given = new GivenValues(env);
   }
 
-  /** The names of all variables, also of those that are empty. */
+  /** The names of all variables, including empty ones. */
   names(): string[] {
     return this.#given.names();
   }
@@ -119,7 +119,7 @@ export class SettingReader {
   /** Reports a text that is not an http(s) URL as an error in the variable. */
   checkUrl(name: string, text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    // A trailing slash is removed from the path only, not from a query.
+    // A trailing slash is removed only from the path, not from a query.
     if (url && (url.protocol === 'http:' || url.protocol === 'https:'))
       return url.search ? text : text.replace(/(?<!\/)\/+$/, '');
     this.fault(`${name}: '${shownUrl(text)}' is not an http(s) URL`);

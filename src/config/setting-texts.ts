@@ -1,6 +1,6 @@
 /**
- * What the operator decides by each environment variable that the server itself reads: the source of docs/reference/settings.md.
- * `values` and `fallback` say in words what `readConfig` cannot show; `see` is the page of docs/ that says more.
+ * Descriptions of the environment variables that the server itself reads: the source of docs/reference/settings.md. `values` and
+ * `fallback` describe what `readConfig` cannot show; `see` is the page in docs/ with more.
  */
 type SettingText = { what: string; values?: string; fallback?: string; see?: string };
 
@@ -10,35 +10,35 @@ const REFUNDS: SettingText = { what: '', see: 'how-to/refunds.md#without-you' };
 const ADMIN: SettingText = { what: '', see: 'how-to/operating.md#the-admin-listener' };
 
 export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
-  NETWORK: { what: 'the Solana network on which the server is paid' },
+  NETWORK: { what: 'the Solana network of the payments' },
   PAY_TO: {
     what: 'the address that receives the USDC. Required outside the sandbox',
     values: 'Solana address',
     see: 'how-to/backends.md#changing-the-receiver',
   },
   OWN_WALLETS: {
-    what: 'addresses from which you buy yourself: the operator page, metrics and reports tell their sales apart',
+    what: 'your own wallets: the operator page, metrics and reports show their purchases separately',
     values: 'Solana addresses, comma-separated',
     fallback: 'none',
     see: 'how-to/operating.md#whose-calls-these-are',
   },
   CANARY_KEYPAIR: {
-    what: 'the key pair of the wallet with which `coinslot canary` buys; it counts as one of `OWN_WALLETS`',
+    what: 'the key pair of the wallet that `coinslot canary` buys with; it counts as one of `OWN_WALLETS`',
     values: 'path',
     fallback: 'none',
     see: 'how-to/canary.md',
   },
   BLOCKED_PAYERS: {
-    what: 'the file that names the wallets to which nothing is sold, one in each line; it is read again when it changes',
+    what: 'the file with the wallets to which nothing is sold, one per line; it is reread when it changes',
     values: 'path',
     fallback: 'none',
     see: 'how-to/operating.md#abuse',
   },
   EXPLORER: {
-    what: 'the site to which the operator page, receipts and `ledger show` link transactions and addresses; never in the sandbox',
+    what: 'the explorer that the operator page, receipts and `ledger show` link transactions and addresses to; unused in the sandbox',
   },
   PUBLIC_URL: {
-    what: 'the URL at which agents reach the server, without a path. Required outside the sandbox',
+    what: 'the public URL of the server, without a path. Required outside the sandbox',
     values: 'URL',
     fallback: 'from `HOST` and `PORT`',
   },
@@ -52,14 +52,14 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   ADMIN_HOST: { ...ADMIN, what: 'the address of the listener for operators', fallback: '`127.0.0.1`' },
   ADMIN_PORT: {
     ...ADMIN,
-    what: 'the port of the listener for operators; 0 is any free one, as is the default with `PORT=0`',
+    what: 'the port of the listener for operators; 0 is any free one, which is also the default with `PORT=0`',
     values: '0–65535',
     fallback: '8404',
   },
-  ADMIN_URL: { ...ADMIN, what: 'the URL at which a proxy shows that listener', values: 'URL' },
+  ADMIN_URL: { ...ADMIN, what: 'the URL of that listener behind a proxy', values: 'URL' },
   ADMIN_TOKEN: {
     ...ADMIN,
-    what: 'opens the operator page; other than the tokens of pages, such as `PANEL_TOKEN`',
+    what: 'the token that opens the operator page; must differ from the tokens of other pages, such as `PANEL_TOKEN`',
     values: 'at least 16 characters',
     fallback: 'generated',
   },
@@ -76,13 +76,13 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: '`.coinslot`',
   },
   DATABASE_URL: {
-    what: 'where the ledger is; PostgreSQL to run several processes or machines, also a primary and its standbys: `postgres://user@one:5432,two:5432/ledger?target_session_attrs=read-write`',
+    what: 'the location of the ledger; PostgreSQL to run several processes or machines, also with a primary and standbys: `postgres://user@one:5432,two:5432/ledger?target_session_attrs=read-write`',
     values: '`file:…`, `postgres://…`',
     fallback: 'SQLite in `STATE_DIR`',
     see: 'how-to/backends.md#a-postgresql-that-survives-its-primary',
   },
   DATABASE_DIRECT_URL: {
-    what: 'the same PostgreSQL database, not by way of a pooler; needed if `DATABASE_URL` leads to PgBouncer or another one',
+    what: 'the same PostgreSQL database, without a connection pooler; needed if `DATABASE_URL` points to PgBouncer or another pooler',
     values: '`postgres://…`',
     fallback: '`DATABASE_URL`',
     see: 'how-to/backends.md#a-pooler-in-front-of-postgresql',
@@ -101,7 +101,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   },
   'FACILITATOR_<n>_HEADER': {
     ...FACILITATOR_CREDENTIALS,
-    what: 'a header for the requests to the n-th facilitator',
+    what: 'a header sent with each request to the n-th facilitator',
     values: '`Name: value`',
   },
   'FACILITATOR_<n>_RATE': {
@@ -112,7 +112,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   CDP_API_KEY_ID: { ...FACILITATOR_CREDENTIALS, what: "the id of the key for Coinbase's facilitator" },
   CDP_API_KEY_SECRET: { ...FACILITATOR_CREDENTIALS, what: 'its secret' },
   METHODS: {
-    what: 'the protocols by which buyers pay: x402, and MPP beside it',
+    what: 'the payment protocols: x402, optionally with MPP',
     values: '`x402`, `x402,mpp`',
     fallback: '`x402`',
     see: 'how-to/mpp.md',
@@ -124,7 +124,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/mpp.md#the-secret',
   },
   RECEIPT_KEY: {
-    what: 'the Ed25519 key that signs receipts, as PEM; put it into a file and name that in `RECEIPT_KEY_FILE`',
+    what: 'the Ed25519 key that signs receipts, as PEM; put it into a file and set `RECEIPT_KEY_FILE` to its path',
     values: 'PEM (PKCS #8)',
     fallback: 'made in `STATE_DIR`',
     see: 'how-to/receipts.md#the-key',
@@ -135,82 +135,82 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'made in the sandbox',
   },
   FEE_PAYER_SECOND_KEYPAIR: {
-    what: 'the file with a key pair that signs payments which name it, and is not offered: the next or the former one, while it is changed',
+    what: 'the file with a second key pair, the next or the former one, while the key is being changed: it signs payments that name it, but is not offered',
     see: 'how-to/rotate.md#the-fee-payer',
   },
-  FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the lamports below which that key signs nothing' },
-  FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the lamports that it spends in an hour at most' },
+  FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the balance in lamports below which that key signs nothing' },
+  FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the most lamports that it spends per hour' },
   ORDER_ATTEMPTS: {
     what: 'how often an order is attempted before only the operator can retry it',
     see: 'how-to/operating.md#orders-that-failed',
   },
   REFUND_OWED_AFTER: {
     ...REFUNDS,
-    what: 'how many minutes after an order was given up the server itself refunds it',
+    what: 'the minutes after which the server itself refunds an order that was given up',
     values: '0–43200',
     fallback: 'only you refund',
   },
   REFUND_KEYPAIR: { ...REFUNDS, what: 'the file with the key pair of the wallet that pays these refunds' },
   REFUND_DAILY_CAP: {
     ...REFUNDS,
-    what: 'the USDC that it pays in 24 hours at most, at all servers together',
+    what: 'the most USDC that it pays in 24 hours, over all servers',
     values: 'USDC',
   },
-  REFUND_FLOOR: { ...REFUNDS, what: 'the USDC that it keeps', values: 'USDC', fallback: '0' },
+  REFUND_FLOOR: { ...REFUNDS, what: 'the USDC that stays in it', values: 'USDC', fallback: '0' },
   HOLD_SECONDS: {
     what: 'how long the server holds a call that waits for an order, or for work that another request began',
   },
   ORDER_MINUTES: {
-    what: 'how long an attempt at an order may take, such as the people who are asked; a handler may extend it once',
+    what: "how long an attempt at an order may take, for example to collect people's replies; a handler may extend it once",
     see: 'how-to/people.md',
   },
   MAX_UNSETTLED_PER_PAYER: { what: 'how many unsettled calls one payer may have' },
   UNSOLD_CALLS_PER_HOUR: {
-    what: 'how many calls an hour of one backend may end without a sale, beyond the share of those who buy',
+    what: 'how many calls of one backend may end without a sale per hour, in addition to the allowance of buyers',
     see: 'how-to/sell-an-existing-api.md#what-unsold-calls-cost',
   },
   ANSWER_STORE_MB: {
     what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes, or for a day if it was given as a link over MCP (no longer while more than half the space is used). When the space is used up, calls get 503',
   },
   RETENTION_DAYS: {
-    what: 'days after which the ledger loses what was asked, answered and written for a call that is over, and the ids of requests; 0: never',
+    what: 'days after which the ledger deletes request, answer and texts of a finished call, and request ids; 0: never',
     see: 'how-to/operating.md#what-the-ledger-keeps',
   },
   PAYER_RETENTION_DAYS: {
-    what: 'days after which the ledger loses the address that paid for a call that is over, which then can no longer be refunded; 0: never',
+    what: 'days after which the ledger deletes the payer of a finished call, which can then no longer be refunded; 0: never',
     see: 'how-to/operating.md#what-the-ledger-keeps',
   },
   LISTED: {
-    what: '`false` tells the directories of facilitators nothing of what is sold; `x-listed: false` in the contract does so for one operation',
+    what: '`false` keeps all operations out of the directories of facilitators; `x-listed: false` in the contract does so for one operation',
     see: 'how-to/operating.md#being-listed',
   },
   CATALOGUE_FACILITATORS: {
-    what: 'x402 facilitators over which the first sale of each operation is offered, and then one every few hours, so that their directories list it: for shops with `FACILITATOR_URL=embedded`. User, password and query are sent with each request and never shown',
+    what: 'x402 facilitators that settle the first sale of each operation, and then one every few hours, so that their directories list it: for shops with `FACILITATOR_URL=embedded`. User, password and query are sent with each request and never shown',
     values: 'URLs, comma-separated',
     fallback: 'none',
     see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
   },
   CATALOGUE_HOURS: {
-    what: 'how many hours after a sale over one of them the next one is offered',
+    what: 'the hours between two such sales',
     see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
   },
   WEBHOOK_URLS: {
-    what: 'who is told what happens: webhooks, Slack, Discord and Telegram by their URLs, mailboxes as `smtps://user:password@host?to=…`. `#` and types of events, joined by `+`, choose what a target is told',
+    what: 'where events are sent: webhooks, Slack, Discord and Telegram by their URLs, mailboxes as `smtps://user:password@host?to=…`. `#` and event types joined by `+` choose the events of a target',
     values: 'URLs, comma-separated; a secret',
     fallback: 'nobody',
     see: 'how-to/be-told.md',
   },
   WEBHOOK_SECRET: {
-    what: 'the key that signs webhooks as Standard Webhooks says; two while one replaces the other',
+    what: 'the key that signs webhooks as defined by Standard Webhooks; two while one replaces the other',
     values: '`whsec_…`, comma-separated',
     see: 'how-to/be-told.md#check-the-signature',
   },
   ALLOW_PRIVATE_WEBHOOKS: {
-    what: '`true` lets the targets of `WEBHOOK_URLS` have private addresses',
+    what: '`true` allows private addresses as targets in `WEBHOOK_URLS`',
     see: 'how-to/be-told.md#addresses',
   },
   ALLOW_PRIVATE_UPSTREAMS: {
-    what: '`true` lets the APIs that the contract sells have private addresses',
+    what: '`true` allows private addresses for the APIs that the contract sells',
     see: 'how-to/sell-an-existing-api.md#addresses',
   },
   SANDBOX_RPC_PORT: { what: "the port of the sandbox's chain" },

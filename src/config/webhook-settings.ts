@@ -4,8 +4,8 @@ import { EVENT_KINDS } from './event-kinds.js';
 import type { SettingReader } from './setting-reader.js';
 
 /**
- * Where events are sent. `name` identifies the target and holds nothing secret, unlike `url`. `kinds`: the events that it gets; empty: all
- * of them. `form`: `signed` is a webhook, the others are what chats and mailboxes take.
+ * Where events are sent. `name` identifies the target and holds nothing secret, unlike `url`. `kinds`: the events that it gets; empty:
+ * all of them. `form`: `signed` is a webhook; the others are formats of chats and mailboxes.
  */
 export type WebhookTarget = {
   name: string;
@@ -24,7 +24,7 @@ export type WebhookConfig = {
 const MAX_TARGETS = 10;
 const PROTOCOLS = ['http:', 'https:', 'smtp:', 'smtps:'];
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
-/** Of a secret, as Standard Webhooks says. */
+/** The size of a secret, as defined by Standard Webhooks. */
 const SECRET_BYTES = [24, 64] as const;
 
 /** `WEBHOOK_URLS`, `WEBHOOK_SECRET` and `ALLOW_PRIVATE_WEBHOOKS`. No message contains a URL beyond its host. */
@@ -40,7 +40,7 @@ export function readWebhooks(read: SettingReader): WebhookConfig {
     read.demand(
       secrets[0],
       'WEBHOOK_SECRET',
-      'the key that signs what WEBHOOK_URLS are sent; create one with: echo whsec_$(openssl rand -base64 32)',
+      'the key that signs the events sent to WEBHOOK_URLS; create one with: echo whsec_$(openssl rand -base64 32)',
     );
   return { targets, secrets, allowPrivate };
 }
@@ -65,7 +65,7 @@ function targetOf(read: SettingReader, text: string, number: number, allowPrivat
     return fault(`(${hostname}) has a private address: set ALLOW_PRIVATE_WEBHOOKS=true if that is intended`);
   const mail = protocol.startsWith('smtp');
   if (mail && !searchParams.get('to')?.includes('@'))
-    return fault(`(${host}) says no receiver: add ?to=you@example.com`);
+    return fault(`(${host}) names no receiver: add ?to=you@example.com`);
   const kinds = hash
     .slice(1)
     .split('+')
@@ -80,14 +80,14 @@ function targetOf(read: SettingReader, text: string, number: number, allowPrivat
   return [{ name, form: mail ? 'mail' : formOf(parsed), url, kinds }];
 }
 
-/** Chats take messages in forms of their own, and no signature. */
+/** Chats take messages in their own formats, without a signature. */
 function formOf({ hostname, pathname }: URL): WebhookTarget['form'] {
   if (hostname === 'hooks.slack.com') return 'slack';
   if (/^(discord|discordapp)\.com$/.test(hostname) && pathname.startsWith('/api/webhooks/')) return 'discord';
   return hostname === 'api.telegram.org' ? 'telegram' : 'signed';
 }
 
-/** Two while one replaces the other: receivers take either. */
+/** Two while one replaces the other: receivers accept either. */
 function secretsOf(read: SettingReader): Buffer[] {
   return partsOf(read.text('WEBHOOK_SECRET')).flatMap(text => {
     const [, base64] = SECRET.exec(text) ?? [];

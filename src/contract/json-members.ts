@@ -5,7 +5,7 @@ const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;
 
 /**
- * Whether JSON has more than `most` members, counted without parsing it: those of objects and arrays together, and the objects and
+ * Whether JSON has more than `most` members, counted without parsing it: the members of all objects and arrays, plus the objects and
  * arrays themselves. Takes time linear in the number of bytes; strings are skipped. Invalid JSON is left to the parser.
  */
 export function hasMoreMembers(bytes: Buffer, most: number): boolean {

@@ -8,7 +8,7 @@ import { fileOf, type SentFile } from './sent-file.js';
 /** A part of a multipart form: a text, JSON, or a file. */
 export type Part = { name: string } & ({ text: string } | { json: unknown } | { file: SentFile });
 
-/** The value of a form as the parts that carry it: files last, as some servers want them. A text that is no file is a part that says so. */
+/** The parts of a form: files last, because some servers require that. A value that is not a valid file becomes a text part. */
 export function partsOf(fields: readonly FormField[], value: Json): Part[] {
   const parts = Object.entries(value).flatMap(([name, each]): Part[] => {
     const field = fields.find(known => known.name === name);
@@ -24,7 +24,7 @@ function filePart(name: string, item: unknown): Part {
   return file ? { name, file } : { name, text: String(item) };
 }
 
-/** A multipart form as it is sent. Its boundary is a new one each time, which no content can foresee. */
+/** A multipart form as it is sent. Its boundary is random, so that no content can contain it on purpose. */
 export function multipartBody(parts: readonly Part[]): { type: string; body: Buffer } {
   const boundary = `coinslot-${randomUUID()}`;
   const written = parts.flatMap(part => [
@@ -47,7 +47,7 @@ function headOf(part: Part): string {
   return `${head}${named}\r\nContent-Type: ${type}`;
 }
 
-/** As browsers write names. */
+/** Escapes names as browsers do. */
 function escaped(name: string): string {
   return name.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }

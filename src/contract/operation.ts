@@ -21,10 +21,10 @@ type Part<O, Name extends 'path' | 'query' | 'header'> = O extends { parameters:
 /** The validated path parameters of a call. */
 export type Params<O> = Part<O, 'path'>;
 
-/** The validated query parameters of a call, defaults applied. `x402Version` belongs to the payment. */
+/** The validated query parameters of a call, defaults applied. `x402Version` belongs to the payment and is left out. */
 export type Query<O> = Omit<Part<O, 'query'>, 'x402Version'>;
 
-/** The validated header parameters of a call, by their names as the contract writes them. Those of the payment are not among them. */
+/** The validated header parameters of a call, by their names as the contract writes them. Headers of the payment are left out. */
 export type HeaderParams<O> = {
   [K in keyof Part<O, 'header'> as Lowercase<K & string> extends HeaderOfEveryCall ? never : K]: Part<
     O,
@@ -32,7 +32,9 @@ export type HeaderParams<O> = {
   >[K];
 };
 
-/** What a handler gets of each content type: of bytes, their base64; of other texts, the text; otherwise what the schema says. */
+/**
+ * The body that a handler gets for each content type: base64 for bytes, the text for other text types, otherwise the type of the schema.
+ */
 type SentAs<C> = {
   [T in keyof C]: T extends
     | `application/json${string}`
@@ -87,7 +89,7 @@ export type Reply<O> = {
   >;
 }[Exclude<keyof Responses<O>, 402>];
 
-/** An order that was paid up front: id of its payment, end of the attempt (ms since 1970), and number of the attempt. */
+/** An order that was paid up front: the id of its payment, the end of the attempt (ms since 1970) and the number of the attempt. */
 export type OrderRef = { id: string; deadline: number; attempt: number };
 
 /** The order that a handler works on. */
@@ -96,7 +98,7 @@ export type OpenOrder = OrderRef & {
   extend: () => Promise<OrderRef | undefined>;
 };
 
-/** What a caller asked for, validated. */
+/** The validated input of a call. */
 export type Asked<O> = {
   params: Params<O>;
   query: Query<O>;
@@ -120,7 +122,7 @@ export type Handler<O> = (call: Call<O>) => Promise<Reply<O>>;
 /** Called before an upfront payment is settled. Throws `UpstreamFailure` if the order could not be completed. */
 export type Ready<O> = (asked: Asked<O>) => Promise<void>;
 
-/** How one paid operation is served. (Methods, so that handlers of different operations fit into one table.) */
+/** How one paid operation is served. (Declared as methods, so that handlers of different operations fit into one table.) */
 export type Served<O> = {
   call(call: Call<O>): Promise<Reply<O>>;
   /** Only for `upfront` operations; without it, every order is accepted. */
@@ -131,8 +133,9 @@ export type Served<O> = {
    */
   wanted?(asked: Asked<O>): number;
   /**
-   * Only for operations with `mode: handler` in `x-price`, and needed there: what a call costs, as decimal dollars (`'0.02'`), from `min` to
-   * `max` of the contract. The same for the same call, and quick: it is asked for every 402 and again for every payment, and has a second.
+   * Only for operations with `mode: handler` in `x-price`, and needed there: what a call costs, as decimal dollars (`'0.02'`), from `min`
+   * to `max` of the contract. It must be the same for the same call, and fast: it is called for every 402 and again for every payment,
+   * and has one second.
    */
   price?(asked: Asked<O>): string | Promise<string>;
 } & Backed;
@@ -141,7 +144,7 @@ export type Served<O> = {
 type Backed = {
   /** Its name in /health. Default: the operationId, if there is a `health`. */
   backend?: string;
-  /** Looks whether the backend can work, at no cost, about every 15 s; it has 5 s. Rejects if it can't. */
+  /** Checks whether the backend works, free of charge, about every 15 s and within 5 s. Rejects if it does not. */
   health?(signal: AbortSignal): Promise<Finding | void>;
   /** Called once, after the last call has ended. */
   close?(): Promise<void>;
@@ -153,8 +156,8 @@ export type ServedFree<O> = {
 } & Backed;
 
 /**
- * The handlers of a shop by operationId, each built from a context; `More` is what people see of them. What `Operations` does not have is a compile error;
- * an operation that is missing here must name an `x-upstream` in the contract (see `checkHandlers`).
+ * The handlers of a shop by operationId, each built from a context; `More` adds their pages for people. A handler that is not in
+ * `Operations` is a compile error; an operation without a handler needs an `x-upstream` in the contract (see `checkHandlers`).
  */
 export type TableOf<Operations, Context, More> = {
   readonly [K in keyof Operations]?: (
@@ -164,7 +167,7 @@ export type TableOf<Operations, Context, More> = {
     : (ServedFree<Operations[K]> & More) | Promise<ServedFree<Operations[K]> & More>;
 };
 
-/** A call of any operation, as everything between socket and handler sees it. */
+/** A call of any operation, as the code between socket and handler sees it. */
 export type AnyAsked = {
   params: Readonly<Record<string, unknown>>;
   query: Readonly<Record<string, unknown>>;
@@ -178,14 +181,14 @@ export type AnyAsked = {
   accept?: string;
 };
 export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OpenOrder };
-/** `value`: what a body of bytes means, if it is JSON that was parsed already. */
+/** `value`: the parsed JSON of a body in bytes, if it was parsed already. */
 export type AnyReply = { status: number; body: unknown; headers?: Record<string, string>; value?: unknown };
 export type AnyServed = {
   call(call: AnyCall): Promise<AnyReply>;
   ready?(asked: AnyAsked & { caller: string }): Promise<void>;
   wanted?(asked: AnyAsked): number;
   price?(asked: AnyAsked): string | Promise<string>;
-  /** The host of the API that does the work, which is never shown. */
+  /** The host of the API that does the work; never shown to buyers. */
   host?: string;
 } & Backed;
 
@@ -193,5 +196,5 @@ export type AnyFree = { call(): Promise<unknown> } & Backed;
 
 /** All paid operations by operationId, whether a handler or an upstream serves them. */
 export type Serving = Readonly<Record<string, AnyServed>>;
-/** The free operations of a shop by operationId, beside those that the server itself answers. */
+/** The free operations of a shop by operationId, in addition to those that the server itself answers. */
 export type ServingFree = Readonly<Record<string, AnyFree>>;

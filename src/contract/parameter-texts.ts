@@ -5,10 +5,10 @@ import { objectOf } from './references.js';
 
 type Texts = Record<string, Text>;
 
-/** What was read, or what is wrong with it. */
+/** The values that were read, or a fault. */
 type Read<T extends Text> = { ok: true; texts: Record<string, T> } | { ok: false; error: string };
 
-/** JSON's own numbers; `0x10`, ` 5 ` and `1e999` are none. */
+/** Numbers as in JSON: not `0x10`, ` 5 ` or `1e999`. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
 
 /**
@@ -50,7 +50,7 @@ export function headerTexts(
   return { ok: true, texts };
 }
 
-/** A copy to read values from, which ajv writes into it, into lists and objects as well. */
+/** A deep copy for ajv, which writes the values it reads into it. */
 export function copied<T extends Text>(texts: Record<string, T>): Record<string, T> {
   const all = Object.entries(texts);
   return Object.fromEntries(
@@ -59,8 +59,8 @@ export function copied<T extends Text>(texts: Record<string, T>): Record<string,
 }
 
 /**
- * What is wrong with a path as sent, if anything: openapi-backend throws at texts that are no UTF-8, and `.` and `..` would lead
- * elsewhere in the path of an upstream.
+ * What is wrong with a path as sent, if anything: openapi-backend throws on texts that are not UTF-8, and `.` and `..` would change the
+ * path of an upstream.
  * @param raw the texts of its parameters
  */
 export function pathFault(raw: Readonly<Record<string, string>>): string | undefined {
@@ -77,8 +77,8 @@ function isDecodable(text: string): boolean {
 }
 
 /**
- * The parameter that ajv read from a text that does not say that, if there is one: it takes `0x10` and ` 16` for 16 and the empty
- * text for null, and makes one number of two large ones that differ.
+ * The parameter that ajv misread from its text, if there is one: it takes `0x10` and ` 16` for 16 and the empty text for null, and rounds
+ * different large numbers to the same one.
  */
 export function misreadParameter(
   texts: Texts,

@@ -19,7 +19,7 @@ import { isObject } from './references.js';
 const STALE =
   'openapi.yaml was changed after the last build, so the types and handlers that were built may not fit it: build again (npm run build).';
 
-/** What a text says, as far as it can be read, what the build adds to it, and everything that is wrong with it. */
+/** The readable part of a contract, the parts that the build adds, and all faults. */
 export type Reading = { contract: Contract; added: Added[]; faults: string[]; fault: Fault };
 
 /**
@@ -35,7 +35,7 @@ export function loadContract(file: URL | string, compiled?: URL): Contract {
   return unbuilt(parseContract(readFileSync(file, 'utf8'), name), compiled);
 }
 
-/** Like loadContract, also of a file that is an overlay of another document (see kept-document.ts). */
+/** Like loadContract, but the file may be an overlay of another document (see kept-document.ts). */
 export async function loadAnyContract(file: string, compiled?: URL): Promise<Contract> {
   const built = compiled && compiledContract(file, compiled);
   if (built) return built;
@@ -48,7 +48,7 @@ function unbuilt(contract: Contract, compiled: URL | undefined): Contract {
   return contract;
 }
 
-/** Like loadContract, from the text of the document; `name` is the file name in faults, `prices` the kinds of price that it may have. */
+/** Like loadContract, from the text of the document; `name` is the file name in faults, `prices` the allowed kinds of price. */
 export function parseContract(text: string, name = 'openapi.yaml', prices = PRICES): Contract {
   const { contract, faults } = readText(text, name, prices);
   throwAll(faults);
@@ -57,7 +57,7 @@ export function parseContract(text: string, name = 'openapi.yaml', prices = PRIC
 
 /**
  * Reads a document, completed with what the build adds (see expand.ts).
- * @throws ContractFault for a text that is no document at all; other faults are returned
+ * @throws ContractFault for a text that is not a document at all; other faults are returned
  */
 export function readText(text: string, name = 'openapi.yaml', prices = PRICES): Reading {
   const lines = new LineCounter();

@@ -3,7 +3,7 @@ type Slot = { name: string; before: string; after: string };
 type Branch<T> = Slot & { node: Node<T> };
 type Node<T> = { literals: Map<string, Node<T>>; slots: Branch<T>[]; values: T[] };
 
-/** A path with more of them matches no template. */
+/** A path with more segments matches no template. */
 const MAX_SEGMENTS = 64;
 const PARAMETER = /\{([^{}/]+)\}/g;
 
@@ -12,7 +12,7 @@ export function parameterNames(template: string): string[] {
   return [...template.matchAll(PARAMETER)].map(match => match[1] ?? '');
 }
 
-/** The template without the names of its parameters, by which it matches the same paths. */
+/** The template without the names of its parameters. Templates with the same form match the same paths. */
 export function unnamed(template: string): string {
   return template.replace(PARAMETER, '{}');
 }
@@ -25,7 +25,7 @@ export function templateFault(template: string): string | undefined {
   for (const segment of template.split('/')) {
     const fixed = segment.replace(PARAMETER, '');
     if (/[{}]/.test(fixed)) return `has braces that are no parameter: ${segment}`;
-    // Several would have to be told apart by trial, which takes a hostile path a long time.
+    // Splitting between several needs backtracking, which takes long for a hostile path.
     if (parameterNames(segment).length > 1) return `has more than one parameter in a segment: ${segment}`;
     // openapi-backend takes them for a part of its pattern when it reads the parameters.
     if (names.length > 0 && /[$()*+[\\\]^|]/.test(fixed))
@@ -57,15 +57,15 @@ export function rawParameters(template: string, path: string): Record<string, st
 }
 
 /**
- * Finds the values whose templates match a raw path, so that the router need not try a thousand templates for each request: exactly
- * these, and it does not decide between them. The time grows with the number of segments.
+ * Finds the values whose templates match a raw path, so that the router need not try a thousand templates for each request. Returns all
+ * that match. The time grows with the number of segments.
  */
 export class PathIndex<T extends { path: string }> {
   readonly #all: readonly T[];
   readonly #exact = new Map<string, T[]>();
   readonly #root: Node<T> = nodeOf();
 
-  /** @param values those with one path may be several */
+  /** @param values several may have the same path */
   constructor(values: readonly T[]) {
     this.#all = values;
     for (const value of values) {

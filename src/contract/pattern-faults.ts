@@ -3,11 +3,11 @@ import { patternFault } from './pattern.js';
 import type { Fault } from './read-parameters.js';
 import { isObject, keysOf, objectOf, ReferenceFault, targetOf } from './references.js';
 
-/** Members in which a `pattern` is a value, or a name, and no regular expression. */
+/** Members in which `pattern` is a value or a name, not a regular expression. */
 const NO_SCHEMAS =
   /^(x-.*|example|examples|default|enum|const|mapping|links|callbacks|security|servers|externalDocs)$/;
 
-/** Reports what is wrong with the regular expressions in the schemas of the operations that are called, each once, where it is written. */
+/** Reports what is wrong with the regular expressions in the schemas of the operations that are called, each once, at its place. */
 export function reportPatterns({ document, paid, given }: Contract, fault: Fault): void {
   const seen = new Set<unknown>();
   const judged = new Map<string, string | undefined>();

@@ -1,25 +1,25 @@
 import type { AST } from '@eslint-community/regexpp';
 
 /**
- * How much a backtracking engine may do: the ways in which counted repetitions and alternatives can be tried, and of how many repetitions
- * without an end, each of which multiplies that by the length of the text.
+ * The worst case of a backtracking engine: the ways to try counted repetitions and alternatives, and the number of unbounded repetitions,
+ * each of which multiplies the steps by the length of the text.
  */
 type Steps = { ways: number; open: number };
 
 const ONE: Steps = { ways: 1, open: 0 };
 const UNBOUNDED: Steps = { ways: Infinity, open: 2 };
-/** Of a text of any length, and for each of its characters. */
+/** The most steps per character of a text of any length. */
 const MOST_WAYS = 10_000;
 const MOST_WAYS_EACH = 100;
 
 /**
- * Whether a backtracking engine needs few steps for each character of a text at most. It is said of what is certain at a glance: repeated
- * characters, at most one of them without an end, and no repeated groups that could match in several ways.
+ * Whether a backtracking engine needs few steps for each character of a text at most. True only for simple cases: repeated characters, at
+ * most one repetition unbounded, and no repeated groups that could match in several ways.
  */
 export function hasFewSteps({ alternatives }: AST.Pattern): boolean {
   const all = alternatives.map(each => {
     const steps = stepsOfAll(each.elements, isAnchored(each));
-    // An engine starts again at each character.
+    // The engine starts again at each character.
     return isAnchored(each) ? steps : { ...steps, open: steps.open + 1 };
   });
   return areFew(oneOf(all));
@@ -40,7 +40,7 @@ function oneOf(all: readonly Steps[]): Steps {
   };
 }
 
-/** @param once whether these are tried at one place of the text only */
+/** @param once whether these are tried at only one place of the text */
 function stepsOfAll(elements: readonly AST.Element[], once: boolean): Steps {
   return elements.reduce((before, element) => {
     const steps = stepsOf(element, once && before.ways === 1 && before.open === 0);
@@ -54,7 +54,7 @@ function stepsOf(element: AST.Element, once: boolean): Steps {
     return oneOf(element.alternatives.map(each => stepsOfAll(each.elements, once)));
   if (element.type === 'Backreference') return UNBOUNDED;
   if (element.type !== 'Assertion' || !('alternatives' in element)) return ONE;
-  // What looks ahead is not tried in another way later, so it adds to what follows.
+  // A look-ahead is not retried later, so its steps are added, not multiplied.
   const looked = oneOf(element.alternatives.map(each => stepsOfAll(each.elements, once)));
   return once && areFew(looked) ? ONE : UNBOUNDED;
 }

@@ -3,7 +3,7 @@ import type { AST } from '@eslint-community/regexpp';
 /** A part of a pattern that only a backtracking engine could match, in words. */
 export class NotRegular extends Error {}
 
-/** Of repetitions and characters together: each is a state of the automaton. */
+/** The most repetitions and characters together: each is a state of the automaton. */
 const MAX_SIZE = 1_000;
 const LAST = 0x10ffff;
 const ANYTHING = `[\\x{0}-\\x{${LAST.toString(16)}}]`;
@@ -15,7 +15,7 @@ const LINE_ENDS: Range[] = [
   [0xd, 0xd],
   [0x2028, 0x2029],
 ];
-/** As ECMAScript has them. */
+/** The flags of ECMAScript. */
 const SETS: Record<'digit' | 'space' | 'word', Range[]> = {
   digit: [[0x30, 0x39]],
   word: [
@@ -110,10 +110,10 @@ function ofClass({ negate, elements }: AST.CharacterClass): string {
   return `[${negate ? '^' : ''}${all.join('')}]`;
 }
 
-/** As a part of a class. */
+/** A class as part of another class. */
 function ofSet(set: Exclude<AST.CharacterSet, AST.AnyCharacterSet>): string {
   if (set.kind !== 'property') return ranges(set.negate ? others(SETS[set.kind]) : SETS[set.kind]);
-  // RE2 would take it for the script of the same name, which has fewer characters.
+  // RE2 would read it as the script of the same name, which has fewer characters.
   if (/^(Script_Extensions|scx)$/.test(set.key))
     throw new NotRegular(`it names the extensions of a script, by ${set.raw.slice(0, 40)}`);
   return `\\${set.negate ? 'P' : 'p'}{${set.value ?? set.key}}`;

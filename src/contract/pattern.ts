@@ -3,10 +3,10 @@ import { RE2JS, RE2JSException } from 're2js';
 import { hasFewSteps } from './pattern-steps.js';
 import { NotRegular, patternText } from './pattern-text.js';
 
-/** A `pattern` that is no regular expression, or one that some text would take very long to be matched against. */
+/** A `pattern` that is not a regular expression, or that takes very long to match some text. */
 export class PatternFault extends Error {}
 
-/** What a text is matched with. */
+/** A compiled pattern. */
 export type Matcher = { test(text: string): boolean; toString(): string };
 
 const MAX_LENGTH = 10_000;
@@ -27,9 +27,9 @@ export function parsedPattern(pattern: string): AST.Pattern {
 }
 
 /**
- * Compiles the pattern of a schema, for any text that a stranger sends. JavaScript's own engine goes back and tries again, for some
- * patterns and texts so often that it never ends (`^(a+)+$`), and everything else stands still meanwhile; so it gets only what is
- * certain to need few steps. Everything else goes to RE2, whose time is linear in the length of the text.
+ * Compiles the pattern of a schema so that it is safe for text from strangers. JavaScript's engine backtracks, for some patterns
+ * (`^(a+)+$`) practically without end, and blocks the server meanwhile; so it gets only patterns that certainly need few steps. All
+ * others go to RE2, whose time is linear in the length of the text.
  * @throws PatternFault
  */
 export function matcherOf(pattern: string): Matcher {
@@ -42,7 +42,7 @@ export function matcherOf(pattern: string): Matcher {
     if (error instanceof NotRegular)
       throw faultOf(
         pattern,
-        `can't be matched in a time that grows only as the text does, because ${error.message}: a text that a buyer sends could stop the server. Write it without that, or leave it out`,
+        `can't be matched in linear time, because ${error.message}: a text from a buyer could block the server. Rewrite the pattern without that, or leave it out`,
       );
     if (error instanceof RE2JSException) throw faultOf(pattern, `can't be used: ${error.message}`);
     throw error;
@@ -65,7 +65,7 @@ export function patternFault(pattern: string): string | undefined {
   }
 }
 
-/** For ajv. */
+/** The pattern in the form that ajv calls. */
 export const boundedRegExp = Object.assign((pattern: string): Matcher => matcherOf(pattern), {
   code: 'boundedRegExp',
 });

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import type { CalledOperation } from './contract.js';
 
 /**
- * The content type that a call asks for by its `Accept`, where the operation declares several. Undefined if that is the first one, which
- * a call gets that asks for nothing in particular, or for what there is not.
+ * The content type that a call asks for by its `Accept`, where the operation declares several. Undefined for the first one, which is the
+ * default and the answer to an unknown type.
  */
 export function preferredType({ answers }: CalledOperation, accept: string | undefined): string | undefined {
   if (accept === undefined) return undefined;

@@ -2,9 +2,8 @@ import type { Json } from './json.js';
 import { fieldsOf, isObject, objectOf, resolved } from './references.js';
 
 /**
- * How a list or an object stands in a query, if not as a list of `name=item`: its items, or the names and values of its members, between
- * separators; its members as parameters of their own; or what it has in brackets, `name[member]=value` and `name[]=item`.
- * `lists`: which of its known members are lists.
+ * How a list or an object is written in a query, if not as repeated `name=item`: items or names and values between separators; members as
+ * parameters of their own; or brackets, `name[member]=value` and `name[]=item`. `lists`: the known members that are lists.
  */
 export type QueryStyle =
   | { kind: 'separated'; by: string; object: boolean }
@@ -20,7 +19,7 @@ const SEPARATORS: Record<string, string | undefined> = {
 const STYLES = [...Object.keys(SEPARATORS), 'deepObject'];
 const MAX_DEPTH = 16;
 
-/** What the values of a schema are, as far as that decides how they are written. */
+/** The kind of a schema's values, as far as it affects how they are written. */
 export function shapeOf(document: Json, schema: unknown, depth = 0): Shape {
   const { type, properties, anyOf, oneOf, allOf } = resolved(document, schema);
   const types = [type].flat().filter(each => each !== undefined && each !== 'null');
@@ -91,7 +90,7 @@ function deeper(document: Json, schema: unknown): string | undefined {
   return deep && `must have no objects within it, as ${deep[0]} is one, because a query has no form for them`;
 }
 
-/** What a parameter has to do with how it is written. */
+/** The parts of a parameter that affect how it is written. */
 type Written = { name: string; style?: QueryStyle };
 
 /** A value as the names and texts of a query. */
@@ -118,8 +117,8 @@ function itemsOf(value: unknown): string[] {
 }
 
 /**
- * Query parameters as they are sent; a comma that separates is itself, because some servers split before they decode.
- * @throws URIError for a text that is no valid Unicode
+ * Query parameters as they are sent; a separating comma is not encoded, because some servers split before they decode.
+ * @throws URIError for a text that is not valid Unicode
  */
 export function encodedQuery(parameter: Written, value: unknown): string[] {
   const { style } = parameter;
@@ -137,7 +136,7 @@ export type Text = string | string[] | { [member: string]: string | string[] };
 /** A query can't be read; the message says why. */
 export class QueryFault extends Error {}
 
-/** What a query says of a parameter; undefined if nothing. @throws QueryFault */
+/** The value of a parameter in a query; undefined if it is absent. @throws QueryFault */
 export function queryTextOf(
   { name, style, list }: Written & { list: boolean },
   sent: URLSearchParams,

@@ -3,15 +3,15 @@ import { toDecimal } from '../price/amount.js';
 import type { Asked, OwnPrice } from '../price/price.js';
 import type { PricedOperation } from './read-operation.js';
 
-/** How many prices of an operation are kept, so that what is computed once for an operation is not computed for every call. */
+/** How many prices of an operation are cached, so that what depends on the price is not recomputed for every call. */
 const MAX_PRICES = 256;
 
 const kept = new WeakMap<PricedOperation, LRUCache<bigint, PricedOperation>>();
 
 /**
  * The operation at the price of one call, whose body is valid.
- * @param own the function of its handler that says it
- * @throws Error if its price is not from the least to the most that it says
+ * @param own the handler's function that computes the price
+ * @throws Error if the price is outside the declared range
  */
 export async function quoted(
   operation: PricedOperation,
@@ -25,7 +25,7 @@ export async function quoted(
   return atPrice(operation, atomic);
 }
 
-/** The operation at another price than its own. The same object for the same price, as long as it is kept. */
+/** The operation at another price than its own. The same object for the same price while it is cached. */
 export function atPrice(operation: PricedOperation, atomic: bigint): PricedOperation {
   const { price } = operation;
   if (atomic === price.atomic && price.shown === shownAs(atomic)) return operation;

@@ -9,7 +9,7 @@ export type Form = {
   /** Empty if there is no body. */
   mimeType: string;
   kind: 'json' | 'text' | 'binary' | 'none';
-  /** As in the document; absent if any value is right. */
+  /** As in the document; absent if any value is allowed. */
   schema?: Json;
   example?: unknown;
 };
@@ -17,10 +17,10 @@ export type Form = {
 /** One form of the answer that is sold. */
 export type AnswerForm = Form & { status: SoldStatus };
 
-/** The forms of an answer; the first of those of a status is the one that it has unless it says otherwise. */
+/** The forms of an answer; the first one of a status is the default. */
 export type AnswerForms = [AnswerForm, ...AnswerForm[]];
 
-/** What an unchecked answer is, as far as its contract says. */
+/** The forms of an unchecked answer, as far as its contract declares them. */
 const ANYTHING: Form = { mimeType: 'application/octet-stream', kind: 'binary' };
 const NOTHING: Form = { mimeType: '', kind: 'none' };
 const CONTENT = 'content: { application/json: { schema: { type: object } } }';
@@ -58,7 +58,7 @@ export function readAnswers(
   return first && [first, ...others];
 }
 
-/** What is sold with one status. */
+/** The answer sold with one status. */
 type Declared = { status: SoldStatus; content: Json; check: AnswerCheck };
 
 function readForms(
@@ -102,7 +102,7 @@ function readForm(document: Json, mimeType: string, media: Json): Form {
 const STREAM =
   /^(text\/event-stream|application\/(x-)?(ndjson|jsonl|json-seq|stream\+json|json-lines)|multipart\/(x-)?mixed.*)$/i;
 
-/** Whether an answer of this type is sent in parts, as they come to be. It has no end that a call could wait for. */
+/** Whether an answer of this type is a stream of parts, without an end that a call could wait for. */
 export function isStream(mimeType: string): boolean {
   return STREAM.test((mimeType.split(';', 1)[0] ?? '').trim());
 }

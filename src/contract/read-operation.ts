@@ -18,7 +18,7 @@ export type { BodyForm, RequestBody } from './request-body.js';
 /** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
 export type PaymentFlow = 'authorization' | 'upfront';
 
-/** An operation that is called, paid or given away: what a call of it is, and what is answered. */
+/** An operation that can be called, paid or free: its input and its answers. */
 export type CalledOperation = {
   id: string;
   method: CalledMethod;
@@ -39,7 +39,10 @@ export type CalledOperation = {
 
 /** An operation that costs money, as the contract describes it. */
 export type PricedOperation = CalledOperation & {
-  /** The price of a call, in decimals and in units of 10⁻⁶ USDC. Where it depends on the body: the most, until `quoted` says more. */
+  /**
+   * The price of a call, in decimals and in units of 10⁻⁶ USDC. If it depends on the call, this is the highest price until `quoted` sets
+   * the exact one.
+   */
   price: {
     mode: string;
     currency: 'USD';
@@ -48,7 +51,7 @@ export type PricedOperation = CalledOperation & {
     /** For people: `0.01 USDC`, `0.01 to 0.05 USDC`. */
     shown: string;
   };
-  /** How that is found. */
+  /** How the price is computed. */
   pricing: Price;
   flow: PaymentFlow;
   /** `x-listed: false`: the directories of facilitators are not notified of it. */
@@ -57,24 +60,24 @@ export type PricedOperation = CalledOperation & {
   free?: FreeQuota;
 };
 
-/** `x-free-proxy: true`: an operation that costs nothing, and that an API serves. */
+/** `x-free-proxy: true`: a free operation that an API serves. */
 export type GivenOperation = CalledOperation & { upstream: Upstream };
 
-/** The keys of every price. */
+/** The keys that every price can have. */
 const PRICE_KEYS = ['mode', 'currency', 'flow'];
 /** What an operation needs to be sold. */
 export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
-const FOR_NOTHING = 'amount must be more than zero: leave x-price out and set x-free-proxy to give it away';
+const FOR_NOTHING = 'amount must be more than zero: for a free operation, replace x-price by x-free-proxy';
 
 const NO_HANDLER =
-  'handler asks a function of the handler, and this operation has an x-upstream in its place: use mode: tiered, or write a handler';
+  'mode: handler needs a handler, but this operation has an x-upstream: use mode: tiered, or write a handler';
 
 /** Reads an operation that costs money, or reports everything that is wrong with it. */
 export function readPriced(place: Place, report: Fault, prices = PRICES): PricedOperation | undefined {
   return readSound(place, report, (at, fault) => {
     checkShape(place, at, fault, 'paid');
     const { 'x-price': price, 'x-listed': listed = true, 'x-free': given } = place.operation;
-    // Also of a price with a fault, so that nothing right is reported below.
+    // Also for a faulty price, so that correct parts below are not reported.
     const flow = objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization';
     const later: Parameters<Fault>[] = [];
     const called = readCalled(place, at, (...each) => later.push(each), flow);
@@ -94,7 +97,7 @@ export function readPriced(place: Place, report: Fault, prices = PRICES): Priced
 }
 
 const NOTHING_TO_GIVE =
-  "gives away what an API answers, but has no x-upstream, which names the API: x-upstream: { url: 'https://api.example.com/…' }";
+  "makes an API's answers free, but has no x-upstream, which names the API: x-upstream: { url: 'https://api.example.com/…' }";
 
 /** Reads an operation with `x-free-proxy`, or reports everything that is wrong with it. */
 export function readGiven(place: Place, report: Fault): GivenOperation | undefined {
@@ -175,7 +178,7 @@ function calledMethod(method: string): CalledMethod | undefined {
   return CALLED_METHODS.find(each => each.toLowerCase() === method);
 }
 
-/** What every operation that is called has in common. */
+/** The parts common to paid and free operations that can be called. */
 function checkShape({ path, method, operation }: Place, at: string[], fault: Fault, what: string): void {
   if (!calledMethod(method))
     fault(at, `is ${what}, so its method must be one of ${CALLED_METHODS.join(', ')}`);
@@ -196,7 +199,7 @@ function readPrice(
   const { mode, flow } = price;
   const known = typeof mode === 'string' && Object.hasOwn(prices, mode) ? prices[mode] : undefined;
   const faults = known ? [] : [`mode must be ${inQuotes(Object.keys(prices))}`];
-  // A price without a known mode is otherwise checked as a fixed one.
+  // A price without a known mode is checked as a fixed one.
   const pricing = readKind(known ?? fixed, price, faults, called && valuesOf(called));
   const zero = isZero(price.amount);
   for (const message of faults.filter(each => !zero || !each.startsWith('amount '))) fault(place, message);
@@ -215,14 +218,14 @@ function shownPrice({ least, most }: Price, amount: string): string {
   return least.atomic === most.atomic ? `${amount} USDC` : `${toDecimal(least.atomic)} to ${amount} USDC`;
 }
 
-/** Also as a number. */
+/** The text of the amount; numbers are accepted, too. */
 function isZero(amount: unknown): boolean {
   return amount === 0 || (typeof amount === 'string' && /^0+(?:\.0*)?$/.test(amount));
 }
 
 const inQuotes = (names: string[]): string => names.map(each => `'${each}'`).join(' or ');
 
-/** Reads what every price has and what its kind has. */
+/** Reads the common keys of a price and those of its kind. */
 function readKind(
   kind: PriceKind,
   price: Json,

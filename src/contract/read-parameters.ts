@@ -13,9 +13,9 @@ export type Parameter = {
   /** As in the document; may contain references into it. `plain` is the same without references. */
   schema: Json;
   plain: Json;
-  /** Whether it is a list, and so may be repeated in a query, and has commas in a header. */
+  /** Whether it is a list, and so is repeated in a query and comma-separated in a header. */
   list: boolean;
-  /** How it is written in a query, if it is a list or an object that is written in another way. */
+  /** How it is written in a query, if it is a list or an object in another style. */
   style?: QueryStyle;
   description?: string;
   /** Every required parameter has one. */
@@ -34,15 +34,15 @@ export type Place = {
   operation: Json & { operationId: string };
 };
 
-/** Selects the version of the challenge. */
+/** The query parameter that selects the version of the challenge. */
 const PAYMENT_QUERY = 'x402Version';
 
-/** A parameter as declared, and where. */
+/** A parameter as declared, and its place. */
 type Declared = { parameter: Json; at: string[] };
 
 /**
- * Parameters of the path item and of the operation, whose own take precedence. Those with a fault, which is reported, are among them, and
- * so are those of the path that are not declared: whoever refers to them refers to something.
+ * The parameters of the path item and of the operation; the operation's take precedence. Includes faulty ones, which are reported, and
+ * undeclared ones of the path, so that references to them cause no further faults.
  */
 export function readParameters(place: Place, at: string[], fault: Fault): Parameter[] {
   const { document, path } = place;
@@ -68,7 +68,7 @@ export function readParameters(place: Place, at: string[], fault: Fault): Parame
   return read;
 }
 
-/** What mends an operation that does not declare a parameter of its path: an entry of its list, or a list if it has none of its own. */
+/** The declaration that is missing for a path parameter: an entry of the operation's list, or a list if it has none. */
 function declaration(name: string, hasList: boolean): string {
   const entry = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
   return hasList ? `- ${entry}` : `parameters: [${entry}]`;
@@ -98,7 +98,7 @@ function declaredBy({ document, path, item, operation }: Place, at: string[]): D
   return [...byName.values()];
 }
 
-/** Names of headers have no case. */
+/** Header names are case-insensitive. */
 function keyOf({ name, in: where }: Json): string {
   return `${String(where)} ${where === 'header' ? String(name).toLowerCase() : String(name)}`;
 }
@@ -134,8 +134,7 @@ function readParameter(document: Json, { parameter, at }: Declared, fault: Fault
 function wrongWith(document: Json, parameter: Json, example: unknown): string | undefined {
   const { name, in: where, required, schema } = parameter;
   if (typeof name !== 'string') return 'needs a name: name: …';
-  if (where === 'cookie')
-    return 'is a cookie, which no buyer has here, so it can be no parameter: in: query, or in: header';
+  if (where === 'cookie') return 'is a cookie, which buyers do not have: use in: query or in: header';
   if (where !== 'path' && where !== 'query' && where !== 'header')
     return `is in ${String(where)}, but a call has only path, query and header parameters: in: query`;
   if (!isObject(schema)) return 'needs a schema: schema: { type: string }';

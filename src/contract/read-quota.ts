@@ -3,11 +3,11 @@ import { isObject } from './references.js';
 const PERIODS = { hour: 3_600_000, day: 24 * 3_600_000 } as const;
 const KEYS = ['calls', 'per', 'by', 'all'];
 const MAX_CALLS = 1_000_000;
-/** So many callers may use all of theirs, unless the contract says how many calls all have together. */
+/** How many callers can use all their free calls, unless the contract limits the total. */
 const CALLERS = 1_000;
 const FREE = 'x-free: { calls: 5, per: day, by: address }';
 
-/** Calls of a paid operation that cost nothing: `calls` for each caller in each `per`, and `all` for all callers together. */
+/** Free calls of a paid operation: `calls` for each caller in each `per`, and `all` for all callers together. */
 export type FreeQuota = { calls: number; per: keyof typeof PERIODS; by: 'address' | 'wallet'; all: number };
 
 /** Reads `x-free`, or reports everything that is wrong with it. */
@@ -32,11 +32,11 @@ export function readQuota(
   if (!isPeriod(per)) refuse('per', `must be ${Object.keys(PERIODS).join(' or ')}`);
   if (by !== 'address' && by !== 'wallet') refuse('by', 'must be address or wallet');
   if (flow === 'upfront')
-    refuse(undefined, 'needs flow: authorization, because an order is made of its payment: leave it out');
+    refuse(undefined, 'needs flow: authorization, because an order needs a payment: leave x-free out');
   return sound ? ({ calls, per, by, all } as FreeQuota) : undefined;
 }
 
-/** The period of a moment: when it ends, in ms since 1970. Days are those of UTC. */
+/** The end of the period that a moment is in, in ms since 1970. Days are those of UTC. */
 export function endOfPeriod({ per }: Pick<FreeQuota, 'per'>, now: number): number {
   const ms = PERIODS[per];
   return (Math.floor(now / ms) + 1) * ms;

@@ -8,19 +8,19 @@ import { isObject, objectOf } from './references.js';
 const CHECKS = ['schema', 'type', 'none'] as const;
 
 /**
- * What an answer of the upstream must conform to before it is sold: the schema of its content type, only its content type, or nothing but
- * the limits of its size.
+ * What an upstream's answer must conform to before it is sold: the schema of its content type, only its content type, or nothing but the
+ * limits of its size.
  */
 export type AnswerCheck = (typeof CHECKS)[number];
 
-/** `x-upstream`: the HTTP API that serves an operation. Texts are as written; `piecesOf` takes them apart. */
+/** `x-upstream`: the HTTP API that serves an operation. Texts are as written; `piecesOf` parses them. */
 export type Upstream = {
   url: string;
   method: CalledMethod;
-  /** By name in lower case. */
+  /** Headers by name in lower case. */
   headers: Record<string, string>;
   timeoutMs: number;
-  /** Of JSON that the API answers. */
+  /** The most members of a JSON answer. */
   maxMembers: number;
   check: AnswerCheck;
 };
@@ -40,16 +40,16 @@ type Operation = {
 
 const KEYS = ['url', 'method', 'headers', 'timeoutMs', 'maxMembers', 'check'];
 const MIN_TIMEOUT_MS = 100;
-/** The work of an `authorization` call may take 20 s, checks of the answer included. Nobody waits for an `upfront` one. */
+/** The work of an `authorization` call may take 20 s, including the check of the answer. No caller waits for an `upfront` one. */
 const MAX_TIMEOUT_MS = { authorization: 19_000, upfront: 600_000 };
 const DEFAULT_TIMEOUT_MS = { authorization: 15_000, upfront: 60_000 };
-/** Everything else stands still while JSON is parsed and checked: about 20 ms for 20 000 members. */
+/** The server is blocked while JSON is parsed and checked: about 20 ms for 20 000 members. */
 const DEFAULT_MEMBERS = 20_000;
 const MOST_MEMBERS = 1_000_000;
 const PIECE = /\$\{(?<variable>[^{}]*)\}|\{(?<parameter>[^{}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_]\w*$/;
 
-/** What an operation that is read says about the check of its answers. A handler's are always checked. */
+/** How the answers of an operation are checked. Those of a handler are always checked against the schema. */
 export function checkOf({ 'x-upstream': upstream }: Json): AnswerCheck {
   const { check } = objectOf(upstream);
   return CHECKS.find(each => each === check) ?? 'schema';
@@ -160,7 +160,7 @@ export function isHeaderValue(value: string): boolean {
   }
 }
 
-/** In a header a brace may stand for itself; only `${` begins something. */
+/** In a header a brace is literal; only `${` starts a variable. */
 function variableFaults(text: string): string[] {
   const names = variablesOf(text);
   const faults = names.filter(name => !VARIABLE_NAME.test(name)).map(notAVariable);
@@ -244,7 +244,7 @@ function checkParameters(
     if (own.has(name)) fault(`has the query parameter ${name}, which the operation declares as its own`);
 }
 
-/** Nothing that a caller chooses may decide which server is asked. */
+/** Input from a caller must not decide which server is called. */
 function checkHost(pieces: readonly Piece[], fault: (message: string) => void): void {
   const [first, second] = pieces;
   if (first && 'variable' in first) {

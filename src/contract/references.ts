@@ -47,7 +47,7 @@ export function follow(document: Json, value: unknown): Json {
   return node;
 }
 
-/** Like `follow`; a reference that leads nowhere, which is reported elsewhere, says nothing. */
+/** Like `follow`; a broken reference, which is reported elsewhere, gives undefined. */
 export function resolved(document: Json, value: unknown): Json {
   try {
     return follow(document, value);
@@ -71,7 +71,7 @@ function memberOf(node: unknown, key: string): unknown {
   return isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined;
 }
 
-/** The place in the document that a `$ref` names. @throws ReferenceFault for one that is no part of a URI */
+/** The place in the document that a `$ref` names. @throws ReferenceFault for one that is not valid in a URI */
 export function keysOf(reference: string): string[] {
   try {
     return reference
@@ -83,7 +83,7 @@ export function keysOf(reference: string): string[] {
   }
 }
 
-/** Beyond this many parts, and where a schema contains itself, an inlined schema says `{}`: anything. */
+/** Beyond this many parts, and where a schema contains itself, an inlined schema is `{}`, which allows anything. */
 const MAX_PARTS = 2_000;
 
 /** A copy of a schema with its references replaced by what they refer to, for readers who do not have the document. */
@@ -102,7 +102,7 @@ export function inlined(document: Json, schema: Json): Json {
   return copy(schema, []) as Json;
 }
 
-/** A schema of an object, put together from its own properties and those of `allOf`, all references resolved one level deep. */
+/** An object schema merged from its own properties and those of `allOf`, with references resolved one level deep. */
 export type Fields = { properties: Record<string, Json>; required: string[] };
 
 /** The properties that an object of this schema can have, or undefined if the schema does not describe an object. */

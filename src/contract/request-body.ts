@@ -9,7 +9,7 @@ import { exampleOf, type Fault } from './read-parameters.js';
 import { fieldsOf, inlined, isObject, objectOf, resolved } from './references.js';
 import { dataUrl, fileOf, fileText, withFilesAsText } from './sent-file.js';
 
-/** One type of body that a call may carry. What a call holds of it is JSON, whatever it is: bytes and files are texts (see `dataUrl`). */
+/** One type of body that a call may carry. A call always holds it as JSON: bytes and files are texts (see `dataUrl`). */
 export type BodyForm = {
   /** In lower case, without parameters. May be a range, such as image/*. */
   mimeType: string;
@@ -19,9 +19,9 @@ export type BodyForm = {
   plain: Json;
   /** Whether it is an object, and nothing else. */
   object: boolean;
-  /** Whether a tool takes it as its arguments, and not as one of them. */
+  /** Whether its members are a tool's arguments, instead of the body being one argument. */
   objectArguments: boolean;
-  /** That of the first type is there. */
+  /** The first type always has one. */
   example: unknown;
   /** The largest body in bytes (see `bodyLimit`). */
   maxBytes: number;
@@ -29,7 +29,7 @@ export type BodyForm = {
   form?: readonly FormField[];
 };
 
-/** What a call carries: a body of the first type unless its Content-Type is one of the others. */
+/** The body of a call: of the first type unless its Content-Type names another one. */
 export type RequestBody = BodyForm & { required: boolean; others: readonly BodyForm[] };
 
 const OBJECT = '{ application/json: { schema: { type: object } } }';
@@ -75,7 +75,7 @@ export function readBody(
   };
 }
 
-/** A type of request as it can be sent, or why it can't. */
+/** A type of request, or the reason why it can't be sent. */
 function readForm(document: Json, type: string, media: Json): BodyForm | { wrong: string } {
   const mimeType = bareType(type);
   const kind = bodyKindOf(mimeType);
@@ -102,7 +102,7 @@ function readForm(document: Json, type: string, media: Json): BodyForm | { wrong
 
 function wrongWith(document: Json, mimeType: string, kind: BodyKind, { schema }: Json): string | undefined {
   if (isStream(mimeType) || (mimeType.startsWith('multipart/') && kind !== 'multipart'))
-    return 'is sent in parts that no call has: take it as a whole, such as application/json or multipart/form-data, or leave the operation out';
+    return 'is a stream, which a call cannot have: take the body as a whole, such as application/json or multipart/form-data, or leave the operation out';
   const isForm = kind === 'form' || kind === 'multipart';
   if (isForm && !(isObject(schema) && fieldsOf(document, schema)))
     return `must have the schema of an object: { schema: { type: object, properties: { … } } }`;
@@ -169,7 +169,7 @@ function sampleBytes(own: unknown, mimeType: string, { minLength }: Json): strin
   return Buffer.from('Coinslot'.padEnd(least, '.')).toString('base64');
 }
 
-/** An example of bytes is base64, or any other text. */
+/** An example of bytes is base64 or plain text. */
 function bytesOf(text: string): Buffer {
   return fileOf(text)?.bytes ?? Buffer.from(text);
 }

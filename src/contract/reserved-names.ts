@@ -1,8 +1,8 @@
-/** Where the server speaks MCP. */
+/** The path of the server's MCP endpoint. */
 export const MCP_PATH = '/mcp';
-/** The API reference, unless the contract has something else there. */
+/** The path of the API reference, unless the contract uses it. */
 export const REFERENCE_PATH = '/docs';
-/** The index of the guides, and what their addresses begin with. */
+/** The path of the guides' index, and the prefix of their addresses. */
 export const GUIDES_PATH = '/docs/guides';
 /** The MCP tool that fetches an answer by its key. */
 export const PICK_UP = 'pick_up';

@@ -23,12 +23,12 @@ export type Routed = {
   id: string;
   priced: PricedOperation | undefined;
   given: GivenOperation | undefined;
-  /** As openapi-backend knows it. */
+  /** The operation in the form of openapi-backend. */
   operation: Operation;
   path: string;
 };
 
-/** `allow`: the methods that the path has; `priced`: what it sells with one of them; `headers`: their header parameters, if any. */
+/** `allow`: the methods of the path; `priced`: a paid operation among them; `headers`: their header parameters, if any. */
 export type MethodNotAllowed = {
   kind: 'methodNotAllowed';
   allow: string;
@@ -39,7 +39,7 @@ export type MethodNotAllowed = {
 /** The result of routing. */
 export type Route = Routed | MethodNotAllowed | { kind: 'notFound' };
 
-/** What a caller asked for, validated, or what is wrong with it. */
+/** The validated input of a call, or its fault. */
 export type AskedCheck = { ok: true; asked: AnyAsked } | { ok: false; error: string };
 
 /** A call as it is sent, except for its body. */
@@ -53,22 +53,21 @@ type SentCall = {
 
 type ParametersCheck = { ok: true; asked: Omit<AnyAsked, 'body' | 'type'> } | { ok: false; error: string };
 
-/** What serves an operation. That of a free one is called without a call. */
+/** A function that serves an operation. For a free one, it is called without an argument. */
 export type OperationHandler = { call(call?: AnyCall): Promise<AnyReply> };
 
-/** As a document has them. HEAD counts as GET. A contract has no other methods. */
+/** Methods as written in a document. HEAD counts as GET. A contract has no other methods. */
 const METHODS = new Map([
   ['HEAD', 'get'],
   ...CALLED_METHODS.map(each => [each, each.toLowerCase()] as const),
 ]);
 const NOT_FOUND = { kind: 'notFound' } as const;
-/** Of answers of openapi-backend that are kept. */
+/** The most cached routing results of openapi-backend. */
 const MAX_MATCHES = 2_000;
 
 /**
- * The operations of the contract: openapi-backend finds the one that a request names, validates what is asked for and what is
- * answered, and holds the handlers. Its `handleRequest` is not used: payment is read before the body, and no payment is answered with
- * 402 whatever the body.
+ * The operations of the contract: openapi-backend finds the one of a request, validates input and answers, and holds the handlers. Its
+ * `handleRequest` is not used: payment is read before the body, and a call without payment gets 402 whatever its body.
  */
 export class Routes {
   readonly #contract: Contract;
@@ -77,14 +76,14 @@ export class Routes {
   readonly #priced: ReadonlyMap<string, PricedOperation>;
   readonly #given: ReadonlyMap<string, GivenOperation>;
   readonly #operations: ReadonlyMap<string, Operation>;
-  /** What openapi-backend answered, by the method and the operations that it saw; null if none of them. */
+  /** Cached results of openapi-backend by method and candidate operations; null if none matched. */
   readonly #matches = new Map<string, Operation | null>();
   readonly #declared: ReadonlyMap<string, Record<string, DeclaredResponse>>;
   readonly #answered: Ajv2020;
   readonly #bodies: BodyCheck;
   readonly #alone = new WeakMap<Json, ValidateFunction>();
   readonly #all: Operation[];
-  /** What openapi-backend sees as the list of all operations. */
+  /** The list of operations that openapi-backend sees. */
   #candidates: Operation[];
 
   private constructor(contract: Contract, api: OpenAPIBackend, answered: Ajv2020, bodies: BodyCheck) {
@@ -102,12 +101,13 @@ export class Routes {
     this.#bodies = bodies;
     this.#all = all;
     this.#candidates = all;
-    // It would rebuild the list for every request, and compile the path's pattern and parse cookies to read what is read already.
+    // Otherwise it would rebuild the list for every request, compile the path's pattern and parse cookies, for values that are read
+    // already.
     api.router.getOperations = () => this.#candidates;
     api.router.parseRequest = request => request as ParsedRequest<never>;
   }
 
-  /** @param made how validators are compiled: fast ones, unless it says otherwise */
+  /** @param made how validators are compiled; by default for speed */
   static async create(contract: Contract, made: Pick<Options, 'code'> = {}): Promise<Routes> {
     const { document } = contract;
     const ofBodies = createAjv(document, { ...made, useDefaults: true });
@@ -127,7 +127,7 @@ export class Routes {
       customizeAjv: (_own, _options, context) => ajvs[context as keyof typeof ajvs],
     });
     await api.init();
-    // Given later than the start, which would resolve the references of its schemas (see `definitionOf`).
+    // Set after the start, which would resolve the references of its schemas (see `definitionOf`).
     api.router.definition = definitionOf(contract) as never;
     return new Routes(contract, api, ajvs.responseValidator, new BodyCheck(ofBodies, ajvs.paramsValidator));
   }
@@ -157,7 +157,7 @@ export class Routes {
 
   /** Matches method and raw path: no decoding, no trailing slash, no case folding. HEAD counts as GET. */
   match(method: string, path: string): Route {
-    // openapi-backend trims a path, completes its slash and cuts its query; what is sold has one spelling.
+    // openapi-backend trims a path, completes its slash and cuts its query; a paid path has one spelling.
     if (!path.startsWith('/') || path.includes('?') || path.trim() !== path) return NOT_FOUND;
     const candidates = this.#index.candidates(path);
     if (candidates.length === 0) return NOT_FOUND;
@@ -178,8 +178,8 @@ export class Routes {
   }
 
   /**
-   * openapi-backend decides between the operations whose templates match. Which it takes does not depend on what the parameters hold,
-   * so it is asked once: it rebuilds its patterns for every match.
+   * openapi-backend chooses between the operations whose templates match. Its choice does not depend on the parameter values, so it is
+   * cached: openapi-backend rebuilds its patterns for every match.
    */
   #find(verb: string, path: string, candidates: Operation[]): Routed | undefined {
     const key = candidates.reduce((ids, { operationId }) => `${ids} ${operationId}`, verb);
@@ -213,7 +213,7 @@ export class Routes {
   }
 
   /**
-   * Validates the call of an operation that is paid or given away, sets defaults, and leaves out what the contract does not declare.
+   * Validates the call of a paid or free operation, sets defaults, and drops what the contract does not declare.
    * @param search the query without its question mark; `body` undefined if none was sent; `headers` as Node has them
    */
   checkAsked(
@@ -252,7 +252,7 @@ export class Routes {
     if (!inHeaders.ok) return inHeaders;
     const sent = {
       params: decoded(raw),
-      // openapi-backend checks objects, too, although its types do not say so.
+      // openapi-backend also checks objects, although its types do not say so.
       query: copied(inQuery.texts) as Record<string, string>,
       headers: copied(inHeaders.texts),
       cookies: {},
@@ -284,7 +284,7 @@ export class Routes {
     const forms = sold?.answers.filter(({ status }) => status === reply.status);
     const form = formOf(forms ?? formsOf(declared), reply);
     if (!form) return `the content type ${contentTypeOf(reply) ?? 'none'} is not declared`;
-    // Its reader has seen that JSON is JSON.
+    // The reader of the answer has already checked that it is JSON.
     return check === 'type' ? undefined : this.#checkForm(route, declared, form, reply);
   }
 
@@ -303,7 +303,7 @@ export class Routes {
     return empty ? `the body must be ${form.kind === 'text' ? 'a text' : 'bytes'}` : undefined;
   }
 
-  /** JSON that is bytes already is sent as it is. */
+  /** JSON that is already encoded is sent as it is. */
   #checkJson(route: Routed, form: Form, { status, body, value: parsed }: AnyReply): string | undefined {
     let value = body instanceof Uint8Array ? parsed : body;
     if (value === undefined && body instanceof Uint8Array)
@@ -319,7 +319,7 @@ export class Routes {
     return valid ? undefined : valueFault(errors);
   }
 
-  /** For what openapi-backend does not check: an answer that is text, or JSON of a second content type; and for errors. */
+  /** Checks what openapi-backend does not: text answers, JSON of a second content type, and errors. */
   #checkAlone(schema: Json, value: unknown): string | undefined {
     const check = this.#alone.get(schema) ?? this.#answered.compile(absolute(schema));
     this.#alone.set(schema, check);

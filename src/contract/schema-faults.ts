@@ -12,10 +12,10 @@ import { formsOf, type RequestBody } from './request-body.js';
 import { Routes } from './routes.js';
 import { sentBodyOf } from './sent-body.js';
 
-/** What is wrong with a value, or undefined. @throws Error for a schema that does not compile */
+/** The fault of a value, or undefined. @throws Error for a schema that does not compile */
 type Check = (schema: Json, value: unknown, name?: string) => string | undefined;
 
-/** A schema with a value that it must accept, and its place. */
+/** A schema, a value that it must accept, and the place of both. */
 type Pair = { what: string; at: string[]; schema: Json | undefined; value: unknown; name?: string };
 
 /**
@@ -68,7 +68,7 @@ function pairsOf(operation: CalledOperation): Pair[] {
   ];
 }
 
-/** Files and bytes are no text of their schema. */
+/** Files and bytes don't match the text type of their schema. */
 function bodyPairs(at: string[], request: RequestBody): Pair[] {
   return formsOf(request).map(({ mimeType, kind, schema, example }) => ({
     what: 'its body',
@@ -89,7 +89,7 @@ function reportPair(
     const wrong = check(schema, value, name);
     if (wrong !== undefined) fault([...at, 'example'], `the example of ${what} is wrong: ${wrong}`);
   } catch (error) {
-    // Reported where it is written.
+    // Reported at the place of the pattern.
     if (error instanceof PatternFault) return;
     const { at: steps, message } = brokenPart(document, schema) ?? {
       at: [],
@@ -99,7 +99,7 @@ function reportPair(
   }
 }
 
-/** What the server answers in place of the operation. */
+/** The body of an error that the server answers itself. */
 const ERROR = { error: 'What is wrong. You were not charged.' };
 const CHALLENGE = {
   x402Version: 2,
@@ -121,7 +121,7 @@ const CHALLENGE = {
 };
 const OWN_ANSWERS = { 400: ERROR, 402: CHALLENGE, 502: ERROR, 503: ERROR };
 
-/** A seller may describe them in other words, but not as something else. What several operations refer to is checked once. */
+/** A seller may describe these answers in other words, but the schema must accept them. Shared components are checked once. */
 function reportOwnAnswers({ document, paid }: Contract, check: Check, fault: Fault): void {
   const checked = new Set<unknown>();
   for (const operation of paid) {

@@ -7,8 +7,8 @@ import { formsOf, type BodyForm, type RequestBody } from './request-body.js';
 import { fileOf } from './sent-file.js';
 
 /**
- * A body as it was sent, taken apart but not checked: JSON, the text of a form, the parts of a multipart one, a text, or bytes. `type`: its
- * content type, without parameters.
+ * A parsed but unchecked body: JSON, the text of a form, the parts of a multipart one, a text, or bytes. `type`: its content type,
+ * without parameters.
  */
 export type SentBody = { form: BodyForm; type: string; value: unknown };
 
@@ -67,7 +67,7 @@ export function partsIn({ value }: SentBody): readonly Part[] {
 /** A body on the wire. `type`: its Content-Type. */
 export type WrittenBody = { type: string; body: string | Buffer };
 
-/** Writes a body, as an upstream gets it, and everybody who is shown how to call. */
+/** Encodes a body, for requests to an upstream and for examples of calls. */
 export function writtenBody(sent: SentBody): WrittenBody {
   const { form, type, value } = sent;
   if (form.kind === 'json') return { type, body: JSON.stringify(value) };
@@ -78,7 +78,7 @@ export function writtenBody(sent: SentBody): WrittenBody {
   return { type: type.startsWith('text/') ? `${type}; charset=utf-8` : type, body: String(value) };
 }
 
-/** The example of a body on the wire. The build has found it right. */
+/** The encoded example of a body. The build has validated it. */
 export function writtenExample(request: RequestBody): WrittenBody {
   const sent = sentBodyOf(request, request.example);
   if ('wrong' in sent) throw new Error(`the example of a body is wrong: ${sent.wrong}`);

@@ -8,8 +8,8 @@ const ANY_TYPE = 'application/octet-stream';
 const MAX_DEPTH = 8;
 
 /**
- * A file as a call holds it, in JSON as well: `data:image/png;name=photo.png;base64,…`. Schemas of files describe a text, and so this is
- * what handlers get, orders keep and tools of MCP take.
+ * A file in a call, also in JSON: `data:image/png;name=photo.png;base64,…`. Schemas of files describe a text, so handlers get, orders
+ * store and MCP tools take files in this form.
  */
 export function dataUrl({ bytes, type, name }: SentFile): string {
   const named = name === undefined ? '' : `;name=${encodeURIComponent(name)}`;
@@ -46,7 +46,7 @@ function decodedName(name: string): string | undefined {
   }
 }
 
-/** Control characters would end the header in which the name stands. */
+/** Control characters would end the header that contains the name. */
 export function isFileName(name: string): boolean {
   return name !== '' && !/\p{Cc}|\p{Surrogate}/u.test(name);
 }
@@ -70,7 +70,7 @@ function isBytes({ type = 'string', format, contentMediaType, contentEncoding }:
 const AS_TEXT =
   'A file, as base64 or as a data URL, which also says its type and name: data:image/png;name=photo.png;base64,…';
 
-/** A schema without references, with its files described as the texts that they are where there is only JSON. */
+/** A schema without references, with its files described as texts, for places that have only JSON. */
 export function withFilesAsText(plain: Json): Json {
   const copy = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(copy);
@@ -81,10 +81,10 @@ export function withFilesAsText(plain: Json): Json {
   return copy(plain) as Json;
 }
 
-/** What a schema says of bytes, and of no text. */
+/** The keywords of a schema that apply to bytes but not to text. */
 const OF_BYTES = ['format', 'minLength', 'maxLength', 'pattern', 'description'];
 
-/** A schema of bytes as one of their text. */
+/** A schema of bytes, rewritten for their text form. */
 export function fileText(schema: Json, words = AS_TEXT): Json {
   const kept = Object.entries(schema).filter(([key]) => !OF_BYTES.includes(key));
   const { description } = schema;

@@ -1,4 +1,4 @@
-/** The success statuses with which an answer can be sold; the first that an operation declares is the one that documents show. */
+/** The success statuses with which an answer can be sold; documents show the first one that an operation declares. */
 export const SOLD_STATUSES = [200, 201, 202, 203, 204] as const;
 
 export type SoldStatus = (typeof SOLD_STATUSES)[number];

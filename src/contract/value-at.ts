@@ -6,7 +6,7 @@ import { formsOf, type RequestBody } from './request-body.js';
 
 const IN: Readonly<Record<string, string>> = { params: 'path', query: 'query', headers: 'header' };
 
-/** What an operation says of the values of its calls. Of several types of body, all must have a value. */
+/** The place of a value in an operation's calls. If there are several types of body, all must have it. */
 export function valuesOf({
   parameters,
   request,

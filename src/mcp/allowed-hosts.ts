@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostnameOf, isAddress, isLocal } from '../net/host-names.js';
 
-/** The names under which this server and its site are reached. `trustedProxies`: how many proxies in front name the callers. */
+/** The names of this server and its site. `trustedProxies`: how many proxies in front name the callers. */
 export type OwnHosts = { publicUrl: string; siteUrl: string; trustedProxies: number };
 
 /**
- * Why a request may come from a web page that reaches this server under a name of its own (DNS rebinding), or undefined. Such a page
- * needs a name, so that addresses in `Host` are harmless. A trusted proxy may name the host that its caller asked for in
- * `X-Forwarded-Host`; a page that writes that header itself is still refused for its `Origin`. Pages of this service, of its site and of the same machine are welcome.
+ * The reason to refuse a request that may come from a web page using DNS rebinding, or undefined. Such a page needs a host name, so IP
+ * addresses in `Host` are harmless. A trusted proxy may name the host that its caller asked for in `X-Forwarded-Host`; a page that writes
+ * that header itself is still refused for its `Origin`. Pages of this server, of its site and of the same machine are allowed.
  */
 export function foreignHost(
   { host, origin, 'x-forwarded-host': forwarded }: IncomingHttpHeaders,
@@ -26,7 +26,7 @@ export function foreignHost(
   if (!named.some(each => isOwn(each, own)))
     return (
       `The Host header names ${shown(host)}, which is not this server: use ${publicUrl}/mcp. ` +
-      'If that is where you called, the operator of this server has to set PUBLIC_URL, or its proxy has to pass the Host of its callers ' +
+      'If you called that host, the operator of this server has to set PUBLIC_URL, or its proxy has to pass on the Host of its callers ' +
       '(nginx: proxy_set_header Host $host), or X-Forwarded-Host with TRUST_PROXY set to the number of proxies.'
     );
   if (origin === undefined) return undefined;

@@ -50,21 +50,21 @@ export type CallToolParts = PaidCallParts &
     publicUrl: string;
   };
 
-/** A paid order that is worked on, for a client that knows tasks: the key of its answer. */
+/** A paid order in progress, for a client that supports tasks: the key of its answer. */
 export type Begun = { task: string };
 
-/** Base64 and its JSON hold this many times the bytes of an answer. */
+/** The memory for an answer as base64 and JSON, as a multiple of its bytes. */
 const GROWTH = 3;
 const MAX_PATH_SHOWN = 100;
-/** Not x402's: the receipt that binds the call and its answer. */
+/** Not part of x402: the receipt that binds a call to its answer. */
 const ANSWER_RECEIPT_KEY = 'coinslot/answer-receipt';
 const FREE_LEFT_KEY = 'coinslot/free-calls-left';
 const NO_SALE: Sale = { written() {}, lost: async () => {}, linked: async () => undefined };
 
 /**
  * Calls the tool that a message names.
- * @param notify given if the caller wants to hear of its progress
- * @returns undefined if there is none of that name
+ * @param notify set if the caller wants progress notifications
+ * @returns undefined if there is no such tool
  */
 export async function callTool(
   parts: CallToolParts,
@@ -101,7 +101,7 @@ async function callPaid(
   let paymentId: string | undefined;
   const served = servePaidCall(parts, {
     operation,
-    // Hosts whose calls have no metadata can set headers of the request, which carries this one call.
+    // Hosts that can't set metadata can set headers of the HTTP request, which carries this one call.
     carrier: { meta, headers },
     transport: 'mcp',
     requestId,
@@ -114,7 +114,7 @@ async function callPaid(
         : checkRequest(parts, operation, request);
     },
     gone,
-    // An order is a task for a client that knows tasks: it is answered as soon as it is paid.
+    // For a client that supports tasks, an order is a task: it is answered as soon as it is paid.
     holdMs: asTask ? 0 : holdMs,
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);
@@ -153,7 +153,7 @@ function begunBy({ answerKeys }: CallToolParts, outcome: Outcome): Begun | undef
   return { task: answerKeys.linkOf(outcome.kept).key };
 }
 
-/** An answer that cost nothing, within the same memory as those that are sold. */
+/** A free answer, from the same memory budget as sold ones. */
 function giftResult(
   { deliveries }: CallToolParts,
   exchange: Exchange,
@@ -167,7 +167,7 @@ function giftResult(
   return result ?? errorResult(503, GIFT_NOT_SENT, { retryAfterSeconds: 1 });
 }
 
-/** As over HTTP, where some texts in a path name another operation. */
+/** As over HTTP: some texts in a path would name another operation. */
 function checkRequest(
   { routes }: CallToolParts,
   { id, method }: PricedOperation,
@@ -177,7 +177,7 @@ function checkRequest(
   if (route.kind === 'operation' && route.id === id) return routes.checkAsked(route, query, body, headers);
   return {
     ok: false,
-    error: `these arguments ask for ${path.slice(0, MAX_PATH_SHOWN)}, which ${id} does not answer`,
+    error: `these arguments lead to ${path.slice(0, MAX_PATH_SHOWN)}, which is not a path of ${id}`,
   };
 }
 
@@ -197,7 +197,7 @@ export function fetched(
   return resultOf(parts, exchange, { outcome, method, owner, kept });
 }
 
-/** The answer that a resource link names; undefined if there is none, or no memory for it. */
+/** The answer that a resource link names; undefined if there is none, or not enough memory for it. */
 export async function readAnswer(
   parts: CallToolParts,
   exchange: Exchange,
@@ -218,7 +218,7 @@ export async function readAnswer(
 type Kept = {
   outcome: Exclude<Outcome, { kind: 'refused' | 'invalid' }>;
   method: Method;
-  /** Unless the answer is fetched without it. */
+  /** Undefined if the answer is fetched without its payment. */
   payment?: Payment;
   owner: BudgetOwner;
   kept: Caller | undefined;

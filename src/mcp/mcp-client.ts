@@ -4,14 +4,14 @@ import { isObject, objectOf } from '../contract/references.js';
 /** x402's binding of payments to MCP 2026-07-28: the price is a result of its own kind, not an error. */
 export const PAYMENT_EXTENSION = 'org.x402/payment';
 
-/** MCP's tasks (SEP-2663): a call that takes long is answered at once, and asked for later. */
+/** MCP's tasks (SEP-2663): a long call is answered at once with a task, and its result is requested later. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 const NAMESPACE = 'io.modelcontextprotocol';
 
 /** What the sender of a message says about itself. Only clients of MCP 2026-07-28 do, with each request. */
 export type McpClient = {
-  /** It knows links, and results of several kinds. */
+  /** It supports links and results of several kinds. */
   current: boolean;
   extensions: Json;
 };
@@ -23,7 +23,7 @@ export function clientOf(message: Json): McpClient {
   return { current, extensions: current ? objectOf(extensions) : {} };
 }
 
-/** Whether a client knows an extension of the protocol. */
+/** Whether a client supports an extension of the protocol. */
 export function knows({ extensions }: McpClient, extension: string): boolean {
   return isObject(extensions[extension]);
 }

@@ -11,20 +11,20 @@ import { Exchange } from './mcp-exchange.js';
 
 export type McpParts = CallToolParts & OwnHosts & { bodies: BodyReader };
 
-/** What a message carries beside a tool's arguments: its frame and a payment. */
+/** The bytes of a message besides a tool's arguments: its frame and a payment. */
 const FRAME_BYTES = 64 * 1024;
 const DAY_SECONDS = 86_400;
 /** The headers that the MCP library reads. */
 const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
 
-/** What a body takes as an argument: bytes as base64, and line ends and quotes of a text as two characters. */
+/** The growth of a body as an argument: bytes as base64; line ends and quotes of a text as two characters. */
 function argumentBytes({ kind, maxBytes }: RequestBody): number {
   return kind === 'json' || kind === 'form' ? maxBytes : 2 * maxBytes;
 }
 
 /**
  * The tools of the contract over MCP (Streamable HTTP), without sessions: each request carries one message and is served on its own.
- * What is sold, and how, is the same as over HTTP.
+ * Operations, prices and payment are the same as over HTTP.
  */
 export class McpEndpoint {
   readonly #parts: McpParts;
@@ -99,7 +99,7 @@ export class McpEndpoint {
     await (await this.#handler)?.close();
   }
 
-  /** Loaded with the first request: the library takes 30 MB and a quarter of a second, and most servers are called over HTTP only. */
+  /** Loaded with the first request: the library takes 30 MB and a quarter of a second, and most servers get only HTTP calls. */
   #protocol(): Promise<McpHttpHandler> {
     const exchangeOf = (request: Request): Exchange | undefined => this.#exchanges.get(request);
     return (this.#handler ??= import('./protocol.js').then(({ createProtocol }) =>
@@ -109,7 +109,7 @@ export class McpEndpoint {
 
   async #message(request: IncomingMessage, { source }: Exchange): Promise<Exchange['message']> {
     this.#requests += 1;
-    // The payment and its payer are part of the message, so that they are not known yet.
+    // The payment and its payer are part of the message, so they are not known yet.
     const owner = { payment: `mcp ${this.#requests}`, payer: `mcp ${source}`, source };
     const body = await this.#parts.bodies.readJsonObject(request, this.#maxBytes, owner);
     return objectOf(body);
@@ -129,7 +129,7 @@ export class McpEndpoint {
 }
 
 const METHODS = 'POST, OPTIONS';
-/** Whether the message carries a payment, and which, is not known. */
+/** It is unknown whether the message carries a payment. */
 const UNREAD = `${OVER_LIMIT}. This message was not read and costs nothing: send the same message again later, with the same payment.`;
 const BUSY =
   'The server is busy and this request arrived too slowly. You were not charged for it: send it again.';

@@ -30,9 +30,9 @@ export class Exchange {
   }
 
   /**
-   * Builds what carries a sold answer, and registers the sale with this response (see `carrySale`). It counts as lost if nothing could
-   * be built, or if the library sends an error in place of what was built.
-   * @param bytes about as many as the answer holds in memory
+   * Builds the message with a sold answer, and registers the sale with this response (see `carrySale`). The sale counts as lost if
+   * nothing could be built, or if the library sends an error instead.
+   * @param bytes the approximate size of the answer in memory
    * @returns undefined if there is no memory left for it; then nothing was built or registered
    */
   carry<T>(
@@ -48,7 +48,7 @@ export class Exchange {
     return built;
   }
 
-  /** Of the URL, without its question mark. */
+  /** The query of the URL, without its question mark. */
   get query(): string {
     return (this.#request.url ?? '').split('?', 2)[1] ?? '';
   }
@@ -87,7 +87,7 @@ export class Exchange {
     if (result) this.#carried?.ended();
   }
 
-  /** Resolves when the caller has read what was written, or has gone. */
+  /** Resolves when the caller has read the written bytes, or is gone. */
   #drained(): Promise<void> {
     const { gone } = this;
     const response = this.#response;
@@ -105,8 +105,8 @@ export class Exchange {
 }
 
 /**
- * Whether bytes begin with a JSON-RPC message that has a result, and not with a notification or an error. Its id, which may be of any
- * length, stands before; quotes in strings are escaped, so that neither name occurs in one.
+ * Whether bytes begin with a JSON-RPC message that has a result, and not with a notification or an error. An id of any length comes
+ * before; quotes in strings are escaped, so neither name can occur inside a string.
  */
 function isResult(chunk: Uint8Array): boolean {
   const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);

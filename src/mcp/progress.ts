@@ -3,13 +3,13 @@ import type { Charge } from '../sale/charge.js';
 /** Sends one progress notification of a call. */
 export type Notify = (progress: { progress: number; total?: number; message: string }) => Promise<void>;
 
-/** Well below the time after which hosts end a call in which nothing happens. */
+/** Well below the time after which hosts end a silent call. */
 const EVERY_MS = 5_000;
-/** MCP demands that each number is greater than the one before, whether another part is done or not. */
+/** MCP requires each number to be greater than the one before, even if no further part is done. */
 const STEP = 0.001;
 
 /**
- * Tells a caller how far its call is, until `answer` is there: the parts that are done, where its work has parts, otherwise the seconds.
+ * Reports a call's progress to its caller until `answer` resolves: finished parts if its work has parts, otherwise seconds.
  * @param payment returns the id of the call's payment once it is known
  */
 export async function withProgress<T>(

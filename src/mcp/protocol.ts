@@ -19,7 +19,7 @@ import type { Notify } from './progress.js';
 import { NOT_CANCELLED, taskOf, type Task } from './tasks.js';
 import { instructionsFor, toolsOf } from './tools.js';
 
-/** Of the requests for one task. */
+/** The parameters of requests for one task. */
 const TASK_SCHEMA = {
   params: fromJsonSchema<{ taskId: string }>({
     type: 'object',
@@ -28,11 +28,11 @@ const TASK_SCHEMA = {
   }),
 };
 
-/** Streams that announce changes of the tools, of which there are none while a server runs. */
+/** Streams that announce changes of the tools, which never change while a server runs. */
 const MAX_SUBSCRIPTIONS = 64;
-/** How long a ping waits whose caller asked for progress. */
+/** How long a ping waits if its caller asked for progress. */
 const PING_MS = 1_000;
-/** Characters of a message about a refused request. */
+/** The most characters of a message about a refused request. */
 const MAX_LOGGED = 200;
 
 /** The protocol itself, by the official library. `exchangeOf`: the HTTP exchange of a request that was handed to it. */
@@ -41,7 +41,7 @@ export function createProtocol(
   exchangeOf: (request: Request) => Exchange | undefined,
 ): McpHttpHandler {
   return createMcpHandler(serverFactory(parts, exchangeOf), {
-    // What the message says may be the caller's text: the kind of the error is what repeats.
+    // The message may contain text from the caller, so repeats are merged by the kind of the error.
     onerror: ({ name: error, message }) =>
       parts.log.debug?.({ error, said: message.slice(0, MAX_LOGGED) }, 'MCP request refused'),
     maxSubscriptions: MAX_SUBSCRIPTIONS,
@@ -63,7 +63,7 @@ function serverFactory(
       extensions: { [PAYMENT_EXTENSION]: {}, [TASKS_EXTENSION]: {} },
     },
     instructions: instructionsFor(contract, offers.methods),
-    // The default would build a validator for each request. Only answers of users are validated, and none is asked.
+    // The default would build a validator for each request. Only replies from users are validated, and this server asks for none.
     jsonSchemaValidator: { getValidator: () => () => ({ valid: false, errorMessage: 'not used' }) as never },
   };
   const tools = toolsOf(contract, offers.methods);
@@ -96,7 +96,7 @@ function serverFactory(
       return result as CallToolResult;
     });
     registerTasks(server, parts, exchangeOf);
-    // Nothing is listed: a resource is the answer of a call, and its link is told only to its buyer.
+    // Nothing is listed: a resource is the answer of a call, and only its buyer gets the link.
     server.setRequestHandler('resources/list', () => ({ resources: [] }));
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
     server.setRequestHandler('resources/read', async ({ params: { uri } }, { http }) => {
@@ -109,7 +109,7 @@ function serverFactory(
   };
 }
 
-/** The library knows the names, and leaves them to whoever registers them. */
+/** The library knows these methods but has no handlers for them. */
 function registerTasks(
   server: Server,
   parts: CallToolParts,
@@ -118,7 +118,7 @@ function registerTasks(
   const named = (taskId: string, request: Request | undefined): Promise<Task> =>
     taskNamed(parts, exchangeIn(request, exchangeOf), taskId);
   server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) => named(taskId, http?.req));
-  // The specification wants both acknowledged without the task. No order of a shop asks its client for more.
+  // The specification wants both acknowledged without the task. Orders never ask their client for input.
   server.setRequestHandler('tasks/update', TASK_SCHEMA, async ({ taskId }, { http }) => {
     await named(taskId, http?.req);
     return {};

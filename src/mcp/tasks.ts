@@ -3,7 +3,7 @@ import { ANSWER_LIFE_MS } from '../sale/order-worker.js';
 import { fetched, type CallToolParts } from './call-tool.js';
 import type { Exchange } from './mcp-exchange.js';
 
-/** A task as MCP's extension (SEP-2663) has it. `result`: what the call that began it would be answered with. */
+/** A task in the form of MCP's extension (SEP-2663). `result`: the result of the call that started it. */
 export type Task = {
   taskId: string;
   status: 'working' | 'completed';
@@ -15,13 +15,13 @@ export type Task = {
   result?: Json;
 };
 
-/** What a client hears that cancels one. An order that is paid is done: nobody would get the money back. */
+/** The answer to a client that cancels a task. A paid order is completed, because cancelling would not return the money. */
 export const NOT_CANCELLED =
   'This order was paid before its work, so it goes on: nothing more is charged, and its answer stays yours. Ask for it with tasks/get.';
 
 /**
- * The order of a paid call, as a task. Its id is the key of the answer: known to its buyer only, the same at every server of the ledger, and
- * after every restart.
+ * The order of a paid call, as a task. Its id is the key of the answer: known only to its buyer, and the same at every server of the
+ * ledger and after a restart.
  * @returns undefined if nothing is kept under that id
  */
 export async function taskOf(

@@ -5,13 +5,13 @@ import { isObject, objectOf } from '../contract/references.js';
 import { sentBodyOf, type SentBody } from '../contract/sent-body.js';
 import type { ToolShape } from '../methods/method.js';
 
-/** The name of the argument that carries the body of an operation that has parameters, too, and any body that is no object. */
+/** The argument that carries the body if the operation also has parameters, or if the body is not an object. */
 const BODY = 'body';
 
 /** A parameter of an operation as an argument of its tool. */
 type Argument = { name: string; parameter: Parameter };
 
-/** What a tool's arguments ask for, as the router reads it from an HTTP request: a raw path, a query without its question mark, headers. */
+/** A tool's arguments in the form that the router reads from an HTTP request: a raw path, a query without its question mark, headers. */
 export type ToolRequest = {
   path: string;
   query: string;
@@ -20,8 +20,8 @@ export type ToolRequest = {
 };
 
 /**
- * Names the arguments for path, query and header parameters after them. A name that is taken, by another parameter or by `body`, gets the
- * place of the parameter in front: `query_body`.
+ * Names the arguments for path, query and header parameters after them. If another parameter or `body` has the name, it is prefixed with
+ * the parameter's place: `query_body`.
  */
 function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
   const taken = new Set(request ? [BODY] : []);
@@ -32,7 +32,7 @@ function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
   });
 }
 
-/** Whether the body is all arguments of a tool together: an object, and there are no parameters. */
+/** Whether the arguments of a tool are the body's members: the body is an object and there are no parameters. */
 function isWhole({ parameters, request }: PricedOperation): boolean {
   return parameters.length === 0 && (!request || request.objectArguments);
 }
@@ -67,7 +67,7 @@ export function toolShapeOf(operation: PricedOperation): ToolShape {
   return { inputSchema: inputSchemaOf(operation), example: exampleArguments(operation) };
 }
 
-/** The arguments of a call, as the operation's own example has them. */
+/** The arguments of the operation's own example. */
 export function exampleArguments(operation: PricedOperation): Json {
   const { request } = operation;
   const named = argumentsOf(operation);
@@ -80,8 +80,8 @@ export function exampleArguments(operation: PricedOperation): Json {
 }
 
 /**
- * Turns the arguments of a tool into what the same call over HTTP would carry, so that both are the same call.
- * @returns a sentence about what is wrong, if an argument can't be written as a parameter
+ * Turns the arguments of a tool into the equivalent HTTP call, so that both count as the same call.
+ * @returns a sentence about the fault, if an argument can't be written as a parameter
  */
 export function requestOf(operation: PricedOperation, sent: Json): ToolRequest | string {
   const named = argumentsOf(operation);
@@ -108,7 +108,7 @@ export function requestOf(operation: PricedOperation, sent: Json): ToolRequest |
   return { path, query: query.toString(), ...body, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
 }
 
-/** The body as the same call over HTTP would carry it. */
+/** The body of the equivalent HTTP call. */
 function sentBody(
   { request }: PricedOperation,
   value: unknown,

@@ -16,10 +16,10 @@ type Content =
   | { type: 'resource_link'; uri: string; name: string; mimeType: string; size: number }
   | { type: 'resource'; resource: { uri: string; blob: string; mimeType: string } };
 
-/** The result of a tool call, as MCP has it. */
+/** The result of a tool call in MCP. */
 export type ToolResult = { content: Content[]; structuredContent?: Json; isError?: true; _meta?: Json };
 
-/** A result of MCP 2026-07-28 that says the price, for clients of x402's extension. */
+/** A result of MCP 2026-07-28 with the price, for clients of x402's extension. */
 export type PriceResult = { resultType: 'payment_required'; paymentRequired: Json; _meta?: Json };
 
 type Priced = {
@@ -27,11 +27,14 @@ type Priced = {
   client: McpClient;
   /** The shop. */
   publicUrl: string;
-  /** As the metadata of a result has it. */
+  /** In the form of a result's metadata. */
   receipt?: Json | undefined;
 };
 
-/** The price of a tool, as an error result unless its caller knows better: what the first method says, and the metadata of all. */
+/**
+ * The price of a tool: an error result, unless its caller supports x402's extension. It has the first method's content and the metadata
+ * of all methods.
+ */
 export function challengeResult(
   operation: PricedOperation,
   { challenges: { each }, client, publicUrl, receipt }: Priced,
@@ -59,20 +62,20 @@ export function challengeResult(
   };
 }
 
-/** Not x402's: how to fetch the answer without the payment. */
+/** Not part of x402: how to fetch the answer without the payment. */
 function linkMeta(link: AnswerLink | undefined): Json {
   return link ? { 'coinslot/pick-up': link } : {};
 }
 
 type More = {
   retryAfterSeconds?: number;
-  /** As the metadata of a result has it. */
+  /** In the form of a result's metadata. */
   receipt?: Json | undefined;
   /** How to fetch the answer without the payment. */
   link?: AnswerLink | undefined;
 };
 
-/** An error that the model can act on. `status` is what the same call over HTTP would be answered with. */
+/** An error that the model can act on. `status` is the HTTP status of the equivalent HTTP call. */
 export function errorResult(
   status: number,
   error: string,
@@ -120,14 +123,14 @@ export function answerResult(
   return { ...content, _meta: { ...receipt, ...linkMeta(link), ...told } };
 }
 
-/** Beyond this, hosts refuse results, whoever asked for the bytes. */
+/** Hosts refuse larger results, even if the caller asked for the bytes. */
 const MAX_INLINE_BYTES = 1024 * 1024;
-/** Asks for bytes in the result itself. Not x402's. */
+/** Asks for bytes in the result itself. Not part of x402. */
 const INLINE_KEY = 'coinslot/inline';
 
 /**
- * Whether an answer is given as a link to it: sounds, pictures and files are, because many hosts hand their base64 to the model as text, and
- * others throw. @param meta of the request
+ * Whether an answer is given as a link: used for sounds, pictures and files, because many hosts pass their base64 to the model as text,
+ * and others throw. @param meta the request's metadata
  */
 export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>, meta: Json): boolean {
   if (body.length === 0 || /^text\/|json$/.test(mimeTypeOf(headers))) return false;
@@ -135,7 +138,7 @@ export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>, m
 }
 
 type LinkParts = {
-  /** Of the operation. */
+  /** The operation's id. */
   operation: string;
   answer: Pick<Success, 'headers' | 'body'>;
   receipt: Json | undefined;
@@ -145,7 +148,7 @@ type LinkParts = {
   client: McpClient;
 };
 
-/** A link in place of a sold answer: a line that every host can read, and the same for programs. */
+/** A link instead of a sold answer: as a line that every host can read, and in structured form for programs. */
 export function linkResult({ operation, answer, receipt, link, keptUntil, client }: LinkParts): ToolResult {
   const { headers, body } = answer;
   const { url } = link;
@@ -154,7 +157,7 @@ export function linkResult({ operation, answer, receipt, link, keptUntil, client
   const until = keptUntil === undefined ? undefined : new Date(keptUntil).toISOString();
   const text = `The answer is a file, to fetch with GET: ${url} (${name}, ${size} bytes, ${mimeType}; free${until === undefined ? '' : `, kept until ${until}`}).`;
   const notes = notesIn(headers);
-  // Clients of earlier revisions do not say what they can read, and one of them throws at a resource link.
+  // Clients of earlier revisions do not say what they can read, and one of them throws on a resource link.
   return {
     content: [
       { type: 'text', text },
@@ -172,7 +175,7 @@ export function linkResult({ operation, answer, receipt, link, keptUntil, client
   };
 }
 
-/** The headers of an answer that say something about it. */
+/** The headers of an answer that describe it. */
 function notesIn(headers: Record<string, string>): [string, string][] {
   return Object.entries(headers).filter(([name]) => /^x-/i.test(name));
 }
@@ -182,7 +185,7 @@ export function mimeTypeOf(headers: Record<string, string>): string {
   return (type.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 
-/** JSON as structured content and text, text as text, sound and pictures as such, other bytes as an embedded resource. */
+/** JSON as structured content and text, text as text, sound and pictures in their own types, other bytes as an embedded resource. */
 export function contentOf(
   headers: Record<string, string>,
   body: Buffer,
@@ -206,7 +209,7 @@ export function contentOf(
   return { content: [{ type: 'resource', resource }, ...described] };
 }
 
-/** The JSON object in a text. A file is sold as it is, even if its type says JSON and it is none. */
+/** The JSON object in a text. A file is sold as it is, even if its type says JSON but it is not. */
 function objectIn(text: string): Json | undefined {
   try {
     const value = JSON.parse(text) as unknown;

@@ -29,10 +29,10 @@ export function toolsOf(contract: Contract, methods: Methods): ToolDescription[]
   return tools.map(tool => named(tool) as ToolDescription);
 }
 
-/** More than this of each tool is too much for a model that has many. */
+/** The most characters for each tool; more is too much for a model with many tools. */
 const MAX_DESCRIPTION = 600;
 
-/** A text up to the last of its sentences for which there is room, and a note that is never cut. */
+/** A text cut after the last sentence that fits, followed by a note that is never cut. */
 function described(text: string, note: string): string {
   const room = MAX_DESCRIPTION - note.length - 1;
   const line = text.replace(/\s+/g, ' ').trim();
@@ -43,7 +43,7 @@ function described(text: string, note: string): string {
   return `${shown} ${note}`;
 }
 
-/** Replaces `GET /path` in all descriptions of a schema by the tool of that operation: a model has tools, not URLs. */
+/** Replaces `GET /path` in all descriptions of a schema by the name of that operation's tool: a model has tools, not URLs. */
 function namesOfTools({ paid, free }: Contract): (value: unknown) => unknown {
   const names = new Map<string, string>();
   for (const { method, path, id } of paid) names.set(`${method} ${path}`, id);
@@ -73,7 +73,7 @@ function paidTool({ document }: Contract, operation: PricedOperation, methods: M
     title,
     description: described(text, noteOf(operation, methods)),
     inputSchema: inputSchemaOf(operation),
-    // It spends money, so a host that asks its user only about tools that change something asks about this one.
+    // Not read-only: it spends money, so a host that asks its user before tools with effects must ask before this one.
     annotations: { title, readOnlyHint: false, idempotentHint: false, openWorldHint: true },
   };
 }
@@ -108,13 +108,13 @@ function pickUpTool(): ToolDescription {
   };
 }
 
-/** What a host tells its model about this server. */
+/** The instructions for the model that uses this server. */
 export function instructionsFor({ paid }: Contract, methods: Methods): string {
   const prices = paid.map(({ id, price }) => `${id} ${price.shown.replace(' USDC', '')}`).join(', ');
   const howToPay = methods.all.flatMap(method => method.documents().tool ?? []).join(' ');
   return (
     `Tools that are paid per call in USDC on Solana. Prices in USDC: ${prices}. ${howToPay} A call that fails or is refused is not ` +
-    'charged, except that an operation paid before its work stays owed. The same payment with the same arguments gets the same answer ' +
+    'charged; only an operation paid before its work stays owed. The same payment with the same arguments gets the same answer ' +
     'without a second charge: after a cut connection or "paid, and in progress", repeat the call with the same payment and sign no new ' +
     'one, or call pick_up with the key that the result names. Files are given as links.'
   );

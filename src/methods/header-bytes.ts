@@ -1,11 +1,11 @@
-/** What nginx and other proxies have room for: the status line and all headers of an answer together. */
+/** The limit of nginx and other proxies for the status line and all headers of an answer. */
 export const MAX_HEADER_BYTES = 4096;
-/** The status line and the other headers, with the receipt of a payment that was refused when it was settled. */
+/** Reserved for the status line and other headers, including the receipt of a payment that was refused at settlement. */
 export const OTHER_HEADER_BYTES = 1_000;
-/** What that receipt takes of them. */
+/** The part of it for that receipt. */
 export const RECEIPT_HEADER_BYTES = 300;
 
-/** What headers take on the wire. */
+/** The bytes of headers on the wire. */
 export function bytesOf(headers: Record<string, string>): number {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`.length);
   return lines.reduce((sum, bytes) => sum + bytes, 0);

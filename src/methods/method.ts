@@ -4,29 +4,29 @@ import type { Json } from '../contract/json.js';
 import type { Hints } from '../rails/rail.js';
 
 /**
- * What may carry a payment: the headers of an HTTP request, or the `_meta` of an MCP tool call and the headers of the request that carries
- * this one call.
+ * The parts of a request that may carry a payment: the headers of an HTTP request, or the `_meta` of an MCP tool call and the headers of
+ * the request that carries this one call.
  */
 export type Carrier = { headers: IncomingHttpHeaders } | { meta: Json; headers?: IncomingHttpHeaders };
 
-/** A payment as a request carried it. What it moves has not been checked. */
+/** A payment as sent. Its transfer has not been checked. */
 export type Credential = {
   method: Method;
-  /** What the rail checks, as text in the rail's own form; for example a half-signed transaction in base64. */
+  /** The evidence that the rail checks, as text in the rail's own form; for example a half-signed transaction in base64. */
   evidence: string;
-  /** The id under which the buyer can find its answer again; null if it gave none. */
+  /** The id that the buyer chose to find its answer again; null if it gave none. */
   identifier: string | null;
-  /** Why it does not match the current offer. It may have been accepted under an earlier one. */
+  /** Why it does not match the current offer. It may match an earlier one. */
   mismatch?: string;
-  /** The challenge that it answers, where each is one of a kind: its id, and what it named for the rail to check. */
+  /** The challenge that it answers, if each is unique: its id, and the values for the rail to check. */
   challenge?: { id: string; named: Hints };
-  /** Set if the buyer has had the transfer made: then `evidence` is the name under which the rail finds it. */
+  /** Set if the buyer already sent the transfer: then `evidence` is the name by which the rail finds it. */
   made?: Made;
 };
 
 /**
- * `amount`: what the challenge asked for. `foreign`: it is no challenge of this server, as far as it can tell. `live`: it is one for this
- * operation, and in time, so that the rail may be asked for the transfer.
+ * `amount`: the amount in the challenge. `foreign`: the challenge does not seem to come from this server. `live`: it is for this
+ * operation and has not expired, so the rail may be asked for the transfer.
  */
 export type Made = { amount: bigint; foreign: boolean; live: boolean };
 
@@ -38,7 +38,7 @@ export type Reading =
 /** A 402 answer that is ready to send: headers beside the content type, and the body. */
 export type Challenge = { headers: Record<string, string>; body: Buffer };
 
-/** How a payment ended, for its buyer. */
+/** The outcome of a payment, for its buyer. */
 export type Receipt = {
   success: boolean;
   /** Why it moved no money, or why that is not yet certain. */
@@ -48,37 +48,40 @@ export type Receipt = {
   transaction: string;
   /** Atomic units. */
   amount?: string;
-  /** What of it the operator paid back, in atomic units, and the last transaction that did. */
+  /** The refunded amount in atomic units, and the last transaction of a refund. */
   refunded?: { amount: string; transaction: string };
 };
 
-/** What a receipt goes with. `sold`: the answer that was paid for. `challenge`: the id of the one that was answered, if it is known. */
+/**
+ * The answer that a receipt is sent with. `sold`: whether it is a sold answer. `challenge`: the id of the challenge that was paid, if
+ * known.
+ */
 export type Receipted = {
   sold: boolean;
   challenge?: string | undefined;
-  /** The receipt as the shop signed it (JWS in compact form), for a method that carries such. */
+  /** The signed receipt (JWS in compact form), for methods that carry one. */
   signed?: string | undefined;
 };
 
-/** How a tool of MCP is called. */
+/** How an MCP tool is called. */
 export type ToolShape = { inputSchema: Json; example: Json };
 
-/** A challenge or a receipt as an MCP result has it. */
+/** A challenge or a receipt in the form of an MCP result. */
 export type ToolPart = { structured: Json; meta: Json };
 
-/** What the documents of a shop say about a method. */
+/** A method's texts in the documents of a shop. */
 export type MethodDocuments = {
-  /** Its entry of `protocols` in `x-payment-info`; undefined if another method of its protocol has it. */
+  /** Its entry of `protocols` in `x-payment-info`; undefined if another method of its protocol provides it. */
   protocol?: Json;
   /** Its entry of `offers` there (the draft payment-discovery of MPP), for an operation. */
   offer?: (operation: PricedOperation) => Json;
-  /** How its challenge is read and its payment sent, as sentences. */
+  /** How to read its challenge and send its payment, as sentences. */
   instructions: string;
   /** The same as numbered steps. */
   steps: string[];
-  /** How a tool of MCP is paid, for its description. */
+  /** How to pay for an MCP tool, for the tool's description. */
   tool?: string;
-  /** In a few words, after "by": `x402 on Solana`. */
+  /** A short name, used after "by": `x402 on Solana`. */
   phrase?: string;
   /** For registries: protocol, scheme, network and asset. */
   terms?: Json;
@@ -88,13 +91,13 @@ export type MethodDocuments = {
 export interface Method {
   /** As the ledger writes it, for example `x402-v2`. */
   readonly name: string;
-  /** Methods of one protocol are alternatives: a challenge is of one of them, the first unless the caller asks for another. */
+  /** The protocol. Its methods are alternatives: a 402 has the challenge of one of them, the first unless the caller asks for another. */
   readonly protocol: string;
   /** The headers that may carry its payment, in lower case. */
   readonly requestHeaders: readonly string[];
   /** The headers that it adds to answers. */
   readonly answerHeaders: readonly string[];
-  /** Whether no two of its challenges are alike, so that none is kept. */
+  /** Whether each of its challenges is unique, so that none is cached. */
   readonly fresh: boolean;
   /** Whether the query of a call without payment asks for its challenge. */
   isAskedBy(query: string): boolean;

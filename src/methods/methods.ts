@@ -9,16 +9,16 @@ export type Challenges = Challenge & { each: readonly { method: Method; challeng
 
 const ROOM = MAX_HEADER_BYTES - OTHER_HEADER_BYTES + RECEIPT_HEADER_BYTES;
 
-/** The methods of a shop. The first is offered to callers that ask for none. */
+/** The methods of a shop. Callers that ask for none get the first. */
 export class Methods {
   readonly all: readonly [Method, ...Method[]];
   /** The headers that may carry a payment, in lower case. */
   readonly requestHeaders: readonly string[];
-  /** And those that the shop may have taken earlier: what the ledger knows is still its buyer's. */
+  /** Also former methods of the shop: payments in the ledger can still fetch their answers. */
   readonly #read: readonly Method[];
   readonly #readHeaders: readonly string[];
 
-  /** @param former not offered any more: they accept nothing new */
+  /** @param former methods no longer offered, which accept no new payments */
   constructor(all: readonly [Method, ...Method[]], former: readonly Method[] = []) {
     this.all = all;
     this.#read = [...all, ...former];
@@ -30,7 +30,7 @@ export class Methods {
     return this.all[0];
   }
 
-  /** Of an earlier payment, by the name in the ledger; the first if there is no such method any more. */
+  /** The method of an earlier payment, by its name in the ledger; the first if the method no longer exists. */
   named(name: string): Method {
     return this.#read.find(method => method.name === name) ?? this.first;
   }
@@ -54,7 +54,7 @@ export class Methods {
     return undefined;
   }
 
-  /** Those whose challenges go out together: the one that was asked for, and the first of every other protocol. */
+  /** The methods whose challenges are sent together: the one that was asked for, and the first of every other protocol. */
   beside(asked: Method): readonly Method[] {
     const protocols = new Set([asked.protocol]);
     const others = this.all.filter(({ protocol }) => !protocols.has(protocol) && protocols.add(protocol));
@@ -62,8 +62,8 @@ export class Methods {
   }
 
   /**
-   * That of `asked`, and beside it those for which proxies have room: none is cut.
-   * @param receipt the headers of a receipt that goes out with it
+   * The challenge of `asked`, and those others for which proxies have room; none is cut.
+   * @param receipt the headers of a receipt that is sent with it
    */
   challenges(
     asked: Method,

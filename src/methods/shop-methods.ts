@@ -5,13 +5,13 @@ import { formerMppMethod, mppMethod, type MppOptions } from './mpp/mpp.js';
 import type { Terms } from './x402/requirements.js';
 import { x402Methods } from './x402/x402.js';
 
-/** What the challenge of MPP takes of the headers of a 402. It gives way to a receipt, and x402's does not. */
+/** The header bytes of MPP's challenge in a 402. It is dropped if a receipt needs the room; x402's is not. */
 export const MPP_HEADER_BYTES = 830 - RECEIPT_HEADER_BYTES;
 
-/** The ways to carry a payment that a shop takes beside x402. */
+/** The payment methods that a shop accepts besides x402. */
 export type OtherMethods = { mpp?: MppOptions | undefined; network: NetworkName };
 
-/** The list of the ways to carry a payment that a shop takes. Without `others`, none but x402 is read, either. */
+/** The payment methods of a shop. Without `others`, only x402 is read, too. */
 export function shopMethods(terms: Terms, others?: OtherMethods): Methods {
   if (!others) return new Methods(x402Methods(terms));
   const { asset, payTo, publicUrl } = terms;

@@ -11,19 +11,19 @@ import { changeOf, withChain } from './record-refund.js';
 import { memoOf } from './refund-transaction.js';
 import { reserveRefund, type AskedAmount } from './reserve-refund.js';
 
-/** More transfers than these name a refund only if somebody plays with its link. */
+/** More transfers than this name a refund only if somebody abuses its link. */
 const MAX_CANDIDATES = 100;
 const WAIT_MS = 600_000;
 const LOOK_AGAIN_MS = 2_000;
 
-/** `link`: what a wallet pays. */
+/** `link`: the Solana Pay link for a wallet. */
 export type AskedRefund = { payment: Payment; repayment: Repayment; link: string };
 
 type RefundChain = Pick<SolanaChain, 'signaturesFor' | 'transaction'>;
 
 /**
- * Reserves a refund and returns the link that pays it. While one is under way, the same link again.
- * @param amount decimal USDC; what is left of the payment if it is not given
+ * Reserves a refund and returns the link that pays it. While one is under way, returns the same link again.
+ * @param amount decimal USDC; default: all of the payment not yet refunded
  * @throws OperatorFault that says what is wrong; nothing was changed then
  */
 export async function askRefund(
@@ -37,7 +37,7 @@ export async function askRefund(
   return { payment, repayment, link: linkOf(repayment, identity) };
 }
 
-/** What a wallet pays. */
+/** The Solana Pay link of a refund. */
 export function linkOf(repayment: Repayment, identity: Identity): string {
   const { receiver, amount } = repayment;
   const mint = usdcMintOf(identity);
@@ -45,8 +45,7 @@ export function linkOf(repayment: Repayment, identity: Identity): string {
 }
 
 /**
- * Cancels the refund that nobody has paid yet, and of which nothing was signed. Anyone who has its link can still pay it: that counts then,
- * too.
+ * Cancels a refund that is neither paid nor signed. Anyone with its link can still pay it, and that counts, too.
  * @throws OperatorFault if there is none
  */
 export async function cancelRefund(reader: ReportSource, name: string | undefined): Promise<Repayment> {
@@ -61,8 +60,8 @@ export async function cancelRefund(reader: ReportSource, name: string | undefine
 }
 
 /**
- * Looks once for the transfer that pays a refund's link, where it is final: it has the refund's memo and names its reference, and exactly its
- * amount reached the payer. Rejects if the chain can't be read.
+ * Looks once for a final transfer that pays a refund's link: it has the refund's memo and reference, and exactly its amount reached the
+ * payer. Rejects if the chain can't be read.
  */
 export async function findRefundTransfer(
   chain: RefundChain,
@@ -86,7 +85,7 @@ export async function findRefundTransfer(
   return undefined;
 }
 
-/** Whose money paid this refund; undefined if the transaction does not pay it. */
+/** The owner whose money paid this refund; undefined if the transaction does not pay it. */
 function sourceOf(
   { failed, slot, message, tokens }: LandedTransaction,
   mint: string,
@@ -122,7 +121,7 @@ export async function awaitRefund(
         if (found) return found;
         await pause(LOOK_AGAIN_MS, signal).catch(() => {
           throw new OperatorFault(
-            `Nobody has paid the link of refund ${repayment.id} yet. It stays valid, and a running server goes on looking; cancel it with --cancel.`,
+            `Nobody has paid the link of refund ${repayment.id} yet. It stays valid, and a running server keeps looking for its transfer; cancel it with --cancel.`,
           );
         });
       }
@@ -132,6 +131,6 @@ export async function awaitRefund(
   const outcome = await reader.landRepayment(repayment.id, landed);
   if (outcome === 'done') return landed;
   throw new OperatorFault(
-    `The transaction ${landed.signature} is the refund of something else (${outcome}). Nothing was changed.`,
+    `The transaction ${landed.signature} is another refund (${outcome}). Nothing was changed.`,
   );
 }

@@ -1,13 +1,13 @@
 import type { Ledger, LedgerEvent } from '../ledger/store.js';
 
-/** One purchase of `coinslot canary`. What it did not come to is absent. */
+/** One purchase of `coinslot canary`. Steps that it did not reach are absent. */
 export type CanaryRun = {
-  /** A run that is reported twice is kept once. */
+  /** An id, so that a run reported twice is stored once. */
   id: string;
-  /** When it ended, ms since 1970. */
+  /** The time when it ended, in ms since 1970. */
   at: number;
   tookMs: number;
-  /** Its wallet. */
+  /** The canary's wallet. */
   payer: string;
   operation?: string;
   /** The id of the payment. */
@@ -16,15 +16,15 @@ export type CanaryRun = {
   amount?: string;
   /** The signature of the transfer. */
   settlement?: string;
-  /** What was wrong, as a sentence; absent if nothing was. */
+  /** The fault, as a sentence; absent if there was none. */
   fault?: string;
 };
 
 type Notes = Pick<Ledger, 'keepMeta' | 'notesOf' | 'forgetNotes' | 'tell'>;
 
-/** Where a ledger notes the runs, by their time. */
+/** The prefix of the runs' keys in a ledger, followed by their time. */
 const NOTES = 'canary run ';
-/** A week of one in two hours. */
+/** A week at one run every two hours. */
 const MAX_KEPT = 84;
 const TIME_DIGITS = 13;
 const MAX_TEXT = 500;
@@ -35,7 +35,7 @@ const PATTERNS: Partial<Record<keyof CanaryRun, RegExp>> = {
   amount: /^\d{1,19}$/,
 };
 
-/** The run in the JSON that a canary reports. @returns undefined if it is none */
+/** The run in the JSON that a canary reports. @returns undefined if it is invalid */
 export function readCanaryRun(json: string): CanaryRun | undefined {
   const value = objectIn(json);
   const { id, at, tookMs, payer } = value;
@@ -58,7 +58,7 @@ export class CanaryRuns {
     this.#ledger = ledger;
   }
 
-  /** Keeps a run, and tells the operator of one that failed. Both happen once, however often it is reported. */
+  /** Stores a run, and sends an event for a failed one. Both happen once, even if it is reported several times. */
   async keep(run: CanaryRun): Promise<void> {
     if (run.fault !== undefined) await this.#ledger.tell(failed(run, run.fault));
     const time = String(run.at).padStart(TIME_DIGITS, '0');
@@ -67,7 +67,7 @@ export class CanaryRuns {
     if (keys.length > MAX_KEPT) await this.#ledger.forgetNotes(keys.slice(0, -MAX_KEPT));
   }
 
-  /** The newest first. */
+  /** All stored runs, newest first. */
   async newest(): Promise<CanaryRun[]> {
     const notes = await this.#ledger.notesOf(NOTES);
     return notes.flatMap(({ value }) => readCanaryRun(value) ?? []).reverse();

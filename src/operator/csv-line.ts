@@ -1,4 +1,4 @@
-/** `decimal`: a number below zero stays one, whereas a text that begins so might be a formula. */
+/** `decimal`: a negative number stays a number; other texts that begin with `-` might be formulas. */
 type Cell = string | number | bigint | { decimal: string } | null | undefined;
 
 /** One CSV record. Cells that a spreadsheet would run as a formula are turned into text. */

@@ -6,8 +6,8 @@ export type ReportSource = LedgerReader & LedgerReports;
 const SHORTEST = 8;
 
 /**
- * The payments that a text names: by id or at least its first 8 digits, transaction, refund, payer, payment-identifier or the id of the last
- * request that brought it. The newest first, at most 50.
+ * The payments that a text identifies: by id or at least its first 8 digits, transaction, refund, payer, payment-identifier or the id of
+ * the last request with the payment. Newest first, at most 50.
  * @throws OperatorFault if there are none
  */
 export async function findPayments(reader: ReportSource, text: string | undefined): Promise<Payment[]> {
@@ -24,7 +24,7 @@ export async function findPayments(reader: ReportSource, text: string | undefine
 }
 
 /**
- * The only payment that a text names.
+ * The one payment that a text identifies.
  * @throws OperatorFault
  */
 export async function findPayment(reader: ReportSource, text: string | undefined): Promise<Payment> {

@@ -7,11 +7,11 @@ import { destinationAccountOf, receiverAccount } from '../rails/solana/transacti
 export type Receiver = {
   payTo: string;
   account: string;
-  /** When it was the ledger's receiver, in ms since 1970. The first period of a ledger begins at 0, the present one does not end. */
+  /** When it was the ledger's receiver, in ms since 1970. The first period of a ledger begins at 0; the current one does not end. */
   periods: { since: number; until: number }[];
 };
 
-/** All receivers of a ledger, the present one first. Empty before the first sale. */
+/** All receivers of a ledger, the current one first. Empty before the first sale. */
 export function receiversOf({ payTo, formerReceivers }: Identity, mint: string): Receiver[] {
   if (payTo === undefined) return [];
   const receivers = new Map<string, Receiver>();
@@ -26,7 +26,7 @@ export function receiversOf({ payTo, formerReceivers }: Identity, mint: string):
   return [...receivers.values()].toReversed();
 }
 
-/** The receiver that a payment was paid to, by its signed transaction. The present one if that can't be read. */
+/** The receiver that a payment was paid to, by its signed transaction. The current one if the transaction can't be read. */
 export function receiverOf(
   { evidence }: Pick<Payment, 'evidence'>,
   receivers: readonly Receiver[],
@@ -47,7 +47,7 @@ function destinationOf(evidence: string, receivers: readonly Receiver[]): string
 
 const isFirst = ({ periods }: Receiver): boolean => periods.some(({ since }) => since === 0);
 
-/** Whether it was the ledger's receiver at this time, in seconds since 1970, give or take a minute; true if the time is unknown. */
+/** Whether it was the ledger's receiver at this time (seconds since 1970), within a minute; true if the time is unknown. */
 export function wasReceiver({ periods }: Receiver, blockTime: number | null): boolean {
   const margin = 60_000;
   const at = (blockTime ?? 0) * 1_000;

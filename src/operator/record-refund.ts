@@ -48,7 +48,7 @@ export async function recordRefund(
   return { id, amount, payer, transaction: tx, refunded: found.amount };
 }
 
-/** Whether its money moved, and some of it can go back. */
+/** Whether its money moved and has not been refunded in full. */
 export function mayBeRepaid({ state, aliasOf, amount, repaid }: Payment): boolean {
   return aliasOf === null && (state === 'owed' || state === 'delivered') && repaid < amount;
 }
@@ -99,10 +99,10 @@ export async function withChain<T>(
 }
 
 /**
- * Checks at `finalized` that the transaction refunds the payment: USDC left an account of a receiver, the present or a former one, the
- * payer received some, and the transaction landed after the payment was claimed. Only balances before and after are
- * compared, so the refund may also come from a wallet program.
- * @param otherSenders whose money may have refunded it, too
+ * Checks at `finalized` that the transaction refunds the payment: USDC left an account of the current or a former receiver, the payer
+ * received some, and the transaction landed after the payment was claimed. Only balances before and after are compared, so the refund may
+ * also come from a wallet program.
+ * @param otherSenders further wallets that may have refunded it
  * @returns the refund, or the reason why it is not one, as the end of a sentence
  */
 export async function findRefund(
@@ -135,7 +135,7 @@ export async function findRefund(
   return { signature, amount, slot: landed.slot, refundedAt: landed.blockTime * 1_000, source };
 }
 
-/** The transactions that refunded a payment. An earlier version recorded one, and not whose money it was. */
+/** The transactions that refunded a payment. Earlier versions recorded only one, without its sender. */
 export async function recordedRefunds(
   reader: ReportSource,
   { id }: Payment,
@@ -152,7 +152,7 @@ export async function recordedRefunds(
   ];
 }
 
-/** The increase of all token accounts of an owner together. */
+/** The total increase of an owner's token accounts. */
 export function changeOf(
   tokens: NonNullable<LandedTransaction['tokens']>,
   mint: string,

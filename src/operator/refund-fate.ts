@@ -6,10 +6,10 @@ import { referenceOf } from '../rails/solana/pay-link.js';
 import type { SolanaChain } from '../rails/solana/rpc.js';
 import { memoOf, readRefund } from './refund-transaction.js';
 
-/** A refund that was signed and written down. */
+/** A refund that was signed and stored. */
 export type WrittenRefund = Repayment & { evidence: string; signature: string; position: number };
 
-/** `never`: it did not repay anything and never will. `open`: neither is proven, or a server can't be asked. */
+/** `never`: it refunded nothing and never will. `open`: neither is proven, or a server can't be asked. */
 export type RefundFate =
   | { kind: 'landed'; landed: LandedRepayment }
   | { kind: 'never'; why: string }
@@ -20,9 +20,9 @@ export type FateChain = Pick<
   'signaturesFor' | 'transaction' | 'latestBlockhash' | 'blockhashLives'
 >;
 
-/** The blockhash lives until the position; as long again, so that no server is behind with what has landed. */
+/** The blockhash is valid until the position. This waits as long again, so that no server lags behind. */
 const MARGIN_BLOCKS = BLOCKHASH_LIFE_BLOCKS;
-/** The chain is asked for so many transfers that name a refund; with more of them it proves nothing. */
+/** The most transfers naming a refund that are read; if there are more, they prove nothing. */
 const MAX_LISTED = 1_000;
 const NEVER_LANDED = 'it never landed, and its blockhash has expired';
 const FAILED = 'it failed on chain';
@@ -32,8 +32,8 @@ export function isWritten(repayment: Repayment): repayment is WrittenRefund {
 }
 
 /**
- * The outcome of a refund that was signed. One server that shows it where it is final is enough; that it never lands, every one must
- * say by itself, so that one that has lost it proves nothing. Never rejects.
+ * The outcome of a signed refund. One server that shows it as final is enough; only if every server says so has it never landed, because
+ * one server may have lost it. Never rejects.
  * @param servers each RPC server by itself
  */
 export async function fateOfRefund(

@@ -14,13 +14,13 @@ import { lookForGivenUp, sendRefund } from './send-refund.js';
 
 const INTERVAL_MS = 60_000;
 const READ_MS = 10_000;
-/** It is then left to the watch over refunds, which goes on without the key. */
+/** After this, the refund watch takes over, which needs no key. */
 const SEND_MS = 90_000;
-/** After a refund that did not come about, the next one of its payment: a quarter of an hour later, then four times as long, a day at most. */
+/** The wait after a failed refund of a payment: a quarter of an hour, then four times as long each time, at most a day. */
 const AGAIN_MS = { first: 15 * 60_000, factor: 4, most: 86_400_000 };
-/** After so many, only the operator refunds it. */
+/** After this many, only the operator can refund it. */
 const MAX_TRIES = 8;
-/** With less SOL than this above what must stay, somebody should send some: the fees of a hundred refunds. */
+/** The SOL above the minimum below which the operator should add some: the fees of a hundred refunds. */
 const LOW_LAMPORTS = 1_000_000n;
 
 type OwedLedger = Pick<
@@ -57,8 +57,8 @@ export type OwedOptions = {
 type Funds = { usdc: bigint; lamports: bigint };
 
 /**
- * Refunds owed orders that were given up, with a key that the server holds. What is due and how much may go in a day decides the ledger, for
- * all servers together; each refund is sent as the operator's are.
+ * Refunds owed orders that were given up, with a key that the server holds. The ledger decides, for all servers together, what is due and
+ * how much may be refunded in a day. Each refund is sent like the operator's own.
  */
 export class OwedRefunds {
   readonly #options: OwedOptions;
@@ -86,7 +86,7 @@ export class OwedRefunds {
     await this.#round;
   }
 
-  /** What is left in a wallet that the operator should fill: it cannot pay a refund that is due, a day's cap, or the fees. */
+  /** The balance of a wallet that the operator should top up, because it can't pay a due refund, a day's cap, or the fees. */
   low(): { address: string; left: string } | undefined {
     const { wallet, policy, floor } = this.#options;
     if (!this.#funds) return undefined;
@@ -151,7 +151,7 @@ export class OwedRefunds {
       const started = await ledger.startRepayment(request);
       if (started.kind === 'over the cap') return this.#overTheCap();
       const reserved = 'repayment' in started ? started.repayment : undefined;
-      // Begun by this server before it was killed, or by another one: whoever signs second sends what the first one has signed.
+      // Started by this server before a crash, or by another server: the second one to sign sends what the first one signed.
       if (reserved && reserved.cause === 'policy') await this.#send(payment, reserved, signal);
       return undefined;
     });
@@ -183,12 +183,12 @@ export class OwedRefunds {
   }
 }
 
-/** The operator decided it, or it was signed: the watch over refunds goes on with that. */
+/** Started by the operator, or already signed: the refund watch continues with it. */
 function goesOnWithoutUs(repayment: Repayment): boolean {
   return repayment.decidedAt === null && (repayment.cause === 'operator' || isWritten(repayment));
 }
 
-/** When a payment may be tried again. What the ledger has is enough, so that no crash makes it sooner. */
+/** The time of the next try for a payment. Computed from the ledger alone, so that a crash does not shorten the wait. */
 function nextTryAt(earlier: readonly Repayment[]): number {
   const failed = earlier.filter(
     ({ cause, state }) => cause === 'policy' && (state === 'failed' || state === 'cancelled'),

@@ -15,13 +15,13 @@ import { keptEvidence } from '../rails/solana/kept-evidence.js';
 import { nameOf, receiverAccount, sourceAccountOf } from '../rails/solana/transaction.js';
 import { OperatorFault } from './operator-fault.js';
 
-/** Who sends refunds. `floor`: the lamports that the fee payer must keep. */
+/** The wallet that sends refunds. `floor`: the lamports that the fee payer must keep. */
 export type RefundWallet = { keyPair: KeyPair; feePayer: KeyPair; floor: bigint };
 
-/** What was signed, as the ledger keeps it. */
+/** The signed transaction, as the ledger stores it. */
 export type SignedRefund = { evidence: string; signature: string; position: number };
 
-/** The lamports that an account without data must keep, and so must the sending wallet when it pays the fee itself. */
+/** The lamports that an account without data must keep, and so the sending wallet if it pays the fee itself. */
 export const LEAST_KEPT = 890_880n;
 
 type Chain = Pick<SolanaChain, 'account' | 'balance' | 'latestBlockhash' | 'simulate'>;
@@ -36,7 +36,7 @@ export const memoOf = ({ id }: Repayment): string => `refund:${id}`;
 
 /**
  * Signs the transfer of a refund to the token account from which its payment came. Sends nothing.
- * @throws OperatorFault that says why it can't be paid so; UpstreamFailure if the chain can't be read
+ * @throws OperatorFault that says why it can't be paid this way; UpstreamFailure if the chain can't be read
  */
 export async function signRefund(
   chain: Chain,
@@ -66,7 +66,7 @@ export async function signRefund(
   return { evidence, signature: signatureOf(evidence) ?? '', position: lastValidBlockHeight };
 }
 
-/** The token account that the money came from, if it still takes money for the payer. @throws OperatorFault */
+/** The token account that the money came from, if it can still receive money for the payer. @throws OperatorFault */
 async function payersAccount(
   chain: Chain,
   mint: string,
@@ -75,8 +75,7 @@ async function payersAccount(
 ): Promise<string> {
   const { payer } = payment;
   const address = cameFrom(payment);
-  if (address === undefined)
-    throw otherWay(`It is not known from which account of ${payer} the payment came`);
+  if (address === undefined) throw otherWay(`It is unknown which account of ${payer} the payment came from`);
   const account = await chain.account(address, signal, TOKEN_ACCOUNT_BYTES);
   if (!account) throw otherWay(`The account ${address}, from which ${payer} paid, is closed`);
   const { data, owner: program } = account;
@@ -141,7 +140,7 @@ async function checkFee(
     );
 }
 
-/** What a signed refund does. @throws Error if it is none */
+/** Parses a signed refund. @throws Error if it is not one */
 export function readRefund(evidence: string) {
   const { instructions, keys, message, blockhash } = readTransaction(Buffer.from(evidence, 'base64'));
   const [, , transfer, memo] = instructions;
@@ -151,7 +150,7 @@ export function readRefund(evidence: string) {
   return {
     mint,
     destination,
-    /** Whose money it is. */
+    /** The owner of the money. */
     owner,
     amount: transfer.data.readBigUInt64LE(1),
     memo: memo.data.toString('utf8'),
@@ -160,7 +159,7 @@ export function readRefund(evidence: string) {
   };
 }
 
-/** Whether what the ledger has as signed pays this refund, and nothing else. */
+/** Whether the signed transaction in the ledger pays this refund and nothing else. */
 export function pays(evidence: string, payment: Payment, repayment: Repayment, mint: string): boolean {
   const signed = readRefund(evidence);
   return (

@@ -8,9 +8,9 @@ import { fateOfRefund, isWritten, type FateChain, type WrittenRefund } from './r
 
 const INTERVAL_MS = 15_000;
 const LOOK_MS = 10_000;
-/** In a round: the next one goes on where it ended. */
+/** The most refunds per round; the next round continues after them. */
 const PAGE = 20;
-/** Whoever reserved a refund and has not signed it for so long was killed. */
+/** A process that has not signed its reserved refund after this time was killed. */
 const UNSIGNED_MS = 15 * 60_000;
 
 /** `servers`: each RPC server of `chain` by itself. */
@@ -27,8 +27,8 @@ type Options = {
 };
 
 /**
- * Looks for the transfers that pay the links of refunds, and goes on with what was signed with a key, which needs no key: it is sent again
- * until it has landed or is proven never to. Every server may do so: a transfer counts once.
+ * Looks for the transfers that pay the links of refunds, and resends signed refunds, which needs no key, until they have landed or are
+ * proven never to land. Every server may do this: a transfer counts once.
  */
 export class RefundWatch {
   readonly #options: Options;
@@ -67,7 +67,7 @@ export class RefundWatch {
   async #lookAtPage(): Promise<void> {
     const page = await this.#options.ledger.openRepayments(this.#last, PAGE);
     this.#last = page.length === PAGE ? page.at(-1) : undefined;
-    // One that cannot be looked for, such as one whose link too many transfers name, must not keep the others waiting.
+    // A refund whose check fails, for example because too many transfers name its link, must not hold up the others.
     for (const repayment of page)
       await this.#goOn(repayment).catch((error: unknown) => this.#failed(error, repayment.id));
   }

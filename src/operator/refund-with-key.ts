@@ -10,12 +10,12 @@ import { reserveRefund, type AskedAmount } from './reserve-refund.js';
 import { lookForGivenUp, sendRefund } from './send-refund.js';
 
 const CALL_MS = 20_000;
-/** A transaction that does not land is proven dead within two or three minutes. */
+/** A transaction that does not land is proven expired within two or three minutes. */
 const DEADLINE_MS = 300_000;
 
 /**
  * Refunds a payment or a part of it with a key, and records it once it is final. Continues a refund that was started this way.
- * @throws OperatorFault that says what was done, and what to do; UpstreamFailure if the chain can't be read: nothing was sent then
+ * @throws OperatorFault that says what was done and what to do next; UpstreamFailure if the chain can't be read: nothing was sent then
  */
 export async function refundWithKey(
   reader: ReportSource,
@@ -46,7 +46,7 @@ export async function refundWithKey(
   }
 }
 
-/** Each RPC server by itself; one of another network answers nothing. */
+/** Each RPC server separately; one of another network gives no answers. */
 export function serversAt(urls: readonly string[], network: string): SolanaChain[] {
   return urls.map(url => createChain({ urls: [url], network, timeoutMs: CALL_MS }));
 }

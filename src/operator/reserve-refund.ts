@@ -4,11 +4,11 @@ import { toAtomic, toDecimal } from '../price/amount.js';
 import { OperatorFault } from './operator-fault.js';
 import { mayBeRepaid, notPaid } from './record-refund.js';
 
-/** `amount`: decimal USDC; what is left of the payment if it is not given. */
+/** `amount`: decimal USDC; default: all of the payment not yet refunded. */
 export type AskedAmount = { amount?: string | undefined; reason?: string | undefined };
 
 /**
- * Reserves a refund. While one is under way by the same way and of the same amount, that one.
+ * Reserves a refund. If one with the same way and amount is under way, returns that one.
  * @throws OperatorFault that says what is wrong; nothing was changed then
  */
 export async function reserveRefund(
@@ -44,7 +44,7 @@ export async function reserveRefund(
 function otherWay({ id, payment, way }: Repayment): OperatorFault {
   return new OperatorFault(
     way === 'key'
-      ? `Refund ${id} of payment ${payment} is being sent with a key. Go on with it by --keypair. Nothing was changed.`
+      ? `Refund ${id} of payment ${payment} is being sent with a key. Continue it with --keypair. Nothing was changed.`
       : `Refund ${id} of payment ${payment} waits for a wallet, which may have its link. Pay it, or cancel it with --cancel. Nothing was changed.`,
   );
 }

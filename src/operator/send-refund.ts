@@ -36,9 +36,9 @@ const RESEND_MS = 2_000;
 const LOOK_AGAIN_MS = 1_000;
 
 /**
- * Sends a refund that is reserved, once: what is signed is written down before it is sent, and nothing but that is ever sent.
+ * Sends a reserved refund once: the signed transaction is stored before it is sent, and no other one is ever sent.
  * @returns the transaction, once it is final and recorded
- * @throws OperatorFault that says what was done, and what to do
+ * @throws OperatorFault that says what was done and what to do next
  */
 export async function sendRefund(
   sending: RefundSending,
@@ -50,12 +50,12 @@ export async function sendRefund(
   const refund = isWritten(reserved) ? reserved : await writeDown(sending, payment, reserved, wallet, signal);
   if (!pays(refund.evidence, payment, refund, sending.mint))
     throw new OperatorFault(
-      `What the ledger has as signed for refund ${refund.id} does not pay it. Nothing was sent. Was the ledger edited?`,
+      `The signed transaction in the ledger for refund ${refund.id} does not pay it. Nothing was sent. Was the ledger edited?`,
     );
   return settle(sending, refund, signal);
 }
 
-/** Whoever signs second sends what the first one has written down. */
+/** The second process to sign sends what the first one stored. */
 async function writeDown(
   { ledger, chain, mint }: RefundSending,
   payment: Payment,
@@ -68,7 +68,7 @@ async function writeDown(
   const stored = await signRefund(chain, mint, refund, wallet, signal).then(
     signed => ledger.writeDownRepayment(id, signed),
     async (error: unknown) => {
-      // False if somebody else has written something down meanwhile: that is sent.
+      // False if another process stored a transaction meanwhile: that one is sent.
       if (!(await ledger.cancelRepayment(id, messageOf(error)))) return ledger.repayment(id);
       throw error instanceof OperatorFault
         ? new OperatorFault(`${error.message} Nothing was sent.`)
@@ -92,7 +92,7 @@ async function settle(sending: RefundSending, refund: WrittenRefund, signal: Abo
   return record(sending.ledger, refund, fate);
 }
 
-/** A server that can't be asked is asked again, until the deadline. */
+/** An unreachable server is asked again until the deadline. */
 function lookAt(
   { servers, heights }: RefundSending,
   refund: WrittenRefund,
@@ -101,7 +101,7 @@ function lookAt(
   return fateOfRefund(servers, refund, heights, signal);
 }
 
-/** Until it is confirmed or can't be any more; what it came to is then seen where it is final. */
+/** Resends until it is confirmed or has expired; the final outcome is read afterwards. */
 async function send(
   { chain, log }: RefundSending,
   { evidence, signature }: WrittenRefund,
@@ -135,13 +135,13 @@ async function record(
 function unknownYet({ id, signature }: WrittenRefund, fate: RefundFate): OperatorFault {
   const why = fate.kind === 'open' && fate.trouble ? ` (${messageOf(fate.trouble)})` : '';
   return new OperatorFault(
-    `It is not known yet whether refund ${id} has landed${why}: transaction ${signature}. Repeat the command: it sends the same transaction, never another one. A running server goes on with it, too.`,
+    `It is not known yet whether refund ${id} has landed${why}: transaction ${signature}. Repeat the command: it sends the same transaction, never another one. A running server also continues with it.`,
   );
 }
 
 /**
- * Looks again for earlier refunds of a payment that were given up, before another one is reserved: a link that was cancelled may have been
- * paid, and a server may have hidden what landed.
+ * Before another refund is reserved, looks again for earlier ones of the payment that were given up: a cancelled link may have been paid,
+ * and a server may have missed a landed transfer.
  * @throws OperatorFault if the chain can't be read
  */
 export async function lookForGivenUp(

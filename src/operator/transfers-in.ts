@@ -14,18 +14,18 @@ export type TransferIn = {
   slot: number;
   at: number | null;
   amount: bigint;
-  /** Null if the RPC server does not say whose money it was. */
+  /** The sender; null if the RPC server does not report it. */
   payer: string | null;
-  /** What its sender wrote with it. */
+  /** The memo of its sender. */
   memo: string | null;
-  /** The payment as buyers send it, base64. Null if no server can have accepted it, such as a transfer from a wallet program. */
+  /** The payment as buyers send it, base64. Null if no server can have accepted it, as for a transfer from a wallet program. */
   evidence: string | null;
 };
 
 const MAX_MEMO = 200;
 const checker = new TransactionChecker();
 
-/** @param amount what it moved to the receiver */
+/** @param amount the amount moved to the receiver */
 export async function describeTransfer(
   { entry, landed, id }: { entry: SignatureEntry; landed: LandedTransaction; id: string },
   { asset, payTo }: { asset: string; payTo: string },
@@ -48,8 +48,8 @@ export async function describeTransfer(
 }
 
 /**
- * How its method has payments built: one whose payer paid the fee answers a challenge of MPP, or is none. Of others, MPP wants no less
- * than x402, and leaves open what comes first.
+ * The method's layout of a payment: if the payer paid the fee, it can only answer an MPP challenge. For other payments, MPP requires the
+ * same instructions as x402, but in any order.
  */
 function formOf(encoded: string, memo: string | null): Hints | undefined {
   if (!isSelfPaid(encoded)) return { feePayer: feePayerOf(encoded) };

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 
 const SRC = new URL('../../../src/', import.meta.url);
 
-/** A script of a page, from a file below src/. It is not compiled, so it is not in dist/. */
+/** A script for a page, from a file below src/, since it is not compiled into dist/. */
 export function browserScript(file: string): string {
   return readFileSync(new URL(file, SRC), 'utf8');
 }
 
-/** A script that signs in with the token after `#` of the URL. It comes before the script of a page with a sign-in. */
+/** The script of a page with a sign-in, preceded by one that signs in with the token after `#` in the URL. */
 export const EXCHANGE_TOKEN = browserScript('pages/assets/exchange-token.js');

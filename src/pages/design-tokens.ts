@@ -1,13 +1,14 @@
-/** The colour of a shop: its buttons and marks, and what is written on them. CSS colours. */
+/** The colours of a shop: of its buttons and marks, and of the text on them. CSS colours. */
 export type Accent = { accent: string; onAccent: string };
 
-/** Also the front page's, unless the contract has a colour of its own. */
+/** Also used by the front page, unless the contract has its own colour. */
 export const ACCENT: Accent = { accent: '#7a4a00', onAccent: '#ffffff' };
 /** Brown is too dark on a dark page. */
 const ACCENT_IN_THE_DARK: Accent = { accent: '#f2b950', onAccent: '#241800' };
 
 /**
- * Type, space and shape. Sizes are in `rem`, so that they follow the reader's text size. `--touch` is the least height of what is pressed.
+ * Type, space and shape. Sizes are in `rem`, so that they follow the reader's text size. `--touch` is the least height of a button or
+ * link.
  */
 const SHAPE = `--font: system-ui, sans-serif; --mono: ui-monospace, "Cascadia Mono", Menlo, Consolas, "Liberation Mono", monospace;
   --text-xs: .8125rem; --text-s: .875rem; --text: 1rem; --text-l: 1.125rem; --text-xl: 1.375rem; --text-2xl: 1.75rem;
@@ -16,7 +17,7 @@ const SHAPE = `--font: system-ui, sans-serif; --mono: ui-monospace, "Cascadia Mo
   --radius-s: .375rem; --radius: .625rem; --radius-l: .9rem; --round: 99rem; --touch: 2.75rem;
   --paper: #ffffff; --code: #16181d; --on-code: #e8e6df; --on-code-warm: #ffc46b; --on-code-good: #8fdca6;`;
 
-/** `line` separates, `edge` is around what is pressed or filled in. The grounds are those of badges. `series` are operations in a chart. */
+/** `line` separates, `edge` surrounds buttons and fields. The `-ground` colours are for badges, `series` for operations in a chart. */
 const LIGHT = `--ground: #faf9f6; --card: #ffffff; --tint: #f4f1ea; --ink: #1d1b16; --soft: #575246; --line: #dfdacd; --edge: #857e6e;
   --focus: #0b57d0; --good: #1b6b33; --warn: #7a4a00; --bad: #a3201b;
   --good-ground: #e3f3e6; --warn-ground: #fdeecb; --bad-ground: #fbe3e0; --plain-ground: #efece4;
@@ -31,7 +32,7 @@ const accentText = ({ accent, onAccent }: Accent): string => `--accent: ${accent
 
 /**
  * Type, space and colour of every page: the start of its style sheet. Text has a contrast of at least 4.5 : 1 on `ground`, `card` and
- * `tint`, and lines around what is pressed have 3 : 1, in both colour schemes.
+ * `tint`, and lines around buttons and fields 3 : 1, in both colour schemes.
  * @param own the shop's own colour, the same in both schemes
  */
 export function tokens(own?: Accent): string {
@@ -50,7 +51,7 @@ export function tokens(own?: Accent): string {
 `;
 }
 
-/** For a page whose scheme is a class of its root, `light` or `dark`, whatever the reader prefers elsewhere. */
+/** For a page whose colour scheme is a class of its root, `light` or `dark`, whatever the browser prefers. */
 export function tokensByClass(own?: Accent): string {
   return `${tokens(own)}:root.light { ${accentText(own ?? ACCENT)} ${LIGHT} }
 :root.dark { ${accentText(own ?? ACCENT_IN_THE_DARK)} ${DARK} }

@@ -23,7 +23,7 @@ export function escapeHtml(text: string): string {
     .replace(/[&<>"']/g, character => ENTITIES[character] ?? '');
 }
 
-/** Longer texts are cut, with a note that they are. */
+/** Longer texts are cut, with a note. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
 /** A block for text that callers or other people wrote: shown as written, with a text direction of its own. */
@@ -31,7 +31,7 @@ export function foreignBlock(text: string, className = ''): string {
   const shown =
     text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;
   const isTall = shown.length > 600 || shown.split('\n', 12).length > 11;
-  // It scrolls, also by keyboard.
+  // It can be scrolled with the keyboard.
   const focusable = isTall ? ' tabindex="0"' : '';
   return `<div class="foreign ${className}" dir="auto"${focusable}>${escapeHtml(shown)}</div>`;
 }

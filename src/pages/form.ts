@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { DeadlineExceeded, withDeadline } from '../net/deadline.js';
 import { HttpFault } from '../net/http-fault.js';
 
-/** Sent as a page (or JSON). */
+/** An error that is sent as a page (or JSON). */
 export class PageFault extends HttpFault {}
 
 /** Enough for 2 000 characters of four bytes, each byte written as %XX, and the other fields. */
@@ -20,7 +20,7 @@ const OPTIONS = {
 
 let parser: Promise<Middleware> | undefined;
 
-/** Loaded with the first form: the package takes 20 MB and a quarter of a second, and most servers never see a form. */
+/** Loaded with the first form: the package takes 20 MB and a quarter of a second, and most servers never get a form. */
 function loadParser(): Promise<Middleware> {
   return (parser ??= import('koa-body').then(({ koaBody }) => koaBody(OPTIONS)));
 }

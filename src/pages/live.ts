@@ -10,7 +10,7 @@ const MAX_UNREAD_BYTES = 16_384;
 
 const CHANGE = 'event: change\ndata: 1\n\n';
 
-/** Server-sent events that say only that something changed. The page then requests what is new. */
+/** Server-sent events that only report a change. The page then requests the new content. */
 export class LiveStreams {
   readonly #state: () => Promise<string>;
   readonly #clients = new Set<PassThrough>();
@@ -19,7 +19,7 @@ export class LiveStreams {
   #timer: NodeJS.Timeout | undefined;
   #seen = '';
 
-  /** @param state changes whenever the page would look different; it is read once a second while somebody listens */
+  /** @param state changes whenever the page would look different; it is read once a second while a stream is open */
   constructor(state: () => Promise<string>, ended: AbortSignal | undefined, keepAliveMs = KEEP_ALIVE_MS) {
     this.#state = state;
     this.#keepAliveMs = keepAliveMs;

@@ -4,7 +4,7 @@ import { escapeHtml } from './escape.js';
 export type PageFrame = {
   title: string;
   style: string;
-  /** None on a page that needs none. */
+  /** Undefined on a page without a script. */
   script?: string;
   body: string;
   head?: string;
@@ -36,7 +36,7 @@ ${body}
 `;
 }
 
-/** A page of the shop's that stands for itself, without scripts. `heading` is text, `main` is HTML. */
+/** A simple page of the shop, without scripts. `heading` is text, `main` is HTML. */
 export function shopPage(page: {
   shop: string;
   title: string;
@@ -54,17 +54,17 @@ ${main}
 
 /** The pages that surround a page with a sign-in. */
 export type Entrance = {
-  /** The name of the product, and what the page behind the sign-in is. */
+  /** The name of the product, and the kind of page behind the sign-in. */
   shop: string;
   page: string;
   style: string;
   script: string;
   head?: string;
-  /** Above the form that signs in; HTML. */
+  /** The text above the sign-in form, as HTML. */
   intro: string;
-  /** Where the token is sent. */
+  /** The address that the token is sent to. */
   action: string;
-  /** The page behind the sign-in, and what links to it call it. */
+  /** The page behind the sign-in, and its name in links. */
   home: string;
   homeName: string;
 };
@@ -74,7 +74,7 @@ type EntranceMessage = { kind: 'failed' | 'again' | 'signed out'; text: string }
 
 export type EntrancePages = {
   signIn(message?: EntranceMessage): string;
-  /** Goes on to the page behind the sign-in by itself. */
+  /** Redirects to the page behind the sign-in. */
   signedIn(): string;
   notice(title: string, message: string): string;
 };
@@ -132,7 +132,7 @@ export function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
-/** The name of the product, with its first letter as a coin, which leads to the first page. */
+/** The name of the product, with its first letter as a coin, linked to the first page. */
 export function brand(shop: string, page: string, home: string): string {
   const letter = [...shop][0] ?? '';
   const behind = page === '' ? '' : ` <span class="soft">${page}</span>`;

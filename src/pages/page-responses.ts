@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 
 const HTML = 'text/html; charset=utf-8';
 
-/** Of every page for people. Nothing is loaded from elsewhere, nothing inline runs, and no other site can frame it or read it. */
+/** Headers of every page for people. Nothing is loaded from other hosts, no inline code runs, and no other site can frame or read it. */
 export const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +
@@ -43,7 +43,7 @@ export function events(ctx: Context, stream: Readable): void {
   ctx.res.once('close', () => stream.destroy());
 }
 
-/** Whether the browser reports that the request comes from another site. Clients that send no such headers rely on the form key. */
+/** Whether the browser reports that the request comes from another site. For clients without these headers, the form key protects. */
 export function fromElsewhere(ctx: Context): boolean {
   const site = ctx.get('Sec-Fetch-Site');
   if (site) return site !== 'same-origin' && site !== 'none';

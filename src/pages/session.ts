@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Short texts by key, the same at all servers of a ledger. A key begins with a name of the one who writes it. */
+/** Short texts by key, shared by all servers of a ledger. A key begins with the name of its writer. */
 export type SharedNotes = {
   getMeta(key: string): Promise<string | undefined>;
   setMeta(key: string, value: string): Promise<void>;
@@ -8,7 +8,7 @@ export type SharedNotes = {
 
 /** A browser that signed in with the operator's token. */
 export type Session = {
-  /** Random id of the person, kept after signing out; a page may let each person do something once. */
+  /** Random id of the person, kept after signing out, so that a page can allow something once per person. */
   visitor: string;
   /** End of the session, ms since 1970; 0 after signing out. */
   until: number;
@@ -31,7 +31,7 @@ export class Sessions {
   readonly #now: () => number;
 
   /**
-   * @param page its name; sessions of one page do not open another, not even with the same token
+   * @param page its name; a session of one page does not open another, even with the same token
    * @throws RangeError if the token has fewer than 16 characters.
    */
   constructor(token: string, notes: SharedNotes, now: () => number, page: string) {
@@ -88,7 +88,7 @@ export class Sessions {
     return { visitor, until: Number(until) };
   }
 
-  /** The key that every form of this session must contain, so that other sites cannot send one (CSRF). */
+  /** The key that every form of this session must contain, which protects against CSRF. */
   formKey({ visitor, until }: Session): string {
     return this.#sign(`form ${visitor}.${until}`);
   }

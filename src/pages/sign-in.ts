@@ -16,12 +16,12 @@ export type SignInOptions = {
   /** True if the page is reached over https. The cookie is then never sent over plain HTTP. */
   secure: boolean;
   now: () => number;
-  /** Said of a wrong token. */
+  /** The message for a wrong token. */
   incorrect: string;
   entrance: EntrancePages;
 };
 
-/** Of an address, and of all. */
+/** Limits for one address, and for all together. */
 const WRONG_TOKENS = { ...perMinute(10), overall: perMinute(200), maxKeys: 1_000 };
 /** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
 const HOLD_BACK_MS = 1_000;
@@ -50,20 +50,24 @@ export class SignIn {
       return false;
     }
     this.#setCookie(ctx, await sessions.begin(this.#read(ctx)));
-    // Browsers do not send a SameSite=Strict cookie with a redirect that began on another site, but do from a page of the same site.
+    // Browsers do not send a SameSite=Strict cookie with a redirect that began on another site, but do with one from a page of the same
+    // site.
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') html(ctx, 200, entrance.signedIn());
     else see(ctx, home);
     return true;
   }
 
-  /** Ends the session of a form that signs out. The visitor's id stays in the cookie: signing in again makes no second person. */
+  /**
+   * Ends the session of a form that signs out. The visitor's id stays in the cookie, so signing in again does not count as a second
+   * person.
+   */
   async leave(ctx: Context): Promise<void> {
     const { session } = await this.form(ctx);
     await this.#options.sessions.end(session);
     this.#setCookie(ctx, { visitor: session.visitor, until: 0 });
   }
 
-  /** For a browser without a session. */
+  /** The sign-in page for a browser without a session. */
   page(hasSignedOut: boolean): string {
     const { entrance } = this.#options;
     return entrance.signIn(hasSignedOut ? { kind: 'signed out', text: 'You have signed out.' } : undefined);
@@ -86,7 +90,7 @@ export class SignIn {
   }
 
   /**
-   * Reads a form that this session was shown.
+   * Reads a form of this session.
    * @throws PageFault 401, 403, and those of `readForm`
    */
   async form(ctx: Context, session?: Session): Promise<{ session: Session; form: URLSearchParams }> {

@@ -5,10 +5,10 @@ import { escapeHtml } from '../pages/escape.js';
 import { inline } from './own-words.js';
 import { exampleHeaders } from './snippets.js';
 
-/** Where the value of a field goes in a call. `whole`: it is the body. */
+/** The place of a field's value in a call. `whole`: it is the whole body. */
 type Place = 'path' | 'query' | 'header' | 'member' | 'whole';
 
-/** How a value is entered. `value` is JSON, or a text as it is. */
+/** How a value is entered. `value`: JSON, or plain text. */
 type Entry = 'line' | 'text' | 'number' | 'choice' | 'value' | 'file';
 
 type Field = {
@@ -23,7 +23,7 @@ type Field = {
   list: boolean;
 };
 
-/** What the page's script needs to know to make a call of the fields. */
+/** The data with which the page's script turns the fields into a call. */
 export type CallShape = {
   method: string;
   path: string;
@@ -33,14 +33,14 @@ export type CallShape = {
 
 /** An object with more members is entered as JSON. */
 const MOST_MEMBERS = 40;
-/** A text that may be longer gets more than a line. */
+/** A text that may be longer gets more than one line. */
 const LINE_CHARACTERS = 120;
 /** At most this many optional fields without an example are shown unfolded. */
 const OPTIONAL_SHOWN = 2;
 
 export function callShape(operation: PricedOperation): CallShape {
   const { method, path, request } = operation;
-  // Header parameters are fields, as those of the path and the query.
+  // Header parameters are fields, like those of the path and the query.
   const own = Object.entries(exampleHeaders(operation)).filter(
     ([name]) => !operation.parameters.some(each => each.in === 'header' && each.name === name),
   );
@@ -50,7 +50,7 @@ export function callShape(operation: PricedOperation): CallShape {
 
 /**
  * The fields of a call, from the schemas of its parameters and its body, filled in with the examples of the contract.
- * @param shown an example as the page shows it
+ * @param shown converts an example for display
  */
 export function callFields(operation: PricedOperation, shown: (value: unknown) => unknown): string {
   const { id } = operation;
@@ -99,7 +99,7 @@ function bodyFields(request: PricedOperation['request']): Field[] {
   });
 }
 
-/** Whether an object may need members, or combinations of them, that fields for each of them do not show. */
+/** Whether an object may need members, or combinations of members, that a field for each known member can't express. */
 function isOpen({ oneOf, anyOf, allOf }: Json): boolean {
   return [oneOf, anyOf, allOf].some(each => Array.isArray(each));
 }
@@ -115,7 +115,7 @@ function entryOf(schema: Json, example: unknown, list: boolean): Entry {
   return isLong || (typeof example === 'string' && example.length > LINE_CHARACTERS) ? 'text' : 'line';
 }
 
-/** The one type that a value has, apart from null. */
+/** The single type of a value, apart from null. */
 function typeOf({ type }: Json): string | undefined {
   const [first, ...others] = [type].flat().filter(each => each !== 'null');
   return others.length === 0 && typeof first === 'string' ? first : undefined;
@@ -168,7 +168,7 @@ function choices({ schema, example, required }: Field): string {
   const chosen = example ?? schema.default;
   const option = (text: string, value: string, selected: boolean): string =>
     `<option value="${escapeHtml(value)}"${selected ? ' selected' : ''}>${escapeHtml(text)}</option>`;
-  // Values are JSON, so that the text `1` and the number 1 stay apart.
+  // Values are JSON, so that the text `1` differs from the number 1.
   const own = values
     .filter(each => each !== null)
     .map(each => option(shortText(each), JSON.stringify(each), each === chosen));
@@ -221,7 +221,7 @@ function shortText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** With narrow spaces between thousands. */
+/** A number with narrow spaces between thousands. */
 function count(value: number): string {
   return value < 10_000 ? String(value) : value.toLocaleString('en').replaceAll(',', '\u202f');
 }

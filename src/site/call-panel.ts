@@ -6,12 +6,12 @@ import { escapeHtml } from '../pages/escape.js';
 import type { Explorer } from '../rails/solana/explorer.js';
 import { callFields, callShape } from './call-form.js';
 
-/** Where the calls of a page are paid. */
+/** The chain on which the calls of a page are paid. */
 export type Paying = {
   network: 'sandbox' | 'devnet' | 'mainnet';
-  /** Whether this server has a wallet that pays: in the sandbox only. */
+  /** Whether this server has a wallet that pays (only in the sandbox). */
   hasWallet: boolean;
-  /** A mint of the sandbox's chain: the examples of a contract name mints that it does not have. */
+  /** A mint of the sandbox's chain, used because the mints in a contract's examples do not exist there. */
   sampleMint?: string;
   /** Undefined if there is no public page about a transaction. */
   explorer: Explorer | undefined;
@@ -34,7 +34,7 @@ export const SELLING_SCRIPTS = [
 
 const ADDRESS = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 
-/** Makes a call of an operation, without paying or with a wallet, and shows what comes back. */
+/** A form that makes a call of an operation, unpaid or paid with a wallet, and shows the answer. */
 export function callPanel(operation: PricedOperation, paying: Paying): string {
   const { id, price, pricing } = operation;
   const { network, hasWallet, sampleMint, explorer } = paying;
@@ -60,7 +60,7 @@ ${callFields(operation, onThisChain)}
 <p class="actions pay"></p>
 <noscript><p class="hint">Calling and paying from this page needs JavaScript. Any x402 client pays, too.</p></noscript>
 <p class="hint no-wallet" hidden>To pay here, install a Solana wallet in this browser: <a href="https://phantom.com/download" rel="noreferrer">Phantom</a>,
-<a href="https://solflare.com/download" rel="noreferrer">Solflare</a> or <a href="https://backpack.app/download" rel="noreferrer">Backpack</a>. Its button appears here by itself.</p>
+<a href="https://solflare.com/download" rel="noreferrer">Solflare</a> or <a href="https://backpack.app/download" rel="noreferrer">Backpack</a>. Its button then appears here.</p>
 <p class="say" role="status" aria-live="polite"></p>
 <div class="result" tabindex="-1"></div>
 </section>`;
@@ -73,13 +73,13 @@ const SIZE = {
   text: 'See the API reference for its fields.',
 };
 
-/** The example of the answer as the contract has it; of an answer that is no text, its type and the examples of its headers. */
+/** The contract's example of the answer; for an answer that is not text, its type and the examples of its headers. */
 export function answerExample(operation: PricedOperation, contract: Contract): string {
   const { id, answers } = operation;
   const [form] = answers;
   const { kind, example } = form;
   const title = `You get <span class="soft">${escapeHtml(formName(form))}</span>`;
-  // An empty text is an answer, too, and nothing to look at.
+  // An empty text is a valid answer, but there is nothing to show.
   const text =
     example === undefined || example === ''
       ? [...headerExamples(contract, operation), SIZE[kind]].join('\n')
@@ -104,7 +104,7 @@ function headerExamples(contract: Contract, operation: PricedOperation): string[
   });
 }
 
-/** @param title HTML; `name` is what a screen reader calls the scrolling text */
+/** @param title HTML; `name` is the scrolling text's name for screen readers */
 export function codeBlock(title: string, text: string, name: string, id?: string): string {
   const named = id === undefined ? '' : ` id="${id}"`;
   return `<figure><figcaption>${title}</figcaption><pre tabindex="0" role="group" aria-label="${escapeHtml(name)}" data-copy${named}>${escapeHtml(text)}</pre></figure>`;

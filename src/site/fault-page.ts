@@ -2,22 +2,22 @@ import { escapeHtml } from '../pages/escape.js';
 import type { OwnWords } from './own-words.js';
 import { sitePage } from './site-frame.js';
 
-/** An error, as a person gets it: what is wrong, why, and where to go. */
+/** The page of an error for people: what is wrong, why, and where to go. */
 export type FaultPage = (status: number, error: string) => string;
 
 const TITLES: Record<number, string> = {
   400: 'This request cannot be read',
   404: 'There is nothing here',
-  405: 'This address takes other requests',
+  405: 'This address expects a different request',
   500: 'Something went wrong here',
-  502: 'What stands behind this page failed',
+  502: 'A service behind this page failed',
   503: 'Not now',
 };
 
 const ADVICE: Record<number, string> = {
   400: 'Check the address. Links on the front page are complete.',
-  404: 'The address may be mistyped, or what was here is no longer kept.',
-  405: 'It is for programs. What is sold, and how to call it, is on the front page.',
+  404: 'The address may be mistyped, or its content is no longer stored.',
+  405: 'It is for programs. The front page shows what is sold and how to call it.',
   503: 'Wait a few seconds and reload the page.',
 };
 

@@ -7,10 +7,10 @@ import { escapeHtml } from '../pages/escape.js';
 import type { OwnWords } from './own-words.js';
 import { sitePage } from './site-frame.js';
 
-/** The guides of this server, beside dist/; the package has them too. */
+/** The guides of this server, next to dist/; they are in the package, too. */
 const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url));
 const INDEX = 'README.md';
-/** Shorter pages need no list of their headings. */
+/** Shorter pages have no list of their headings. */
 const LISTED_FROM = 3;
 
 /** The guides by their addresses: the files of docs/, whose index is at `/docs/guides`. A server without docs/ has none. */
@@ -26,9 +26,9 @@ function addressOf(file: string): string {
   return file === INDEX ? GUIDES_PATH : `${GUIDES_PATH}/${file.slice(0, -'.md'.length)}`;
 }
 
-/** The page of a guide in the look of the shop; it has no script. `file` is one of those that `guides` found. */
+/** The page of a guide in the style of the shop, without a script. `file` is one that `guides` found. */
 export async function guidePage(file: string, words: OwnWords, all: Map<string, string>): Promise<string> {
-  // Markdown is read only when somebody asks for a guide.
+  // Markdown is read only when a guide is requested.
   const { articleOf } = await import('./markdown.js');
   const markdown = await readFile(DOCS + file, 'utf8');
   const { title, contents, html } = articleOf(markdown, link => linkOf(link, file, all));
@@ -51,7 +51,7 @@ export async function guidePage(file: string, words: OwnWords, all: Map<string, 
   });
 }
 
-/** Where a link of a guide leads: to another guide, within the page or to another host. Other files of the repository are not served. */
+/** The target of a link in a guide: another guide, a place in the page or another host. Other files of the repository are not served. */
 function linkOf(link: string, file: string, all: Map<string, string>): string | undefined {
   if (/^(?:https?:|mailto:|#)/.test(link)) return link;
   const [target = '', heading] = link.split('#');

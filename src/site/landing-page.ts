@@ -18,15 +18,15 @@ export type LandingParts = Paying & {
   terms: Terms;
   methods: Methods;
   words: OwnWords;
-  /** The human site, if that is elsewhere. */
+  /** The operator's own website, if there is one. */
   siteUrl: string;
   /** Free documents of this server to link to: path and name. */
   links: [path: string, name: string][];
 };
 
-/** Longer lists have groups by tag, which fold, and a search. */
+/** Longer lists have collapsible groups by tag, and a search. */
 const SHORT_LIST = 12;
-/** So many are listed beside the headline. */
+/** Up to this many are listed beside the headline. */
 const LISTED_ON_TOP = 6;
 
 /** The page for browsers at `/`. It works without its scripts; they add copying, the status, the search, and calls. */
@@ -115,7 +115,7 @@ ${answerExample(first, parts.contract)}
 </div></section>`;
 }
 
-/** The cheapest operation whose answer is there at once, as an example that everybody can run. */
+/** The cheapest operation that answers at once, as an example that everybody can run. */
 function shownInCode(paid: PricedOperation[]): PricedOperation | undefined {
   const quick = paid.filter(({ flow }) => flow === 'authorization');
   const among = quick.length > 0 ? quick : paid;
@@ -123,7 +123,7 @@ function shownInCode(paid: PricedOperation[]): PricedOperation | undefined {
   return [...(json.length > 0 ? json : among)].sort((a, b) => Number(a.price.atomic - b.price.atomic))[0];
 }
 
-/** The protocols beside x402. */
+/** The protocols other than x402. */
 function otherWays({ all, first }: Methods): string {
   const others = all.filter(({ protocol }) => protocol !== first.protocol);
   const phrases = others.flatMap(method => method.documents().phrase ?? []);
@@ -154,7 +154,7 @@ function howToPay({ contract: { paid }, terms, methods, words, hasWallet }: Land
   const hosts = {
     id: 'mcp-hosts',
     label: 'A host with a wallet',
-    note: 'The line of your host. It shows what it would change in the settings of that host, and asks.',
+    note: "Run the line for your host. It shows the changes to that host's settings, and asks before writing them.",
     code: walletCommands(terms),
   };
   const tabs: Tab[] = [
@@ -187,7 +187,7 @@ ${rows}
 </div></section>`;
 }
 
-/** One block as it is, more of them folded except the first. */
+/** A single block is shown as it is; of several, all but the first are collapsed. */
 function snippetBlocks(parts: Tab['parts']): string {
   return parts
     .map(({ id, label, note, code }, index) => {

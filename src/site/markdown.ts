@@ -1,11 +1,11 @@
 import { Marked, type Renderer, type Tokens } from 'marked';
 import { escapeHtml } from '../pages/escape.js';
 
-/** A page of Markdown as HTML; its first heading is apart. */
+/** A page of Markdown as HTML, with its first heading separate. */
 export type Article = { title: string; contents: { id: string; text: string }[]; html: string };
 
 /**
- * Renders Markdown as GitHub does, with the same names of headings. HTML in it is shown as text.
+ * Renders Markdown as GitHub does, with the same anchors of headings. HTML in it is shown as text.
  * @param addressOf the address to which a link leads; a link without one becomes text
  */
 export function articleOf(markdown: string, addressOf: (link: string) => string | undefined): Article {
@@ -33,7 +33,7 @@ export function articleOf(markdown: string, addressOf: (link: string) => string 
       table({ header, rows }) {
         const head = rowOf(header, 'th', this.parser);
         const body = rows.map(cells => rowOf(cells, 'td', this.parser)).join('\n');
-        // It may be wider than the screen, and scrolls by keyboard.
+        // It may be wider than the screen, and can be scrolled with the keyboard.
         return `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n<thead>${head}</thead>\n<tbody>\n${body}\n</tbody></table></div>\n`;
       },
     },
@@ -50,12 +50,12 @@ function rowOf(cells: Tokens.TableCell[], tag: 'th' | 'td', parser: Renderer['pa
   return `<tr>${html.join('')}</tr>`;
 }
 
-/** The text of a heading, without its links and code. */
+/** The plain text of a heading, without links and code marks. */
 function plainOf(heading: string): string {
   return heading.replaceAll(/\[([^[\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '');
 }
 
-/** Names headings as GitHub does: in lower case, with - for spaces, and with a number where a name comes again. */
+/** Names headings as GitHub does: in lower case, with - for spaces, and with a number if a name is repeated. */
 function headingNames(): (text: string) => string {
   const seen = new Map<string, number>();
   return text => {

@@ -9,14 +9,14 @@ export type PagesParts = Pick<SiteParts, 'contract' | 'terms' | 'methods' | 'sit
   Pick<WalletParts, 'offers' | 'chain' | 'bodies' | 'closing' | 'log'> & {
     config: Pick<Config, 'network' | 'stateDir' | 'explorer'>;
     endpoints: { rpcUrls: readonly string[] };
-    /** The documents that the server has without its pages. */
+    /** The server's documents other than its pages. */
     answers: { documents: StaticDocuments };
     routes: Pick<Routes, 'match'>;
     /** A mint of the sandbox's chain, if there was a sandbox. */
     sampleMint: string | undefined;
   };
 
-/** The pages, all static documents of the server, and in the sandbox the wallet with which the page pays. */
+/** The pages, all static documents of the server and, in the sandbox, the wallet that the page pays with. */
 export async function openPages(parts: PagesParts): Promise<Site & { wallet: SandboxWallet | undefined }> {
   const { contract, terms, methods, siteUrl, exposed, config, answers, routes, sampleMint } = parts;
   const isSandbox = config.network.name === 'sandbox';

@@ -2,10 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isAddress } from '../net/host-names.js';
 
 /**
- * Why a request does not come from a page of this server, or undefined. Only its own pages may spend from the sandbox wallet: the
- * browser must name their origin, which must be that of the public URL, or the host to which the request was sent. In the second case
- * the host must be an IP address or localhost, because a page of another site can reach this server under a name of its own (DNS
- * rebinding).
+ * The reason why a request does not come from a page of this server, or undefined. Only its own pages may spend from the sandbox wallet:
+ * the browser must send an origin, which must be that of the public URL or the host of the request. In the second case the host must be
+ * an IP address or localhost, because other sites can point their own host names to this server (DNS rebinding).
  */
 export function foreignPage(
   { host = '', origin, 'sec-fetch-site': site }: IncomingHttpHeaders,

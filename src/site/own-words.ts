@@ -4,22 +4,22 @@ import { objectOf } from '../contract/references.js';
 import { escapeHtml } from '../pages/escape.js';
 import type { Accent } from '../pages/design-tokens.js';
 
-/** Name, words and colours of a shop, as its contract's `info` has them. */
+/** Name, texts and colours of a shop, from its contract's `info`. */
 export type OwnWords = {
   name: string;
   summary: string;
-  /** HTML: the first paragraph of the description, with code and bold text and nothing else; empty if it is long. */
+  /** HTML: the first paragraph of the description, with only code and bold text; empty if it is long. */
   lead: string;
   /** `info.x-logo`, if a page of this server may show it. */
   logo?: { src: string; alt: string };
-  /** The shop's own colour, `#rrggbb`, with black or white, whichever can be read on it. */
+  /** The shop's own colour, `#rrggbb`, and the readable text colour on it, black or white. */
   colour?: Accent;
 };
 
-/** A longer paragraph is for the reference, which has all of the description. */
+/** A longer paragraph is only shown in the reference, which has the whole description. */
 const LEAD_CHARACTERS = 200;
 
-/** @param publicUrl images of this server are shown, and `data:` URLs; a page that asks no other host shows no others */
+/** @param publicUrl only images of this server and `data:` URLs are shown, because the pages load nothing from other hosts */
 export function ownWords(contract: Contract, publicUrl: string): OwnWords {
   const info = objectOf(contract.document.info);
   const [first = ''] = textOf(info.description, '').split(/\n\s*\n/, 1);

@@ -7,7 +7,7 @@ import { whenCharged } from './what-it-costs.js';
 
 export type PaywallParts = Paying & { contract: Contract; words: OwnWords };
 
-/** The page of a paid operation: what a browser gets at its URL in place of the JSON challenge. */
+/** The page of a paid operation, which browsers get at its URL instead of the JSON challenge. */
 export function paywallPage(operation: PricedOperation, parts: PaywallParts): string {
   const { contract, words, network } = parts;
   const { method, path, price, summary, pricing } = operation;
@@ -19,10 +19,10 @@ export function paywallPage(operation: PricedOperation, parts: PaywallParts): st
 <p class="call"><code>${method} ${escapeHtml(path)}</code></p>
 <h1>${inline(summary)}</h1>
 <p class="price-tag"><strong>${escapeHtml(price.shown)}</strong> <span>${whenCharged(operation)}</span></p>
-${pricing.terms === undefined ? '' : `<p class="hint">The price of a call depends on it: ${inline(pricing.terms)}</p>`}
+${pricing.terms === undefined ? '' : `<p class="hint">The price depends on the call: ${inline(pricing.terms)}</p>`}
 ${about}
 ${answerExample(operation, contract)}
-<p class="hint">${MONEY[network]} No account: the payment is the key. You are never charged twice for a call, and not at all if it fails.</p>
+<p class="hint">${MONEY[network]} No account needed. You are never charged twice for a call, and not at all if it fails.</p>
 </div>
 <div class="card">
 <h2>Try it</h2>

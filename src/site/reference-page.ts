@@ -29,7 +29,7 @@ export function referencePage({ name }: OwnWords, hasGuides: boolean): string {
   });
 }
 
-/** Redoc's own sizes in pixels. As parts of the reader's text size, they grow where the reader enlarged that. */
+/** Redoc's own sizes in pixels, converted to `rem` so that they follow the reader's text size. */
 const SIZES = {
   '--font-size-': { sm: 12, base: 14, lg: 16, md: 18, xl: 20 },
   '--line-height-': { sm: 20, base: 22, lg: 24, xl: 28, xxl: 30 },
@@ -48,12 +48,12 @@ const sizes = Object.entries(SIZES).flatMap(([prefix, named]) =>
   Object.entries(named).map(([name, pixels]) => `${prefix}${name}: ${pixels / PIXELS_OF_A_REM}rem;`),
 );
 
-/** The style sheet of the reference, in the colours of the shop. Redoc's own colours of secondary text have too little contrast. */
+/** The style sheet of the reference, in the colours of the shop. Redoc's own colours for secondary text have too little contrast. */
 export function referenceStyle({ colour }: OwnWords): string {
   return `${tokensByClass(colour)}${RULES}`;
 }
 
-/** The colours of code, of which Redoc's own have too little contrast. */
+/** The colours of code, because Redoc's own have too little contrast. */
 const TOKEN_COLOURS = {
   good: ['string', 'attr-value', 'char', 'inserted'],
   warn: [
@@ -108,8 +108,8 @@ a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
 `;
 
 /**
- * The served contract for readers: each paid operation has its price in the list and as a badge, a link to its page, where it can be tried
- * and paid, and code that buys it; the introduction says what each answer means for the money.
+ * The served contract for readers: each paid operation has its price in the list and as a badge, a link to its page, where it can be
+ * tried and paid, and code that buys it; the introduction explains what each status means for the buyer's money.
  * @param served the document at /openapi.json
  */
 export function readableContract(
@@ -118,7 +118,7 @@ export function readableContract(
   { terms, methods }: { terms: Terms; methods: Pick<Methods, 'requestHeaders'> },
 ): Json {
   const document = structuredClone(served) as { info: Json; paths: Record<string, Record<string, Json>> };
-  // Crawlers read it there; it repeats what the pages say.
+  // For crawlers only; it repeats what the pages say.
   delete document.info['x-guidance'];
   delete document.info['x-schemathesis'];
   delete document.info['x-logo'];
@@ -136,7 +136,7 @@ export function readableContract(
   return document;
 }
 
-/** What every paid operation takes is said once, in the introduction. */
+/** The headers that every paid operation takes are described once, in the introduction. */
 function carriesPayment(
   document: Json,
   parameter: unknown,
@@ -150,7 +150,7 @@ function carriesPayment(
 /** Longer examples are cut here. The whole example is beside the schema of the answer. */
 const ANSWER_LINES = 14;
 
-/** The answer at the top of an operation, where Redoc shows it far below. */
+/** The answer at the top of an operation, because Redoc shows it far below. */
 function answerOf({ answers: [form] }: PricedOperation): string {
   const { example } = form;
   if (example === undefined || example === '') return `**You get** ${formName(form)}`;
@@ -173,7 +173,7 @@ function samplesOf(operation: PricedOperation, terms: Terms): Json[] {
 function money(): string {
   const rows = STATUS_MEANINGS.map(([status, meaning]) => `| ${status} | ${meaning} |`);
   const carried =
-    'A payment goes in the header `PAYMENT-SIGNATURE` (`X-PAYMENT` in x402 v1, for which `?x402Version=1` asks). Its receipt is in `PAYMENT-RESPONSE`.';
+    'A payment goes in the header `PAYMENT-SIGNATURE` (`X-PAYMENT` in x402 v1, which `?x402Version=1` selects). Its receipt is in `PAYMENT-RESPONSE`.';
   return [
     '## What each answer means for your money',
     '',

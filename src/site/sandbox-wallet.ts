@@ -33,10 +33,7 @@ export type WalletParts = {
   log: Log;
 };
 
-/**
- * The wallet of the buyer whose key the sandbox has left in the state folder; undefined if there is none, as when the sandbox runs
- * elsewhere.
- */
+/** The wallet of the buyer whose key is in the state folder; undefined if there is none, for example when the sandbox runs elsewhere. */
 export async function openSandboxWallet(
   stateDir: string,
   parts: Omit<WalletParts, 'keypair'>,
@@ -58,8 +55,8 @@ const ATOMIC = /^[1-9]\d{0,18}$/;
 type Answer = { status: number; value: object; headers?: Record<string, string> };
 
 /**
- * The wallet with which the landing page pays, in the sandbox only: it signs payments of this server's own offers with the key of the
- * sandbox's buyer, and reads transfers from the chain. Only pages of this server may use it.
+ * The wallet that the pages pay with, only in the sandbox: it signs payments for this server's own offers with the key of the sandbox's
+ * buyer, and reads transfers from the chain. Only pages of this server may use it.
  */
 export class SandboxWallet {
   readonly #parts: WalletParts;
@@ -120,7 +117,7 @@ export class SandboxWallet {
     );
   }
 
-  /** `{ operation, amount }` → the header of a payment for it, of the amount that the 402 of the call names, in atomic units. */
+  /** `{ operation, amount }` → the header of a payment for it, with the amount from the 402 of the call, in atomic units. */
   readonly #pay = async ({ operation: id, amount }: Record<string, unknown>): Promise<Answer> => {
     const { contract, offers, rpcUrl, keypair } = this.#parts;
     const sold = contract.paid.find(each => each.id === id);
@@ -130,12 +127,12 @@ export class SandboxWallet {
     if (!operation)
       return fault(
         400,
-        'amount must be what the 402 of the call names, in atomic units. Nothing was signed.',
+        'amount must be the amount in the 402 of the call, in atomic units. Nothing was signed.',
       );
     if (this.#signing >= MAX_AT_ONCE) return fault(503, BUSY, { 'Retry-After': '1' });
     this.#signing += 1;
     try {
-      // Loaded with the first payment: a server that sells does not sign.
+      // Loaded with the first payment, because most servers never sign one.
       const { createSigner, SigningFault } = await fromWallet<typeof Signer>('signer');
       const { chooseOffer } = await fromWallet<typeof Offer>('offer');
       const signer = await createSigner(keypair, rpcUrl);
@@ -156,11 +153,11 @@ export class SandboxWallet {
     }
   };
 
-  /** `{ signature }` → what its transaction moved, read from the chain. */
+  /** `{ signature }` → the amounts moved by its transaction, read from the chain. */
   readonly #transfer = async ({ signature }: Record<string, unknown>): Promise<Answer> => {
     const { asset, closing } = this.#parts;
     if (typeof signature !== 'string' || !isSignature(signature))
-      return fault(400, 'signature must be that of a transaction, in base58.');
+      return fault(400, "signature must be a transaction's signature in base58.");
     const landed = await withDeadline(CHAIN_MS, closing, signal => this.#landed(signature, signal)).catch(
       () => null,
     );

@@ -7,7 +7,7 @@ export type SitePage = {
   title: string;
   /** HTML. */
   main: string;
-  /** More of the head, and of the end of the page; HTML. */
+  /** Further HTML for the head, and for the end of the page. */
   head?: string;
   footer?: string;
   /** Links of the header: address and name. */
@@ -16,7 +16,7 @@ export type SitePage = {
   isPublic?: boolean;
 };
 
-/** The frame of the shop's public pages: its name on top, and what can be reached from everywhere. */
+/** The frame of the shop's public pages: its name on top, and the navigation. */
 export function sitePage(words: OwnWords, page: SitePage): string {
   const { title, main, head = '', footer = '', links, script = '/site/page.js', isPublic = false } = page;
   const nav = links.map(([href, text]) => `<a href="${escapeHtml(href)}">${escapeHtml(text)}</a>`).join('');

@@ -38,23 +38,23 @@ export type SiteParts = {
   sampleMint?: string;
   /** The headers that a page of another origin may read. */
   exposed: string;
-  /** Whether the server has something else at a path; a page never takes its place. */
+  /** Whether the server already serves something at a path; a page never replaces it. */
   isTaken: (path: string) => boolean;
 };
 
 /**
- * What browsers see: the page at `/`, if the contract has nothing but its index there, the documents of all pages, and the pages of paid
- * operations and of errors.
+ * The pages for browsers: the page at `/`, if the contract has only its index there, the files of all pages, and the pages of paid
+ * operations and errors.
  */
 export type Site = { landing?: StaticDocument; documents: StaticDocuments; people: People };
 
 const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
-/** Redoc, compressed (contract-tests/tools/fetch-reference.sh). Not compiled, so it is beside dist/. */
+/** Redoc, compressed (contract-tests/tools/fetch-reference.sh). Not compiled, so it is next to dist/. */
 const BUNDLE = fileURLToPath(new URL('../../../src/site/assets/redoc.js.gz', import.meta.url));
 
-/** The part of @wallet-standard/app that finds the browser's wallets, as its package has it: a module that imports nothing. */
+/** The part of @wallet-standard/app that finds the browser's wallets, unchanged: a module without imports. */
 const WALLET_STANDARD = '/site/wallet-standard.js';
 const WALLET_STANDARD_FILE = new URL('wallets.js', import.meta.resolve('@wallet-standard/app'));
 
@@ -124,7 +124,7 @@ function guideDocuments(
   ]);
 }
 
-/** Makes a page when somebody first asks for it: a shop may have a thousand. */
+/** Makes a page at its first request, because a shop may have a thousand. */
 function eachOnce(make: (operation: PricedOperation) => StaticDocument): People['paywall'] {
   const made = new Map<string, StaticDocument>();
   return operation => {

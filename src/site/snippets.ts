@@ -8,7 +8,7 @@ import type { Terms } from '../methods/x402/requirements.js';
 /** Code that buys one call, in one language. */
 export type Snippet = { id: string; label: string; note: string; code: string };
 
-/** Code that buys the operation with its example, for copying. Each reads KEYPAIR (64 numbers) and RPC_URL. */
+/** Code to copy that buys the operation with its example. It reads KEYPAIR (64 numbers) and RPC_URL. */
 export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[] {
   const call: Call = {
     url: terms.publicUrl + examplePath(operation),
@@ -40,7 +40,7 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
   ];
 }
 
-/** What a person tells an agent that has a wallet, so that it buys a call. */
+/** A prompt for an agent with a wallet that makes it buy a call. */
 export function agentPrompt(operation: PricedOperation, { publicUrl }: Terms, shop: string): string {
   const { method, summary, price } = operation;
   return `Use ${shop} at ${publicUrl}: it sells API calls for USDC on Solana over x402, without an account.
@@ -50,22 +50,22 @@ Pay from your own wallet, at most ${price.amount} USDC for this call. After a 50
 Show me the answer and the receipt.`;
 }
 
-/** The shop as a server of MCP, as hosts read it from their settings. */
+/** The shop as an MCP server, in the form of hosts' settings. */
 export function mcpSettings({ publicUrl }: Terms, shop: string): string {
   const name = shop.toLowerCase().replace(/[^a-z0-9]+/g, '-') || 'shop';
   return JSON.stringify({ mcpServers: { [name]: { type: 'http', url: publicUrl + MCP_PATH } } }, null, 2);
 }
 
-/** As `coinslot mcp install` knows them. */
+/** The hosts that `coinslot mcp install` supports. */
 const HOSTS = ['claude-code', 'claude-desktop', 'codex', 'cursor', 'goose', 'vscode'];
 
-/** A line for each host of MCP that has no wallet: what it writes into the settings of that host pays within limits. */
+/** A command for each MCP host without a wallet: it adds a wallet with limits to that host's settings. */
 export function walletCommands({ publicUrl }: Terms): string {
   const wallet = `--url ${publicUrl} --keypair payer.json --budget 1.00`;
   return HOSTS.map(host => `coinslot mcp install --host ${host} ${wallet}`).join('\n');
 }
 
-/** Path and query of a call with the examples of the contract. */
+/** Path and query of a call, with the examples of the contract. */
 export function examplePath({ examplePath: path, parameters }: PricedOperation): string {
   const query = new URLSearchParams();
   for (const parameter of parameters.filter(each => each.in === 'query'))
@@ -73,7 +73,7 @@ export function examplePath({ examplePath: path, parameters }: PricedOperation):
   return query.size > 0 ? `${path}?${query.toString()}` : path;
 }
 
-/** The header parameters of a call with the examples of the contract. */
+/** The header parameters of a call, with the examples of the contract. */
 export function exampleHeaders({ parameters }: PricedOperation): Record<string, string> {
   const shown = parameters.filter(each => each.in === 'header' && each.example !== undefined);
   return Object.fromEntries(shown.map(({ name, example }) => [name, [example].flat().join(', ')]));
@@ -86,7 +86,7 @@ type Call = {
   /** As it is sent. */
   body?: string | Buffer;
   type: Record<string, string>;
-  /** Whether the body is JSON, and the answer. */
+  /** Whether the body and the answer are JSON. */
   sendsJson: boolean;
   isJson: boolean;
 };
@@ -149,7 +149,7 @@ function scriptBody(body: string | Buffer, sendsJson: boolean): string {
   return sendsJson ? `JSON.stringify(${body})` : scriptText(body);
 }
 
-/** A text in single quotes where that needs no escapes. */
+/** A text in single quotes if that needs no escapes. */
 function scriptText(text: string): string {
   return /['\\\p{Cc}]/u.test(text) ? JSON.stringify(text) : `'${text}'`;
 }
@@ -179,7 +179,7 @@ function pythonBody(body: string | Buffer, sendsJson: boolean): string {
   return sendsJson ? `json=json.loads(${pythonText(body)})` : `data=${pythonText(body)}.encode()`;
 }
 
-/** A Python literal. JSON's escapes mean the same there. */
+/** A Python literal. JSON's escapes have the same meaning in Python. */
 function pythonText(text: string): string {
   return JSON.stringify(text);
 }

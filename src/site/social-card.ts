@@ -3,10 +3,10 @@ import { ICON } from '../pages/page-frame.js';
 import type { OwnWords } from './own-words.js';
 
 const ICON_PNG = '/icon.png';
-/** Networks take no SVG. */
+/** Social networks accept no SVG. */
 const PICTURE = /\.(png|jpe?g|gif|webp)$/i;
 
-/** What chats and networks show with a link to the shop: its name, its sentence and its logo, from `info`. */
+/** The preview of a link to the shop in chats and social networks: name, summary and logo, from `info`. */
 export function socialTags({ name, summary, logo }: OwnWords, publicUrl: string): string {
   const picture = logo && PICTURE.test(logo.src) ? logo.src : ICON_PNG;
   const tags = {

@@ -172,7 +172,7 @@ describe('coinslot canary', function () {
       return { status: 500, headers: {}, body: Buffer.from('{"error":"Out of tea."}') };
     };
     const failed = await buyAsCanary(await parts({ operation: 'solMintInfo' }));
-    expect(failed.fault).to.include('Out of tea.').and.include('the next run goes on with it');
+    expect(failed.fault).to.include('Out of tea.').and.include('the next run continues with it');
     paid = through;
     const next = await buyAsCanary(await parts({ operation: undefined }));
     expect(next)

@@ -223,7 +223,7 @@ describe('npm run check', function () {
 
   it('in the sandbox looks at the running one, and has no fault to find where none runs', async () => {
     const alone = await check({ STATE_DIR: stateDir });
-    expect(alone.stdout).to.match(/^ok {7}sandbox: it does not run/m);
+    expect(alone.stdout).to.match(/^ok {7}sandbox: it is not running/m);
     expect(alone.status).to.equal(0);
     const sandbox = await startSandbox({ stateDir, rpcPort: 0, facilitatorPort: 0 });
     try {

@@ -203,7 +203,7 @@ describe('The conformance report', function () {
     ],
     [
       'a v2 challenge that names the v1 network',
-      'the challenge is not one of x402: accepts.0.network',
+      'this is not an x402 challenge: accepts.0.network',
       (path, _method, reply) => {
         if (reply.status === 402 && !path.includes('x402Version=1'))
           edit(reply, /"network":"solana:[^"]+"/, '"network":"solana-devnet"');
@@ -211,7 +211,7 @@ describe('The conformance report', function () {
     ],
     [
       'a document that is off its own schema',
-      'off its schema',
+      'does not match its schema',
       (path, _method, reply) => {
         if (path === '/') edit(reply, '"service":', '"servant":');
       },
@@ -284,7 +284,7 @@ describe('The conformance report', function () {
     const { url, server } = await harmfulFront(world.url, () => undefined, false);
     try {
       expect(faults(await checkShop(url)).join('\n')).to.match(
-        /^a caller who hangs up is noticed[^\n]*ops\/$/,
+        /^the server notices a caller that hangs up[^\n]*ops\/$/,
       );
     } finally {
       server.closeAllConnections();

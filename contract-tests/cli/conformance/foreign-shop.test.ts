@@ -92,7 +92,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     });
     const findings = await checkShop(`${url}/paid/joke`);
     expect(broken(findings)).to.deep.equal([]);
-    expect(broken(findings, true).join('\n')).to.contain('its challenge is of v1 only');
+    expect(broken(findings, true).join('\n')).to.contain('it has a v1 challenge only');
   });
 
   it('is not read for ever where it lists any number of addresses', async () => {
@@ -162,7 +162,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     ],
     [
       'a receiver of another chain',
-      'is no address of',
+      'is not an address of',
       base => challenge(base, { ...BASE_SEPOLIA, payTo: 'x' }),
     ],
     ['a resource that is elsewhere', 'set PUBLIC_URL', () => challenge('http://localhost:3000/paid')],

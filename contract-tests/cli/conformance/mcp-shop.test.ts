@@ -180,7 +180,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       { buffer: true },
       /progress gets through.*: it comes together with the answer: a proxy in front buffers it/,
     ],
-    ['gives sessions out', { session: 'one' }, /a call needs no session.*: it gives sessions out/],
+    ['gives sessions out', { session: 'one' }, /a call needs no session.*: it uses sessions/],
   ];
   for (const [what, bending, fault] of faults)
     it(`finds one that ${what}`, async () => {

@@ -160,8 +160,8 @@ describe('coinslot dev', function () {
     expect(sold.match(/"delivered"/g)).to.have.length(2);
   });
 
-  it('says where a handler does not compile, keeps selling the version before, and sells the mended one', async () => {
-    const said = await dev.after(() => saveHandler("'many'"), /The version before keeps selling/);
+  it('says where a handler does not compile, keeps selling the previous version, and sells the fixed one', async () => {
+    const said = await dev.after(() => saveHandler("'many'"), /The previous version keeps selling/);
     expect(said).to.match(/^handlers\/textStats\.ts:\d+:\d+ Type /m);
     expect(await buy()).to.include({ words: 40 });
     await dev.after(() => saveHandler('41'), /On sale after/);
@@ -171,7 +171,7 @@ describe('coinslot dev', function () {
   it('says where the contract has a fault, keeps selling at the price before, and sells at the new one', async () => {
     await dev.after(
       () => savePrice('0.02'),
-      /^ +openapi\.yaml:\d+ paths.*amount must be a decimal string[^]*The version before keeps selling/m,
+      /^ +openapi\.yaml:\d+ paths.*amount must be a decimal string[^]*The previous version keeps selling/m,
     );
     expect(await buy()).to.include({ words: 41 });
     const mended = await dev.after(() => savePrice("'0.02'"), /On sale after/);
@@ -186,7 +186,7 @@ describe('coinslot dev', function () {
     const path = file('handlers', 'textStats.ts');
     const unloaded = await dev.after(
       () => replace(path, `${working}throw new Error('not loaded');\n`),
-      /The version before keeps selling/,
+      /The previous version keeps selling/,
     );
     expect(unloaded)
       .to.contain("can't be loaded: not loaded")
@@ -195,7 +195,7 @@ describe('coinslot dev', function () {
     const fails = working
       .replace('=> ({', "=> { throw new Error('no backend'); return {")
       .replace('});', '}};');
-    const unstarted = await dev.after(() => replace(path, fails), /The version before keeps selling/);
+    const unstarted = await dev.after(() => replace(path, fails), /The previous version keeps selling/);
     expect(unstarted).to.contain('no backend');
     expect(await buy()).to.include({ words: 41 });
     await dev.after(() => replace(path, working.replace('words: 41', 'words: 42')), /On sale after/);

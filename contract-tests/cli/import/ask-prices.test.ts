@@ -36,7 +36,9 @@ describe('coinslot import at a terminal', () => {
   it('asks again for what it can not read, and says what is wrong, but not for ever', async () => {
     const { prices, said } = await talk('0', 'a', '3-9', '1', '0', '0.1', '1=free', '');
     expect(prices).to.deep.equal(['GET /a=0.10']);
-    expect(said).to.contain("'3-9' is no number from 1 to 4").and.contain('nothing is sold for 0');
+    expect(said)
+      .to.contain("'3-9' is neither a number from 1 to 4")
+      .and.contain('a price must be more than 0');
     const endless = await talk('x', 'x', 'x', 'x', 'x').catch((error: unknown) => error);
     expect(endless).to.be.instanceOf(ImportFault);
   });

@@ -217,9 +217,9 @@ describe('coinslot import', () => {
     expect(rowOf(result, '/b').leftOut).to.equal("has no price: --price 'GET /b=0.01'");
     const paths = { '/a': { get: called() } };
     for (const [price, words] of [
-      ['*=0', 'nothing is sold for 0'],
-      ['*=0.00', 'nothing is sold for 0'],
-      ['*', 'is no price'],
+      ['*=0', 'a price must be more than 0'],
+      ['*=0.00', 'a price must be more than 0'],
+      ['*', 'is not a price'],
       ['*=1.1234567', 'fractional digits'],
       ['*=-1', 'is not a decimal string'],
     ] as const)
@@ -268,7 +268,7 @@ describe('coinslot import', () => {
     expect(said['/calls']).to.equal('sells; without its callbacks');
     expect(said['/moved']).to.contain('redirects');
     expect(said['/made']).to.match(/^sells/);
-    expect(said['/any']).to.equal('sells; its answer is the one that the document calls default');
+    expect(said['/any']).to.equal('sells; its answer is the default response of the document');
     expect(said['/nothing']).to.contain('declares no answer');
     expect(said['/trace']).to.not.match(/^sells/);
     expect(said['petBorn']).to.contain('the API makes');
@@ -433,7 +433,7 @@ describe('coinslot import', () => {
       '/own': { get: called({ 'x-upstream': own }) },
     };
     const result = await imported(documentOf(paths, { components }));
-    expect(rowOf(result, '/sneaky').leftOut).to.contain('which is no name of one');
+    expect(rowOf(result, '/sneaky').leftOut).to.contain('which is not a valid cookie name');
     expect(rowOf(result, '/own').leftOut).to.equal(undefined);
     expect(result.asked.map(({ variable }) => variable)).to.deep.equal(['FIRST_KEY', 'SECOND_KEY']);
   });
@@ -446,7 +446,9 @@ describe('coinslot import', () => {
     };
     const at = new URL('https://docs.example/openapi.json');
     const fromWeb = await imported(documentOf(paths), { at });
-    expect(rowOf(fromWeb, '/own').leftOut).to.contain('sends the variable SECRET where the document says');
+    expect(rowOf(fromWeb, '/own').leftOut).to.contain(
+      'would send the variable SECRET to an address of its choice',
+    );
     expect((await sold(fromWeb)).map(({ upstream }) => upstream?.url)).to.deep.equal([
       'https://other.example/p',
     ]);
@@ -499,12 +501,12 @@ describe('coinslot import', () => {
   });
 
   const BROKEN: [string, string, string][] = [
-    ['nothing', '', 'is no OpenAPI document'],
+    ['nothing', '', 'is not an OpenAPI document'],
     ['a page', '<!DOCTYPE html><html>', 'is a page in HTML'],
     ['no YAML', 'a: [', 'is neither JSON nor YAML'],
-    ['a list', '[1]', 'is no OpenAPI document'],
+    ['a list', '[1]', 'is not an OpenAPI document'],
     ['no version', '{"paths":{}}', "neither openapi: '3.…' nor swagger: '2.0'"],
-    ['version 4', '{"openapi":"4.0.0"}', 'OpenAPI 4.0.0 is not known'],
+    ['version 4', '{"openapi":"4.0.0"}', 'OpenAPI 4.0.0 is not supported'],
     ['no paths', '{"openapi":"3.1.0","webhooks":{}}', 'has no paths'],
     ['too deep', `{"openapi":"3.1.0","paths":${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}}`, 'levels deep'],
     [
@@ -574,10 +576,10 @@ describe('coinslot import', () => {
 
   it('says what is wrong with a rule of such prices', async () => {
     for (const [rule, words] of [
-      ['length of /body/text, 0.001 per 10, at most 0.05', 'does not say whose price rises'],
+      ['length of /body/text, 0.001 per 10, at most 0.05', 'does not say which price rises'],
       ['*=words', '--price-by must be like'],
-      ['*=handler, at most 0.50', 'an API serves what is imported'],
-      ['=length of /body/text, 0.001 per 10, at most 0.05', 'does not say whose price rises'],
+      ['*=handler, at most 0.50', 'imported operations are served by an API'],
+      ['=length of /body/text, 0.001 per 10, at most 0.05', 'does not say which price rises'],
     ])
       expect(
         await refused(imported(documentOf({ '/a': { post: called() } }), { pricesBy: [rule!] })),

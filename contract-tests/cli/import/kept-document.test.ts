@@ -134,8 +134,8 @@ describe('A document that coinslot import --keep leaves where it is', () => {
 
   it('is refused in words with an overlay that says something else', async () => {
     for (const [action, words] of [
-      ['- { target: $..get, remove: true }', 'of JSONPath, $.name'],
-      ['- { target: "$.paths[?@.x]", remove: true }', 'of JSONPath, $.name'],
+      ['- { target: $..get, remove: true }', 'the supported JSONPath is $.name'],
+      ['- { target: "$.paths[?@.x]", remove: true }', 'the supported JSONPath is $.name'],
       ['- { target: paths, remove: true }', 'a target begins with $'],
       ['- { target: $.info }', 'must have an update, or remove: true'],
       ['- 7', 'must have a target'],

@@ -45,7 +45,7 @@ describe('coinslot list, the rules of directories', () => {
   const harms: Harm[] = [
     ['no description', 'serve your OpenAPI document there', each => put(each, 'document', {})],
     ['nothing with a price', 'write x-price', each => put(each.document, 'paths', {})],
-    ['no x-payment-info', 'GET /weather: it has none', each => put(each.document, info)],
+    ['no x-payment-info', 'GET /weather: it is missing', each => put(each.document, info)],
     [
       'a price as a text',
       'its price is 0.02: write price: { mode: fixed',
@@ -80,7 +80,7 @@ describe('coinslot list, the rules of directories', () => {
     ['no extension bazaar', 'facilitators list nothing', each => put(each.challenge, bazaar)],
     [
       'an example that is off its own schema',
-      'off its own schema',
+      'its example does not match its own schema',
       each => put(each.challenge, `${bazaar} info input queryParams city`, 7),
     ],
     [

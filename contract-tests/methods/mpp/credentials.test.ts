@@ -76,7 +76,7 @@ describe('mpp: credentials', () => {
   const REFUSED: Record<string, [() => Promise<PaymentCheck>, RegExp]> = {
     'that answer the challenge of another operation of the same price': [
       () => judge(pay({}, challengeFor(MINT_INFO))),
-      /not one for summarize/,
+      /is not for summarize/,
     ],
     'at another price than that of the call': [
       () => judge(pay(), { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 20_000n } }),
@@ -119,7 +119,7 @@ describe('mpp: credentials', () => {
         const other = mppMethod({ ...OWN, payTo: FEE_PAYER }, { secrets: [SECRET] });
         return judge(pay({ payTo: TERMS.payTo }, challengeFor(SUMMARIZE, HINTS, other)));
       },
-      /another receiver or token/,
+      /its receiver or token is not/,
     ],
     'of an intent that is not offered': [
       () => {
@@ -222,7 +222,7 @@ describe('mpp: credentials', () => {
       ['sponsored', /not accepted where the server pays/, await judgeMade(signed(challengeFor(BRAND)))],
       ['no signature', /in base58/, await judgeMade(changed(old, { signature: 'no' }, 'payload'))],
       ['changed', /was changed/, await judgeMade(changed(old, { expires: '2099-01-01T00:00:00Z' }))],
-      ['other operation', /is not one for/, await judgeMade(signed(challengeFor(SUMMARIZE, SELF)))],
+      ['other operation', /is not for/, await judgeMade(signed(challengeFor(SUMMARIZE, SELF)))],
     ];
     now += DAY_MS;
     REFUSED_TYPES.push(['expired', /expired at .* has bought nothing/, await judgeMade(old)]);

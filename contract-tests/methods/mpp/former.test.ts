@@ -79,7 +79,7 @@ describe('mpp: a shop that has taken it, and takes it no more', () => {
       const unknown = await summarize(doors, mppPayment(challenge, payer, { memo: 'other' }));
       expect([unknown.status, unknown.json().error]).to.deep.equal([
         402,
-        'challenge: MPP is not offered here any more, pay as this answer says',
+        'challenge: MPP is no longer offered here; pay as this answer says',
       ]);
     });
 });

@@ -1,12 +1,12 @@
 'use strict';
 
 /**
- * The operator page's own script; the page also works without it. It signs in with a token after `#` in the URL, draws the chart, and keeps
- * the overview up to date without touching a part that is in use.
+ * The operator page's own script; the page also works without it. It signs in with a token after `#` in the URL, draws the chart, and
+ * keeps the overview up to date without replacing a part that is in use.
  */
 (() => {
   if (document.getElementById('login')) {
-    // A link that is opened on this page changes only what is after #.
+    // Opening the link on this page changes only the part after #.
     addEventListener('hashchange', exchangeToken);
     return exchangeToken();
   }
@@ -16,7 +16,7 @@
   if (!document.getElementById('headline')) return;
 
   const draw = () => document.querySelectorAll('[data-chart]').forEach(drawChart);
-  /** Each part as the server sent it: what is drawn changes it. */
+  /** The HTML of each part as the server sent it, because drawing changes the page. */
   const shown = new Map();
   for (const part of document.querySelectorAll('[data-part]')) shown.set(part.id, part.innerHTML);
   draw();
@@ -26,7 +26,7 @@
     for (const part of fresh.querySelectorAll('[data-part]')) {
       const old = document.getElementById(part.id);
       if (!old || shown.get(part.id) === part.innerHTML) continue;
-      // What is focused or selected stays as it is until the next time.
+      // Parts with focus or a selection are updated next time.
       const selection = getSelection();
       if (
         old.contains(document.activeElement) ||

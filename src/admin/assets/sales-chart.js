@@ -1,16 +1,16 @@
 'use strict';
 
-/** By figure. */
+/** Charts by figure. */
 const drawn = new Map();
 const HEIGHT = 240;
 const HOUR = 3_600;
 const DAY = 86_400;
-/** Seconds between two marks of the axis of time. */
+/** Seconds between two marks on the time axis. */
 const STEPS = { hour: [1, 2, 3, 6, 12].map(n => n * HOUR), day: [1, 2, 7, 14, 30].map(n => n * DAY) };
 
 /**
- * Draws the chart of a figure from its table, operations one above the other. What is pointed at is shown beside it. Without the library there
- * is the table alone.
+ * Draws the chart of a figure from its table, with stacked operations. The values under the pointer are shown beside it. Without the
+ * library there is only the table.
  * @param {Element} element
  */
 function drawChart(element) {
@@ -25,7 +25,7 @@ function drawChart(element) {
   if (!place || typeof uPlot === 'undefined') return;
   const read = numbersOf(figure);
   const options = optionsOf(figure, place, read);
-  // What is highest is drawn first, and the others over it.
+  // The highest series is drawn first, the others over it.
   const stacked = read.values.map((_, n) =>
     read.times.map((_time, at) => read.values.slice(0, n + 1).reduce((sum, of) => sum + of[at], 0)),
   );
@@ -39,7 +39,7 @@ function drawChart(element) {
   resized.observe(place);
 }
 
-/** The oldest first. @param {HTMLElement} figure */
+/** The rows, oldest first. @param {HTMLElement} figure */
 function numbersOf(figure) {
   const rows = [...figure.querySelectorAll('tbody tr')].reverse();
   const cellsOf = row => [...row.querySelectorAll('td')].map(cell => cell.textContent);
@@ -118,7 +118,7 @@ function optionsOf(figure, place, read) {
   };
 }
 
-/** What the hour or day that is pointed at brought. */
+/** The sales of the hour or day under the pointer. */
 function showTip(chart, tip, { heads, cells, labels }, times) {
   const { idx } = chart.cursor;
   tip.hidden = idx === null || idx === undefined;

@@ -17,10 +17,10 @@ type Call = {
   form?: [string, string][];
   text?: string;
 };
-/** One request of the collection, and what is asserted of its answer. */
+/** One request of the collection, and the assertions on its answer. */
 type Request = Call & { name: string; headers: Record<string, string>; status: number; receipt?: string };
 
-/** Where `coinslot mock` listens, and a payment that a mock takes. */
+/** The address of `coinslot mock`, and a payment that a mock accepts. */
 const ENVIRONMENT = 'vars {\n  url: http://127.0.0.1:4010\n  payment: mock\n}\n';
 
 /**
@@ -122,7 +122,7 @@ function statusesOf({ document }: Contract, path: string, method: string): numbe
   return Object.keys(objectOf(operation.responses)).map(Number);
 }
 
-/** In the language of Bruno: blocks, whose text is indented by two spaces. */
+/** Blocks in the language of Bruno, with text indented by two spaces. */
 function written(
   { name, method, path, query, headers, body, form, text, status, receipt }: Request,
   seq: number,

@@ -13,7 +13,7 @@ type Generator = {
 
 /**
  * The types of a contract, as the command openapi-typescript writes them.
- * @param folder of the shop, which has the package among its development packages: a server that runs it needs no compiler
+ * @param folder of the shop, which has the package as a development dependency, because a running server needs no compiler
  * @param whole the whole document, as JSON
  */
 export async function contractTypes(folder: string, whole: string): Promise<string> {
@@ -35,7 +35,7 @@ export function notInstalled(name: string): BuildFault {
   );
 }
 
-/** What was compiled from a file that is gone, which would still be loaded. */
+/** Removes compiled files whose source is gone, because they would still be loaded. */
 export function orphansOf(folder: string): string[] {
   return ['handlers', 'test'].flatMap(name => {
     const compiled = join(folder, 'dist', name);

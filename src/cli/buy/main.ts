@@ -35,7 +35,7 @@ Operations: those that the server lists in /openapi.json. Parameters of the path
   --url URL          URL of the server (default: the server of the sandbox in STATE_DIR)
   --keypair FILE     keypair file of the payer, in the format of solana-keygen (default: the sandbox's buyer)
   --max-price USDC   the highest price to pay (default 1.00)
-  --out FILE         file for an answer that is no text (default <operationId>-<time> and an ending)
+  --out FILE         file for an answer that is not text (default <operationId>-<time> and an ending)
   --timeout SECONDS  how long to keep sending the same payment (default 120)
   --json             print one JSON object: price, payer, receipt and answer, or error
   --help             print this text
@@ -45,14 +45,14 @@ answer are kept in its folder wallets. SOLANA_RPC_URL (default: the public serve
 
 The answer is written to stdout, everything else to stderr (with --json, nothing). Exit status 0 means that the answer was received.`;
 
-/** Only --max-price limits this command. */
+/** No budget per day: only --max-price limits this command. */
 const NO_BUDGET = 2n ** 63n;
 
 type Order = {
   operationId: string;
   body: string;
   url: string;
-  /** Read only for paid calls. */
+  /** Called only for paid calls. */
   keypair: () => Uint8Array;
   maxPrice: bigint;
   out: string | undefined;
@@ -66,7 +66,7 @@ type SandboxFile = { url: string; rpcUrl: string };
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const stateDir = resolve(process.env.STATE_DIR ?? '.coinslot');
 
-/** What --json prints at the end; undefined without it. */
+/** The object that --json prints at the end; undefined without --json. */
 let report: Record<string, unknown> | undefined;
 
 function tell(line: string): void {
@@ -84,7 +84,7 @@ function interrupted(): never {
   process.exit(130);
 }
 
-/** A fact for people, and the same for --json. */
+/** Reports a fact to people, and records it for --json. */
 function note(label: string, shown: string, facts: Record<string, unknown>): void {
   tell(`${`${label}:`.padEnd(8)} ${shown}`);
   if (report) Object.assign(report, facts);
@@ -102,7 +102,7 @@ function readOrder(): Order | undefined {
     );
   const sandbox = readJson<SandboxFile>(join(stateDir, 'sandbox.json'));
   const url = readUrl(values.url ?? sandbox?.url ?? 'http://127.0.0.1:8402');
-  // Another server uses another chain, which the sandbox's RPC does not serve.
+  // Another server may use another chain, which the sandbox's RPC does not serve.
   const sandboxRpc = url === sandbox?.url ? sandbox.rpcUrl : undefined;
   return {
     operationId,
@@ -182,7 +182,7 @@ async function buy(order: Order): Promise<void> {
     const keypair = order.keypair();
     return pay(order, listing, keypair, address => join(stateDir, 'wallets', address));
   }
-  // A key that owns nothing signs, so that nothing is paid, even if the server is no mock.
+  // Signed with an empty wallet, so that nothing is paid even if the server is not a mock.
   note('Mock', 'nothing is paid, and the answer is an example', { mock: true });
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-buy-'));
   try {
@@ -193,7 +193,7 @@ async function buy(order: Order): Promise<void> {
   }
 }
 
-/** @param folderOf where the wallet of a payer keeps its payments */
+/** @param folderOf the folder in which the wallet of a payer keeps its payments */
 async function pay(
   order: Order,
   listing: Listing,
@@ -237,7 +237,7 @@ function end(order: Order, outcome: Outcome<ServerAnswer>): void {
   if (kind === 'unpriced') return show(order, answer);
   if (kind === 'unpaid') throw new BuyFault(outcome.error);
   if (kind === 'closed')
-    throw new BuyFault(`${outcome.error}\nThe same command, run again, is a new purchase.`);
+    throw new BuyFault(`${outcome.error}\nRunning the same command again is a new purchase.`);
   const charged = answer && receiptOf(answer)?.success ? 'was charged and is kept' : 'is kept';
   const next = `The payment ${charged}: run the same command again to continue without paying twice.`;
   const waited = `No answer within ${order.timeoutMs / 1000} s: ${withoutAdvice(outcome.error)}`;
@@ -252,7 +252,7 @@ function failure(answer: ServerAnswer, next: string): string {
     : `The server answered ${answer.status}: ${error} ${next}`;
 }
 
-/** On a terminal, counts the seconds of a call that takes more than two, and says what they are spent on. */
+/** On a terminal, counts the seconds of a call that takes more than two, and says what it waits for. */
 async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Promise<T> {
   if (report || !process.stderr.isTTY) return task();
   const startedAt = Date.now();
@@ -315,7 +315,9 @@ function withoutAdvice(error: string): string {
     .replace(/([^.])$/, '$1.');
 }
 
-/** The error without its advice, but with what it says about the money: only the server knows whether this payment was charged before. */
+/**
+ * The error without its advice, but with its statement about the money: only the server knows whether this payment was charged before.
+ */
 function withMoney(error: string): string {
   const said = withoutAdvice(error);
   const isLost = /not charged/i.test(error) && !/not charged/i.test(said);

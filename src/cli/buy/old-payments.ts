@@ -8,12 +8,12 @@ import type { Purse } from '../../wallet/purse.js';
 import { readSigned } from '../../wallet/signer.js';
 import { BuyFault, parseJson } from '../../wallet/shop-client.js';
 
-/** A call, and what named the file of its payment. */
+/** A call, and the values that version 1.0.0 named its payment file by. */
 type OldCall = { name: string; shop: string; tool: string; url: string; body: string; keypair: Uint8Array };
 
 /**
- * Takes over a payment without an answer that version 1.0.0 kept in a file of its own, so that the call goes on with it and does not pay
- * twice.
+ * Takes over a payment without an answer that version 1.0.0 kept in a file of its own, so that the call continues with it and does not
+ * pay twice.
  * @throws BuyFault if there is one that can't be read
  */
 export async function adoptOldPayment(

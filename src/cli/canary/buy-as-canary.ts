@@ -27,7 +27,7 @@ export type CanaryParts = BuyerParts & {
   operation: string | undefined;
 };
 
-/** What is bought. `body`: JSON. */
+/** The call to buy. `body`: JSON. */
 type Chosen = { operation: string; body: string };
 type Facts = Pick<CanaryRun, 'operation' | 'payment' | 'amount' | 'settlement'>;
 
@@ -35,8 +35,8 @@ const MAX_FAULT = 500;
 const NAME = 'canary ';
 
 /**
- * Buys once, and compares what came with what was promised. A payment without an answer, of this run or an earlier one, is sent again in
- * place of another one. Rejects if the wallet can't be used.
+ * Buys once and compares the result with the contract. A payment without an answer, of this run or an earlier one, is sent again instead
+ * of a new one. Rejects if the wallet can't be used.
  */
 export async function buyAsCanary(parts: CanaryParts): Promise<CanaryRun> {
   const startedAt = Date.now();
@@ -81,13 +81,13 @@ async function purchase(parts: CanaryParts, facts: Facts): Promise<string | unde
   if (outcome.kind === 'unpriced') return freeFault(document, described, outcome.answer);
   if (outcome.kind !== 'kept') return outcome.error;
   const waited = `There was no answer within ${Math.round(timeoutMs / 1000)} s: ${outcome.error}`;
-  return `${waited} The payment is kept, and the next run goes on with it.`;
+  return `${waited} The payment is kept, and the next run continues with it.`;
 }
 
-/** A call that the shop gives away (x-free) is answered without a payment. */
+/** A free call (x-free) is answered without a payment. */
 function freeFault(document: Json, described: Json, answer: ServerAnswer): string | undefined {
   const said = answer.body.toString('utf8').slice(0, 200);
-  must(isSoldStatus(answer.status), `The shop answered ${answer.status} in place of a price: ${said}`);
+  must(isSoldStatus(answer.status), `The shop answered ${answer.status} instead of a price: ${said}`);
   checkAnswer({ document, described, answer });
   return undefined;
 }
@@ -96,7 +96,7 @@ function note(facts: Facts, { id, amount, landed }: PendingPayment): void {
   Object.assign(facts, { payment: id, amount, ...(landed === undefined ? {} : { settlement: landed }) });
 }
 
-/** The name of a call holds all of it, so that a later run can go on with its payment whatever the contract says by then. */
+/** The key of a call contains the whole call, so that a later run can continue with its payment even if the contract has changed. */
 const nameOf = (chosen: Chosen): string => NAME + JSON.stringify(chosen);
 
 function unfinished(purse: Purse, shop: string): Chosen | undefined {
@@ -118,14 +118,14 @@ async function choose(catalogue: Catalogue, parts: CanaryParts): Promise<Chosen>
   for (const { payTo: other } of asked.challenge.accepts)
     must(
       payTo === undefined || other === payTo,
-      `The shop asks to pay ${other}, and PAY_TO is ${payTo}: somebody may have changed who is paid. Nothing was paid.`,
+      `The shop asks for payment to ${other}, but PAY_TO is ${payTo}: somebody may have changed the receiver. Nothing was paid.`,
     );
   const operation = idOf(asked.operation);
   const { example } = await findOperation(shop, operation);
   return { operation, body: JSON.stringify(example ?? {}) };
 }
 
-/** Those of which no calls are given away, if there are some. */
+/** The operations without free calls, if there are any. */
 function paidFirst(sold: Sold[]): Sold[] {
   const never = sold.filter(({ described }) => !isObject(described?.['x-free']));
   return never.length > 0 ? never : sold;
@@ -141,6 +141,6 @@ function descriptionOf({ sold }: Catalogue, operation: string): Json {
 export function lineOf({ operation, fault, settlement, tookMs }: CanaryRun): string {
   const what = operation ?? 'nothing';
   if (fault !== undefined) return `FAILED  ${what}: ${fault}`;
-  if (settlement === undefined) return `ok      ${what}: given away; the answer is what the contract says`;
+  if (settlement === undefined) return `ok      ${what}: free; the answer matches the contract`;
   return `ok      ${what}: answer, receipts and chain agree, ${tookMs} ms, ${settlement}`;
 }

@@ -10,26 +10,26 @@ import { isObject } from '../conformance/http-call.js';
 import { checkReceipt } from '../conformance/receipt-checks.js';
 import { follow } from '../conformance/sample.js';
 
-/** A purchase that was answered. */
+/** An answered purchase. */
 export type Bought = {
   /** The shop's OpenAPI document, and the operation in it. */
   document: Json;
   described: Json;
-  /** That of the operation. */
+  /** The example request of the operation. */
   url: string;
   payer: string;
   payment: PendingPayment;
   answer: ServerAnswer;
 };
 
-/** How long the chain is asked for a transfer that the shop has seen. */
+/** How long to look on the chain for a transfer that the shop has seen. */
 const CHAIN_MS = 20_000;
 const CHAIN_PAUSE_MS = 1_000;
 
-/** What of a purchase is not as it should be: sentences; none if all is well. */
+/** The faults of a purchase, as sentences; empty if all is well. */
 export async function faultsOf(bought: Bought, fates: Pick<Fates, 'of'>): Promise<string[]> {
   const checks: [string, () => Promise<void> | void][] = [
-    ['The answer is not what the contract says', () => checkAnswer(bought)],
+    ['The answer does not match the contract', () => checkAnswer(bought)],
     ['The receipt is wrong', () => checkReceipts(bought)],
     ['The chain shows something else', () => checkTransfer(bought, fates)],
   ];
@@ -70,7 +70,7 @@ export function checkAnswer({
 /** Both receipts are signed by the shop, and are about this payment. */
 async function checkReceipts({ url, payer, payment, answer }: Bought): Promise<void> {
   const receipt = receiptOf(answer);
-  must(receipt?.success === true, 'there is none that says that it was paid');
+  must(receipt?.success === true, 'none says that the call was paid');
   await checkReceipt(answer, receipt, url);
   const own = readJws(answer.headers.get('answer-receipt') ?? '');
   must(own, 'there is no Answer-Receipt');
@@ -84,7 +84,7 @@ async function checkReceipts({ url, payer, payment, answer }: Bought): Promise<v
     must(own.payload[name] === value, `${name} is ${String(own.payload[name])}, not ${value}`);
 }
 
-/** The chain has the very transaction that was signed, and so this amount for this receiver, under the signature of the receipt. */
+/** The chain must show the signed transaction itself, and so this amount to this receiver, under the receipt's signature. */
 async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of'>): Promise<void> {
   const unseen = { ...payment };
   delete unseen.landed;

@@ -20,21 +20,21 @@ import { RunReports } from './report-runs.js';
 const USAGE = `Usage: ${commandLine('canary')} [options]
 
 Buys the cheapest operation of your own shop through PUBLIC_URL, with the example of the contract and a wallet of its own, and compares
-the answer with the contract, the receipts with the payment, and the transfer with the chain. The server is told: its operator page shows
-the last purchases, and a failed one is the event canary.failed.
+the answer with the contract, the receipts with the payment, and the transfer with the chain. It reports to the server: the operator
+page shows the last purchases, and a failed one sends the event canary.failed.
 
-  --every MINUTES    buys again after so many minutes, until it is stopped (default: once)
+  --every MINUTES    buys again every so many minutes until stopped (default: once)
   --operation ID     the operation to buy (default: the cheapest)
   --max-price USDC   the highest price to pay for one call (default 0.10)
-  --budget USDC      the most to pay in a day, UTC (default 1.00)
+  --budget USDC      the most to pay per day, UTC (default 1.00)
   --timeout SECONDS  how long to wait for an answer (default 120)
   --json             prints each purchase as one line of JSON
   --help             print this text
 
 Settings are those of the server: PUBLIC_URL, NETWORK, PAY_TO, SOLANA_RPC_URL, STATE_DIR, ADMIN_URL and ADMIN_TOKEN, and CANARY_KEYPAIR,
 the file with the key pair of the wallet (in the sandbox: its buyer). A payment without an answer is kept in the folder wallets of
-STATE_DIR, and the next run goes on with it: nothing is paid twice.
-Exit status of a single purchase: 0, all is right; 1, something is wrong; 2, the options are wrong. docs/how-to/canary.md`;
+STATE_DIR, and the next run continues with it: nothing is paid twice.
+Exit status of a single purchase: 0, all is well; 1, something is wrong; 2, the options are wrong. docs/how-to/canary.md`;
 
 class OptionFault extends Error {}
 
@@ -103,14 +103,14 @@ async function partsOf(config: Config, options: Options): Promise<CanaryParts> {
   return { ...wallet, shop: withoutSlash(shop), payTo: payTo ?? sandbox?.payTo, operation };
 }
 
-/** @returns whether all was right */
+/** @returns whether all was well */
 async function runOnce(parts: CanaryParts, config: Config, json: boolean): Promise<boolean> {
   const reports = new RunReports(parts.purse.folder);
   const run = await buyAsCanary(parts);
   reports.add(run);
   writeOut(`${json ? JSON.stringify(run) : lineOf(run)}\n`);
   const untold = await told(reports, config);
-  if (untold !== undefined) writeErr(`The server was not told of it; the next run tells it. ${untold}\n`);
+  if (untold !== undefined) writeErr(`The server did not get the report; the next run sends it. ${untold}\n`);
   return run.fault === undefined;
 }
 

@@ -5,12 +5,12 @@ import { readCanaryRun, type CanaryRun } from '../../operator/canary-runs.js';
 import type { Admin } from '../running-server.js';
 
 const FILE = 'canary-untold.json';
-/** Beyond it, the oldest are forgotten: the server keeps no more, either. */
+/** The most runs to keep; the oldest are dropped. The server keeps no more, either. */
 const MAX_UNTOLD = 84;
 const ASK_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Runs that the server does not know yet, in a folder: a server that was down is told when it is back. */
+/** Runs not yet reported to the server, kept in a folder, so that a server that was down gets them later. */
 export class RunReports {
   readonly #folder: string;
 
@@ -18,12 +18,12 @@ export class RunReports {
     this.#folder = folder;
   }
 
-  /** Keeps a run until the server has it. */
+  /** Stores a run until the server has it. */
   add(run: CanaryRun): void {
     this.#write([...this.#read(), run]);
   }
 
-  /** Tells the server what it does not know. @returns why it could not be told; undefined if it knows all */
+  /** Reports all stored runs to the server. @returns why that failed; undefined if it has them all */
   async tell({ url, token }: Admin): Promise<string | undefined> {
     const client = new HttpClient(url, { connections: 1, maxAnswerBytes: MAX_ANSWER_BYTES });
     try {

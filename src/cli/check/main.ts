@@ -32,9 +32,9 @@ import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('check')} [--json]
 
-Checks everything that a start of the server checks, without starting it or changing anything, also while it runs: the configuration,
+Makes all checks of a server start, without starting a server or changing anything, even while one runs: the configuration,
 the contract, its handlers and the APIs of x-upstream, the RPC servers, the receiver's account, the facilitators and their fee payers,
-this machine's clock, the ledger and its database, what directories say of the shop, and PUBLIC_URL. It reads the same environment as the server.
+this machine's clock, the ledger and its database, the shop's entries in directories, and PUBLIC_URL. It uses the same settings as the server.
 
 Prints a line per finding: ok, warning or error, what was found, and what to do. Exit status 1: there is an error.`;
 
@@ -44,7 +44,7 @@ const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
 type Endpoints = { rpcUrls: string[]; facilitators: readonly FacilitatorConfig[]; payTo: string | undefined };
 
-/** The configured endpoints, or those of the sandbox that runs on the state folder; undefined if none does. */
+/** The configured endpoints, or those of the running sandbox of the state folder; undefined if none runs. */
 async function endpointsOf({
   rpcUrls,
   facilitators,
@@ -84,7 +84,7 @@ function lookAtName(contract: Contract, folder: string): Finding[] {
   return found === undefined ? [] : [{ level: 'warning', subject: 'openapi.yaml', found }];
 }
 
-/** What the operations of the shop read from the environment, each with what is set. */
+/** The environment variables of the shop's operations, each with whether it is set. */
 function lookAtSettings(handlers: HandlerTable, config: Config): Finding[] {
   const reader = config.reader();
   readSettings(handlers, reader, config.network.name);
@@ -125,7 +125,7 @@ async function lookAtLedger(
   }
 }
 
-/** The facilitators that have a directory, if they are not ours. */
+/** The facilitators with a directory, except the sandbox's and the embedded one. */
 function namesOf({ catalogue }: Config, endpoints: Endpoints | undefined): string[] {
   return [...(endpoints?.facilitators ?? []), ...catalogue.facilitators].flatMap(each =>
     each.kind === 'http' ? [facilitatorName(each.url)] : [],
@@ -155,7 +155,7 @@ function termsOf({ network, publicUrl, host, port, mpp }: Config, payTo: string)
 async function check(config: Config): Promise<Finding[]> {
   const { contract, findings } = await readContract(config);
   const endpoints = await endpointsOf(config);
-  // A sandbox that does not run has not said whom it pays.
+  // The receiver of a sandbox is unknown until it runs.
   const payTo = endpoints?.payTo ?? config.payTo;
   const ledger =
     payTo === undefined ? undefined : await lookAtLedger(config, payTo, namesOf(config, endpoints));
@@ -170,7 +170,7 @@ async function check(config: Config): Promise<Finding[]> {
   const durability = () => durabilityOf(config.databaseDirectUrl, config.answerBudgetBytes);
   if (!endpoints) {
     const subject = 'sandbox';
-    const found = 'it does not run; the server starts it, with its chain, facilitator and receiver';
+    const found = 'it is not running; the server starts it with its chain, facilitator and receiver';
     const local: Check[] = [
       databaseCheck(durability),
       publicUrlCheck(terms.publicUrl, network),

@@ -16,13 +16,13 @@ export type Sold = {
   amount?: string;
   /** Examples of required headers. */
   headers?: Record<string, string>;
-  /** Example of a body: JSON, or the text or bytes of another type, which `headers` name. */
+  /** Example of a body: JSON, or text or bytes of the type in `headers`. */
   body?: unknown;
   /** Schema of a JSON body, its references followed one level. */
   schema?: Json;
   /** Whether the description offers challenges of x402 v1 with the query parameter `x402Version`. */
   v1: boolean;
-  /** The operation as the description has it. */
+  /** The operation object of the description. */
   described?: Json;
 };
 
@@ -45,7 +45,7 @@ export type Catalogue = {
 
 const NEVER = new AbortController().signal;
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
-/** In which order an address without description is called. */
+/** The methods to try, in order, on an address without a description. */
 const TRIED = ['POST', 'GET'];
 
 /**
@@ -71,7 +71,7 @@ export async function readCatalogue(url: string, signal: AbortSignal = NEVER): P
   return catalogue;
 }
 
-/** What is listed without being described, or the address itself if nothing is. */
+/** Operations that are listed but not described, or the address itself if nothing is listed. */
 async function addUndescribed(
   { base, sold, document, discovery }: Catalogue,
   url: string,
@@ -86,7 +86,7 @@ async function addUndescribed(
   if (itself.method) sold.push(itself);
 }
 
-/** Where the described paths are: the first server of the description, if it is on this host. */
+/** The base URL of the described paths: the first server of the description, if it is on this host. */
 function servedAt(document: Json, base: string): string {
   const url = serverOf(document, base);
   return url !== undefined && new URL(url).origin === new URL(base).origin ? withoutSlash(url) : base;
@@ -121,7 +121,7 @@ export function resourcesOf(discovery: Json | undefined): string[] {
     .filter(entry => URL.canParse(entry));
 }
 
-/** Whether a listed URL is an operation, also one that is listed with its path parameters filled in. */
+/** Whether a listed URL is this operation, even if its path parameters are filled in. */
 export function isResourceOf({ path, url }: Sold, base: string, resource: string): boolean {
   const [plain = ''] = resource.split('?');
   if (plain === url.split('?')[0] || plain === base + path) return true;
@@ -144,8 +144,8 @@ async function soldAt(url: string, signal: AbortSignal): Promise<Sold> {
 }
 
 /**
- * A call that asks for the price. Where calls are free for a while (`x-free`), one that is complete might get its answer: it is sent without a
- * body.
+ * A call that asks for the price. If the operation has free calls (`x-free`), a complete call might get an answer, so it is sent without
+ * a body.
  */
 export function askingPrice({ method, body, headers, described }: Sold): RequestInit {
   const free = described?.['x-free'];
@@ -181,7 +181,7 @@ function* operationsOf(
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
-/** An operation is sold if the description gives it a price or lets it answer 402. */
+/** An operation is paid if the description has a price or a 402 response for it. */
 function isSold(operation: Json): boolean {
   const responses = isObject(operation['responses']) ? operation['responses'] : {};
   return 'x-payment-info' in operation || 'x-price' in operation || '402' in responses;
@@ -220,7 +220,7 @@ function formExample(document: Json, form: Json): string {
   return formText(formFields(document, form).fields, isObject(example) ? example : {});
 }
 
-/** What is neither JSON nor a form. */
+/** An example body that is neither JSON nor a form. */
 function otherBody(document: Json, operation: Json): WrittenBody | undefined {
   const request = readBody(document, follow(document, operation['requestBody']), [], () => {});
   return request && writtenExample(request);
@@ -232,7 +232,7 @@ function bodyOfType(document: Json, operation: Json, type: string): Json | undef
   return isObject(media) ? media : undefined;
 }
 
-/** The price where it is fixed and in dollars. Shops write it as `x-payment-info`, in one of two ways, or as `x-price`. */
+/** The price, if it is fixed and in dollars. Shops write it as `x-payment-info`, in one of two forms, or as `x-price`. */
 function priceOf(operation: Json): string | undefined {
   for (const key of ['x-payment-info', 'x-price']) {
     const info = operation[key];
@@ -259,7 +259,7 @@ function filled(document: Json, path: string, parameters: Json[]): string {
   return query.length ? `${whole}?${query.join('&')}` : whole;
 }
 
-/** Those of the payment are never required. */
+/** The payment's own headers are never required. */
 function neededHeaders(document: Json, parameters: Json[]): Record<string, string> {
   const needed = parameters.filter(each => each['in'] === 'header' && each['required'] === true);
   return Object.fromEntries(

@@ -19,16 +19,16 @@ import {
   type Reply,
 } from './http-call.js';
 
-/** One way to pay, of either version. */
+/** One payment option, of either version. */
 type Option = Json & { scheme: string; network: string; payTo: string; asset: string; extra?: Json };
-/** What a 402 asks for: x402's PaymentRequired (v2) or PaymentRequirementsResponse (v1). */
+/** The body of a 402: x402's PaymentRequired (v2) or PaymentRequirementsResponse (v1). */
 export type Challenge = Json & { x402Version: number; accepts: Option[]; resource?: Json; extensions?: Json };
 
 const CAIP2 = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 const HEX = /^0x[0-9a-fA-F]{40}$/;
 const UNREADABLE = 'bm90aGluZw==';
 
-/** What a 402 asks for, read as the official clients do. @throws Broken */
+/** The challenge of a 402, read as the official clients read it. @throws Broken */
 export function readChallenge(reply: Reply): Challenge {
   expectStatus(reply, 402);
   const header = reply.headers.get('payment-required');
@@ -46,14 +46,14 @@ export function readChallenge(reply: Reply): Challenge {
   const parsed = parsePaymentRequired(value);
   if (!parsed.success) {
     const [first] = parsed.error.issues;
-    throw new Broken(`the challenge is not one of x402: ${first?.path.join('.')}: ${first?.message}`);
+    throw new Broken(`this is not an x402 challenge: ${first?.path.join('.')}: ${first?.message}`);
   }
   const challenge = value as Challenge;
-  must(challenge.accepts.length > 0, 'nothing is accepted');
+  must(challenge.accepts.length > 0, 'it has no payment options');
   return challenge;
 }
 
-/** An operation and what it answered without a payment, as far as it did. */
+/** An operation and its answers to calls without a payment, as far as there are any. */
 export type Asked = { operation: Sold; reply: Reply | undefined; challenge: Challenge | undefined };
 
 /** Checks the challenges of one operation. */
@@ -87,7 +87,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
   return { operation, reply, challenge };
 }
 
-/** @throws Broken if the ways to pay are not those of this operation, or none that clients can sign */
+/** @throws Broken if the payment options do not match this operation, or clients can sign none of them */
 export function checkOptions(
   { x402Version, accepts, resource }: Challenge,
   { url, amount, path }: Sold,
@@ -101,8 +101,8 @@ export function checkOptions(
   }
   for (const option of accepts) {
     const { network } = option;
-    if (x402Version === 2) must(CAIP2.test(network), `the network ${network} is no CAIP-2 name`);
-    else must(!network.includes(':'), `the network ${network} is none of v1`);
+    if (x402Version === 2) must(CAIP2.test(network), `the network ${network} is not a CAIP-2 name`);
+    else must(!network.includes(':'), `the network ${network} is not a network of v1`);
     checkAddresses(option);
     for (const name of ['amount', 'maxAmountRequired']) {
       const asked = option[name];
@@ -123,14 +123,14 @@ function checkAddresses({ scheme, network, payTo, asset, extra }: Option): void 
   const solana = /^solana(:|-|$)/.test(network);
   const pattern = solana ? BASE58 : HEX;
   if (!solana && !/^(eip155:|base|avalanche|polygon)/.test(network)) return;
-  must(pattern.test(payTo), `payTo ${payTo} is no address of ${network}`);
-  must(pattern.test(asset), `asset ${asset} is no address of ${network}`);
+  must(pattern.test(payTo), `payTo ${payTo} is not an address of ${network}`);
+  must(pattern.test(asset), `asset ${asset} is not an address of ${network}`);
   if (solana)
     must(BASE58.test(String(extra?.['feePayer'])), 'no extra.feePayer: a client cannot build the payment');
   else
     must(
       extra?.['name'] && extra['version'],
-      'no extra.name and extra.version: a client cannot sign for the token',
+      'no extra.name and extra.version: a client cannot sign the transfer',
     );
 }
 
@@ -149,7 +149,7 @@ async function checkReply(
       ),
     );
   } else if (challenge) {
-    await findings.should(`${name} speaks x402 v2`, () => must(false, 'its challenge is of v1 only'));
+    await findings.should(`${name} speaks x402 v2`, () => must(false, 'it has a v1 challenge only'));
   }
   await findings.should(`${name}: its challenge is never cached`, () =>
     expectHeader(reply, 'cache-control', /\bno-store\b/),
@@ -169,7 +169,7 @@ export function checkBazaar({ info, schema }: Json, { method }: Sold): void {
     `its method is ${String(input['method'])}`,
   );
   const fault = offSchema({}, schema, info);
-  must(!fault, `its example is off its own schema: ${fault}`);
+  must(!fault, `its example does not match its own schema: ${fault}`);
 }
 
 async function checkUnreadable({ method, url, body }: Sold): Promise<void> {

@@ -8,8 +8,8 @@ import { checkMcp, findMcp } from './mcp-checks.js';
 import { checkPurchase, type Purse } from './purchase-checks.js';
 
 /**
- * Checks any x402 shop: what it says of itself, the challenge of everything it sells, what stands in front of it and, with a purse, one
- * purchase. One finding per promise. What is checked derives from what the shop says; a fault never ends the check.
+ * Checks any x402 shop: its documents, the challenge of each paid operation, the proxies in front of it and, with a purse, one purchase.
+ * One finding per promise. The shop's documents determine what is checked; a fault never ends the check.
  * @param url the address of the shop, or of one paid operation
  */
 export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> {
@@ -20,12 +20,12 @@ export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> 
   });
   if (!catalogue) return findings.all;
   const mcp = await findMcp(catalogue, url);
-  // An MCP server that is no website has none of these documents: its tools say what is sold.
+  // An MCP server without a website has none of these documents: its tools say what is sold.
   if (!mcp?.isAlone) await checkDocuments(catalogue, findings);
   const asked = await checkSold(catalogue, findings);
   await checkFront(catalogue, findings);
   if (mcp) await checkMcp(catalogue, mcp, findings);
-  // Someone who checks a shop on this machine knows that nobody else can reach it.
+  // The owner of a shop on this machine knows that nobody else can reach it.
   if (!/^(localhost|127\.|\[::1\])/.test(new URL(url).hostname)) await checkAddress(url, findings, 'should');
   await checkListing(catalogue, asked, findings, 'should');
   if (purse) await checkPurchase(catalogue, purse, findings);

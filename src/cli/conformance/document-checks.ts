@@ -8,7 +8,7 @@ import { follow } from './sample.js';
 
 const DISCOVERY = '/.well-known/x402';
 
-/** Whether what a shop says about itself agrees with itself. */
+/** Checks that a shop's documents are consistent. */
 export async function checkDocuments(catalogue: Catalogue, findings: Findings): Promise<void> {
   const { base, sold, document, discovery, index } = catalogue;
   await findings.must('something is sold here', () =>
@@ -18,7 +18,7 @@ export async function checkDocuments(catalogue: Catalogue, findings: Findings): 
     ),
   );
   await findings.should('an agent finds what is sold: /openapi.json or /.well-known/x402', () =>
-    must(document ?? discovery, 'there is neither'),
+    must(document ?? discovery, 'there is neither of the two'),
   );
   if (document) {
     await findings.must('/openapi.json names this address', () => {
@@ -36,7 +36,7 @@ async function checkDiscovery(catalogue: Catalogue, discovery: Json, findings: F
   const { base, sold, document, free } = catalogue;
   const resources = resourcesOf(discovery);
   await findings.must(`${DISCOVERY} lists every paid operation once, and answers 402 for each`, () => {
-    must(new Set(resources).size === resources.length, `it lists one twice: ${resources.join(' ')}`);
+    must(new Set(resources).size === resources.length, `it lists an operation twice: ${resources.join(' ')}`);
     for (const operation of document ? sold : []) {
       const listed = resources.some(resource => isResourceOf(operation, base, resource));
       must(listed, `it lists ${resources.join(' ') || 'nothing'}, and not ${operation.url}`);
@@ -45,7 +45,7 @@ async function checkDiscovery(catalogue: Catalogue, discovery: Json, findings: F
     must(!dead, `nothing at ${dead?.url} answers 402`);
   });
   if (typeof discovery['instructions'] === 'string')
-    await findings.should(`the instructions of ${DISCOVERY} tell every price`, () =>
+    await findings.should(`the instructions of ${DISCOVERY} state every price`, () =>
       checkInstructions(catalogue, String(discovery['instructions'])),
     );
   const parts = free.filter(({ path }) => path.endsWith(DISCOVERY) && path !== DISCOVERY);
@@ -74,7 +74,7 @@ async function checkParts({ base, sold }: Catalogue, parts: FreeDocument[]): Pro
   }
   const strange = listed.find(resource => !sold.some(operation => isResourceOf(operation, base, resource)));
   must(strange === undefined, `they list ${strange}, which is not sold`);
-  must(new Set(listed).size === listed.length, `they list one twice: ${listed.join(' ')}`);
+  must(new Set(listed).size === listed.length, `they list an operation twice: ${listed.join(' ')}`);
 }
 
 async function checkIndex({ base, sold }: Catalogue, index: Json): Promise<void> {
@@ -106,7 +106,7 @@ async function checkFree(catalogue: Catalogue, free: FreeDocument, findings: Fin
     if (!isObject(media)) return;
     const value = jsonOf(reply);
     const fault = offSchema(document, media['schema'], value);
-    must(!fault, `the answer is off its schema: ${fault}`);
+    must(!fault, `the answer does not match its schema: ${fault}`);
     if (path.endsWith('/health') && 'status' in value)
       must(
         value['status'] === 'ok',
@@ -131,10 +131,10 @@ async function checkCached(url: string): Promise<void> {
   must(again.status === 304, `If-None-Match with its own ETag answers ${again.status} instead of 304`);
   const head = await call(url, { method: 'HEAD' });
   must(head.status === 200, `HEAD answers ${head.status}`);
-  must(head.headers.get('etag') === etag, 'HEAD has another ETag');
+  must(head.headers.get('etag') === etag, 'HEAD has a different ETag');
 }
 
-/** What is wrong with a value by a schema of a document; undefined if nothing is, or if the schema can't be used. */
+/** The fault of a value under a schema of a document; undefined if it has none, or if the schema can't be used. */
 export function offSchema(document: Json, schema: unknown, value: unknown): string | undefined {
   const ajv = new Ajv2020({ strict: false, validateSchema: false, logger: false });
   formats.default(ajv);

@@ -1,8 +1,8 @@
-/** What was checked: one promise of a shop, and how it is broken if it is. */
+/** The result of a check: one promise of a shop, and how it is broken, if it is. */
 export type Finding = {
   promise: string;
   fault: string | undefined;
-  /** True if breaking it costs some clients only: those behind a proxy, in a browser, or of an older version. */
+  /** True if a break affects only some clients: those behind a proxy, in a browser, or of an older version. */
   advice: boolean;
 };
 

@@ -5,12 +5,12 @@ import { unpaid, type Catalogue, type Sold } from './catalogue.js';
 import { must, type Findings } from './findings.js';
 import { call, expectError, expectHeader, expectStatus } from './http-call.js';
 
-/** What the longest text of a large operation needs: 100 000 characters of four bytes. */
+/** The size of the longest text of a large operation: 100 000 characters of four bytes. */
 const LARGE_BYTES = 400_000;
 const HEADER_BYTES = 12_000;
 const ALLOWED_HEADERS = ['content-type', 'payment-signature', 'x-payment'];
 
-/** What a proxy in front of the server may swallow or change. */
+/** Checks for what a proxy in front of the server may drop or change. */
 export async function checkFront({ base, sold }: Catalogue, findings: Findings): Promise<void> {
   const [operation] = sold.filter(({ method }) => method);
   if (!operation) return;
@@ -43,12 +43,12 @@ export async function checkFront({ base, sold }: Catalogue, findings: Findings):
   });
   const told = await hangUpIsTold(base);
   if (told !== undefined)
-    await findings.must('a caller who hangs up is noticed, so that it is not charged', () =>
-      must(told, 'a proxy in front keeps it from the server; compare it with the files of ops/'),
+    await findings.must('the server notices a caller that hangs up, so that it is not charged', () =>
+      must(told, 'a proxy in front does not pass it on; compare its settings with the files in ops/'),
     );
 }
 
-/** What the schema allows, without the share that covers escapes and unknown fields. */
+/** The body size that the schema allows, without the allowance for escapes and unknown fields. */
 function largestBody({ schema }: Sold): number {
   return Math.min(LARGE_BYTES, Math.floor(bodyLimit({}, schema ?? {}) / 4));
 }

@@ -7,7 +7,7 @@ export type Reply = { status: number; statusText: string; headers: Headers; body
 
 const NEVER = new AbortController().signal;
 const TIMEOUT_MS = 20_000;
-/** A paid call: the shop may hold it while it works. */
+/** The time for a paid call, which the shop may hold while it works. */
 export const PAID_TIMEOUT_MS = 90_000;
 const MAX_BODY_BYTES = 16 << 20;
 
@@ -15,7 +15,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** How a value of a document is shown, and compared. */
+/** A value of a document as text, to show and compare it. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'missing');
 }
@@ -45,7 +45,7 @@ export async function call(
   });
 }
 
-/** What a proxy has to hold of an answer before its body: from the status line to the empty line after the last header. */
+/** The bytes of an answer before its body, which a proxy has to buffer: from the status line to the empty line after the last header. */
 export function headBytes({ status, statusText, headers }: Reply): number {
   const lines = [...headers].map(([name, value]) => Buffer.byteLength(`${name}: ${value}\r\n`));
   return lines.reduce((sum, line) => sum + line, `HTTP/1.1 ${status} ${statusText}\r\n\r\n`.length);

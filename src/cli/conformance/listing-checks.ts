@@ -7,20 +7,20 @@ import { checkBazaar, type Asked, type Challenge } from './challenge-checks.js';
 import { Broken, must, type Findings } from './findings.js';
 import { headBytes, isObject, textOf } from './http-call.js';
 
-/** How a rule counts that a directory enforces: `must` where the question is whether directories list the shop. */
+/** The severity of a directory's rule: `must` if the question is whether directories list the shop. */
 export type Weight = 'must' | 'should';
 
-/** nginx passes no more than this of an answer before its body (`proxy_buffer_size`, by default a page of memory). */
+/** nginx accepts no more than this before the body of an answer (`proxy_buffer_size`, by default a page of memory). */
 const MAX_HEAD_BYTES = 4096;
-/** Coinbase's facilitator refuses less. Atomic units of a coin with six decimals. */
+/** The least that Coinbase's facilitator accepts. Atomic units of a coin with six decimals. */
 const LEAST_AMOUNT = 1_000n;
 const MAX_NAMED = 3;
-/** Hosts that lead to somebody's own machine for as long as a program runs there. */
+/** Hosts of tunnels, which lead to somebody's own machine while a program runs there. */
 const TUNNEL =
   /(^|\.)(ngrok(-free)?\.(io|app|dev)|trycloudflare\.com|loca\.lt|localtunnel\.me|localhost\.run|lhr\.life|serveo\.net|serveousercontent\.com|bore\.pub|pinggy\.(link|io|online)|a\.pinggy\.online|devtunnels\.ms|share\.zrok\.io|sharedwithexpose\.com|telebit\.io|pagekite\.me|playit\.gg)$/;
 const EMAIL = /^[^@\s]+@[^@\s.]+(\.[^@\s.]+)+$/;
 const DECIMAL = /^\d+(\.\d+)?$/;
-/** What x402 allows as `routeTemplate`. */
+/** The form of `routeTemplate` that x402 allows. */
 const TEMPLATE = /^\/[a-zA-Z0-9_/:.\-~%]+$/;
 
 /** Whether directories list a shop at such an address. */
@@ -31,12 +31,12 @@ export async function checkAddress(url: string, findings: Findings, weight: Weig
     const { hostname } = new URL(url);
     must(
       !TUNNEL.test(hostname),
-      `${hostname} is a tunnel: directories want a host that stays; set PUBLIC_URL`,
+      `${hostname} is a tunnel: directories need a permanent host; set PUBLIC_URL`,
     );
   });
 }
 
-/** The rules by which directories list a shop, as far as its own answers show whether they are kept. */
+/** The directories' rules that can be checked from the shop's own answers. */
 export async function checkListing(
   { document, sold }: Catalogue,
   asked: readonly Asked[],
@@ -57,11 +57,11 @@ export async function checkListing(
     each((_asked, { resource }) => lookAtIcon(resource ?? {})),
   );
   await findings.should(
-    'every 402 passes proxies with their defaults: 4096 bytes before its body',
+    'every 402 fits the default limits of proxies: 4096 bytes before its body',
     each(({ reply }) => lookAtHead(reply ? headBytes(reply) : 0)),
   );
   await findings.should(
-    'every price is one that facilitators with directories take: 0.001 USD or more',
+    'every price is accepted by facilitators with directories: 0.001 USD or more',
     each((_asked, challenge) => lookAtAmounts(challenge)),
   );
   await findings.should('everything is paid to one receiver, by which directories know the shop', () => {
@@ -71,7 +71,7 @@ export async function checkListing(
   });
 }
 
-/** Who is to be paid, by network. */
+/** The receivers, by network. */
 export function receiversOf(asked: readonly Asked[]): Map<string, Set<string>> {
   const receivers = new Map<string, Set<string>>();
   for (const { network, payTo } of asked.flatMap(({ challenge }) => challenge?.accepts ?? []))
@@ -105,7 +105,7 @@ async function checkDescription(
   );
 }
 
-/** Looks at all of them, and says of the first ones that break the rule how. @throws Broken */
+/** Checks all of them, and says how the first few break the rule. @throws Broken */
 function allOf<T extends { operation: Sold }>(all: readonly T[], look: (one: T) => void): void {
   const faults = all.flatMap(one => {
     try {
@@ -122,7 +122,7 @@ function allOf<T extends { operation: Sold }>(all: readonly T[], look: (one: T) 
 
 function lookAtPaymentInfo(info: unknown): void {
   const mend = 'write price: { mode: fixed, currency: USD, amount: "0.01" } and protocols: [{ x402: {} }]';
-  must(isObject(info), `it has none: ${mend}`);
+  must(isObject(info), `it is missing: ${mend}`);
   const { price, protocols } = info;
   must(isObject(price), `its price is ${textOf(price)}: ${mend}`);
   const { mode, currency, amount, min, max } = price;
@@ -138,7 +138,7 @@ function lookAtPaymentInfo(info: unknown): void {
 const isDecimal = (value: unknown): boolean => typeof value === 'string' && DECIMAL.test(value);
 
 function lookAtBazaar(operation: Sold, { x402Version, extensions }: Challenge): void {
-  must(x402Version === 2, 'its challenge is of x402 v1: directories list v2 only');
+  must(x402Version === 2, 'its challenge is x402 v1: directories list only v2');
   const bazaar = extensions?.['bazaar'];
   must(isObject(bazaar), 'it has none: declare the extension of x402, or facilitators list nothing');
   checkBazaar(bazaar, operation);
@@ -146,7 +146,7 @@ function lookAtBazaar(operation: Sold, { x402Version, extensions }: Challenge): 
   if (routeTemplate === undefined) {
     must(
       !operation.path.includes('{'),
-      'it has no routeTemplate: each value in its path would be an entry of its own',
+      'it has no routeTemplate: each value in its path would become a separate entry',
     );
     return;
   }
@@ -166,12 +166,12 @@ function decoded(text: string): string {
   }
 }
 
-/** Name and tags are bounded by the schema of x402, which every challenge was read by. */
+/** x402's schema, which every challenge was checked against, limits name and tags. */
 function lookAtIcon({ url, iconUrl }: Json): void {
   if (iconUrl === undefined) return;
   const text = textOf(iconUrl);
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
-  // The address of the shop itself has a rule of its own.
+  // The shop's own address is covered by its own rule.
   if (parsed && typeof url === 'string' && URL.canParse(url) && new URL(url).origin === parsed.origin) return;
   must(
     parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !isIP(bareHost(parsed.hostname)),

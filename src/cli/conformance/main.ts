@@ -14,12 +14,12 @@ Checks an x402 shop, whoever wrote it: challenge, prices, headers, discovery, er
 URL is the address of the shop, or of one paid operation.
 
   --keypair FILE     with --max-price: buys the cheapest operation once (USDC on Solana, scheme exact)
-  --max-price USDC   the most that this may cost
+  --max-price USDC   the highest price to pay for it
   --rpc URL          the Solana RPC server that the buyer reads (default: the network's public one)
   --json             one JSON object per finding
   --help             print this text
 
-Exit status 0: every client can pay; 1: some promise is broken. Advice (what troubles some clients only) does not count.`;
+Exit status 0: every client can pay; 1: some promise is broken. Advice (affects only some clients) does not count.`;
 
 class UsageFault extends Error {}
 

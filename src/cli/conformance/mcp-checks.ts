@@ -9,15 +9,15 @@ import { call, isObject, textOf, withoutSlash, type Reply } from './http-call.js
 type Tool = Json & { name: string };
 
 const TIMEOUT_MS = 20_000;
-/** For a ping that waits a second. */
+/** The arguments of a ping that waits a second. */
 const STREAM_MS = 5_000;
 const MAX_TOOLS = 200;
 const MAX_PAGES = 20;
 const NEVER = new AbortController().signal;
 
 /**
- * Examines the MCP server of a shop, if it names one or is one. Tools are called without a payment, and only those that cost: what is free
- * may do something.
+ * Examines the MCP server of a shop, if it names one or is one. Only paid tools are called, without a payment: a free tool might have
+ * effects.
  */
 export async function checkMcp(
   catalogue: Catalogue,
@@ -45,13 +45,13 @@ export async function checkMcp(
   await findings.should('MCP: a call needs no session, so that any server of the shop answers it', () =>
     must(
       server.session === undefined,
-      'it gives sessions out (Mcp-Session-Id): calls must come back to the same server',
+      'it uses sessions (Mcp-Session-Id): calls must go to the same server again',
     ),
   );
   await checkStream(endpoint, findings);
 }
 
-/** Where a shop says that its MCP server is: on its own host, since its prices are compared. */
+/** The MCP endpoint that a shop names. It must be on its own host, since its prices are compared. */
 async function endpointOf({ base, index }: Catalogue): Promise<string | undefined> {
   const { origin } = new URL(base);
   const reply = await call(`${base}/.well-known/mcp/server.json`).catch(() => undefined);
@@ -66,10 +66,10 @@ async function endpointOf({ base, index }: Catalogue): Promise<string | undefine
   return origin + pathname + search;
 }
 
-/** `isAlone`: nothing is said over HTTP, so the tools alone say what is sold. */
+/** `isAlone`: nothing is described over HTTP, so only the tools say what is sold. */
 type McpPlace = { endpoint: string; isAlone: boolean };
 
-/** Where MCP is spoken: where the shop says so, or at an address that says nothing over HTTP. */
+/** The MCP endpoint: the one that the shop names, or the address itself if it describes nothing over HTTP. */
 export async function findMcp(catalogue: Catalogue, url: string): Promise<McpPlace | undefined> {
   const named = await endpointOf(catalogue);
   if (named !== undefined) return { endpoint: named, isAlone: false };
@@ -144,7 +144,7 @@ function messagesOf({ headers, body }: Reply): McpMessage[] {
   );
 }
 
-/** @throws Broken, with what the server says */
+/** @throws Broken, with the server's message */
 function resultOf(reply: Reply): Json {
   const [message] = messagesOf(reply);
   const said = message?.error?.message ?? reply.body.subarray(0, 200).toString('utf8').replace(/\s+/g, ' ');
@@ -169,7 +169,7 @@ function checkTool({ name, description, inputSchema }: Tool): void {
   );
 }
 
-/** The tools that cost: those that are named after a paid operation, else, where nothing is sold over HTTP, those that say so. */
+/** The paid tools: those named after a paid operation or, if nothing is sold over HTTP, those whose description says so. */
 function pricedIn(sold: Sold[], tools: Tool[]): Map<Tool, Sold | undefined> {
   if (sold.length === 0)
     return new Map(tools.filter(saysThatItCosts).map((tool): [Tool, undefined] => [tool, undefined]));
@@ -187,7 +187,7 @@ function saysThatItCosts({ description }: Tool): boolean {
   );
 }
 
-/** @throws Broken unless all operations that can be are among the tools, or none is: a shop may sell other things over MCP */
+/** @throws Broken unless all operations that can be tools are listed, or none is: a shop may sell other things over MCP */
 function allAreTools(sold: Sold[], priced: Map<Tool, Sold | undefined>): void {
   const there = new Set([...priced.values()]);
   if (there.size === 0) return;
@@ -211,7 +211,7 @@ async function checkPriced(
       const args = isObject(operation?.body) ? operation.body : {};
       const result = await server.ask('tools/call', { name, arguments: args });
       const challenge = challengeIn(result);
-      must(challenge.length > 0, 'nothing is accepted');
+      must(challenge.length > 0, 'it has no payment options');
       if (operation?.amount === undefined) return;
       const amounts = challenge.map(({ amount, maxAmountRequired }) => textOf(amount ?? maxAmountRequired));
       const price = toAtomic(operation.amount).toString();
@@ -227,7 +227,7 @@ async function checkPriced(
 function challengeIn({ isError, structuredContent, content }: Json): Json[] {
   must(
     isError === true,
-    'isError is not true: it answers without a payment, or says the price as if that were the answer',
+    'isError is not true: it answers without a payment, or gives the price as if that were the answer',
   );
   must(
     isObject(structuredContent) && Array.isArray(structuredContent['accepts']),
@@ -246,7 +246,7 @@ function challengeIn({ isError, structuredContent, content }: Json): Json[] {
 }
 
 /**
- * Progress of a call must come while it runs. A ping that asks for progress shows it, at servers that give some: what has come first must
+ * Progress of a call must come while it runs. On servers that support it, a ping that asks for progress shows this: the first bytes must
  * not be the whole answer.
  */
 async function checkStream(endpoint: string, findings: Findings): Promise<void> {

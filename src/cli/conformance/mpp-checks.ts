@@ -18,10 +18,10 @@ type PaymentChallenge = Readonly<Record<string, string>>;
 
 const UNREADABLE = 'Payment bm90aGluZw';
 const REQUIRED = ['id', 'realm', 'method', 'intent', 'request'];
-/** Servers should stay below this, and clients must take half of it. */
+/** Servers should stay below this; clients must accept half of it. */
 const MAX_BYTES = 8_192;
 
-/** The challenges of MPP in an answer. */
+/** The MPP challenges in an answer. */
 export function paymentChallengesIn({ headers }: Reply): PaymentChallenge[] {
   const text = headers.get('www-authenticate') ?? '';
   return text
@@ -40,7 +40,7 @@ export function isMppOnly(reply: Reply): boolean {
   return paymentChallengesIn(reply).length > 0 && !reply.body.includes('"x402Version"');
 }
 
-/** Checks what a 402 offers by MPP, if it does: the drafts httpauth-payment and solana-charge. */
+/** Checks the MPP challenge of a 402, if it has one, against the drafts httpauth-payment and solana-charge. */
 export async function checkMpp(operation: Sold, reply: Reply, findings: Findings): Promise<void> {
   const name = `${operation.method} ${operation.path}`;
   const challenges = paymentChallengesIn(reply);
@@ -48,12 +48,12 @@ export async function checkMpp(operation: Sold, reply: Reply, findings: Findings
   await findings.must(`${name}: its challenge of MPP can be answered, at its price`, () => {
     for (const challenge of challenges) checkChallenge(challenge, operation);
   });
-  await findings.should(`${name}: each payment by MPP is one of a kind`, () => {
+  await findings.should(`${name}: each payment by MPP is unique`, () => {
     for (const challenge of challenges)
       if (isSolana(challenge))
         must(
           requestOf(challenge)['externalId'],
-          'no externalId: two payments of one price over one blockhash are the same transaction',
+          'no externalId: two payments of the same price with the same blockhash are the same transaction',
         );
   });
   await findings.should(`${name}: a browser can read its challenge of MPP`, () =>
@@ -89,10 +89,10 @@ function checkChallenge(challenge: PaymentChallenge, operation: Sold): void {
   if (isSolana(challenge)) checkCharge(request, operation);
 }
 
-/** @throws Broken if no client can build the transfer, or it would not pay the price */
+/** @throws Broken if a client can't build the transfer, or the transfer would not pay the price */
 function checkCharge(request: Json, { amount }: Sold): void {
   const { currency, recipient } = request;
-  must(BASE58.test(textOf(recipient)), `its recipient is ${textOf(recipient)}, no address of Solana`);
+  must(BASE58.test(textOf(recipient)), `its recipient is ${textOf(recipient)}, not a Solana address`);
   must(isObject(request['methodDetails']), 'it has no methodDetails');
   const { decimals, feePayer, feePayerKey } = request['methodDetails'];
   must(

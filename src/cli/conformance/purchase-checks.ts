@@ -11,7 +11,10 @@ import { must, type Findings } from './findings.js';
 import { checkReceipt } from './receipt-checks.js';
 import { call, expectStatus, isObject, PAID_TIMEOUT_MS, type Reply } from './http-call.js';
 
-/** Who pays: a keypair of 64 bytes, the most that one call may cost in atomic units of USDC, and the chain that the client reads. */
+/**
+ * The buyer's wallet: a keypair of 64 bytes, the highest price of a call in atomic units of USDC, and the RPC server that the client
+ * reads.
+ */
 export type Purse = { keypair: Uint8Array; maxPrice: bigint; rpcUrl: string | undefined };
 
 const MAX_RETRIES = 20;
@@ -19,8 +22,8 @@ const MAX_RETRIES = 20;
 export type Asked = { operation: Sold; challenge: Challenge; amount: bigint };
 
 /**
- * Buys the cheapest operation that can be paid in USDC on Solana, once: first with a body that is wrong, which must not cost
- * anything, then with the right one, then the same again.
+ * Buys the cheapest operation that can be paid in USDC on Solana, once: first with an invalid body, which must not cost anything, then
+ * with a valid one, then the same again.
  */
 export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings: Findings): Promise<void> {
   const asked = await cheapest(catalogue);
@@ -84,7 +87,7 @@ async function readOffer(operation: Sold): Promise<Challenge | undefined> {
   try {
     return readChallenge(await call(operation.url, askingPrice(operation)));
   } catch {
-    // The check of its challenge has said why.
+    // The check of its challenge reports this.
     return undefined;
   }
 }
@@ -93,7 +96,7 @@ function takesFields({ method, schema }: Sold): boolean {
   return method !== 'GET' && Array.isArray(schema?.['required']) && schema['required'].length > 0;
 }
 
-/** Sends one payment until the shop has decided: after a 503, the same again. */
+/** Sends one payment until the shop has decided: after a 503, sends it again. */
 async function send(
   { method, url, headers: own }: Sold,
   body: unknown,

@@ -8,7 +8,7 @@ import { isObject, type Reply } from './http-call.js';
 
 const KEY = 'offer-receipt';
 
-/** Whether a shop signs its offers, and how; nothing is said of a shop that does not. */
+/** Checks the signatures of a shop's offers; a shop that does not sign gets no finding. */
 export async function checkOffers(
   name: string,
   url: string,
@@ -44,7 +44,7 @@ async function checkSigned(
 ): Promise<void> {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const all = receiptsIn(text);
-  // Keys of Ethereum sign in another form, which is not examined.
+  // Signatures of Ethereum keys have another form, which is not checked.
   if (all.length === 0 && text.includes('"eip712"')) return;
   must(all.length > 0, `there is no JWS in it: ${text.slice(0, 100)}`);
   for (const each of all) {
@@ -57,7 +57,7 @@ async function checkSigned(
   }
 }
 
-/** The host that is examined may have a private address; no other one that a receipt names. */
+/** Only the checked host may have a private address, not other hosts named in a receipt. */
 async function verifiedFor(text: string, url: string): Promise<Verified> {
   const keyOf = (kid: string) => publishedKey(kid, hostOf(kid.split('#', 1)[0] ?? '') === new URL(url).host);
   try {

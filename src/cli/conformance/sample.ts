@@ -21,7 +21,7 @@ function unescaped(key: string): string {
   return key.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** The example that a media type or a parameter gives, or a value that its schema allows as far as its basic keywords say. */
+/** The example that a media type or a parameter gives, or a value that fits the basic keywords of its schema. */
 export function exampleOf(document: Json, described: unknown): unknown {
   const { example, examples, schema } = follow(document, described);
   if (example !== undefined) return example;

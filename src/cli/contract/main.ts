@@ -8,8 +8,8 @@ import { writeData, writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot contract
 
-Prints the whole contract of the shop in the current folder: openapi.yaml, completed with what every paid operation takes and answers
-for its payment, the documents that the server itself answers, and examples. A comment above each part that is not in openapi.yaml says
+Prints the whole contract of the shop in the current folder: openapi.yaml, completed with the payment headers and answers of
+every paid operation, the documents that the server itself answers, and examples. A comment above each part that is not in openapi.yaml says
 where it comes from. The build writes the same to generated/openapi.json. To change an added part, write it into openapi.yaml.`;
 
 const FILE = 'openapi.yaml';

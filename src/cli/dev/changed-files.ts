@@ -1,15 +1,15 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** The texts that files are to have; undefined for one that is to go. */
+/** The wanted texts of files; undefined for a file to remove. */
 export type Changes = ReadonlyMap<string, string | undefined>;
 
-/** The files that do not have their texts yet. */
+/** The files that differ from their wanted texts. */
 export function differing(changes: Changes): string[] {
   return [...changes].filter(([file, text]) => textOf(file) !== text).map(([file]) => file);
 }
 
-/** Writes and removes files. @returns what undoes it; a file that has its text already is not in it */
+/** Writes and removes files. @returns the changes that undo it, without files that already had their text */
 export function applyChanges(changes: Changes): Changes {
   const before = new Map<string, string | undefined>();
   for (const [file, text] of changes) {
@@ -25,7 +25,7 @@ function textOf(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }
 
-/** Anyone who reads it meets all of it or none. */
+/** Written atomically: a reader sees the whole file or none. */
 function write(file: string, text: string | undefined): void {
   if (text === undefined) return rmSync(file, { force: true });
   mkdirSync(dirname(file), { recursive: true });

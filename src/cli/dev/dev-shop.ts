@@ -13,7 +13,7 @@ type Parts = { folder: string; url: string; build: ShopBuild; versions: Versions
 
 const OLD_CALLS_MS = 3_000;
 
-/** Builds and sells what was saved, one after another: what is saved meanwhile is built next. */
+/** Builds and sells each saved version, one at a time: changes saved meanwhile are built next. */
 export class DevShop {
   readonly #parts: Parts;
   #changed = new Set<string>();
@@ -24,15 +24,15 @@ export class DevShop {
     this.#parts = parts;
   }
 
-  /** @returns when all that was changed so far is sold, or was said to have a fault */
+  /** @returns when all changes so far are on sale or were reported as faulty */
   changed(paths: string[]): Promise<void> {
     for (const path of paths) this.#changed.add(path);
     return (this.#working ??= this.#work().finally(() => (this.#working = undefined)));
   }
 
-  /** The server has ended by itself. */
+  /** Called when the server ends by itself. */
   crashed(): void {
-    say('The server has ended. The next file that is saved starts it again.');
+    say('The server has ended. Saving a file starts it again.');
   }
 
   async #work(): Promise<void> {
@@ -57,13 +57,13 @@ export class DevShop {
     if (built.isSold || !versions.sells) return this.#sell(built, changed, since);
     applyChanges(built.changes);
     build.sold();
-    if (this.#hasFault) say('Mended. Nothing has to be sold anew.');
+    if (this.#hasFault) say('Fixed. The version on sale needs no restart.');
     this.#hasFault = false;
   }
 
   async #sell({ changes, contract, isNewContract }: Built, changed: string[], since: number): Promise<void> {
     const { build, versions, url, folder } = this.#parts;
-    const late = setTimeout(() => say('The version before finishes its calls first.'), OLD_CALLS_MS);
+    const late = setTimeout(() => say('The previous version finishes its calls first.'), OLD_CALLS_MS);
     const outcome = await versions.sell(changes).finally(() => clearTimeout(late));
     if (outcome.sells !== 'new') return this.#refused(outcome.sells === 'before');
     build.sold();
@@ -80,9 +80,9 @@ export class DevShop {
 
   #refused(sells: boolean): void {
     this.#hasFault = true;
-    const before = 'Not on sale. The version before keeps selling.';
-    // Where the fault itself is written, so that this comes after it.
-    say(sells ? before : 'Nothing is on sale until this is mended.', writeErr);
+    const before = 'Not on sale. The previous version keeps selling.';
+    // Written to the same stream as the fault, so that it comes after it.
+    say(sells ? before : 'Nothing is on sale until this is fixed.', writeErr);
   }
 }
 
@@ -90,7 +90,7 @@ function say(sentence: string, write = writeOut): void {
   write(`${new Date().toTimeString().slice(0, 8)}  ${sentence}\n`);
 }
 
-/** An editor's own files have come and gone. */
+/** Temporary files of an editor have come and gone. */
 function named(changed: string[], folder: string): string {
   const paths = changed.filter(path => existsSync(join(folder, path)));
   return paths.length > 3 ? `${paths.slice(0, 3).join(', ')} and ${paths.length - 3} more` : paths.join(', ');

@@ -10,8 +10,8 @@ type Builder = TypeScript.EmitAndSemanticDiagnosticsBuilderProgram;
 const MAX_FAULTS = 20;
 
 /**
- * Compiles the handlers and the tests of a shop with the TypeScript that is installed there, and keeps what it knows in between: the
- * second time, it only checks what a change concerns.
+ * Compiles the handlers and the tests of a shop with the TypeScript that is installed there, and keeps its state between builds, so that
+ * later builds check only what a change affects.
  */
 export class HandlerCompiler {
   readonly #folder: string;
@@ -38,7 +38,7 @@ export class HandlerCompiler {
 
   /**
    * @returns the compiled files that changed since the last time
-   * @throws BuildFault that lists what does not compile, each with file and line; then nothing counts as compiled
+   * @throws BuildFault that lists what does not compile, each with file and line; then all compiled files are checked again
    */
   compile(): Changes {
     const ts = this.#ts;
@@ -54,7 +54,7 @@ export class HandlerCompiler {
       projectReferences,
     );
     const faults = this.#faults(this.#builder);
-    // What could not be found is looked for again.
+    // Modules that could not be found are looked up again.
     this.#roots = faults.length > 0 ? '' : roots;
     if (faults.length > 0) throw new BuildFault(faults.join('\n'));
     const compiled = new Map<string, string>();
@@ -106,7 +106,7 @@ export class HandlerCompiler {
     return found.length > MAX_FAULTS ? [...sentences, `and ${found.length - MAX_FAULTS} more`] : sentences;
   }
 
-  /** As `handlers/quote.ts:12:5 Type 'string' is not assignable to type 'number'.`, which terminals make a link of. */
+  /** A fault as `handlers/quote.ts:12:5 Type 'string' is not assignable to type 'number'.`, which terminals turn into a link. */
   #sentence({ file, start = 0, messageText }: TypeScript.Diagnostic): string {
     const message = this.#ts.flattenDiagnosticMessageText(messageText, '\n  ');
     if (!file) return message;

@@ -17,7 +17,7 @@ import { watchFolders } from './watch-folders.js';
 const USAGE = `Usage: coinslot dev
 
 Sells the shop in the current folder in the sandbox, and builds and sells it again whenever its contract or its handlers are saved.
-Prints what is sold and a purchase to paste. A fault is printed with its file and line, and the version before keeps selling. The
+Prints what is sold and a command that buys it. A fault is printed with its file and line, and the previous version keeps selling. The
 sandbox stays: its chain, its wallet, the ledger and the port are the same for every version. Ctrl-C ends everything.
 
 It takes no options; its settings come from the environment when it starts.`;
@@ -45,7 +45,7 @@ async function dev(config: Config, running: Running): Promise<void> {
   changed([]);
 }
 
-/** A folder that has the contract that is sold, and what is compiled of the shop. */
+/** A folder with the contract on sale and the compiled shop. */
 function copyOf(shopDir: string, stateDir: string): string {
   const copy = join(stateDir, 'dev');
   rmSync(copy, { recursive: true, force: true });
@@ -76,7 +76,7 @@ async function sandboxOf(
 const running: Running = {};
 let stopping = false;
 
-/** The server finishes its calls; a second time, it does not. */
+/** The first signal lets the server finish its calls; the second ends it at once. */
 async function stop(status: number): Promise<void> {
   const again = stopping;
   stopping = true;

@@ -8,13 +8,13 @@ import { BuildFault, contractTypes, orphansOf } from '../build/shop-compilers.js
 import { applyChanges, differing, type Changes } from './changed-files.js';
 import { HandlerCompiler } from './handler-compiler.js';
 
-/** A version of the shop that compiles. `changes`: what must be written. `isSold`: whether a server sells any of that. */
+/** A version of the shop that compiles. `changes`: the files to write. `isSold`: whether they affect a server. */
 export type Built = { contract: Contract; changes: Changes; isNewContract: boolean; isSold: boolean };
 
-/** No server reads these. */
+/** Files that no server reads. */
 const TESTS = ['test', 'contract-tests'];
 
-/** Builds a shop again and again, what changed of it. */
+/** Builds a shop again and again, only the changed parts. */
 export class ShopBuild {
   readonly #folder: string;
   readonly #copy: string;
@@ -23,15 +23,15 @@ export class ShopBuild {
   #unsold: Changes = new Map();
   #isNewContract = true;
 
-  /** @param copy the folder from which a server reads the contract: that of the shop may be changed while it starts */
+  /** @param copy the folder from which a server reads the contract; the shop's own may change while it starts */
   constructor(folder: string, copy: string) {
     this.#folder = folder;
     this.#copy = copy;
   }
 
   /**
-   * @param changed paths in the folder; what a change of them can't concern is not built
-   * @throws BuildFault, ContractFault: everything that is wrong, with file and line; what was built before stays as it is
+   * @param changed paths in the folder; parts that they can't affect are not built
+   * @throws BuildFault, ContractFault: all faults, with file and line; the previous build stays as it is
    */
   async build(changed: string[]): Promise<Built> {
     const contract = await this.#buildContract(changed);
@@ -42,7 +42,7 @@ export class ShopBuild {
     return { contract: contract.contract, changes, isNewContract: this.#isNewContract, isSold };
   }
 
-  /** Called when a server sells what was built last. */
+  /** Called when a server sells the last build. */
   sold(): void {
     this.#unsold = new Map();
     this.#isNewContract = false;
@@ -64,7 +64,7 @@ export class ShopBuild {
     return (this.#contract = built);
   }
 
-  /** For the compiler and the editor, which are to see it also before it is sold. */
+  /** Writes files that the compiler and the editor need before the version is on sale. */
   async #writeForOthers({ contract, whole }: BuiltContract): Promise<void> {
     const files = shopFiles(this.#folder);
     const written = new Map([[files.whole, whole]]);
@@ -101,7 +101,7 @@ function isCode(path: string): boolean {
   return path.endsWith('.ts');
 }
 
-/** What a handler may read while it is loaded. */
+/** The variables that a handler may read while it is loaded. */
 function isData(path: string): boolean {
   return path.startsWith(join('handlers', '')) && !isCode(path);
 }

@@ -9,7 +9,7 @@ const START_MS = 60_000;
 /** Longer than a server takes to finish the calls that it has begun. */
 const STOP_MS = 30_000;
 
-/** A version could not begin. It has said why on stderr, and has ended. */
+/** A version could not start. It has printed the reason to stderr and ended. */
 export class VersionFault extends Error {}
 
 /** A server in a process of its own, which writes to our terminal. */
@@ -18,7 +18,7 @@ export class VersionProcess {
   readonly #ended: Promise<unknown>;
 
   /**
-   * @param copy the folder from which it reads the contract
+   * @param copy the folder that it reads the contract from
    * @param ended called when it ends
    */
   constructor(copy: string, env: NodeJS.ProcessEnv, ended: (version: VersionProcess) => void) {
@@ -31,18 +31,18 @@ export class VersionProcess {
     void this.#ended.then(() => ended(this));
   }
 
-  /** Has it load contract and handlers. @throws VersionFault */
+  /** Tells it to load contract and handlers. @throws VersionFault */
   async load(): Promise<void> {
     await this.#ask('load', 'loaded', LOAD_MS);
   }
 
-  /** Has it begin to sell. @returns what a person wants to know first @throws VersionFault */
+  /** Tells it to start selling. @returns the lines to show a person @throws VersionFault */
   async start(): Promise<string> {
     const { banner = '' } = (await this.#ask('start', 'ready', START_MS)) as { banner?: string };
     return banner;
   }
 
-  /** Lets it finish its calls. `signal` ends it at once if it is SIGKILL. */
+  /** Ends it after its open calls, or at once if `signal` is SIGKILL. */
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#hasEnded()) return;
     const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS);

@@ -5,13 +5,13 @@ import { loadShop } from '../../shop/load-shop.js';
 import { writeErr } from '../terminal.js';
 
 /*
- * A server of `coinslot dev`, which forks it and tells it in two steps to begin: `load` while the version before still sells, so that
- * whatever can't be loaded replaces nothing, and `start` when that one has ended.
- *   node version.js <folder of the contract>
+ * A server of `coinslot dev`, which forks it and starts it in two steps: `load` while the previous version still sells, so that a version
+ * that can't be loaded replaces nothing, and `start` when that one has ended.
+ * node version.js <folder of the contract>
  */
 
 export type Order = 'load' | 'start';
-/** What it answers; `ready` comes from main.ts. A version that fails says why on stderr, and ends. */
+/** Its messages; `ready` comes from main.ts. A version that fails prints the reason to stderr and ends. */
 export type VersionMessage = { type: 'loaded' } | { type: 'ready'; banner: string };
 
 const [, , folder = '.'] = process.argv;
@@ -24,13 +24,13 @@ async function load(): Promise<void> {
     process.send?.({ type: 'loaded' } satisfies VersionMessage);
   } catch (error) {
     const said = error instanceof ContractFault ? error.message : String((error as Error).stack);
-    // The folder of the contract is a copy, of which nobody needs to know.
+    // The folder of the contract is a copy, which messages should not mention.
     writeErr(`\n${said.replaceAll(`${folder}${sep}`, '')}\n${placeOf((error as Error).cause)}`);
     process.exit(1);
   }
 }
 
-/** Where the code of the shop failed, if it did. */
+/** The place in the shop's code that failed, if it did. */
 function placeOf(cause: unknown): string {
   const frames = cause instanceof Error ? (cause.stack?.match(/^ +at .*$/gm) ?? []) : [];
   const own = frames.find(frame => /\/dist\/handlers\//.test(frame));
@@ -40,5 +40,5 @@ function placeOf(cause: unknown): string {
 // It ends when coinslot dev does, even if that was killed.
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 process.on('message', (order: Order) => void (order === 'load' ? load() : import(START)));
-// Most of the time of a start, spent before there is anything to start.
+// Loaded ahead of time: this is most of the time of a start.
 await import(LARGEST_PART);

@@ -1,24 +1,24 @@
 import { applyChanges, type Changes } from './changed-files.js';
 import { VersionFault, VersionProcess } from './version-process.js';
 
-/** The outcome of a version. `before`: another one sells in its place, or none does. */
+/** The outcome of a version. `before`: the previous one keeps selling, or none does. */
 export type Outcome = { sells: 'new'; banner: string } | { sells: 'before' | 'none' };
 
 /**
- * The server that sells, and the one that will: a version takes the place of the one before only after it was loaded, and gives that
- * back if it can't start. At most one of them uses the ledger and the port.
+ * The server on sale, and the next one: a version replaces the previous one only after it was loaded, and the previous one returns if the
+ * new one can't start. At most one of them uses the ledger and the port.
  */
 export class Versions {
   readonly #make: () => VersionProcess;
-  /** All that live. */
+  /** All running processes. */
   readonly #live = new Set<VersionProcess>();
   #selling: VersionProcess | undefined;
-  /** Has loaded everything but the shop. */
+  /** A process that has loaded everything except the shop. */
   #next: VersionProcess | undefined;
   #closed = false;
 
   /**
-   * @param copy the folder from which they read the contract
+   * @param copy the folder that they read the contract from
    * @param crashed called if the one that sells ends by itself
    */
   constructor(copy: string, env: NodeJS.ProcessEnv, crashed: () => void) {
@@ -40,7 +40,7 @@ export class Versions {
     return this.#selling !== undefined;
   }
 
-  /** Writes the files of a version and sells it. If it can't be sold, neither its files nor its server stay. */
+  /** Writes the files of a version and sells it. If it can't be sold, its files and its server are removed. */
   async sell(changes: Changes): Promise<Outcome> {
     const undone = applyChanges(changes);
     const before = this.#selling;

@@ -2,21 +2,21 @@ import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { join, relative } from 'node:path';
 import { BuildFault } from '../build/shop-compilers.js';
 
-/** A save is several events: an editor may write a new file and put it in the place of the old one. */
+/** One save causes several events: an editor may write a new file and replace the old one with it. */
 const SETTLE_MS = 50;
-/** Or it may empty a file before it fills it. One that stays empty is meant to be. */
+/** An editor may also empty a file before it fills it. A file that stays empty longer than this is meant to be empty. */
 const EMPTY_MS = 500;
 const MAX_FOLDERS = 2_000;
-/** What is installed or made, not written by hand. */
+/** Folders that are installed or generated, not written by hand. */
 const MADE = /^(node_modules|dist(-.*)?|generated|\..*)$/;
 
 /**
- * Watches a folder and those below it. It watches folders, not files, because a file that an editor replaces is another one; and Node's
- * own recursive watching, on Linux, is one of files.
+ * Watches a folder and those below it. It watches folders, because an editor may replace a file by a new one, and Node's recursive
+ * watching on Linux watches files.
  * @param apart a folder that is not watched
- * @param changed called with the paths of what changed, relative to the folder; whoever is called looks at the files themselves
+ * @param changed called with the paths of what changed, relative to the folder; the callee reads the files itself
  * @throws BuildFault if the folder can't be watched
- * @returns what ends it
+ * @returns a function that stops watching
  */
 export function watchFolders(folder: string, apart: string, changed: (paths: string[]) => void): () => void {
   const watchers = new Map<string, FSWatcher>();
@@ -29,7 +29,7 @@ export function watchFolders(folder: string, apart: string, changed: (paths: str
       return;
     }
     timer = undefined;
-    // First, so that nothing is missed of what is written into a new folder while the others look at it.
+    // Watched first, so that no file is missed that is written into a new folder while it is read.
     add(folder);
     const seen = [...paths];
     paths = new Set();
@@ -81,7 +81,7 @@ function foldersBelow(folder: string, apart: string, found = new Set<string>()):
   try {
     entries = readdirSync(folder, { withFileTypes: true });
   } catch {
-    // It went while the others were read.
+    // The folder disappeared while the others were read.
     return found;
   }
   for (const entry of entries) {

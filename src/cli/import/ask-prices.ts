@@ -2,14 +2,14 @@ import type { Row } from '../../contract/import/import-contract.js';
 import { readPriceRule } from '../../contract/import/price-rules.js';
 import { ImportFault } from '../../contract/import/source-document.js';
 
-/** Asks a person one question. Rejects if there is nobody left to answer. */
+/** Asks a person one question. Rejects if the input has ended. */
 export type Ask = (question: string) => Promise<string>;
 
 const MAX_TRIES = 5;
 const PRICE = '0.01';
 
 /**
- * Lets a person choose what is sold at which price, from what can be sold.
+ * Lets a person choose which operations to sell, and their prices.
  * @returns rules for --price
  * @throws ImportFault if nothing is chosen
  */
@@ -19,10 +19,13 @@ export async function askPrices(
   say: (text: string) => void,
 ): Promise<string[]> {
   const sellable = rows.filter(({ leftOut }) => leftOut === undefined);
-  if (sellable.length === 0) throw new ImportFault('Nothing of it can be sold, so nothing was written.');
+  if (sellable.length === 0) throw new ImportFault('Nothing in it can be sold, so nothing was written.');
   say(`${sellable.map(lineOf).join('\n')}\n`);
-  const all = await asked(ask, say, 'Which are for sale? (such as 1,3-5; Enter for all) ', text =>
-    text === '' ? [...sellable.keys()] : numbersOf(text, sellable.length),
+  const all = await asked(
+    ask,
+    say,
+    'Which ones do you want to sell? (such as 1,3-5; Enter for all) ',
+    text => (text === '' ? [...sellable.keys()] : numbersOf(text, sellable.length)),
   );
   const usual = await asked(ask, say, `Price of a call in USD? (Enter for ${PRICE}) `, text =>
     amountOf(text || PRICE),
@@ -71,7 +74,7 @@ function numbersOf(text: string, most: number): number[] {
     const [first, last] = [Number(from), Number(to)];
     if (from === '' || first < 1 || last > most || first > last)
       throw new ImportFault(
-        `'${part.trim().slice(0, 40)}' is no number from 1 to ${most}, and no range such as 1-${most}.`,
+        `'${part.trim().slice(0, 40)}' is neither a number from 1 to ${most} nor a range such as 1-${most}.`,
       );
     return Array.from({ length: last - first + 1 }, (_each, index) => first - 1 + index);
   });

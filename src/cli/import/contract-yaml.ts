@@ -4,10 +4,10 @@ import type { Json } from '../../contract/json.js';
 import { objectOf } from '../../contract/references.js';
 
 const LINE_WIDTH = 120;
-/** Written in one line, as people write them. */
+/** Members written in one line, as people write them. */
 const SHORT = ['x-price'];
 
-/** The overlay that makes a contract of the document itself. @param file the document, relative to the overlay */
+/** The overlay that turns the document into a contract. @param file the document, relative to the overlay */
 export function overlayOf({ contract, table }: Imported, file: string): Json {
   const operations = Object.values(objectOf(contract.paths)).flatMap(item => Object.values(objectOf(item)));
   const byId = new Map(operations.map(each => [objectOf(each).operationId, objectOf(each)]));

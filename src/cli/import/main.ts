@@ -20,24 +20,25 @@ import { placeOf, readDocument } from './read-document.js';
 const USAGE = `Usage: coinslot import <file or URL> --price PATTERN=USD [options]
 
 Writes an openapi.yaml that sells the calls of an API, from its own OpenAPI document: Swagger 2.0, or OpenAPI 3.0 to 3.2, in JSON or
-YAML. Then coinslot run sells them. It prints what is sold, and what is not and why.
+YAML. Then coinslot run sells them. It prints what is sold, what is left out, and why.
 
   --price PATTERN=USD   what calls cost: 'POST /report=0.50', '*=0.01'. A pattern is a method and path, a path, a tag or an operationId;
-                        * stands for anything. May be there many times: the pattern with the most characters besides * wins, and
-                        of equals the last. What has no price is not sold. Without any, a terminal lists what can be sold, and asks
+                        * stands for anything. Can be repeated: the pattern with the most characters besides * wins, and
+                        of equals the last. Operations without a price are not sold. Without this option, a terminal lists
+                        what can be sold, and asks
   --price-by PATTERN=RULE
-                        by what the price rises from --price, which is then the least:
-                        'POST /report=length of /body/text, 0.001 per 1000, at most 0.50' (or value, items or bytes); as many times
-  --only PATTERN        import only what it matches; may be there many times
+                        what makes the price rise; --price is then the lowest:
+                        'POST /report=length of /body/text, 0.001 per 1000, at most 0.50' (or value, items or bytes); can be repeated
+  --only PATTERN        import only matching operations; can be repeated
   --upstream URL        the address of the API (default: the first of the document's servers); may begin with \${NAME}. It also
-                        replaces what an x-upstream of the document says
+                        replaces the x-upstream of the document
   --secret HEADER=TEXT  a header for the API, with the variable that holds the key: 'Authorization=Bearer \${API_TOKEN}'. Without it,
-                        what the document asks for is sent from variables, which are printed
+                        the credentials in the document are sent from variables, which are printed
   --flow FLOW           authorization (default): charged only for an answer; upfront: paid before the work, for slow work
   --keep                leave the document where it is: openapi.yaml is then an overlay of it (OpenAPI Overlay 1.0) with prices and the
-                        address of the API, and every build reads both, so that the document may be generated anew
-  --out FILE            what to write (default openapi.yaml)
-  --replace             write it even if the file is there
+                        address of the API, and every build reads both, so that the document may be regenerated
+  --out FILE            the file to write (default openapi.yaml)
+  --replace             overwrite the file if it exists
   --help                print this text`;
 
 const MAX_ADDRESSES = 5;
@@ -84,7 +85,7 @@ async function run(name: string, values: Values): Promise<void> {
   const imported = await importContract(text, optionsOf(at, prices, values));
   writeOut(tableOf(imported.table));
   const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
-  if (sold.length === 0) throw new ImportFault('Nothing of it can be sold, so nothing was written.');
+  if (sold.length === 0) throw new ImportFault('Nothing in it can be sold, so nothing was written.');
   const kept = keep && document !== undefined ? relative(dirname(resolve(out)), document) : undefined;
   const written =
     kept === undefined ? imported.contract : overlayOf(imported, `./${kept.replaceAll('\\', '/')}`);
@@ -163,7 +164,7 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
   ].join('\n');
 }
 
-/** Who is sent what buyers ask for, as far as anybody reads it: `https://api.example.com`, or a variable that holds an address. */
+/** The first few addresses that calls are sent to: `https://api.example.com`, or a variable that holds an address. */
 function addressesOf({ paths }: Imported['contract']): string[] {
   const urls = Object.values(objectOf(paths)).flatMap(item =>
     Object.values(objectOf(item)).map(each => String(objectOf(objectOf(each)['x-upstream']).url)),

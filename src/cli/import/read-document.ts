@@ -11,15 +11,15 @@ const ACCEPT = {
   'user-agent': 'coinslot',
 };
 
-/** Where a document is that a person named: a URL, or a file. */
+/** The place of a document that a person named: a URL or a file. */
 export function placeOf(name: string): URL {
   return /^https?:\/\//i.test(name) && URL.canParse(name) ? new URL(name) : pathToFileURL(resolve(name));
 }
 
 /**
  * Reads a text from the web or a file.
- * @param origin the only one that is asked; without it, redirects may lead to any
- * @returns the text, and where it was in the end
+ * @param origin the only origin to ask; without it, redirects may lead anywhere
+ * @returns the text, and its final address
  * @throws ImportFault that says why it can't be read
  */
 export async function readDocument(place: URL, origin?: string): Promise<{ text: string; at: URL }> {
@@ -55,10 +55,10 @@ async function fetched(from: URL, origin?: string): Promise<{ text: string; at: 
     }
     const target = URL.canParse(next, at.href) ? new URL(next, at) : undefined;
     if (!target || !/^https?:$/.test(target.protocol))
-      throw new ImportFault(`${at.href} redirects to ${next.slice(0, 200)}, which is no address of the web.`);
+      throw new ImportFault(`${at.href} redirects to ${next.slice(0, 200)}, which is not a web address.`);
     if (origin !== undefined && target.origin !== origin)
       throw new ImportFault(
-        `${at.href} redirects to ${target.origin}, and only files beside the document are read.`,
+        `${at.href} redirects to ${target.origin}, but only files beside the document are read.`,
       );
     at = target;
   }

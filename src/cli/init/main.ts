@@ -7,10 +7,10 @@ import { writeErr, writeOut } from '../terminal.js';
 const USAGE = `Usage: coinslot init [folder]
 
 Writes a new shop into a folder (default: the current one): an openapi.yaml that sells one call, its handler, and a test. Existing
-files are kept; a package.json that is there gets what is missing in it.`;
+files are kept; an existing package.json is completed.`;
 
 const OWN_PACKAGE = new URL('../../../../package.json', import.meta.url);
-/** What a shop needs to compile its handlers, in the versions that Coinslot itself is built with. */
+/** The packages that compile a shop's handlers, in the versions that Coinslot itself is built with. */
 const COMPILERS = ['@types/node', 'openapi-typescript', 'typescript'];
 
 type Package = {
@@ -23,7 +23,7 @@ type ShopPackage = Record<string, unknown> &
 
 async function init(folder: string): Promise<void> {
   if (existsSync(join(folder, 'openapi.yaml')))
-    throw new Error(`${folder} has an openapi.yaml already: it is a shop. Nothing was changed.`);
+    throw new Error(`${folder} already has an openapi.yaml, so it is a shop. Nothing was changed.`);
   mkdirSync(folder, { recursive: true });
   for (const [name, text] of Object.entries(FILES)) writeNew(join(folder, name), text);
   await addOperation(folder, EXAMPLE.operation);
@@ -72,7 +72,7 @@ function writePackage(folder: string): void {
   writeFileSync(file, `${JSON.stringify(shop, undefined, 2)}\n`);
 }
 
-/** `make package` packs the sandbox into a file beside that of Coinslot. @returns undefined if Coinslot was not installed from a file */
+/** `make package` packs the sandbox into a file next to Coinslot's. @returns undefined if Coinslot was not installed from a file */
 function sandboxBeside(coinslot: string): string | undefined {
   const [, folder, version] = /^(file:(?:.*\/)?)coinslot-([^/]*\.tgz)$/.exec(coinslot) ?? [];
   return version === undefined ? undefined : `${folder}coinslot-sandbox-${version}`;

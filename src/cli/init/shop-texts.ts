@@ -1,7 +1,7 @@
 import { TEMPLATE_NAME } from '../../shop/shop-name.js';
 import type { NewOperation } from '../operation/describe-operation.js';
 
-/** What a new shop sells, so that it sells something at once. */
+/** The operation of a new shop, so that it can sell at once. */
 export const EXAMPLE: { operation: NewOperation; handler: string } = {
   operation: {
     id: 'textStats',
@@ -76,7 +76,7 @@ In a second terminal, buy one call:
 documents of the server; \`npx coinslot contract\` prints the whole. To change what is sold:
 
     npx coinslot operation add quote --price 0.02 --answer '{"text":"…"}'            # writes handlers/quote.ts, which you complete
-    npx coinslot operation add weather --price 0.01 --upstream https://api.example.com/weather   # sells an API that exists
+    npx coinslot operation add weather --price 0.01 --upstream https://api.example.com/weather   # sells an existing API
     npx coinslot operation remove textStats
     npx coinslot build
 

@@ -29,60 +29,61 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
   summary                       revenue per operation and UTC day, and payments by state
   list                          the newest payments
-  list <text>                   the payments that <text> names (see show)
+  list <text>                   the payments that match <text> (see show)
       --state STATE             claimed, settling, released, delivered, owed or refunded
       --payer ADDRESS  --operation ID  --limit N   (default 50, at most 1000)
-  show <payment>                all data of one payment except its answer; <payment> is what people quote: its id or
-                                at least the first 8 digits of it, the transaction that paid or refunded it, a
-                                refund, the payer, the payment-identifier or the X-Request-Id. Several hits are a list
-      --transaction             include the signed transaction, until the chain has it for good
-  owed                          payments that are owed an answer: who, how much, since when, and why
+  show <payment>                all data of one payment except its answer; <payment> is its id or at least the first
+                                8 digits of it, the transaction that paid or refunded it, a refund, the payer, the
+                                payment-identifier or the X-Request-Id. If several match, they are listed
+      --transaction             include the signed transaction, while the ledger still has it
+  owed                          paid calls without an answer: payer, amount, since when, and why
   export                        payments as CSV on stdout
       --from DAY  --to DAY      UTC days like 2026-01-31, both included
       --format movements        instead, one line per movement of money: sales, refunds, network fees; or
                                 json, hledger, beancount, stripe
-      --rates FILE              a file or URL with lines like 2026-01-31,USDC,EUR,0.86: adds what it was worth
+      --rates FILE              a file or URL with lines like 2026-01-31,USDC,EUR,0.86: adds the value in that currency
   statement <month>             the books of a month like 2026-01: balance, sales, refunds, fees, balance, compared
                                 with the receiver's balance on chain
-      --rates FILE  --no-chain  as above; the ledger only
+      --rates FILE  --no-chain  as above; reads only the ledger
       --limit N                 list at most so many transactions of the receiver (default 1000000)
-  retry <payment>               starts another attempt at an order that failed, also after the last one; a running
+  retry <payment>               starts another attempt at a failed order, even after its last attempt; a running
                                 server works on it within seconds
-  reject <payment>              ends the work on an owed order for good and removes what was asked; refund it then
-      --reason TEXT             what its buyer is told
-  remove <payment>              removes what was asked and answered; what was paid and what went back stays
-  remove <payer>                the same for all payments of an address, and the address: none of them can be refunded then
+  reject <payment>              ends the work on an owed order for good and deletes its request; then refund it
+      --reason TEXT             the reason that its buyer sees
+  remove <payment>              deletes request and answer; the records of the payment and its refunds stay
+  remove <payer>                the same for all payments of an address, and deletes the address: they can't be refunded then
   refund <payment>              reserves a refund of an owed or delivered payment and prints the link that pays it
-                                (Solana Pay): open it with the wallet that is to pay. Repeated, the same link
-      --amount USDC             a part of the payment; default: what is left of it
-      --reason TEXT             kept with the refund
-      --keypair FILE            send it once with this wallet's key (a file of the Solana CLI), and record it; repeated
-                                after a crash, the same transaction. FEE_PAYER_KEYPAIR pays the fee, or else the wallet
+                                (Solana Pay): open it with the wallet that pays. Running it again prints the same link
+      --amount USDC             a part of the payment; default: all of it not yet refunded
+      --reason TEXT             stored with the refund
+      --keypair FILE            send it once with this wallet's key (a file of the Solana CLI) and record it; after a
+                                crash, run it again: it sends the same transaction. FEE_PAYER_KEYPAIR pays the fee,
+                                or else the wallet
       --wait                    wait up to ten minutes until it is paid; a running server notices it, too
-      --cancel                  cancel it. Whoever has the link can still pay it: that is recorded then, too
+      --cancel                  cancel it. Anyone with the link can still pay it, and that is recorded, too
       --tx SIG                  records that you refunded a payment or a part of it with your own
                                 transaction SIG, if the chain shows the refund at finalized (read through
                                 SOLANA_RPC_URL or the sandbox)
-  receiver                      the address to which this ledger's sales are paid, and those before it
-  receiver <address>            makes another address the receiver, keeps what is owed, and lists it
-  move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one. A URL with a password
-                                belongs into a file that MOVE_TO_FILE names, in place of --to
+  receiver                      the address that receives the payments of this ledger, and earlier ones
+  receiver <address>            makes another address the receiver; owed payments are kept and listed
+  move --to TARGET              moves the ledger, for instance to PostgreSQL, and retires the old one. Put a URL with a
+                                password into a file and its path into MOVE_TO_FILE, instead of --to
       --from SOURCE             a file or URL (default: the ledger of this configuration)
   verify                        compares the ledger with the chain, through SOLANA_RPC_URL or the sandbox
       --limit N                 number of transactions to check (default 10000, at most 100000)
-  adopt                         takes in what verify finds to be paid and the ledger does not have as paid: owed from then on
+  adopt                         adds payments that verify finds on chain but not as paid in the ledger; they are then owed
       --limit N  --from DAY     as above; nothing before this UTC day
-  backup <file>                 copies a ledger in SQLite beside a running server; replaces no file
-  restore <file>                puts a backup in the place of a lost ledger; adopt must follow
-  answer-keys --change          gives the keys of answers another secret, beside running servers
-      --leaked                  those that were given before count no longer than half a minute more; else 30 days
+  backup <file>                 copies an SQLite ledger, even while a server runs; overwrites no file
+  restore <file>                replaces a lost ledger by a backup; run adopt afterwards
+  answer-keys --change          changes the secret of answer keys while servers run
+      --leaked                  earlier keys stop working within half a minute instead of after 30 days
   height                        the greatest block height that any server of this ledger has seen
       --reset                   forget it, if an RPC server reported a wrong height and sales have stopped
 
   --json                        JSON output (all commands except export)
   --help                        print this text
 
-With OWN_WALLETS, summary and export tell the sales to your own wallets apart.
+With OWN_WALLETS, summary and export show sales to your own wallets separately.
 The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except
 move, restore and receiver <address> can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;

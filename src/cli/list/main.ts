@@ -11,23 +11,23 @@ import { PaySkillsFault } from './pay-skills.js';
 
 const USAGE = `Usage: coinslot list [URL] [options]
 
-Says whether directories can list a shop, where it stands, and what to do next for each: PayAI, Coinbase, x402scan, pay-skills and the
-MCP registry. It reads the shop as they do, by the rules that they publish. URL is the shop's address (default: PUBLIC_URL).
+Checks for each directory whether it can list a shop, whether it does, and what to do next: PayAI, Coinbase, x402scan, pay-skills and the
+MCP registry. It reads the shop as they do and applies the rules that they publish. URL is the shop's address (default: PUBLIC_URL).
 
   --register         with --keypair: registers the shop at x402scan
   --keypair FILE     a Solana key pair file of yours, mode 0600: it signs in there, and pays nothing
   --pay-skills NAME  writes the files of a pull request to pay-skills into ./providers; NAME is <operator>/<name>
   --category NAME    its category there, such as data, search or media
-  --offline          asks the shop only, and no directory
-  --coinbase URL     where Coinbase's facilitator is (${DIRECTORIES.coinbase})
-  --payai URL        where PayAI's facilitator is (${DIRECTORIES.payai})
-  --x402scan URL     where x402scan is (${DIRECTORIES.x402scan})
-  --mcp-registry URL where the MCP registry is (${DIRECTORIES.mcpRegistry})
+  --offline          asks only the shop, no directory
+  --coinbase URL     the address of Coinbase's facilitator (${DIRECTORIES.coinbase})
+  --payai URL        the address of PayAI's facilitator (${DIRECTORIES.payai})
+  --x402scan URL     the address of x402scan (${DIRECTORIES.x402scan})
+  --mcp-registry URL the address of the MCP registry (${DIRECTORIES.mcpRegistry})
   --json             one JSON object per finding, and one per directory
   --help             print this text
 
-Exit status 0: directories can list the shop; 1: something is to be mended first. Advice, and a directory that does not answer, does not
-count; a registration that was asked for does.`;
+Exit status 0: directories can list the shop; 1: something must be fixed first. Advice and directories that do not answer do not
+count; a failed --register does.`;
 
 class UsageFault extends Error {}
 

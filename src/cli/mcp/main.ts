@@ -18,25 +18,25 @@ import { consoleOnStderr, writeErr, writeOut } from '../terminal.js';
 const USAGE = `Usage: coinslot mcp --url <shop> --keypair <file> [options]
        coinslot mcp install --host <host> --url <shop> --keypair <file> [options]
 
-An MCP server over stdio for hosts that can't pay: it offers the tools of a shop that speaks MCP and x402, and pays for them.
+An MCP server over stdio for hosts that can't pay: it offers the tools of a shop that supports MCP and x402, and pays for them.
 
   --url URL          the shop, or its MCP endpoint (a URL without a path gets /mcp)
   --keypair FILE     keypair file of the payer, in the format of solana-keygen, with mode 0600
   --max-price USDC   the highest price to pay for one call (default 0.05)
-  --budget USDC      the most to pay in a day, UTC (default 1.00)
+  --budget USDC      the most to pay per day, UTC (default 1.00)
   --rpc URL          Solana RPC server (default: the public one of the network)
-  --state FOLDER     the wallet's own folder (default ~/.coinslot/wallets/<address>); wallets with one folder share the budget
+  --state FOLDER     the wallet's own folder (default ~/.coinslot/wallets/<address>); wallets with the same folder share the budget
   --timeout SECONDS  how long a tool call may take (default 50): hosts end one at about 60
-  --allow-http       pay a shop on another machine without TLS, where anybody on the way can change who is paid
+  --allow-http       pay a shop on another machine without TLS, where anybody on the network path can change the receiver
   --help             print this text
 
-install writes this command, with its options, into the settings of a host, after it has shown what changes there.
+install writes this command, with its options, into the settings of a host, after showing the changes.
 
   --host HOST        claude-code, claude-desktop, codex, cursor, goose or vscode
-  --name NAME        what the host calls the server (default: from the host name of the shop)
+  --name NAME        the server's name in the host (default: from the host name of the shop)
   --yes              write without asking
 
-docs/how-to/mcp.md has what else hosts need.`;
+See docs/how-to/mcp.md for what else hosts need.`;
 
 function options() {
   const { values, positionals } = parseArgs({

@@ -18,9 +18,9 @@ import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('mock')} [--port 4010]
 
-Serves a mock of openapi.yaml in the current folder: every call is answered with an example that keeps the contract. It charges as the
-server does, and no money moves: a paid call without a payment is 402 with its price, and any payment buys an example, with a receipt
-whose transaction begins with "mock".
+Serves a mock of openapi.yaml in the current folder: every call is answered with an example that matches the contract. It asks for
+payment like the server, but no money moves: a paid call without a payment gets 402 with its price, and any payment buys an example,
+with a receipt whose transaction begins with "mock".
 
   Prefer: code=502        any status that the contract declares
   Prefer: dynamic=true    an answer made from the schema instead of the example

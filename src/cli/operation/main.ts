@@ -17,10 +17,10 @@ Or, with make: make operation NAME=… PRICE=… [PRICE_BY=…] [FLOW=…] [UPST
 
 add puts an operation into openapi.yaml, with schemas that are inferred from one example of a call and its answer. Without
 --upstream it also writes a handler that sells nothing until it is written, and a test that fails until then.
-remove takes an operation out again, with everything that nothing else needs.
+remove deletes an operation and everything that only it needs.
 
   --price USD        what a call costs, for example 0.01
-  --price-by RULE    by what it rises from --price, which is then the least: 'length of /body/text, 0.001 per 1000, at most 0.50' (or
+  --price-by RULE    what makes the price rise; --price is then the lowest: 'length of /body/text, 0.001 per 1000, at most 0.50' (or
                      value, items or bytes), or 'handler, at most 0.50' for a function of the handler
   --flow FLOW        authorization (default): charged only for an answer; upfront: paid before the work, for slow work
   --upstream URL     the HTTP API that answers the calls; {name} stands for a path parameter
@@ -29,7 +29,7 @@ remove takes an operation out again, with everything that nothing else needs.
   --request JSON     an example of a call: its body or, for GET and DELETE, its parameters (default {"text":"One coin, one call."})
   --answer JSON      an example of its answer (default {"result":"…"})
   --summary TEXT     a few words for people (default: the words of the operationId)
-  --tag TAG          (default Operations)
+  --tag TAG          the tag of the operation (default Operations)
   --help             print this text
 
 The folder is the current one; it must have an openapi.yaml.`;

@@ -21,8 +21,8 @@ control takes JSON over HTTP and answers JSON:
                 respondents-absent
   POST /clear   ends every fault
   GET /spent    what the buyer has paid so far
-  GET /         the line of JSON again
-docs/how-to/testing.md says what a buyer sees under each fault.`;
+  GET /         the printed line of JSON
+docs/how-to/testing.md describes what a buyer sees under each fault.`;
 
 type Options = { port: number; settings: Record<string, string>; log: boolean };
 

@@ -18,11 +18,11 @@ import { notesSince } from './release-notes.js';
 
 const USAGE = `Usage: coinslot upgrade [--from VERSION]
 
-Says what the installed version of Coinslot changes for the shop in the current folder, which an earlier version built, and changes
-nothing: what the changelog has for contract and handlers, how the contract that buyers see differs from that of the last build (in
-generated/openapi.json), and whether the handlers compile, which is tried in a copy. Run it after npm install and before coinslot build.
+Shows what the installed version of Coinslot changes for the shop in the current folder, which an earlier version built. It changes
+nothing. It prints the changelog's lines about contract and handlers, compares the contract that buyers see with the last build (in
+generated/openapi.json), and compiles the handlers in a copy. Run it after npm install and before coinslot build.
 
-  --from VERSION   the version that the shop was built with, if the build does not say (those up to 1.1.0 do not)
+  --from VERSION   the version that the shop was built with, if the build does not record it (those up to 1.1.0 do not)
 
 Exit status 1: the contract can't be used or the handlers don't compile with this version.`;
 

@@ -12,14 +12,14 @@ import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: coinslot verify-receipt [FILE] [options]
 
-Verifies what a shop signed: receipts of x402 (extension offer-receipt), answer receipts of Coinslot, and offers. FILE (default: standard
-input) holds them in any form: the JWS itself, a PAYMENT-RESPONSE header, all headers of an answer (curl -i), or the result of an MCP
-tool. The shop's keys are read at https://<host>/.well-known/did.json; the host must be that of the URL that was paid for.
+Verifies the signatures of a shop: receipts of x402 (extension offer-receipt), answer receipts of Coinslot, and offers. FILE (default: standard
+input) contains them in any form: the JWS itself, a PAYMENT-RESPONSE header, all headers of an answer (curl -i), or the result of an MCP
+tool. The shop's keys are read from https://<host>/.well-known/did.json; the host must be that of the paid URL.
 
-  --answer FILE    the body of the answer: an answer receipt must be about it
+  --answer FILE    the body of the answer: an answer receipt must match it
   --request FILE   the request, as JSON: the body, or [path parameters, query, body]; with the defaults of the contract
-  --key FILE       the shop's public key, as PEM, JWK or did.json, in place of the one that its host publishes
-  --allow-private  asks private addresses, too, such as those of a sandbox
+  --key FILE       the shop's public key, as PEM, JWK or did.json, instead of the one that its host publishes
+  --allow-private  allows private addresses, such as those of a sandbox
   --json           one JSON object per receipt
   --help           print this text
 

@@ -14,16 +14,16 @@ import { readEvents } from './read-events.js';
 const USAGE = `Usage: ${commandLine('webhooks')} listen [--forward URL] [--json]
        ${commandLine('webhooks')} trigger [EVENT …]
 
-listen   shows what happens as it happens, also if WEBHOOK_URLS is not set, until you press Ctrl-C
-trigger  has the server tell all its targets, and those who listen, a sample of each event, or of those named
+listen   shows events as they happen, even if WEBHOOK_URLS is not set, until you press Ctrl-C
+trigger  has the server send a sample of each event, or of those named, to all its targets and listeners
 
   --forward URL  sends each event to a webhook that you write, such as http://127.0.0.1:3000/hook, signed with the first WEBHOOK_SECRET,
                  or with a key that this command prints
   --json         prints each event as one line of JSON
   --help         print this text
 
-The command asks the admin listener of the running server, which it finds by the settings of the server: STATE_DIR, or ADMIN_URL and
-ADMIN_TOKEN. Events: ${Object.keys(EVENT_KINDS).join(', ')}.`;
+The command connects to the admin listener of the running server, which it finds through the server's settings: STATE_DIR, or ADMIN_URL
+and ADMIN_TOKEN. Events: ${Object.keys(EVENT_KINDS).join(', ')}.`;
 
 class CommandFault extends Error {}
 

@@ -4,16 +4,16 @@ import { isObject, objectOf } from '../references.js';
 import { ImportFault, LeftOut, type Source } from './source-document.js';
 import { securityOfTwo, serversOfTwo } from './swagger-two.js';
 
-/** What names of headers and cookies are made of: no `${NAME}` is one, which would be another variable. */
+/** The characters of header and cookie names. `${NAME}` does not match: it would be another variable. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** An environment variable that the shop needs, and what it holds. */
 export type Asked = { variable: string; what: string };
 
-/** What is sent to an API so that it knows its caller: headers, and parameters of the query. */
+/** The credentials sent to an API: headers and query parameters. */
 export type Credentials = { headers: Record<string, string>; query: Record<string, string>; asked: Asked[] };
 
-/** Who answers the calls of a document, and as whom. */
+/** The API that answers the calls of a document, and the credentials for it. */
 export class Api {
   readonly #source: Source;
   readonly #at: URL;
@@ -23,7 +23,7 @@ export class Api {
   readonly #kept: boolean;
 
   /**
-   * @param at where the document is, to which the address of a server may be relative
+   * @param at the document's address; server addresses may be relative to it
    * @param upstream the address of the API, if it is not that of the document
    * @param secrets headers by name, with `${NAME}` for a variable
    * @param kept whether the document itself says how each operation is served
@@ -42,12 +42,12 @@ export class Api {
       version === 2 ? securityOfTwo(document) : objectOf(objectOf(document.components).securitySchemes);
   }
 
-  /** Names of headers that are sent with every call, in lower case. */
+  /** The names of the headers sent with every call, in lower case. */
   get ownHeaders(): Set<string> {
     return new Set(Object.keys(this.#given).map(name => name.toLowerCase()));
   }
 
-  /** The address below which the path of an operation is. @throws ImportFault if the document has none */
+  /** The base address of an operation's path. @throws ImportFault if the document has none */
   addressOf(item: Json, operation: Json): string {
     if (this.#upstream !== undefined) return withoutSlash(this.#upstream);
     const { document, version } = this.#source;
@@ -58,13 +58,13 @@ export class Api {
     const found = urls.find(url => url?.protocol === 'https:') ?? urls.find(url => url !== undefined);
     if (found) return withoutSlash(`${found.origin}${found.pathname}`);
     throw new ImportFault(
-      'The document does not say where its API is. Say so: --upstream https://api.example.com',
+      'The document does not say where its API is: add --upstream https://api.example.com',
     );
   }
 
   /**
-   * The `x-upstream` that the document itself has of an operation, unless the seller says where the API is.
-   * @throws LeftOut if a document from the web says in it which variables of this machine are sent to whom
+   * The document's own `x-upstream` of an operation, unless the seller says where the API is.
+   * @throws LeftOut if the document comes from the web and names variables of this machine in it
    */
   ownUpstreamOf(operation: Json): unknown {
     if (this.#upstream !== undefined && !this.#kept) return undefined;
@@ -72,7 +72,7 @@ export class Api {
     const [variable] = own === undefined ? [] : ownCredentials(operation).asked;
     if (variable !== undefined && this.#at.protocol !== 'file:')
       throw new LeftOut(
-        `its x-upstream sends the variable ${variable.variable} where the document says, which is from the web: --upstream says where the API is, and --secret what it is sent`,
+        `its x-upstream, which comes from the web, would send the variable ${variable.variable} to an address of its choice: name the API with --upstream and its headers with --secret`,
       );
     return own;
   }
@@ -87,7 +87,7 @@ export class Api {
     return whole && /^https?:$/.test(whole.protocol) ? whole : undefined;
   }
 
-  /** What an operation needs, of the first of the document's alternatives that can be sent. @throws LeftOut if there is none */
+  /** The credentials of an operation: the first of the document's alternatives that can be sent. @throws LeftOut if none can */
   credentialsOf(operation: Json): Credentials {
     if (this.#kept || this.ownUpstreamOf(operation) !== undefined) return ownCredentials(operation);
     const required = operation.security ?? this.#source.document.security;
@@ -133,7 +133,7 @@ export class Api {
     const kind = [type, http].filter(each => typeof each === 'string').join(' ');
     return kind === ''
       ? `needs ${name}, which the document does not describe: --secret says what to send`
-      : `its security is ${kind}, which no header of a fixed value can answer`;
+      : `its security is ${kind}, which a fixed header can't satisfy`;
   }
 
   #schemeOf(name: string): Json {
@@ -152,7 +152,7 @@ export class Api {
     if (where === 'cookie')
       return TOKEN.test(key)
         ? this.#addHeader(made, 'Cookie', `${key}=`, variable, what)
-        : `its key is the cookie ${JSON.stringify(key)}, which is no name of one`;
+        : `its key is the cookie ${JSON.stringify(key)}, which is not a valid cookie name`;
     made.query[key] = `\${${variable}}`;
     made.asked.push({ variable, what });
     return undefined;
@@ -165,7 +165,7 @@ export class Api {
   }
 }
 
-/** What its x-upstream sends, so that no buyer is asked for it. */
+/** The parameters that its x-upstream sends, so that buyers are not asked for them. */
 function ownCredentials(operation: Json): Credentials {
   const { url, headers } = objectOf(operation['x-upstream']);
   const texts = Object.entries(objectOf(headers)).map(([name, value]) => [name, String(value)]);
@@ -173,7 +173,7 @@ function ownCredentials(operation: Json): Credentials {
   return {
     headers: Object.fromEntries(texts) as Record<string, string>,
     query: Object.fromEntries(new URLSearchParams(query)),
-    // The author of the document chose these, too.
+    // The author of the document chose these values, too.
     asked: [String(url), ...texts.map(([, value = '']) => value)]
       .flatMap(variablesOf)
       .map(variable => ({ variable, what: 'the x-upstream of the document sends it' })),
@@ -199,16 +199,16 @@ export function readSecret(text: string): [name: string, value: string] {
   const [name, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
   if (at < 1 || !TOKEN.test(name) || value === '')
     throw new ImportFault(
-      `'${text.slice(0, at < 1 ? 0 : at)}…' is no secret: write a header and the variable that holds it, such as 'Authorization=Bearer \${API_TOKEN}'.`,
+      `'${text.slice(0, at < 1 ? 0 : at)}…' is not a valid secret: write a header and the variable that holds its value, such as 'Authorization=Bearer \${API_TOKEN}'.`,
     );
   if (!/\$\{[A-Za-z_]\w*\}/.test(value))
     throw new ImportFault(
-      `The secret of ${name} names no variable, and a key does not belong into a file: write '${name}=\${API_TOKEN}', in single quotes so that the shell leaves it alone, and set API_TOKEN when the shop starts.`,
+      `The secret of ${name} names no variable, and keys don't belong in a file: write '${name}=\${API_TOKEN}', in single quotes so that the shell leaves it alone, and set API_TOKEN when the shop starts.`,
     );
   return [name, value];
 }
 
-/** What a document is called, and who answers for it. */
+/** The title and the contact of a document. */
 export function infoOf({ info }: Json, at: URL): Json {
   const { title, version, description, summary, termsOfService, contact, license } = objectOf(info);
   const texts = { summary, description, version, termsOfService };

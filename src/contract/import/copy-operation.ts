@@ -9,10 +9,10 @@ import { operationOfTwo } from './swagger-two.js';
 /** An operation of the document. */
 export type Found = { path: string; method: string; item: Json; operation: Json };
 
-/** What a contract has of an operation, and what its seller should know of it. */
+/** An operation as copied into a contract, with notes for its seller. */
 export type Copied = { path: string; operation: Json; notes: string[]; credentials: Credentials };
 
-/** Names of headers that OpenAPI itself describes elsewhere, or that the server sends. */
+/** Headers that OpenAPI describes elsewhere, or that the server sends. */
 const NO_PARAMETERS = /^(accept|content-type|authorization)$/i;
 const OWN_HEADERS = /^(payment-response|x-payment-response|location|x-request-id)$/i;
 const MAX_EXAMPLE = { request: 1_000, answer: 4_000 };
@@ -21,7 +21,7 @@ const NO_BODY = ['get', 'head', 'delete'];
 type Parts = { source: Source; schemas: SchemaCopies; api: Api };
 
 /**
- * Copies an operation with everything that a contract needs of it; what is only referred to is written in its place, except for schemas.
+ * Copies an operation with everything that a contract needs; references are resolved, except those to schemas.
  * @throws LeftOut
  */
 export function copyOperation(parts: Parts, found: Found): Copied {
@@ -51,7 +51,7 @@ export function copyOperation(parts: Parts, found: Found): Copied {
   return { path, operation, notes, credentials };
 }
 
-/** Those of the path and of the operation, whose own take precedence, as their references lead to them. */
+/** The parameters of the path and of the operation, with references resolved; the operation's take precedence. */
 function parametersOf(source: Source, { item, operation }: Found): Json[] {
   const byKey = new Map<string, Json>();
   for (const list of [item.parameters, operation.parameters])
@@ -62,7 +62,7 @@ function parametersOf(source: Source, { item, operation }: Found): Json[] {
   return [...byKey.values()];
 }
 
-/** The path with names of parameters that a contract can have. */
+/** The path with parameter names that are valid in a contract. */
 function renamed(path: string): { path: string; names: Map<string, string> } {
   const names = new Map<string, string>();
   const made = path.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
@@ -85,7 +85,7 @@ function copyParameters(parts: Parts, { declared, names, credentials, notes }: D
     if (where === 'query' ? Object.hasOwn(credentials.query, name) : where === 'path' && !names.has(name))
       continue;
     if (where === 'cookie') {
-      if (parameter.required === true) throw new LeftOut(`needs the cookie ${name}, which no buyer has`);
+      if (parameter.required === true) throw new LeftOut(`needs the cookie ${name}, which buyers don't have`);
       notes.push(`without the cookie ${name}`);
       continue;
     }
@@ -118,7 +118,7 @@ function copyParameter({ source, schemas }: Parts, parameter: Json, name: string
   };
 }
 
-/** What is in a path is a text, whatever else its schema says. */
+/** A path parameter is a text, whatever else its schema says. */
 function textIfInPath(schema: unknown, where: unknown): unknown {
   const says = ['type', '$ref', 'enum', 'const', 'allOf', 'anyOf', 'oneOf'].some(
     key => key in objectOf(schema),
@@ -142,7 +142,7 @@ function copyBody(parts: Parts, requestBody: unknown): Json | undefined {
   };
 }
 
-/** The answers that are sold. */
+/** The success answers, which are sold. */
 function copyAnswers(parts: Parts, responses: Json, notes: string[]): Json {
   const statuses = Object.keys(responses).filter(each => /^2(\d\d|XX)$/i.test(each));
   const made: Json = {};
@@ -153,8 +153,8 @@ function copyAnswers(parts: Parts, responses: Json, notes: string[]): Json {
   if (statuses.length > 0) return made;
   if (Object.keys(responses).some(each => /^3/.test(each)))
     throw new LeftOut('its answers are redirects, which are not followed');
-  if (!('default' in responses)) throw new LeftOut('declares no answer that could be sold (200)');
-  notes.push('its answer is the one that the document calls default');
+  if (!('default' in responses)) throw new LeftOut('declares no answer that can be sold (200)');
+  notes.push('its answer is the default response of the document');
   return { 200: copyAnswer(parts, responses.default) };
 }
 
@@ -178,7 +178,7 @@ function copyHeader({ source, schemas }: Parts, header: unknown): Json {
   };
 }
 
-/** JSON first; streams only if there is nothing else, which is refused. */
+/** JSON first. A stream is chosen only if there is nothing else, and is then refused. */
 function copyContent(
   { source, schemas }: Pick<Parts, 'source' | 'schemas'>,
   content: Json,
@@ -207,14 +207,14 @@ function copyContent(
   return made;
 }
 
-/** Without parameters such as charset. What may be anything is JSON, as frameworks mean that do not say what they answer. */
+/** Without parameters such as charset. A range for any type counts as JSON, because frameworks declare it for undescribed answers. */
 function plainType(type: string): string {
   const [plain = ''] = type.split(';', 1);
   const trimmed = plain.trim().toLowerCase();
   return trimmed === '*/*' || trimmed === 'application/*' ? 'application/json' : trimmed;
 }
 
-/** Its own example or the first of several, if anybody would read it. */
+/** Its own example or the first of several, if it is short enough to read. */
 function exampleOf(source: Source, holder: Json, side: keyof typeof MAX_EXAMPLE): Json {
   const { example, examples } = holder;
   const values =
@@ -233,7 +233,7 @@ function valueOf(source: Source, example: unknown): unknown {
   }
 }
 
-/** Whether a call of this method usually has no body, so that one that may be left out is no part of it. */
+/** Whether calls of this method usually have no body, so that an optional one is dropped. */
 export function hasNoBody(method: string): boolean {
   return NO_BODY.includes(method);
 }

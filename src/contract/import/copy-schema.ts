@@ -13,7 +13,7 @@ const isFlag = (value: unknown): boolean => typeof value === 'boolean';
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isAny = (value: unknown): boolean => value !== undefined;
 
-/** Keywords whose values are kept as they are, if they are of the right kind: what is none says nothing, and would be refused. */
+/** Keywords whose values are kept if they have the right type; others mean nothing and would be refused. */
 const PLAIN: Record<string, (value: unknown) => boolean> = {
   ...{ title: isText, format: isText, contentEncoding: isText, contentMediaType: isText },
   ...{ default: isAny, example: isAny, examples: Array.isArray, const: isAny },
@@ -34,10 +34,10 @@ const LIMITS = [
 ] as const;
 const MAPS = ['properties', 'patternProperties', 'dependentSchemas'];
 
-/** Copies schemas into a contract, in the dialect of OpenAPI 3.1, and with them those to which they refer. */
+/** Copies schemas into a contract, in the dialect of OpenAPI 3.1, together with the schemas they refer to. */
 export class SchemaCopies {
   readonly schemas: Record<string, unknown> = {};
-  /** What was taken for something else, in words. */
+  /** Notes on what was changed, in words. */
   readonly notes = new Set<string>();
   readonly #source: Source;
   readonly #names = new Map<string, string>();
@@ -49,7 +49,7 @@ export class SchemaCopies {
     this.#source = source;
   }
 
-  /** A copy of a schema. Everything that it refers to is among `schemas` afterwards. */
+  /** A copy of a schema. Afterwards `schemas` contains everything that it refers to. */
   copy(schema: unknown): unknown {
     const copied = this.#schema(schema);
     for (let next = this.#open.pop(); next !== undefined; next = this.#open.pop())
@@ -88,7 +88,7 @@ export class SchemaCopies {
       return name;
     } catch (error) {
       if (!(error instanceof LeftOut)) throw error;
-      this.notes.add(`${error.message}, so anything is right there`);
+      this.notes.add(`${error.message}, so any value is accepted there`);
       return undefined;
     }
   }
@@ -134,12 +134,13 @@ export class SchemaCopies {
     else if (key === 'discriminator') this.#discriminator(made, value);
   }
 
-  /** Whether texts can be matched against a pattern, whatever they are; one that can't be is left out, with a note. */
+  /** Whether any text can be matched safely against a pattern; one that can't be used is left out, with a note. */
   #isMatched(pattern: string): boolean {
     if (!this.#patterns.has(pattern)) this.#patterns.set(pattern, patternFault(pattern));
     const wrong = this.#patterns.get(pattern);
-    // What to write instead is for whoever wrote it.
-    if (wrong !== undefined) this.notes.add(`${wrong.split(': a text', 1)[0]}, so any text is right there`);
+    // The advice after the colon is for the author of the pattern.
+    if (wrong !== undefined)
+      this.notes.add(`${wrong.split(': a text', 1)[0]}, so any text is accepted there`);
     return wrong === undefined;
   }
 
@@ -166,14 +167,14 @@ function isSchema(value: unknown): boolean {
   return isObject(value) || typeof value === 'boolean';
 }
 
-/** Without escapes that the flag u does not allow, of characters that stand for themselves. */
+/** Removes escapes that the flag u does not allow: those of characters that need none. */
 function withoutNeedlessEscapes(pattern: string): string {
   return pattern.replace(/\\([^])/g, (escape, character: string) =>
     /[\s!"#%&',:;<=>@_`~]/.test(character) ? character : escape,
   );
 }
 
-/** Texts are for readers, who read no book. */
+/** Long descriptions are cut to a readable length. */
 export function cut(text: string): string {
   return text.length > WORDS ? `${text.slice(0, WORDS - 1)}…` : text;
 }
@@ -200,15 +201,17 @@ function exclusive(made: Json, own: Json): Json {
   return made;
 }
 
-/** A list without a schema for its elements, or for those after the first, may hold anything; some tools want that said. */
+/**
+ * A list without a schema for its elements, or for those after the first, may hold anything; some tools need an explicit schema for that.
+ */
 function listed(made: Json): Json {
   const isList = [made.type].flat().includes('array');
   return isList && !('items' in made) ? { ...made, items: {} } : made;
 }
 
 /**
- * Without an example or default of another type, such as the text of a number, and without those that hold references: they would be no
- * values of this schema.
+ * Drops examples and defaults of another type, such as a number as text, and those that hold references: they are not values of this
+ * schema.
  */
 function withoutOddValues(made: Json): Json {
   const types = [made.type ?? []].flat();
@@ -226,7 +229,7 @@ function withoutOddValues(made: Json): Json {
   };
 }
 
-/** Some documents have references in their examples, where they stand for nothing. */
+/** Some documents have references in their examples, where they have no meaning. */
 export function refersToParts(example: unknown): boolean {
   return JSON.stringify(example).includes('"$ref":');
 }

@@ -27,14 +27,14 @@ export type ImportOptions = {
   upstream?: string;
   /** `<pattern>=<USD>`; see price-rules.ts. An operation without a price is not sold. */
   prices: readonly string[];
-  /** `<pattern>=<rule>`: by what a price rises from that amount. */
+  /** `<pattern>=<rule>`: what makes a price rise from that amount. */
   pricesBy?: readonly string[];
   flow?: 'authorization' | 'upfront';
-  /** Patterns; other operations are as if they were not there. */
+  /** Patterns; operations that match none are ignored. */
   only?: readonly string[];
   /** `<header>=<value with ${NAME}>` */
   secrets?: readonly string[];
-  /** Reads further files; without it, there are none. */
+  /** Reads further files; without it, only the document itself is read. */
   load?: Load;
 };
 
@@ -54,19 +54,19 @@ export type Imported = {
   table: Row[];
   /** The environment variables that the shop needs. */
   asked: Asked[];
-  /** What was taken for something else, in words. */
+  /** Notes on what was changed, in words. */
   notes: string[];
 };
 
 const MAX_OPERATIONS = 5_000;
 const MAX_ID = 64;
-/** Of OpenAPI 3.2. */
+/** A method of OpenAPI 3.2. */
 const OTHER_METHODS = ['query'];
 
 type Sold = Candidate & { row: Row; credentials: Copied['credentials'] };
 
 /**
- * Makes a contract of an OpenAPI document: its operations with their prices, each served by the API, as far as they can be sold.
+ * Makes a contract from an OpenAPI document: the operations that can be sold, with their prices, served by the API.
  * @param text of the document: Swagger 2.0, or OpenAPI 3.0 to 3.2, in JSON or YAML
  * @throws ImportFault if there is nothing to sell, in words for the seller
  */
@@ -78,8 +78,8 @@ export async function importContract(text: string, options: ImportOptions): Prom
 const noFiles: Load = () => Promise.reject(new Error('only the document itself is read'));
 
 /**
- * Like importContract, of a document that was read.
- * @param options with `kept`, the document itself has prices, and says how each operation is served
+ * Like importContract, for a document that was already read.
+ * @param options with `kept`, the document itself has the prices and says how each operation is served
  */
 export async function contractOf(
   source: Source,
@@ -132,7 +132,7 @@ function candidateOf(
   { price, by, flow = 'authorization', kept }: Choice,
 ): Sold {
   const { method, item, operation } = found;
-  if (OTHER_METHODS.includes(method)) throw new LeftOut(`${row.method} is no method that is sold`);
+  if (OTHER_METHODS.includes(method)) throw new LeftOut(`${row.method} is not a method that can be sold`);
   const { 'x-price': ownPrice } = operation;
   const { amount, mode } = objectOf(ownPrice);
   const least = price ?? [amount, mode].find(each => typeof each === 'string');
@@ -182,7 +182,9 @@ function operationsOf(source: Source): Found[] {
     return methods.map((method): Found => ({ path, method, item, operation: objectOf(item[method]) }));
   });
   if (found.length > MAX_OPERATIONS)
-    throw new ImportFault(`The document has ${found.length} operations, and ${MAX_OPERATIONS} are the most.`);
+    throw new ImportFault(
+      `The document has ${found.length} operations; at most ${MAX_OPERATIONS} are allowed.`,
+    );
   return found;
 }
 
@@ -205,7 +207,7 @@ function namedOf({ method, path, operation }: Found): Named & { ids: string[] } 
   };
 }
 
-/** Names of operations: each once, and none of those of the server itself. */
+/** Unique names of operations, none of which the server uses itself. */
 class Ids {
   readonly #taken = new Set([
     PICK_UP,
@@ -229,7 +231,7 @@ function wordsOf(path: string): string {
   return words.map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-/** Two that one call would match, by other names of their parameters. */
+/** Leaves out paths that differ only in the names of their parameters: one call would match both. */
 function leaveOutRepeated(candidates: readonly Sold[]): void {
   const seen = new Map<string, Sold>();
   for (const each of candidates) {
@@ -245,12 +247,12 @@ function webhooksOf({ webhooks }: Json): Row[] {
     method: 'WEBHOOK',
     path: name,
     id: name,
-    leftOut: 'is a call that the API makes, which nobody pays for',
+    leftOut: 'is a call that the API makes itself, so nobody pays for it',
     notes: [],
   }));
 }
 
-/** Each once, though many operations need it. */
+/** Each variable once, even if many operations need it. */
 function askedBy(sold: readonly Sold[]): Asked[] {
   const all = sold.flatMap(({ credentials }) => credentials.asked);
   return [...new Map(all.map(each => [each.variable, each])).values()];
@@ -258,7 +260,7 @@ function askedBy(sold: readonly Sold[]): Asked[] {
 
 const REFERENCE = /"#\/components\/schemas\/([\w.-]+)"/g;
 
-/** The contract that sells these operations, with the schemas to which they refer. */
+/** The contract that sells these operations, with the schemas they refer to. */
 function assembled(document: Json, at: URL, sold: readonly Sold[], all: Record<string, unknown>): Json {
   const paths: Record<string, Json> = {};
   for (const { path, method, operation } of sold) paths[path] = { ...paths[path], [method]: operation };
@@ -281,7 +283,7 @@ function assembled(document: Json, at: URL, sold: readonly Sold[], all: Record<s
   };
 }
 
-/** What the document says of the tags of what is sold. */
+/** The document's descriptions of the tags of sold operations. */
 function tagsOf({ tags }: Json, sold: readonly Sold[]): Json[] {
   const used = new Set(sold.flatMap(({ operation }) => (operation.tags as string[] | undefined) ?? []));
   const all = Array.isArray(tags) ? tags.map(objectOf) : [];

@@ -7,14 +7,14 @@ import { contractOf, type Imported } from './import-contract.js';
 import { applyOverlay, isOverlay, readOverlay } from './overlay.js';
 import { ImportFault, MAX_DOCUMENT_BYTES, parsedText, sourceOf } from './source-document.js';
 
-/** The text of a contract, and the hashes of the further files of which it was made. */
+/** The text of a contract, and the hashes of the further files it was made from. */
 export type ContractSource = { text: string; files: Record<string, string> };
 
-/** Nearly every shop has a contract, which need not be parsed for this. */
+/** Nearly every shop has a contract rather than an overlay; this finds out without parsing it. */
 const MAY_BE_OVERLAY = /\boverlay["']?:/;
 
 /**
- * The contract of a shop: what its openapi.yaml says or, if that is an overlay, what it makes of the document that it extends.
+ * The contract of a shop: its openapi.yaml or, if that is an overlay, the overlay applied to the document that it extends.
  * @throws ContractFault
  */
 export async function contractSource(file: string): Promise<ContractSource> {
@@ -60,7 +60,7 @@ function readLocal(path: string, named: string): string {
   throw new ImportFault(`${path} is larger than ${MAX_DOCUMENT_BYTES >> 20} MB`);
 }
 
-/** What has a price is sold, or nothing is. */
+/** Every operation with a price must be sellable; otherwise the build fails. */
 function refuseLeftOut({ table }: Imported, name: string): void {
   const faults = table.filter(({ price, leftOut }) => price !== undefined && leftOut !== undefined);
   if (faults.length === 0) return;

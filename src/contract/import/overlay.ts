@@ -2,17 +2,17 @@ import type { Json } from '../json.js';
 import { isObject, objectOf } from '../references.js';
 import { ImportFault } from './source-document.js';
 
-/** An overlay of the OpenAPI Overlay Specification 1.0: a document, and what is changed in it. */
+/** An overlay of the OpenAPI Overlay Specification 1.0: a document, and the changes to it. */
 export type Overlay = { extends: string; actions: Action[] };
 type Action = { target: string; update?: unknown; remove: boolean };
 
-/** A part of a path to what is changed: a name, or a number of a list; undefined for all members. */
+/** One step of a target path: a name or a list index; undefined for all members. */
 type Step = string | number | undefined;
 type Place = { parent: Json | unknown[]; key: string | number };
 
 const MAX_ACTIONS = 20_000;
 const MAX_SELECTED = 100_000;
-/** The beginning of a path of RFC 9535, as far as it is read. */
+/** The supported beginning of an RFC 9535 path. */
 const STEP =
   /^(?:\.(?<word>[A-Za-z_][\w-]*)|\[(?<number>\d{1,6})\]|\['(?<single>(?:[^'\\]|\\.)*)'\]|\["(?<double>(?:[^"\\]|\\.)*)"\]|(?<all>\.\*|\[\*\]))/;
 
@@ -69,7 +69,7 @@ function stepsOf(target: string): Step[] {
     const found = STEP.exec(rest);
     if (!found)
       throw new ImportFault(
-        `${target}: of JSONPath, $.name, $['name'], [number] and * are read, not ${rest.slice(0, 40)}. Write an action for each place.`,
+        `${target}: the supported JSONPath is $.name, $['name'], [number] and *, not ${rest.slice(0, 40)}. Write an action for each place.`,
       );
     const { word, number, single, double } = found.groups ?? {};
     const name = word ?? single?.replace(/\\(.)/g, '$1') ?? double?.replace(/\\(.)/g, '$1');
@@ -113,7 +113,7 @@ function removeAt({ parent, key }: Place): void {
   else delete parent[key];
 }
 
-/** Objects are merged, lists get further items, anything else is replaced. */
+/** Objects are merged, lists are extended, anything else is replaced. */
 function merged(known: unknown, update: unknown): unknown {
   if (Array.isArray(known))
     return [...(known as unknown[]), ...(Array.isArray(update) ? (update as unknown[]) : [update])];

@@ -2,13 +2,13 @@ import { toAtomic, toDecimal } from '../../price/amount.js';
 import { readPriceBy, type PriceBy } from '../../price/price-by.js';
 import { ImportFault } from './source-document.js';
 
-/** What a rule may name: an operation as its document has it. */
+/** The parts of an operation that a rule can match. */
 export type Named = { method: string; path: string; tags: readonly string[]; ids: readonly string[] };
 
-/** `GET /report=0.50`: what calls of the operations cost that a pattern matches. */
+/** `GET /report=0.50`: the price of the operations that a pattern matches. */
 export type PriceRule = { pattern: string; amount: string };
 
-/** `GET /report=length of /query/name, 0.001 per 10, at most 0.50`: by what the price of such calls rises. */
+/** `GET /report=length of /query/name, 0.001 per 10, at most 0.50`: what makes the price of their calls rise. */
 export type RisingRule = { pattern: string; by: PriceBy };
 
 const MAX_PATTERN = 500;
@@ -23,11 +23,11 @@ export function readPriceRule(text: string): PriceRule {
   const [pattern, amount] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
   if (at < 1 || pattern === '')
     throw new ImportFault(
-      `'${text}' is no price: write what costs how much, such as 'POST /report=0.50', or '*=0.01' for everything.`,
+      `'${text}' is not a price: write which calls cost how much, such as 'POST /report=0.50', or '*=0.01' for everything.`,
     );
   if (/^0*(\.0*)?$/.test(amount) && amount !== '')
     throw new ImportFault(
-      `'${text}': nothing is sold for 0. Leave it out of the prices, and nobody reaches it; x-free-proxy in openapi.yaml gives it away.`,
+      `'${text}': a price must be more than 0. Without a price, nobody can call it; x-free-proxy in openapi.yaml makes it free.`,
     );
   try {
     return { pattern: readPattern(pattern), amount: toDecimal(toAtomic(amount)) };
@@ -38,19 +38,19 @@ export function readPriceRule(text: string): PriceRule {
 }
 
 /**
- * Reads what a price rises by: `<pattern>=<rule>`.
+ * Reads a rule for a rising price: `<pattern>=<rule>`.
  * @throws ImportFault
  */
 export function readRisingRule(text: string): RisingRule {
   const at = text.lastIndexOf('=');
   if (at < 1)
     throw new ImportFault(
-      `'${text}' does not say whose price rises: 'POST /report=length of /body/text, 0.001 per 1000, at most 0.50'.`,
+      `'${text}' does not say which price rises: 'POST /report=length of /body/text, 0.001 per 1000, at most 0.50'.`,
     );
   const by = riseOf(text.slice(at + 1));
   if (by.mode === 'handler')
     throw new ImportFault(
-      'A price of a handler needs one, and an API serves what is imported: write another rule.',
+      'A price by handler needs a handler, but imported operations are served by an API: write another rule.',
     );
   return { pattern: readPattern(text.slice(0, at)), by };
 }
@@ -71,7 +71,7 @@ export function readPattern(text: string): string {
 }
 
 /**
- * The rule for an operation: the one that says most of it wins, which is the one with the most characters besides `*`; of equals, the last.
+ * The rule for an operation: the most specific one, which has the most characters besides `*`; of equals, the last.
  * @returns undefined if none matches
  */
 export function ruleFor<R extends { pattern: string }>(rules: readonly R[], operation: Named): R | undefined {
@@ -83,12 +83,14 @@ export function ruleFor<R extends { pattern: string }>(rules: readonly R[], oper
   return best?.rule;
 }
 
-/** Whether a pattern is that of its method and path, its path, one of its tags or its operationId. `*` stands for any characters. */
+/**
+ * Whether a pattern matches the operation's method and path, its path, one of its tags or its operationId. `*` stands for any characters.
+ */
 export function matches(pattern: string, { method, path, tags, ids }: Named): boolean {
   return [`${method} ${path}`, path, ...tags, ...ids].some(text => fits(pattern, text));
 }
 
-/** Goes back to the last `*` only, so that the time is bounded by the product of both lengths. */
+/** Backtracks only to the last `*`, so the time is bounded by the product of both lengths. */
 function fits(pattern: string, text: string): boolean {
   let [at, star, from] = [0, -1, 0];
   for (let index = 0; index < text.length;) {

@@ -9,9 +9,9 @@ export class ImportFault extends Error {}
 export class LeftOut extends Error {}
 
 export const MAX_DOCUMENT_BYTES = 32 << 20;
-/** Nothing that people write nests as deeply, and everything below walks it by recursion. */
+/** The deepest nesting: no real document is deeper, and the code below recurses into it. */
 const MAX_DEPTH = 200;
-/** Of everything together, which is held in memory. */
+/** The most values in all files together, which are held in memory. */
 const MAX_VALUES = 4_000_000;
 const MAX_FILES = 100;
 const MAX_HOPS = 16;
@@ -19,10 +19,10 @@ const MAX_HOPS = 16;
 /** Reads a file to which a document refers. Rejects with an error that says why it can't. */
 export type Load = (file: URL) => Promise<string>;
 
-/** An OpenAPI document with the files to which it refers. References to other files are whole URLs. */
+/** An OpenAPI document with the files it refers to. References to other files are absolute URLs. */
 export class Source {
   readonly document: Json;
-  /** 2, or 3 for 3.0, or 3.1 for that and all later ones. */
+  /** The version: 2; 3 for 3.0; 3.1 for 3.1 and later. */
   readonly version: 2 | 3 | 3.1;
   readonly #files: ReadonlyMap<string, unknown>;
 
@@ -47,7 +47,7 @@ export class Source {
     return objectOf(node);
   }
 
-  /** The place to which a reference leads. @throws LeftOut */
+  /** The target of a reference. @throws LeftOut */
   target(reference: string): unknown {
     const at = reference.indexOf('#');
     const file = at < 0 ? reference : reference.slice(0, at);
@@ -91,7 +91,7 @@ export async function readSource(text: string, at: URL, load: Load): Promise<Sou
   return sourceOf(document, at, load);
 }
 
-/** Like readSource, of a document that was read. @throws ImportFault */
+/** Like readSource, for a document that was already read. @throws ImportFault */
 export async function sourceOf(document: Json, at: URL, load: Load): Promise<Source> {
   versionOf(document);
   const files = new Map<string, unknown>();
@@ -109,7 +109,7 @@ export async function sourceOf(document: Json, at: URL, load: Load): Promise<Sou
 const tooMany = (): Error => new Error(`the document refers to more than ${MAX_FILES} files`);
 
 async function readFile(file: URL, from: URL, load: Load, budget: { bytes: number }): Promise<unknown> {
-  // A document from the web says nothing about the files of this machine, nor does it make this machine ask others.
+  // A document from the web must not read files of this machine or make it send requests to other hosts.
   const near = file.protocol === 'file:' ? from.protocol === 'file:' : file.origin === from.origin;
   if (!near) return new Error('only files beside the document are read; bundle them into one');
   try {
@@ -121,7 +121,7 @@ async function readFile(file: URL, from: URL, load: Load, budget: { bytes: numbe
   }
 }
 
-/** Makes the references of a file whole, and says to which other files they lead. @param own undefined for the document itself */
+/** Makes the references of a file absolute, and returns the other files they point to. @param own undefined for the document itself */
 function referredFrom(root: unknown, own: string | undefined, at: URL, budget: { values: number }): string[] {
   const found = new Set<string>();
   const open: [unknown, number][] = [[root, 0]];
@@ -165,7 +165,7 @@ export function parsedText(text: string, name: string): Json {
     );
   const value = readAny(text.replace(/^\ufeff/, ''), name);
   if (isObject(value)) return value;
-  throw new ImportFault(`${name} is no OpenAPI document, which is an object in JSON or YAML.`);
+  throw new ImportFault(`${name} is not an OpenAPI document (an object in JSON or YAML).`);
 }
 
 function readAny(text: string, name: string): unknown {
@@ -185,7 +185,7 @@ function readAny(text: string, name: string): unknown {
   }
 }
 
-/** A copy in which no object has two places; JSON has no dates either. */
+/** A copy in which no object has two places and dates are texts, as in JSON. */
 function unshared(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
@@ -198,7 +198,7 @@ function versionOf({ swagger, openapi }: Json): Source['version'] {
   if (/^3(\.[1-9]|$)/.test(version)) return 3.1;
   throw new ImportFault(
     version === ''
-      ? "It is no OpenAPI document: it has neither openapi: '3.…' nor swagger: '2.0'."
-      : `OpenAPI ${version.slice(0, 20)} is not known: Swagger 2.0 and OpenAPI 3.0 to 3.2 are.`,
+      ? "It is not an OpenAPI document: it has neither openapi: '3.…' nor swagger: '2.0'."
+      : `OpenAPI ${version.slice(0, 20)} is not supported: use Swagger 2.0 or OpenAPI 3.0 to 3.2.`,
   );
 }

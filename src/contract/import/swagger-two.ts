@@ -2,7 +2,7 @@ import type { Json } from '../json.js';
 import { isObject, objectOf } from '../references.js';
 import type { Source } from './source-document.js';
 
-/** What a parameter or header of Swagger 2.0 says of its values, which OpenAPI 3 says in a schema. */
+/** Keywords that a parameter or header of Swagger 2.0 has itself and OpenAPI 3 has in a schema. */
 const OF_SCHEMA = [
   ...['type', 'format', 'default', 'items', 'enum', 'pattern', 'uniqueItems', 'multipleOf', 'x-nullable'],
   ...['maximum', 'exclusiveMaximum', 'minimum', 'exclusiveMinimum'],
@@ -26,7 +26,7 @@ export function serversOfTwo({ host, basePath, schemes }: Json): Json[] {
   return [{ url: `${scheme}://${host}${base}` }];
 }
 
-/** The security schemes of a Swagger 2.0 document, as OpenAPI 3 has them. */
+/** The security schemes of a Swagger 2.0 document, in the form of OpenAPI 3. */
 export function securityOfTwo({ securityDefinitions }: Json): Json {
   const schemes = Object.entries(objectOf(securityDefinitions));
   return Object.fromEntries(
@@ -37,7 +37,7 @@ export function securityOfTwo({ securityDefinitions }: Json): Json {
   );
 }
 
-/** An operation of Swagger 2.0 as OpenAPI 3 has it, with the parameters of its path among its own. */
+/** An operation of Swagger 2.0 in the form of OpenAPI 3, with the parameters of its path added. */
 export function operationOfTwo(source: Source, parameters: readonly Json[], operation: Json): Json {
   const { document } = source;
   const consumes = typesOf(operation.consumes ?? document.consumes);

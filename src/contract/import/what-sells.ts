@@ -6,19 +6,19 @@ import { reportSchemas } from '../schema-faults.js';
 import { hasNoBody } from './copy-operation.js';
 import { ImportFault } from './source-document.js';
 
-/** An operation that may be sold, as the contract has it. */
+/** An operation that may be sold, in the form of the contract. */
 export type Candidate = { path: string; method: string; operation: Json; notes: string[] };
 
 type Placed = { path: string[]; message: string };
 
-/** What is wrong with one part of an operation leaves other parts unread, so it takes several rounds. */
+/** A fault in one part of an operation leaves other parts unread, so it takes several rounds. */
 const MAX_ROUNDS = 8;
 const MAX_REASONS = 2;
 
 /**
- * Leaves out what the reader of contracts refuses, which alone knows what can be sold. What is optional or an example is taken away
- * first, from the operation itself.
- * @param documentOf the contract that sells these
+ * Leaves out what the contract reader refuses; only that reader knows what can be sold. Optional parts and examples of the operation are
+ * removed first.
+ * @param documentOf builds the contract that sells these
  * @returns why each of the others can't be sold
  */
 export async function settle<T extends Candidate>(
@@ -60,7 +60,7 @@ async function faultsOf(own: Json): Promise<Placed[]> {
   return faults;
 }
 
-/** By path, or by path and method. */
+/** Faults by path, or by path and method. */
 function grouped(faults: readonly Placed[]): Map<string, Placed[]> {
   const groups = new Map<string, Placed[]>();
   for (const fault of faults) {
@@ -83,10 +83,10 @@ function wordsOf(faults: readonly Placed[]): string {
   return [...reasons].slice(0, MAX_REASONS).join('; ');
 }
 
-/** What the reader was asked: the whole document, and the parameters of one operation; and what was tried, which is not tried twice. */
+/** The document that was read, the parameters of one operation, and the removals already tried, so that none is tried twice. */
 type Asked = { document: Json; parameters: readonly Json[]; known: Set<string> };
 
-/** Takes away what has a fault, if the operation can be sold without it. */
+/** Removes the faulty part if the operation can be sold without it. */
 function mend(
   candidate: Candidate,
   { path, message }: Placed,
@@ -124,7 +124,7 @@ function parametersOf({ operation }: Candidate): Json[] {
   return Array.isArray(operation.parameters) ? (operation.parameters as Json[]) : [];
 }
 
-/** The build makes others from the schemas. */
+/** The build makes new examples from the schemas. */
 function withoutOwnExamples(described: readonly Json[]): boolean {
   for (const holder of described)
     for (const each of [holder, objectOf(holder.schema)]) {
@@ -135,7 +135,7 @@ function withoutOwnExamples(described: readonly Json[]): boolean {
   return true;
 }
 
-/** Of the schemas to which these refer. Others may refer to them, too, so that this comes second. */
+/** Removes examples from the schemas that these refer to. Tried second, because other schemas may refer to them, too. */
 function withoutExamplesOfSchemas(described: readonly Json[], document: Json): boolean {
   for (const { schema } of described) {
     const target = referred(document, objectOf(schema));
@@ -144,7 +144,7 @@ function withoutExamplesOfSchemas(described: readonly Json[], document: Json): b
   return true;
 }
 
-/** The schema itself, to which another one refers. */
+/** The schema that another one refers to. */
 function referred(document: Json, { $ref: reference }: Json): Json {
   const name = typeof reference === 'string' ? reference.split('/').at(-1) : undefined;
   return name === undefined ? {} : objectOf(objectOf(objectOf(document.components).schemas)[name]);

@@ -6,12 +6,12 @@ import { encoded, type Sent } from './credential.js';
 
 const ANSWER_NEW = 'answer the one in this answer';
 const IF_MADE =
-  'a transfer that you sent yourself has bought nothing, its receiver can take it in or pay it back';
+  'a transfer that you sent yourself has bought nothing; the operator of this shop can credit it or pay it back';
 /** A signature of the chain in base58. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 const AMOUNT = /^[1-9][0-9]{0,15}$/;
 
-/** What is wrong with the payload of a credential, whatever challenge it answers; undefined if nothing is. */
+/** The fault of a credential's payload, whatever challenge it answers; undefined if there is none. */
 export function faultInPayload({ payload, request }: Sent, { flow }: PricedOperation): string | undefined {
   const { type, transaction, signature } = payload;
   if (type === 'transaction' && transaction !== undefined) return undefined;
@@ -43,17 +43,17 @@ export function faultIn(
   if (slots.method !== 'solana' || slots.intent !== 'charge')
     return `challenge: ${slots.method} ${slots.intent} is not offered, only solana charge is`;
   if (slots.opaque !== encoded(opaqueOf(operation)))
-    return `challenge: it is not one for ${operation.id}: ${ANSWER_NEW}`;
+    return `challenge: it is not for ${operation.id}: ${ANSWER_NEW}`;
   if (request.amount !== operation.price.atomic.toString())
     return `challenge: its amount is ${request.amount}, the price is ${toDecimal(operation.price.atomic)} USDC: ${ANSWER_NEW}`;
   if (request.currency !== asset || request.recipient !== payTo)
-    return `challenge: it pays another receiver or token than this server takes now: ${ANSWER_NEW}`;
+    return `challenge: its receiver or token is not the one that this server accepts now: ${ANSWER_NEW}`;
   if (!(Date.parse(slots.expires ?? '') > now))
     return `challenge: it expired at ${slots.expires}: ${ANSWER_NEW}${isSelfPaid(request) ? `; ${IF_MADE}` : ''}`;
   return undefined;
 }
 
-/** Whether its buyer pays the fee, and so can send the transfer itself. */
+/** Whether the buyer pays the fee, and so can send the transfer. */
 function isSelfPaid({ methodDetails }: Sent['request']): boolean {
   return methodDetails?.feePayer !== true;
 }

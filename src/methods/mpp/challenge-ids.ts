@@ -13,8 +13,8 @@ export type Slots = {
 };
 
 /**
- * The ids of challenges: base64url of an HMAC-SHA256 over their seven slots, so that no server need remember the challenges that it gave
- * out, and every server with the secret knows them again.
+ * The ids of challenges: base64url of an HMAC-SHA256 over their seven slots, so that servers need not store their challenges, and every
+ * server with the secret recognises them.
  */
 export class ChallengeIds {
   readonly #secrets: readonly [string, ...string[]];

@@ -7,14 +7,14 @@ import { TOKEN_PROGRAM, type NetworkName } from '../../rails/solana/networks.js'
 import type { ChallengeIds } from './challenge-ids.js';
 import { encoded } from './credential.js';
 
-/** The protocol's names of the networks. The sandbox has devnet's, as in x402, so that clients with one setting pay either way. */
+/** The protocol's names of the networks. The sandbox uses devnet's, as in x402, so that one client setting works for both. */
 const NETWORKS: Record<NetworkName, string> = { sandbox: 'devnet', devnet: 'devnet', mainnet: 'mainnet' };
 
-/** Until when a challenge can be answered. Its blockhash, if it names one, lives 60 to 90 s. */
+/** How long a challenge can be paid. Its blockhash, if it has one, is valid for 60 to 90 s. */
 const LIFE_MS = 5 * 60_000;
 const RANDOM_BYTES = 12;
 
-/** Under which all challenges of this server are. They do not change while it runs. */
+/** The terms of all challenges of this server. They do not change while it runs. */
 export type MppTerms = {
   network: NetworkName;
   /** Address of the USDC mint. */
@@ -36,7 +36,7 @@ export type MppChallenge = {
   opaque: Json;
 };
 
-/** Makes a challenge that no other is like: its `externalId` is the memo by which a payment answers this one and no other. */
+/** Makes a unique challenge: a payment with its `externalId` as memo answers only this one. */
 export function makeChallenge(
   operation: PricedOperation,
   { network, asset, payTo, realm }: MppTerms,
@@ -69,12 +69,12 @@ function newExternalId(): string {
   return `cs_${randomBytes(RANDOM_BYTES).toString('hex')}`;
 }
 
-/** Whether the memo of a transfer names a challenge of this server, or of one like it. */
+/** Whether a transfer's memo has the form of a challenge id of this server. */
 export function isExternalId(memo: string): boolean {
   return EXTERNAL_ID.test(memo);
 }
 
-/** What a challenge is for: an answer to that of one operation buys no other. */
+/** The purpose of a challenge: a payment for one operation buys no other. */
 export function opaqueOf({ id }: Pick<PricedOperation, 'id'>): { operation: string } {
   return { operation: id };
 }

@@ -4,14 +4,14 @@ import type { Json } from '../../contract/json.js';
 import type { Carrier } from '../method.js';
 import type { Slots } from './challenge-ids.js';
 
-/** Where the metadata of an MCP call has the credential. */
+/** The metadata key of the credential in an MCP call. */
 const CREDENTIAL_KEY = 'org.paymentauth/credential';
 const SCHEME = /(?:^|,)\s*payment[ \t]+([\w+/=-]+)/i;
 
 /** The parts of a credential that the server uses, and what its challenge asked for. */
 export type Sent = {
   id: string;
-  /** As they were sent, so that the id can be compared with them. */
+  /** Unchanged, so that the id can be verified. */
   slots: Slots;
   request: ChargeRequest;
   payload: { type: string; transaction?: string; signature?: string };
@@ -87,7 +87,7 @@ export function readCredential(carrier: Carrier): Sent | string | undefined {
   return { id, slots, request, payload: value.payload };
 }
 
-/** Over MCP, the request is JSON; and some clients send `opaque` as the object that is in it. Undefined if one is nested too deeply. */
+/** Over MCP, the request is JSON, and some clients send `opaque` as its decoded object. Undefined if one is nested too deeply. */
 function slotsIn({ request, opaque, ...rest }: Omit<Wire['challenge'], 'id'>): Slots | undefined {
   try {
     return {
@@ -101,12 +101,12 @@ function slotsIn({ request, opaque, ...rest }: Omit<Wire['challenge'], 'id'>): S
   }
 }
 
-/** Base64url of canonical JSON; what is text has that form already. @throws TooDeep */
+/** Base64url of canonical JSON; a text is already in that form. @throws TooDeep */
 export function encoded(value: string | Json): string {
   return typeof value === 'string' ? value : Buffer.from(canonicalJson(value)).toString('base64url');
 }
 
-/** The JSON of base64url, padded or not; undefined if it is none. */
+/** The JSON of base64url, padded or not; undefined if it is invalid. */
 export function jsonIn(base64: string): unknown {
   try {
     return JSON.parse(Buffer.from(base64, 'base64url').toString('utf8')) as unknown;

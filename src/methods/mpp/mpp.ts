@@ -7,10 +7,10 @@ import { headerOf, makeChallenge, type MppChallenge, type MppTerms } from './cha
 import { ChallengeIds } from './challenge-ids.js';
 import { encoded, readCredential, type Sent } from './credential.js';
 
-/** Where the metadata of an MCP result has the challenges and the receipt. */
+/** The metadata keys of the challenges and the receipt in an MCP result. */
 const CHALLENGES_KEY = 'org.paymentauth/challenges';
 const RECEIPT_KEY = 'org.paymentauth/receipt';
-const FORMER = 'challenge: MPP is not offered here any more, pay as this answer says';
+const FORMER = 'challenge: MPP is no longer offered here; pay as this answer says';
 const SECRET_BYTES = 32;
 const PROBLEMS = 'https://paymentauth.org/problems/';
 
@@ -25,7 +25,7 @@ export function mppMethod(terms: MppTerms, options: MppOptions): Method {
   return methodOf(terms, { ...options, former: false });
 }
 
-/** For a shop that offers MPP no more: only what its ledger knows is its buyer's. */
+/** For a shop that no longer offers MPP: only payments in its ledger are accepted. */
 export function formerMppMethod(terms: MppTerms): Method {
   return methodOf(terms, { secrets: [randomBytes(SECRET_BYTES).toString('hex')], former: true });
 }
@@ -82,7 +82,7 @@ function methodOf(
   return method;
 }
 
-/** What the local checks of a credential need. `former`: MPP is not offered any more. */
+/** The inputs of a credential's local checks. `former`: MPP is no longer offered. */
 type Judging = { terms: MppTerms; ids: ChallengeIds; now: number; former: boolean };
 
 function readingOf(method: Method, sent: Sent, operation: PricedOperation, judging: Judging): Reading {
@@ -111,7 +111,7 @@ function readingOf(method: Method, sent: Sent, operation: PricedOperation, judgi
   };
 }
 
-/** Never on an answer that is not sold, and never without the challenge that was paid. */
+/** Only on a sold answer, and only with the challenge that was paid. */
 function receiptOf(
   { success, transaction: reference }: Receipt,
   { sold, challenge }: Receipted,
@@ -122,7 +122,7 @@ function receiptOf(
   return { method: 'solana', challengeId: challenge, reference, status: 'success', timestamp };
 }
 
-/** For clients of a shop that takes nothing else (RFC 9457). */
+/** For clients of a shop that accepts only MPP (RFC 9457). */
 function problemOf(why?: string): Json {
   const type = `${PROBLEMS}${why === undefined ? 'payment-required' : 'verification-failed'}`;
   return { type, title: 'Payment required', status: 402, ...(why === undefined ? {} : { detail: why }) };

@@ -12,7 +12,7 @@ export function foreignTo({ network, v1Network }: Terms, wire: WirePayment): str
   return undefined;
 }
 
-/** How the offer that the buyer accepted differs from the current one. Payments of v1 do not repeat it. */
+/** How the offer that the buyer accepted differs from the current one. v1 payments do not contain it. */
 export function mismatchOf(
   { asset, payTo }: Terms,
   { accepted }: WirePayment,

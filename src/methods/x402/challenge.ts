@@ -12,13 +12,13 @@ import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 /** The version of x402 that a challenge is in. */
 export type ChallengeVersion = 1 | 2;
 
-/** The body that takes so many bytes in base64. That of v1 is in no header; its bounds have only kept it as short. */
+/** The size of a body that has so many bytes in base64. v1 sends it in no header; the same limits just keep it short. */
 function maxBodyBytes(version: ChallengeVersion, { otherMethodsBytes = 0 }: Terms): number {
   const others = version === 1 ? 0 : OTHER_HEADER_BYTES + otherMethodsBytes;
   return ((MAX_HEADER_BYTES - others) / 4) * 3;
 }
 
-/** What the challenge of a call without payment says. */
+/** The message of the challenge for a call without payment. */
 export const UNPAID =
   'Payment required: sign one of the accepted payments and repeat the call with it (clients of x402 v1: add ?x402Version=1)';
 
@@ -87,7 +87,7 @@ const EXAMPLE_LIVE: Hints = {
   recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
 };
 
-/** For documents; a real challenge has other addresses and extensions. */
+/** A sample for documents; a real challenge has other addresses and extensions. */
 export function exampleChallenge(
   operation: PricedOperation,
   terms: Terms,
@@ -130,7 +130,7 @@ function option(
     network: networkName(terms, version),
     amount,
     ...(withV1Extras ? ofV1 : {}),
-    // What a buyer would otherwise read from an RPC server before signing.
+    // Data that a buyer would otherwise read from an RPC server before signing.
     extra: {
       ...extra,
       decimals: USDC.decimals,
@@ -140,17 +140,17 @@ function option(
   };
 }
 
-/** What gives way in a v2 challenge whose header has no room for it, in this order. Never the price. */
+/** The parts dropped from a v2 challenge whose header is full, in this order. The price never is. */
 const GIVING_WAY = ['schemas', 'v1 extras', 'examples', 'tags'] as const;
 type GivenUp = (typeof GIVING_WAY)[number];
 
-/** What a challenge says for crawlers: as much as its header has room for. Computed once for each operation and terms. */
+/** The part of a challenge for crawlers: as much as fits into the header. Computed once for each operation and terms. */
 type ForCrawlers = { outputSchema?: Json; extensions: Json; without: readonly GivenUp[] };
 
 const described = new WeakMap<Terms, WeakMap<PricedOperation, ForCrawlers>>();
 const LONGEST_ADDRESS = 'z'.repeat(44);
 const LONGEST_LIVE: Hints = { feePayer: LONGEST_ADDRESS, recentBlockhash: LONGEST_ADDRESS };
-/** Room for a sentence that says why a payment was refused; in v2, it takes the place of the usual one. */
+/** Room for the reason why a payment was refused; in v2, it replaces the usual sentence. */
 const ROOM_FOR_ERROR = 160;
 
 function forCrawlers(operation: PricedOperation, terms: Terms): ForCrawlers {
@@ -181,7 +181,7 @@ function withoutSome(operation: PricedOperation, without: readonly GivenUp[]): F
   return { extensions: { ...bazaar, 'payment-identifier': PAYMENT_IDENTIFIER }, without };
 }
 
-/** What the challenge of an operation leaves out, because its header has no room for it. */
+/** The parts left out of an operation's challenge, because its header has no room. */
 export function givenUpBy(operation: PricedOperation, terms: Terms): readonly string[] {
   return forCrawlers(operation, terms).without;
 }

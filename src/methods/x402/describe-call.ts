@@ -78,7 +78,7 @@ function fieldsText(fields: readonly Field[]): string {
 
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-/** The `bazaar` (discovery) extension of x402 v2: the input of a call, and what it and the output must be like. */
+/** The `bazaar` (discovery) extension of x402 v2: the input of a call, and the schemas of input and output. */
 export function discovery(
   { answers: [{ kind, mimeType }] }: PricedOperation,
   input: Json,
@@ -101,12 +101,12 @@ export function discovery(
 }
 
 /**
- * How to call an operation over HTTP, with the contract's own examples.
- * `whole` false leaves out what the values must be like, for challenges that would be too large. Examples are never shortened.
+ * How to call an operation over HTTP, with the contract's own examples. `whole` false leaves out the schemas, for challenges that would
+ * be too large. Examples are never shortened.
  */
 export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   const { method, path, parameters, request } = operation;
-  // As crawlers tell the two kinds apart: a DELETE that has no body is described as a GET is.
+  // Crawlers know two kinds: a DELETE without a body is described like a GET.
   const bodyType = bodyTypeOf(request);
   const post = request !== undefined || !['GET', 'DELETE'].includes(method);
   const groups = (
@@ -142,7 +142,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   };
 }
 
-/** As x402 names the kinds of bodies. */
+/** x402's names of the kinds of bodies. */
 function bodyTypeOf(request: RequestBody | undefined): 'json' | 'form-data' | 'text' {
   if (!request || request.kind === 'json') return 'json';
   return request.form ? 'form-data' : 'text';
@@ -162,7 +162,7 @@ export const PAYMENT_IDENTIFIER: Json = {
   },
 };
 
-/** Describes request and answer for crawlers as x402 v1 has it. `whole` false leaves out the example of the answer. */
+/** Describes request and answer for crawlers in the form of x402 v1. `whole` false leaves out the example of the answer. */
 export function outputSchemaOf(operation: PricedOperation, whole: boolean): Json {
   const { method, parameters, request, answers } = operation;
   const [{ kind, mimeType, example }] = answers;
@@ -211,7 +211,7 @@ function schemaOf(parameters: Parameter[]): Json {
   };
 }
 
-/** Texts and examples of a schema say nothing about what is valid. */
+/** Descriptions and examples in a schema do not affect what is valid. */
 const PROSE = ['description', 'title', 'example', 'examples', '$comment'];
 
 function withoutProse(schema: unknown, ofNames = false): unknown {

@@ -7,8 +7,8 @@ import type { Terms } from './requirements.js';
 const MAX_ADVICE = 20;
 
 /**
- * Which operations have a challenge whose header had no room for all that it should say, and what to shorten. That the schemas are left
- * out is usual: directories get them with each payment.
+ * The operations whose challenge did not fit into its header, and what to shorten. Left-out schemas are not reported: directories get
+ * them with each payment.
  */
 export function headerAdvice({ paid }: Pick<Contract, 'paid'>, terms: Terms): string[] {
   const advice = paid.flatMap(operation => {
@@ -22,7 +22,7 @@ export function headerAdvice({ paid }: Pick<Contract, 'paid'>, terms: Terms): st
   return advice.slice(0, MAX_ADVICE);
 }
 
-/** The one that takes the most of a challenge, and its bytes there. */
+/** The field that takes the most room in a challenge, and its bytes there. */
 function longestField(operation: PricedOperation, terms: Terms): [string, number] {
   const { summary, request, parameters, tags } = operation;
   const examples = parameters.map(({ name, example }) => [name, example]);

@@ -7,15 +7,15 @@ import { bazaarOf } from './describe-call.js';
 import type { Terms } from './requirements.js';
 import { bazaarOfTool } from './tool-challenge.js';
 
-/** What the directory of a facilitator keeps of an operation (members of an x402 v2 PaymentPayload). */
+/** An operation's entry in the directory of a facilitator (members of an x402 v2 PaymentPayload). */
 export type ListingParts = { resource: Json; extensions: { bazaar: Json } };
 
-/** No header has to hold it, but facilitators limit the requests that they read. */
+/** It is not sent in a header, but facilitators limit the size of requests. */
 const MAX_BYTES = 16 * 1024;
 
 /**
- * How an operation is listed that was called over HTTP, or as the tool of MCP that has this shape. All of it is the contract's, nothing
- * the buyer's. If it would be too long, the example of the answer is left out, and then what the values of a call must be like.
+ * The listing of an operation that was called over HTTP, or as an MCP tool with this shape. It comes from the contract, with nothing from
+ * the buyer. If it is too long, the example of the answer is left out, then the schemas.
  */
 export function listingOf(operation: PricedOperation, terms: Terms, tool?: ToolShape): ListingParts {
   const resource = resourceOf(operation, terms);
@@ -28,7 +28,7 @@ export function listingOf(operation: PricedOperation, terms: Terms, tool?: ToolS
   return longer.find(each => Buffer.byteLength(JSON.stringify(each)) <= MAX_BYTES) ?? shortest;
 }
 
-/** With the example of an answer in JSON. */
+/** Adds the example of a JSON answer. */
 function withAnswer(bazaar: Json, { answers: [{ kind, example }] }: PricedOperation): Json {
   const { info } = bazaar as { info: { output: Json } };
   if (kind !== 'json' || example === undefined) return bazaar;

@@ -15,7 +15,7 @@ export type Terms = {
   publicUrl: string;
   /** The seller, as challenges describe it; absent if there is nothing to show. */
   service?: Service;
-  /** Bytes of the headers of every 402 that the challenges of other methods take. */
+  /** The header bytes that the challenges of other methods take in every 402. */
   otherMethodsBytes?: number;
 };
 
@@ -30,7 +30,7 @@ export function networkName(
   return version === 2 ? network : v1Network;
 }
 
-/** The URL of a paid operation; of one with path parameters, the URL with the examples of these. */
+/** The URL of a paid operation, with examples for its path parameters. */
 export function resourceUrl(
   { examplePath }: Pick<PricedOperation, 'examplePath'>,
   { publicUrl }: Pick<Terms, 'publicUrl'>,

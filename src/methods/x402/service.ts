@@ -8,11 +8,11 @@ export type Service = {
   iconUrl: string;
 };
 
-/** The limits that x402 sets for `serviceName`, each of `tags`, and their number. */
+/** x402's limits for `serviceName`, for each of `tags`, and for their number. */
 const MAX_NAME = 32;
 const MAX_TAGS = 5;
 
-/** The icon that the server itself has. */
+/** The server's default icon. */
 export const ICON_PATH = '/icon.png';
 
 /** From `info` of the contract: its title, and the icon of `x-logo.url` if there is one. */
@@ -26,7 +26,7 @@ export function serviceOf({ document }: Contract, publicUrl: string): Service {
   };
 }
 
-/** The tags of an operation, as many and as long as x402 allows. */
+/** The tags of an operation, limited in number and length by x402. */
 export function tagsOf(tags: readonly string[]): string[] {
   return tags.flatMap(tag => printable(tag) ?? []).slice(0, MAX_TAGS);
 }

@@ -1,6 +1,6 @@
 import type { Json } from '../../contract/json.js';
 
-/** Of what this server sends: the extension's own schema also has the form of EIP-712, and takes twice as many bytes of a header. */
+/** A schema of only what this server sends: the extension's own also covers EIP-712 and takes twice as many header bytes. */
 const TEXT = { type: 'string' };
 const SCHEMA = {
   type: 'object',

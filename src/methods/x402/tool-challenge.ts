@@ -4,7 +4,7 @@ import type { Challenge, ToolPart, ToolShape } from '../method.js';
 import { UNPAID } from './challenge.js';
 import { discovery } from './describe-call.js';
 
-/** Where some clients look for the challenge instead of in the result. */
+/** The key where some clients look for the challenge instead of in the result. */
 const CHALLENGE_KEY = 'x402/error';
 const MCP_RESOURCE = 'mcp://tool/';
 const UNPAID_TOOL =
@@ -12,7 +12,7 @@ const UNPAID_TOOL =
   '?x402Version=1 to the URL of this MCP server)';
 
 /**
- * x402's PaymentRequired for a tool of MCP, in every place in which a client looks for it. Its resource is the tool, and its discovery
+ * x402's PaymentRequired for an MCP tool, in every place where a client looks for it. Its resource is the tool, and its discovery
  * extension describes the tool instead of the HTTP call.
  */
 export function toolChallenge(operation: PricedOperation, { body }: Challenge, tool: ToolShape): ToolPart {
@@ -29,7 +29,7 @@ export function toolChallenge(operation: PricedOperation, { body }: Challenge, t
     ...challenge,
     ...(error === UNPAID ? { error: UNPAID_TOOL } : {}),
     accepts: challenge.accepts.map(option => ({ ...option, resource: url })),
-    // The first version has neither.
+    // v1 has neither.
     ...(challenge.x402Version === 1
       ? {}
       : {

@@ -8,7 +8,7 @@ import type { Carrier } from '../method.js';
  */
 export const PAYMENT_HEADERS = ['payment-signature', 'x-payment'] as const;
 
-/** Where the metadata of an MCP call has it. The first is x402's; the second is that of a client package that some hosts use. */
+/** The metadata keys of a payment in an MCP call. The first is x402's, the second that of a client package that some hosts use. */
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment'] as const;
 
 /** The parts of a decoded payment that the server uses. Everything else in it is ignored. */
@@ -106,8 +106,8 @@ const isV2 = ajv.compile<V2>({
 class Unreadable extends Error {}
 
 /**
- * Reads the payment of a request. Its shape decides the version (`accepted` present → v2), not the name of its header.
- * What can't be read has the version of its header. A malformed payment is rejected without a network call and without reading the body.
+ * Reads the payment of a request. Its shape decides the version (`accepted` present → v2), not the name of its header. An unreadable
+ * payment has the version of its header. A malformed payment is rejected without a network call and without reading the body.
  */
 export function decodePayment(carrier: Carrier): Decoded {
   const { headers = {} } = carrier;
@@ -133,7 +133,7 @@ function carriedByHeaders(headers: IncomingHttpHeaders): string[] {
     .map(String);
 }
 
-/** A payment is an object, or the base64 of one as a header has it. */
+/** A payment is an object, or its base64 as in a header. */
 function carriedByMeta(meta: Json): string[] {
   return PAYMENT_KEYS.map(key => meta[key])
     .filter(payment => payment !== undefined)

@@ -8,7 +8,7 @@ import { signedReceipt } from './signed-receipt.js';
 import { toolChallenge } from './tool-challenge.js';
 import { decodePayment, PAYMENT_HEADERS, type Decoded } from './wire.js';
 
-/** Where the metadata of an MCP result has the receipt: x402's key, and that of a client package that some hosts use. */
+/** The metadata keys of the receipt in an MCP result: x402's, and that of a client package that some hosts use. */
 const RECEIPT_KEYS = ['x402/payment-response', 'x402.payment-response'] as const;
 
 /** x402 v2 and v1, scheme `exact` on Solana, under the given terms. */

@@ -1,6 +1,6 @@
 'use strict';
 
-/** Signs in with the token after `#` of the URL, if the page has the form of `signIn`. Sent before the script of such a page. */
+/** Signs in with the token after `#` in the URL, if the page has the sign-in form. Sent before the page's own script. */
 function exchangeToken() {
   const form = /** @type {HTMLFormElement} */ (document.getElementById('login'));
   let token = location.hash.slice(1);

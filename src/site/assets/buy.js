@@ -1,6 +1,6 @@
 /**
  * Buys the calls of a page with a wallet: one of the browser's (Wallet Standard), or the sandbox's own. A payment is kept in the browser
- * from its signature to its answer, and sent again until then. While it is undecided, no other is signed for the operation.
+ * from its signature to its answer, and resent until then. Until its outcome is known, no other payment is signed for the operation.
  */
 import '/site/page.js';
 import { getWallets } from '/site/wallet-standard.js';
@@ -11,7 +11,7 @@ import { unsignedTransaction } from '/site/solana-payment.js';
 
 const SANDBOX_WALLET = '/sandbox/wallet';
 const [CONNECT, SIGN] = ['standard:connect', 'solana:signTransaction'];
-/** A page goes on by itself for so long. */
+/** How long a page resends a payment by itself. */
 const PATIENCE_MS = 10 * 60_000;
 const MOST_WAIT_SECONDS = 60;
 const CHAINS = { mainnet: 'solana:mainnet', devnet: 'solana:devnet', sandbox: 'solana:devnet' };
@@ -26,7 +26,7 @@ const usdc = atomic => {
 const short = address => address.slice(0, 4) + '…' + address.slice(-4);
 const sentence = text => text.replace(/\.?\s*$/, '.');
 
-/** One tab at a time. Where there are no locks (http from another machine), keep() still admits one payment only. */
+/** One tab at a time. Without the Web Locks API (http from another machine), keep() still admits only one payment. */
 async function alone(operation, wait, work) {
   if (!navigator.locks) return work();
   return navigator.locks.request('coinslot ' + operation, { ifAvailable: !wait }, lock =>
@@ -57,7 +57,7 @@ class Purchase {
     line.dataset.kind = kind;
   }
 
-  /** Goes on with a payment of an earlier visit. */
+  /** Continues with a payment of an earlier visit. */
   async begin() {
     this.payment = await undecided(this.operation).catch(() => undefined);
     this.showButtons();
@@ -69,7 +69,7 @@ class Purchase {
         usdc(this.payment.amount) +
         ', signed at ' +
         at +
-        ', has no answer yet. It is sent again.',
+        ', has no answer yet. It is being sent again.',
     );
     await this.busy(true, () => this.resume());
   }
@@ -165,12 +165,14 @@ class Purchase {
       ...{ amount: offer.amount, network: this.network, signedAt: Date.now() },
     };
     if (!(await keep(payment)))
-      throw new Error('another payment for this call is undecided. This one was thrown away, unsent');
+      throw new Error(
+        'another payment for this call has no outcome yet. This one was discarded without being sent',
+      );
     this.payment = payment;
     return this.redeem();
   }
 
-  /** The payment stays the same; the call is what the form says now, because a wrong call did not use it. */
+  /** The payment stays the same; the call is taken from the form again, because an invalid call did not use the payment. */
   async again() {
     this.payment = await undecided(this.operation);
     if (!this.payment) return this.resume();
@@ -184,7 +186,7 @@ class Purchase {
     return this.redeem();
   }
 
-  /** Sends the payment until it is decided, or until only the buyer can continue. */
+  /** Sends the payment until its outcome is known, or until only the buyer can continue. */
   async redeem() {
     this.showButtons();
     const end = Date.now() + PATIENCE_MS;
@@ -198,7 +200,7 @@ class Purchase {
     }
   }
 
-  /** @returns seconds after which to send it again, and why; undefined if not */
+  /** @returns seconds until the next try, and the reason; undefined if it is not sent again */
   async attempt(usualWait) {
     let answer;
     let body;
@@ -215,7 +217,7 @@ class Purchase {
     const isPaid = Boolean(receipt && receipt.success);
     const isRefused = answer.status === 402 && !isPaid && answer.headers.has('PAYMENT-REQUIRED');
     if (isRefused || (receipt && receipt.errorReason === 'refunded')) return this.close(error);
-    // A wrong call did not use the payment: it is sent with what the form says next.
+    // An invalid call did not use the payment: it is sent with the form's next contents.
     await this.remember({ isWrong: answer.status === 400, ...(isPaid || link ? { receipt, link } : {}) });
     if (answer.status === 503) {
       const named = Number(answer.headers.get('Retry-After'));
@@ -235,7 +237,7 @@ class Purchase {
       this.result.replaceChildren(...receiptParts(this.payment, this.explorer));
   }
 
-  /** The payment buys nothing any more: the next click signs another. */
+  /** The payment can buy nothing more: the next click signs another one. */
   async close(error) {
     await release(this.operation);
     this.payment = undefined;
@@ -270,7 +272,10 @@ function offerFacts({ amount, network, payTo, extra }) {
   ]);
 }
 
-/** What shows a purchase later: amount, transfer, and where its answer is. `explorer`: the page of TRANSACTION, if there is one. */
+/**
+ * The data that shows a purchase later: amount, transfer, and the link to its answer. `explorer`: the URL pattern with TRANSACTION, if
+ * there is one.
+ */
 function receiptParts({ amount, payer, network, receipt, link, at }, explorer) {
   const { transaction } = receipt || {};
   const pairs = [
@@ -297,7 +302,7 @@ function onChain(transaction, explorer) {
   return link;
 }
 
-/** No explorer sees the local chain; the server reads the transfer from it. */
+/** Explorers can't see the local chain, so the server reads the transfer. */
 function localTransfer(transaction) {
   const text = make('span', transaction);
   fromSandbox('/transfers', { signature: transaction }).then(
@@ -326,7 +331,7 @@ function iconOf(icon) {
   return image;
 }
 
-/** The wallets of this browser that can pay on a network, the sandbox's own first. `sign` returns the payment as it is sent. */
+/** The wallets of this browser that can pay on a network, the sandbox's own first. `sign` returns the payment, ready to be sent. */
 function walletsFor(network) {
   const chain = CHAINS[network];
   const own = document.querySelector('[data-sandbox-wallet]') ? [SANDBOX] : [];
@@ -381,7 +386,7 @@ async function signWith(wallet, chain, challenge, offer) {
   return { header: base64(new TextEncoder().encode(JSON.stringify(payment))), payer: account.address };
 }
 
-/** An id of the purchase, with which the server keeps its answer for a day. */
+/** The id of the purchase, which makes the server keep its answer for a day. */
 function identified(offered) {
   return { ...offered, info: { ...offered.info, id: 'page-' + crypto.randomUUID() } };
 }

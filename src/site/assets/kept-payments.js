@@ -1,6 +1,6 @@
 /**
- * What this browser keeps of purchases at this shop, by operation: the payment that is signed and not yet answered, and the last one that
- * was. IndexedDB flushes a payment to disk before it is sent, and adds no second one beside it, whichever tab asks.
+ * The purchases at this shop that this browser stores, by operation: a payment that is signed but not yet answered, and the last answered
+ * one. IndexedDB flushes a payment to disk before it is sent, and never accepts a second one, whichever tab asks.
  */
 
 const NAME = 'coinslot';
@@ -31,13 +31,13 @@ async function run(mode, work) {
   });
 }
 
-/** The payment of an operation that is not decided. */
+/** The payment of an operation whose outcome is not yet known. */
 export const undecided = operation => run('readonly', store => store(UNDECIDED).get(operation));
 
 /** The last answered payment of an operation. */
 export const lastAnswered = operation => run('readonly', store => store(ANSWERED).get(operation));
 
-/** Keeps a payment before it is sent. @returns whether it may be sent: false if another one is undecided */
+/** Stores a payment before it is sent. @returns whether it may be sent: false if another one has no outcome yet */
 export async function keep(payment) {
   try {
     await run('readwrite', store => store(UNDECIDED).add(payment));
@@ -48,13 +48,13 @@ export async function keep(payment) {
   }
 }
 
-/** Records what is known of a payment that is still undecided. */
+/** Records what is known of a payment without an outcome. */
 export const update = payment => run('readwrite', store => store(UNDECIDED).put(payment));
 
-/** The payment buys nothing any more. */
+/** Removes a payment that can buy nothing more. */
 export const release = operation => run('readwrite', store => store(UNDECIDED).delete(operation));
 
-/** The payment has its answer. @param receipt what is shown of it later */
+/** Records the answer of the payment. @param receipt the data to show later */
 export const answered = receipt =>
   run('readwrite', store => {
     store(ANSWERED).put(receipt);

@@ -1,4 +1,7 @@
-/** What the shop's pages do beside calls: copying, the status, and the search among many operations. They also work without it. */
+/**
+ * The functions of the shop's pages other than calls: copying, the status, and the search among many operations. The pages also work
+ * without them.
+ */
 (() => {
   const make = (name, text, className) => {
     const element = document.createElement(name);

@@ -18,12 +18,12 @@ function valueOf(field) {
   try {
     return JSON.parse(field.value);
   } catch {
-    // Also a text, where the contract leaves the type open. The server says what is wrong with it.
+    // Sent as text if the contract leaves the type open; the server then reports any fault.
     return field.value;
   }
 }
 
-/** A value as the names and texts of a query or a form, as OpenAPI's styles write it. */
+/** A value as the names and texts of a query or a form, in OpenAPI's styles. */
 function pairsOf(name, value, style) {
   const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
   if (style && style.kind === 'separated') {
@@ -81,7 +81,7 @@ export function readCall(form, shape) {
   return { ...call, headers: { ...headers, 'Content-Type': type }, body: JSON.stringify(value) };
 }
 
-/** What the fields hold, apart from files, which a page cannot fill in. */
+/** The values of the fields, except files, which a page cannot fill in. */
 export function fieldValues(form) {
   return [...form.querySelectorAll('[data-place]:not([type=file])')].map(({ name, value }) => [name, value]);
 }

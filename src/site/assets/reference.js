@@ -2,7 +2,8 @@
 import { init } from '/docs/redoc.js';
 const answer = await fetch('/docs/contract.json');
 const contract = await answer.json();
-// For keyboards and screen readers: Redoc's menu is no landmark, its search no button and no dialog, and its headings skip a level.
+// For keyboards and screen readers: Redoc's menu is not a landmark, its search is neither a button nor a dialog, and its headings skip a
+// level.
 /** @param {(element: Element) => void} then */
 const part = (selector, attributes, then = () => {}) => {
   for (const element of document.querySelectorAll(selector + ':not([data-named])')) {

@@ -1,4 +1,4 @@
-/** Shows answers, challenges and receipts. What the server sends is shown as text, and never as markup. */
+/** Shows answers, challenges and receipts. Data from the server is shown as text, never as markup. */
 
 /** JSON below this depth is folded. */
 const OPEN_DEPTH = 1;
@@ -29,7 +29,7 @@ export function folded(title, ...parts) {
   return details;
 }
 
-/** A text that scrolls, also by keyboard. */
+/** A text that scrolls, also with the keyboard. */
 export function block(text, label) {
   const pre = make('pre', text);
   pre.tabIndex = 0;
@@ -66,7 +66,7 @@ function leaf(value) {
   );
 }
 
-/** JSON as a list of names and values, whose objects and lists unfold. */
+/** JSON as a list of names and values; objects and lists can be expanded. */
 function tree(value, depth = 0) {
   if (!isTree(value)) return leaf(value);
   const list = make('dl', undefined, 'json');
@@ -112,7 +112,7 @@ function media(name, type, url) {
   return element;
 }
 
-/** The body of an answer: JSON, text, audio, video or image, and always as a file. */
+/** The body of an answer: JSON, text, audio, video or image, and always as a download. */
 export async function answerParts(operation, type, body) {
   if (body.size === 0) return [make('p', 'A success without content.')];
   const url = URL.createObjectURL(body);

@@ -1,6 +1,7 @@
 /**
- * Builds the transaction that pays an x402 challenge (scheme `exact` on Solana), for a wallet to sign: one transfer of exactly the price to
- * the receiver, whose fee the challenge's fee payer pays. Everything it needs is in the challenge, so no RPC server is asked.
+ * Builds the transaction that pays an x402 challenge (scheme `exact` on Solana), for a wallet to sign: one transfer of exactly the price
+ * to the receiver, with the network fee paid by the challenge's fee payer. Everything it needs is in the challenge, so no RPC server is
+ * asked.
  */
 
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
@@ -48,7 +49,7 @@ function power(base, exponent) {
   return result;
 }
 
-/** Whether 32 bytes are a public key: a point of Ed25519. An address that a program owns is none. */
+/** Whether 32 bytes are a public key: a point of Ed25519. Addresses owned by programs are not. */
 function isOnCurve(bytes) {
   const number = [...bytes].reverse().reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   // The highest bit is the sign of x.
@@ -60,7 +61,7 @@ function isOnCurve(bytes) {
   return u === 0n || power(u * v, (P - 1n) / 2n) === 1n;
 }
 
-/** The associated token account of an owner: the first address, by its last seed, that is no public key. */
+/** The associated token account of an owner: the first candidate address that is not a public key. */
 async function tokenAccount(owner, mint, tokenProgram) {
   const program = addressBytes(ASSOCIATED_TOKEN_PROGRAM);
   const marker = new TextEncoder().encode('ProgramDerivedAddress');
@@ -72,7 +73,7 @@ async function tokenAccount(owner, mint, tokenProgram) {
   throw new Error('this address has no token account');
 }
 
-/** A length, as transactions write it: 7 bits a byte. */
+/** A length as encoded in transactions, 7 bits per byte. */
 function compact(length) {
   return length < 128 ? [length] : [(length & 127) | 128, length >> 7];
 }
@@ -81,8 +82,8 @@ const instruction = (program, accounts, data) =>
   joined([program], compact(accounts.length), accounts, compact(data.length), data);
 
 /**
- * The transaction for one way to pay (of `accepts`), with room for the signatures of fee payer and payer.
- * @param offer of x402 v2 @param payer 32 bytes @param memo makes it another one than that of the same call before
+ * The transaction for one payment option (of `accepts`), with room for the signatures of fee payer and payer.
+ * @param offer of x402 v2 @param payer 32 bytes @param memo makes it differ from an earlier one for the same call
  */
 export async function unsignedTransaction(offer, payer, memo) {
   const { asset, payTo, amount, extra } = offer;
@@ -91,7 +92,7 @@ export async function unsignedTransaction(offer, payer, memo) {
   const source = await tokenAccount(payer, mint, program);
   const destination = await tokenAccount(receiver, mint, program);
   const others = [mint, program, addressBytes(COMPUTE_BUDGET_PROGRAM), addressBytes(MEMO_PROGRAM)];
-  // The signers come first, then the accounts that are written to. By index: 1 payer, 2 source, 3 destination, 4 mint, 5, 6, 7 programs.
+  // The signers come first, then the writable accounts. By index: 1 payer, 2 source, 3 destination, 4 mint, 5, 6, 7 programs.
   const accounts = [addressBytes(feePayer), payer, source, destination, ...others];
   const [readonlySigners, readonlyOthers] = [1, others.length];
   const limit = joined([SET_COMPUTE_UNIT_LIMIT], numberBytes(COMPUTE_UNITS, 4));
