@@ -173,7 +173,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes, or for a day if it was given as a link over MCP (no longer while more than half the space is used). When the space is used up, calls get 503',
   },
   RETENTION_DAYS: {
-    what: 'days after which the ledger deletes request, answer and texts of a finished call, and request ids; 0: never',
+    what: 'days after which the ledger deletes the requests of finished orders, what people wrote for them, and request ids; 0: never',
     see: 'how-to/operating.md#what-the-ledger-keeps',
   },
   PAYER_RETENTION_DAYS: {
