@@ -45,6 +45,16 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(one.request.id))?.attended).to.equal(true);
     });
 
+    it('count from when they were seen, however long their renewal waited', async () => {
+      const one = await held(ledger);
+      const renewed = ledger.renewCallers([one.caller]);
+      const until = performance.now() + 80;
+      while (performance.now() < until);
+      expect(await renewed).to.deep.equal([one.caller]);
+      const row = (await ledger.find(one.request.id))!;
+      expect(row.callerUntil).to.be.at.most(time.now + CALLER_LIVE_MS - 80);
+    });
+
     it('that left or were sent away are never revived, not by a socket that is dead', async () => {
       const one = await held(ledger);
       expect(await ledger.removeCaller(one.caller)).to.equal(true);

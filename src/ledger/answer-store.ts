@@ -60,7 +60,10 @@ export class AnswerStore {
 
   async save(fence: Fence, answer: AnswerContent): Promise<boolean> {
     const { engine } = this.#connection;
-    const saved = await engine.write(() => this.#save(fence, answer), answer.body.byteLength);
+    const saved = await engine.write(() => this.#save(fence, answer), {
+      bytes: answer.body.byteLength,
+      payment: fence.id,
+    });
     if (saved === 'full') throw fullFault();
     if (saved === false) return false;
     this.#bytes += saved;

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
 import { changes, execute, finish } from './engine.js';
-import type { Query, TransactionBody } from './engine.js';
+import type { Query, Scope, TransactionBody } from './engine.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as queries from './queries/callers.js';
@@ -10,8 +10,15 @@ import * as claims from './queries/claims.js';
 export const CALLER_LIVE_MS = 5_000;
 /** The time within which a hang-up is noticed and recorded. */
 export const HANG_UP_MARGIN_MS = 250;
-/** The number of concurrent renewals if each is a separate transaction. */
-const RENEWED_TOGETHER = 4;
+
+/**
+ * How long a caller counts as present from now on that was seen at a time (`performance.now()`), in ms: an operation that had to wait says
+ * nothing of the time it waited.
+ */
+export const liveSince = (seen: number): number => CALLER_LIVE_MS - Math.floor(performance.now() - seen);
+
+/** The number of concurrent renewals, which share a commit. */
+const RENEWED_TOGETHER = 64;
 
 /**
  * A request that waits for a row. Its callers are numbered from 1. Number 0: the request came when the payment may already have been
@@ -28,11 +35,14 @@ export type PaymentLookup = {
 
 /** Records which requests wait for a payment. All functions reject with a LedgerFault if the database fails. */
 export function callersOf({ engine, now }: Connection) {
-  const renewOne = (caller: Caller): Promise<boolean> =>
-    changes(engine, () => queries.renew({ ...caller, live_ms: CALLER_LIVE_MS, now: now() }));
+  const renewOne = (caller: Caller): Promise<boolean> => {
+    const seen = performance.now();
+    const renewal = () => queries.renew({ ...caller, live_ms: liveSince(seen), now: now() });
+    return changes(engine, renewal, { payment: caller.id });
+  };
   /** Of callers whose departure and answer are recorded. */
-  const recorded = async ({ number }: Caller, query: () => Query): Promise<boolean> =>
-    number > 0 && changes(engine, query);
+  const recorded = async ({ number }: Caller, query: () => Query, scope?: Scope): Promise<boolean> =>
+    number > 0 && changes(engine, query, scope);
   return {
     /** Whether other servers may use this ledger and have callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
@@ -48,8 +58,10 @@ export function callersOf({ engine, now }: Connection) {
       id: string,
       { proven, requestId = null }: { proven: boolean; requestId?: string | null | undefined },
     ): Promise<{ row: Payment; caller: Caller } | undefined> => {
-      const [row] = await engine.write(() =>
-        finish(queries.watch({ id, live_ms: CALLER_LIVE_MS, request_id: requestId, now: now() })),
+      const seen = performance.now();
+      const [row] = await engine.write(
+        () => finish(queries.watch({ id, live_ms: liveSince(seen), request_id: requestId, now: now() })),
+        { payment: id },
       );
       if (!row) return undefined;
       const number = proven || row.state === 'claimed' ? row.callers : 0;
@@ -58,20 +70,24 @@ export function callersOf({ engine, now }: Connection) {
     /** Renews callers. @returns those that are the newest of their rows and were not answered with 503; the others must not renew again */
     renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
       const numbered = callers.filter(({ number }) => number > 0);
-      const together = engine.dialect.concurrentWriters ? RENEWED_TOGETHER : numbered.length;
       const present: Caller[] = [];
-      for (let from = 0; from < numbered.length; from += together) {
-        const slice = numbered.slice(from, from + together);
+      for (let from = 0; from < numbered.length; from += RENEWED_TOGETHER) {
+        const slice = numbered.slice(from, from + RENEWED_TOGETHER);
         const renewed = await Promise.all(slice.map(renewOne));
         present.push(...slice.filter((_, index) => renewed[index]));
       }
       return present;
     },
-    /** Records that its socket closed, or that it will be answered with 503. @returns false if there is a newer caller or no row */
+    /**
+     * Records that its socket closed, or that it will be answered with 503, within `HANG_UP_MARGIN_MS`: it waits for no other operation.
+     * @returns false if there is a newer caller or no row
+     */
     removeCaller: (caller: Caller): Promise<boolean> => recorded(caller, () => queries.leave(caller)),
     /** Records that the answer was written out to it `msAgo`. @returns false if that does not count because there is a newer caller */
     markWritten: (caller: Caller, msAgo: number): Promise<boolean> =>
-      recorded(caller, () => queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() })),
+      recorded(caller, () => queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() }), {
+        payment: caller.id,
+      }),
     /**
      * Records that the answer was fetched `msAgo` with the key that this caller was given, as if a newer caller of its own had come and the
      * answer had been written to it. @returns false if that does not count: there is a newer caller, or it was written before

@@ -1,8 +1,8 @@
-import { CALLER_LIVE_MS, readPayment } from './callers.js';
+import { liveSince, readPayment } from './callers.js';
 import type { Caller, PaymentLookup } from './callers.js';
 import type { Now } from './clock.js';
 import { execute, finish } from './engine.js';
-import type { Dialect, TransactionBody, Query } from './engine.js';
+import type { TransactionBody, Query } from './engine.js';
 import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -76,9 +76,10 @@ export type ClaimResult =
   | { kind: 'limit'; reason: ClaimLimit };
 
 export type ClaimContext = {
-  readonly dialect: Dialect;
   readonly owner: string;
   readonly now: Now;
+  /** When it was asked for (`performance.now()`). */
+  readonly asked: number;
   /** A number that no earlier claim of this owner had. */
   readonly fresh: number;
   readonly answersFull: boolean;
@@ -101,17 +102,10 @@ export function checkClaim(request: ClaimRequest): void {
     if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`not a position or lease: ${value}`);
 }
 
-/** Reserves a payment, or returns why it can't. All its counts are made inside its own transaction. */
+/** Reserves a payment, or returns why it can't. All its counts are made inside its own transaction, in which its payer is locked. */
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): TransactionBody<ClaimResult> {
   const { id, payer, operation, requestHash: request_hash } = request;
-  const { dialect, now } = context;
-  if (dialect.concurrentWriters) {
-    // Checks for copies first, so that they do not wait for the lock on their payer.
-    const [found] = yield* execute(claims.find({ id, now: now() }));
-    if (found && (found.state !== 'claimed' || found.alias_of !== null || found.leased === 1))
-      return yield* known(request, now);
-    yield* execute(claims.lockPayer({ payer }));
-  }
+  const { now } = context;
   const [view] = yield* execute(claims.claimView({ id, payer, operation, request_hash, now: now() }));
   if (!view) throw new Error('a count has one row');
   const [row] = view.seen === null ? [] : yield* execute(lockRow({ id, now: now() }));
@@ -200,11 +194,8 @@ function* identifierConflict(request: ClaimRequest, now: Now): TransactionBody<C
   return other && { kind: 'identifier', payment: paymentOf(other) };
 }
 
-function takeQuery(
-  request: ClaimRequest,
-  { owner, fresh, now, caller }: ClaimContext,
-  exists: boolean,
-): Query<claims.ClaimedRow> {
+function takeQuery(request: ClaimRequest, context: ClaimContext, exists: boolean): Query<claims.ClaimedRow> {
+  const { owner, fresh, now, caller } = context;
   const row = {
     id: request.id,
     operation: request.operation,
@@ -224,7 +215,7 @@ function takeQuery(
     claim_height: Number(request.position),
     fresh,
     lease_ms: request.leaseMs,
-    live_ms: CALLER_LIVE_MS,
+    live_ms: liveSince(context.asked),
     now: now(),
   };
   if (!exists) return claims.insert(row);

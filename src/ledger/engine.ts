@@ -31,8 +31,8 @@ export async function runWith<T>(run: Run, operation: TransactionBody<T>): Promi
 }
 
 /** Runs one query in a transaction. @returns whether it changed its row */
-export async function changes(engine: Engine, query: () => Query): Promise<boolean> {
-  return (await engine.write(() => finish(query()))).length === 1;
+export async function changes(engine: Engine, query: () => Query, scope?: Scope): Promise<boolean> {
+  return (await engine.write(() => finish(query()), scope)).length === 1;
 }
 
 /** The differences between the two engines. */
@@ -67,6 +67,16 @@ export const POSTGRES: Dialect = {
   },
 };
 
+/** What an operation works on. */
+export type Scope = {
+  /** The size of what it writes. */
+  bytes?: number;
+  /** The id of its payment, if it may share a transaction: it changes nothing that operations of other payments read before they write. */
+  payment?: string;
+  /** Locked until the commit, before its first query: what it reads depends on the other payments of this payer. */
+  payer?: string;
+};
+
 /** One open database. Operations may run more than once, so they must have no side effects besides their queries. */
 export type Engine = {
   readonly dialect: Dialect;
@@ -76,9 +86,9 @@ export type Engine = {
   read<T>(operation: () => TransactionBody<T>): Promise<T>;
   /**
    * Runs an operation in a transaction and resolves once it is on disk. Operations that are requested in one turn of the event loop,
-   * or while the disk is busy, may share a transaction. `bytes` is the size of what it writes.
+   * or while the disk is busy, may share a transaction.
    */
-  write<T>(operation: () => TransactionBody<T>, bytes?: number): Promise<T>;
+  write<T>(operation: () => TransactionBody<T>, scope?: Scope): Promise<T>;
   /**
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */

@@ -71,7 +71,7 @@ type Settle = { fence: Fence; sent: SettleRequest; context: SettleContext };
 type Result =
   Exclude<SettleDecision, { kind: 'settling' }> | { kind: 'settling'; grown: number } | { kind: 'full' };
 
-/** The only place that decides whether a payment is settled; one transaction, after the answer is made. */
+/** The only place that decides whether a payment is settled; one transaction, after the answer is made. The payer of its `call` is locked. */
 export function* settlePayment(
   fence: Fence,
   sent: SettleRequest,
@@ -127,22 +127,19 @@ function locked(row: LockedRow): Locked {
   return { ...row, id: idOf(row.id) };
 }
 
-/**
- * Nearly all payments have no equal ones, and SQLite needs no locks: then the UPDATE itself checks all conditions. On PostgreSQL equal
- * payments may come until the payer is locked.
- */
-function maySettleAlone({ sent, context }: Settle): boolean {
-  return !context.dialect.concurrentWriters && sent.call !== undefined && !sent.attachOnly;
+/** Nearly all payments have no equal ones, and none can come, since their payer is locked: then the UPDATE itself checks all conditions. */
+function maySettleAlone({ sent }: Settle): boolean {
+  return sent.call !== undefined && !sent.attachOnly;
 }
 
-/** Locks the row and its equal payments. On PostgreSQL no other payment of this payer can be claimed from then on. */
+/** Locks the row and its equal payments. No other payment of this payer can be claimed until the commit. */
 function* lockRows(
   id: string,
   { call }: SettleRequest,
   dialect: Dialect,
   now: Now,
 ): TransactionBody<LockedRow[]> {
-  const [came] = yield* execute(dialect.concurrentWriters ? lockPayerOf({ id }) : createdAt({ id }));
+  const [came] = yield* execute(call || !dialect.concurrentWriters ? createdAt({ id }) : lockPayerOf({ id }));
   if (!came) return [];
   if (!call) return yield* execute(lockRow({ id, now: now() }));
   const { created_at } = came;

@@ -5,7 +5,7 @@ import { checkClaim, claimPayment } from './claim.js';
 import type { ClaimResult, ClaimRequest } from './claim.js';
 import type { ServerConnection } from './connection.js';
 import { changes, execute, finish } from './engine.js';
-import type { TransactionBody, Query } from './engine.js';
+import type { Query, Scope, TransactionBody } from './engine.js';
 import { tellOf, wasSettled, type Telling } from './outbox.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -36,6 +36,7 @@ type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?:
 export function transitionsOf(connection: ServerConnection, answers: AnswerStore) {
   const { engine, now, nextClaim, receiver } = connection;
   const { owner, dialect } = engine;
+  const claimant = () => ({ owner, now, asked: performance.now(), fresh: nextClaim() });
   const dropped = async (freed: Promise<number | undefined>): Promise<boolean> => {
     const bytes = await freed;
     answers.grow(-(bytes ?? 0));
@@ -57,8 +58,8 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       checkClaim(request);
       receiver.refuseForeign();
       await answers.recountWhenStale();
-      const context = { dialect, owner, now, fresh: nextClaim(), answersFull: answers.closed, caller };
-      return engine.write(() => claimPayment(request, context));
+      const context = { ...claimant(), answersFull: answers.closed, caller };
+      return engine.write(() => claimPayment(request, context), claimScope(request));
     },
     /**
      * Stores an answer, replacing an earlier one. It does not expire before its payment is delivered.
@@ -73,8 +74,8 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
      */
     settle: async (id: string, claim: number, sent: SettleRequest): Promise<SettleDecision> => {
       const context = { dialect, now, answers, receiver };
-      const size = sent.answer?.body.byteLength ?? 0;
-      const result = await engine.write(() => settlePayment({ id, claim, owner }, sent, context), size);
+      const settle = () => settlePayment({ id, claim, owner }, sent, context);
+      const result = await engine.write(settle, settleScope(id, sent));
       if (result.kind === 'full') throw fullFault();
       if (result.kind !== 'settling') return result;
       receiver.committed();
@@ -88,7 +89,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     },
     /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
     deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
-      engine.write(() => deliver({ id, claim, owner }, how, connection)),
+      engine.write(() => deliver({ id, claim, owner }, how, connection), { payment: id }),
     /** settling → owed: the money moved, but there is no answer yet. */
     owe: (id: string, claim: number, how: SettlementRecord): Promise<boolean> =>
       engine.write(() => owe({ id, claim, owner }, how, connection)),
@@ -103,13 +104,23 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       dropped(engine.write(() => removeClaim({ id, claim, owner }))),
     /** Extends the lease of a worker on its row, in any state. */
     extendLease: (id: string, claim: number, leaseMs: number): Promise<boolean> =>
-      changes(engine, () => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() })),
+      changes(engine, () => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() }), {
+        payment: id,
+      }),
     /** Takes over a row beyond `claimed` under a new claim. @returns undefined if it still has a lease */
     adopt: (id: string, leaseMs: number): Promise<Payment | undefined> => {
       const by = { id, owner, fresh: nextClaim(), lease_ms: leaseMs };
       return taken(() => claims.adopt({ ...by, now: now() }));
     },
   };
+}
+
+const claimScope = ({ id, payer }: ClaimRequest): Scope => ({ payment: id, payer });
+
+/** One without `call` decides by an identifier, and shares no transaction. */
+function settleScope(id: string, { answer, call }: SettleRequest): Scope {
+  const bytes = answer?.body.byteLength ?? 0;
+  return call ? { bytes, payment: id, payer: call.payer } : { bytes };
 }
 
 function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): TransactionBody<boolean> {

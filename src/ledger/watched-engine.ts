@@ -19,7 +19,7 @@ export function watched(engine: Engine, watch: LedgerWatch): Engine {
       work.catch(failed);
       return work;
     },
-    write: (operation, bytes) => written(engine.write(operation, bytes)),
+    write: (operation, scope) => written(engine.write(operation, scope)),
     transact: work => written(engine.transact(work)),
     show: (kind, use) => engine.show(kind, use),
     close: () => engine.close(),

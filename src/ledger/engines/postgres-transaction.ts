@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { POSTGRES, requireRead } from '../engine.js';
-import type { Query } from '../engine.js';
+import type { Query, TransactionBody } from '../engine.js';
 import { unconfirmed } from '../fault.js';
+import { lockPayers } from '../queries/claims.js';
 import { STATEMENT_MS } from './server-presence.js';
 
 /** For schema changes, which may rewrite whole tables. */
@@ -16,34 +17,70 @@ export const SESSION_LIMITS = {
 };
 const LIMITS = Object.entries(SESSION_LIMITS).map(([name, ms]) => `; SET LOCAL ${name} = ${ms}`);
 
+export type TransactionOptions = {
+  /** Locked until the end, before the first query. */
+  payers?: readonly string[];
+  /** How long it waits for a lock of others, in ms; by default as long as a statement may take. */
+  lockMs?: number;
+};
+
 /**
- * A transaction of few round trips on a connection of the pool, which must pipeline: `BEGIN` travels with the first query, and `COMMIT`
- * with the one that is marked as the last. An operation of a single query needs neither.
+ * A transaction of few round trips on a connection of the pool, which must pipeline: `BEGIN` travels with the first queries, and `COMMIT`
+ * with those that are marked as the last. A single query that needs no locks needs neither.
  */
 export class Transaction {
   readonly #client: pg.PoolClient;
   readonly #session: Session;
+  readonly #payers: readonly string[];
+  readonly #begin: string;
   #state: 'new' | 'open' | 'ended' = 'new';
   #isBroken = false;
 
-  constructor(client: pg.PoolClient, session: Session) {
+  constructor(client: pg.PoolClient, session: Session, { payers = [], lockMs }: TransactionOptions = {}) {
     this.#client = client;
     this.#session = session;
+    this.#payers = payers;
+    this.#begin =
+      lockMs === undefined ? session.begin : `${session.begin}; SET LOCAL lock_timeout = ${lockMs}`;
   }
 
   /** @throws LedgerFault `unknown` if the last query may have been committed or not */
   async run<Row>(query: Query<Row>): Promise<Row[]> {
-    if (this.#state === 'ended') requireRead(query);
-    else if (query.last) return this.#runLast(query);
-    else if (this.#state === 'new') return this.#runFirst(query);
-    return this.#session.run(this.#client, query);
+    const [rows] = await this.runAll([query]);
+    return rows as Row[];
+  }
+
+  /**
+   * Runs queries of several operations in one round trip.
+   * @throws LedgerFault `unknown` if they may have been committed or not
+   */
+  async runAll(queries: readonly Query[]): Promise<unknown[][]> {
+    if (this.#state === 'ended') return this.#read(queries);
+    const isLast = queries.every(({ last }) => last);
+    const isAlone = this.#state === 'new' && isLast && queries.length === 1 && this.#payers.length === 0;
+    const sent: Promise<unknown>[] = [];
+    if (this.#state === 'new' && !isAlone) sent.push(...this.#start());
+    this.#state = isLast ? 'ended' : 'open';
+    const answers = queries.map(query => this.#session.run(this.#client, query));
+    sent.push(...answers);
+    if (isLast && !isAlone) sent.push(this.#client.query('COMMIT'));
+    const failed = (await Promise.allSettled(sent)).filter(result => result.status === 'rejected');
+    const [first] = failed;
+    if (!first) return Promise.all(answers);
+    // PostgreSQL has rolled back: a commit after a refusal does, and one that is itself refused.
+    const refusal = failed.find(({ reason }) => isRefusal(reason)) ?? (isLast ? undefined : first);
+    throw refusal ? refusal.reason : this.#unknown(first.reason);
   }
 
   /** Commits what is not committed yet, and gives the connection back. @throws LedgerFault `unknown` */
   async commit(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'ended';
-      await this.#confirmed(this.#client.query('COMMIT'));
+      try {
+        await this.#client.query('COMMIT');
+      } catch (error) {
+        throw isRefusal(error) ? error : this.#unknown(error);
+      }
     }
     this.#client.release();
   }
@@ -55,36 +92,50 @@ export class Transaction {
     this.#client.release(this.#isBroken || isUseless);
   }
 
-  async #runFirst<Row>(query: Query<Row>): Promise<Row[]> {
-    this.#state = 'open';
-    const [, rows] = await Promise.all([
-      this.#client.query(this.#session.begin),
-      this.#session.run(this.#client, query),
-    ]);
-    return rows;
+  /** Payers are locked in one order by all, so that nobody waits in a circle. */
+  #start(): Promise<unknown>[] {
+    const begun = this.#client.query(this.#begin);
+    if (this.#payers.length === 0) return [begun];
+    return [begun, this.#session.run(this.#client, lockPayers({ payers: this.#payers }))];
   }
 
-  async #runLast<Row>(query: Query<Row>): Promise<Row[]> {
-    const isAlone = this.#state === 'new';
-    this.#state = 'ended';
-    const sent = this.#session.run(this.#client, query);
-    const committed = isAlone ? sent : this.#client.query('COMMIT');
-    // PostgreSQL has rolled back: a commit after a refusal does, and one that is itself refused.
-    for (const result of await Promise.allSettled([sent, committed]))
-      if (result.status === 'rejected' && isRefusal(result.reason)) throw result.reason;
-    await this.#confirmed(Promise.all([sent, committed]));
-    return sent;
-  }
-
-  async #confirmed(commit: Promise<unknown>): Promise<void> {
+  async #read(queries: readonly Query[]): Promise<unknown[][]> {
+    for (const query of queries) requireRead(query);
     try {
-      await commit;
+      return await Promise.all(queries.map(query => this.#session.run(this.#client, query)));
     } catch (error) {
-      if (isRefusal(error)) throw error;
-      this.#isBroken = true;
-      throw unconfirmed(error);
+      throw this.#unknown(error);
     }
   }
+
+  #unknown(error: unknown): Error {
+    this.#isBroken = true;
+    return unconfirmed(error);
+  }
+}
+
+/**
+ * Runs operations side by side in one transaction: the first queries of all in one round trip, then the second ones, and so on. None may
+ * read what another one changes.
+ */
+export async function runTogether(
+  transaction: Pick<Transaction, 'runAll'>,
+  operations: readonly TransactionBody<unknown>[],
+): Promise<unknown[]> {
+  const all = operations.map(body => ({ body, step: body.next(), hasWritten: false }));
+  for (;;) {
+    const open = all.filter(({ step }) => !step.done);
+    if (open.length === 0) break;
+    const queries = open.map(({ step }) => step.value as Query);
+    open.forEach((each, index) => {
+      const query = queries[index] as Query;
+      if (each.hasWritten) requireRead(query);
+      each.hasWritten ||= query.last === true;
+    });
+    const rows = await transaction.runAll(queries);
+    open.forEach((each, index) => (each.step = each.body.next(rows[index] as unknown[])));
+  }
+  return all.map(({ step }) => step.value);
 }
 
 /** An error of the statement, not one of the connection or of a server that stops, which may follow a commit, or says that it can't know. */

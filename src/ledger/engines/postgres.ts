@@ -3,12 +3,20 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { POSTGRES, runWith } from '../engine.js';
-import type { Engine, TransactionBody, Run } from '../engine.js';
+import type { Engine, Run, Scope, TransactionBody } from '../engine.js';
 import { LedgerFault, messageOf, readFault, writeFault } from '../fault.js';
 import { PostgresHosts } from './postgres-hosts.js';
-import { forgetStalePlans, SESSION_LIMITS, sessionOf, Transaction } from './postgres-transaction.js';
-import type { Session } from './postgres-transaction.js';
+import {
+  forgetStalePlans,
+  runTogether,
+  SESSION_LIMITS,
+  sessionOf,
+  Transaction,
+} from './postgres-transaction.js';
+import type { Session, TransactionOptions } from './postgres-transaction.js';
 import { CONNECT_MS, KEPT_ALIVE, ServerPresence, STATEMENT_MS } from './server-presence.js';
+import { SHARED_LOCK_MS, SharedCommits } from './shared-commits.js';
+import type { Shared } from './shared-commits.js';
 
 const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
@@ -133,6 +141,10 @@ class PostgresEngine implements Engine {
   readonly #pool: pg.Pool;
   readonly #presence: ServerPresence | undefined;
   readonly #session: Session;
+  readonly #shared = new SharedCommits({
+    together: tasks => this.#writeTogether(tasks),
+    alone: task => this.#writeAlone(task.operation, task),
+  });
 
   constructor(
     pool: pg.Pool,
@@ -152,13 +164,37 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async write<T>(operation: () => TransactionBody<T>): Promise<T> {
+  async write<T>(operation: () => TransactionBody<T>, scope: Scope = {}): Promise<T> {
+    const { payment } = scope;
+    if (payment !== undefined) return this.#shared.add({ ...scope, payment, operation });
+    return this.#writeAlone(operation, scope);
+  }
+
+  async #writeAlone<T>(operation: () => TransactionBody<T>, { payer }: Scope): Promise<T> {
+    const payers = payer === undefined ? [] : [payer];
     try {
       return await repeated(() =>
-        this.#transact(transaction => runWith(query => transaction.run(query), operation())),
+        this.#transact(transaction => runWith(query => transaction.run(query), operation()), { payers }),
       );
     } catch (error) {
       throw writeFault(error, CHECK);
+    }
+  }
+
+  async #writeTogether(tasks: readonly Shared[]): Promise<unknown[] | undefined> {
+    const payers = tasks.flatMap(({ payer }) => payer ?? []);
+    try {
+      return await this.#transact(
+        transaction =>
+          runTogether(
+            transaction,
+            tasks.map(({ operation }) => operation()),
+          ),
+        { payers, lockMs: SHARED_LOCK_MS },
+      );
+    } catch (error) {
+      if (error instanceof LedgerFault && error.code === 'unknown') throw error;
+      return undefined;
     }
   }
 
@@ -183,6 +219,7 @@ class PostgresEngine implements Engine {
   }
 
   async #end(): Promise<void> {
+    await this.#shared.idle();
     await this.#presence?.end();
     if (!this.#pool.ended) await this.#pool.end();
   }
@@ -211,9 +248,12 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async #transact<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  async #transact<T>(
+    work: (transaction: Transaction) => Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
     const client = await this.#connect();
-    const transaction = new Transaction(client, this.#session);
+    const transaction = new Transaction(client, this.#session, options);
     try {
       const value = await work(transaction);
       await transaction.commit();

@@ -1,7 +1,7 @@
 import type { Role } from '../engine.js';
 import { randomUUID } from 'node:crypto';
 import { requireRead, SQLITE } from '../engine.js';
-import type { Engine, TransactionBody, Query, Run } from '../engine.js';
+import type { Engine, TransactionBody, Query, Run, Scope } from '../engine.js';
 import { LedgerFault, messageOf, readFault, unconfirmed, writeFault } from '../fault.js';
 import { SqliteFile } from './sqlite-file.js';
 
@@ -78,7 +78,7 @@ class SqliteEngine implements Engine {
     }
   }
 
-  async write<T>(operation: () => TransactionBody<T>, bytes = 0): Promise<T> {
+  async write<T>(operation: () => TransactionBody<T>, { bytes = 0 }: Scope = {}): Promise<T> {
     this.#refuseWhenClosed();
     if (this.#broken) throw this.#broken;
     if (this.#transacting)

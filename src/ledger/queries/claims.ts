@@ -22,6 +22,13 @@ export const summary = (p: Id & { payer: string }) =>
 export const lockPayer = ({ payer }: { payer: string }) =>
   one`select pg_advisory_xact_lock(hashtextextended(${payer}, 0))`;
 
+/** The same for several, always in the same order. */
+export const lockPayers = ({ payers }: { payers: readonly string[] }) =>
+  sql`
+    select pg_advisory_xact_lock(key) from (
+      select hashtextextended(payer, 0) as key from jsonb_array_elements_text(${JSON.stringify(payers)}::jsonb) as payer order by key offset 0
+    ) as ordered`;
+
 /** The same for the payer of a payment. */
 export const lockPayerOf = ({ id }: Id) =>
   one<{ created_at: number }>`

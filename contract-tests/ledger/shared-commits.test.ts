@@ -1,0 +1,168 @@
+import { expect } from 'chai';
+import { raw, sql } from '../../src/ledger/sql.js';
+import { execute, finish } from '../../src/ledger/engine.js';
+import type { TransactionBody } from '../../src/ledger/engine.js';
+import { SHARED_LOCK_MS, SharedCommits } from '../../src/ledger/engines/shared-commits.js';
+import type { Shared } from '../../src/ledger/engines/shared-commits.js';
+import { openPostgres } from '../../src/ledger/engines/postgres.js';
+import { LedgerFault } from '../../src/ledger/fault.js';
+import { PLACES } from '../support/ledger-places.js';
+
+const operation = () => finish(raw('select 1'));
+
+/** Commits that are held until the test ends them. Every operation answers with the name of its payment. */
+function heldCommits({ fails }: { fails?: Error } = {}) {
+  const batches: string[][] = [];
+  const alone: string[] = [];
+  const ends: (() => void)[] = [];
+  const commits = new SharedCommits({
+    together: async tasks => {
+      batches.push(tasks.map(({ payment }) => payment));
+      await new Promise<void>(resolve => ends.push(resolve));
+      if (fails) throw fails;
+      return tasks.map(({ payment }) => payment);
+    },
+    alone: async ({ payment }) => {
+      alone.push(payment);
+      await new Promise<void>(resolve => ends.push(resolve));
+      return payment;
+    },
+  });
+  const add = (payment: string, more: Partial<Shared> = {}): Promise<unknown> =>
+    commits.add({ payment, operation, ...more });
+  const end = async (): Promise<void> => {
+    for (let turn = 0; turn < 100 && ends.length === 0; turn++) await new Promise(setImmediate);
+    const [first] = ends.splice(0, 1);
+    if (!first) throw new Error('nothing was begun');
+    first();
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  };
+  return { add, alone, batches, commits, end };
+}
+
+describe('operations that share a commit', () => {
+  it('are those that are requested while one is under way, in the order of their payments', async () => {
+    const { add, alone, batches, end } = heldCommits();
+    const first = add('x');
+    await new Promise(setImmediate);
+    const others = [add('c'), add('a'), add('b')];
+    await end();
+    expect(await first).to.equal('x');
+    await end();
+    expect(await Promise.all(others)).to.eql(['c', 'a', 'b']);
+    expect({ alone, batches }).to.eql({ alone: ['x'], batches: [['a', 'b', 'c']] });
+  });
+
+  it('are of different payments and different payers, and those of one keep their order', async () => {
+    const { add, batches, end, alone } = heldCommits();
+    const all = [
+      add('a', { payer: 'P' }),
+      add('b', { payer: 'P' }),
+      add('a'),
+      add('c', { payer: 'P' }),
+      add('d', { payer: 'Q' }),
+      add('a'),
+    ];
+    for (let n = 0; n < 3; n++) await end();
+    await Promise.all(all);
+    const pairs = ['ad', 'ab', 'ac'].map(pair => [...pair]);
+    expect({ alone, batches }).to.eql({ alone: [], batches: pairs });
+  });
+
+  it('fit into one transaction: 64 of them, and 4 MB', async () => {
+    const { add, alone, batches, end } = heldCommits();
+    const size = 1.5 * 1024 * 1024;
+    const all = [...'abc'].map(payment => add(payment, { bytes: size }));
+    for (let n = 0; n < 70; n++) all.push(add(`d${n}`));
+    for (let n = 0; n < 2; n++) await end();
+    await Promise.all(all);
+    expect(alone).to.eql([]);
+    expect(batches.map(({ length }) => length)).to.eql([64, 9]);
+    expect(batches[0]).to.include('b').and.not.include('c');
+  });
+
+  it('all say that they do not know, when that one was not confirmed', async () => {
+    const { add, end } = heldCommits({ fails: new LedgerFault('unknown', 'lost') });
+    const both = [add('a'), add('b')].map(each => each.then(String, (error: LedgerFault) => error.code));
+    await end();
+    expect(await Promise.all(both)).to.eql(['unknown', 'unknown']);
+  });
+
+  it('wait in a bounded queue', async () => {
+    const { add, end, commits } = heldCommits();
+    const all = Array.from({ length: 2_000 }, (_, n) => add(`a${n}`));
+    expect(() => add('b')).to.throw(LedgerFault, 'Too many operations wait for the ledger.');
+    for (let batch = 0; batch < 2_000 / 64; batch++) await end();
+    await commits.idle();
+    expect(await Promise.all(all)).to.have.length(2_000);
+  });
+});
+
+for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL'))
+  (make ? describe : describe.skip)(`operations that share a commit on ${name}`, () => {
+    type Row = { a: number; b: number; x: string };
+    let place: Awaited<ReturnType<NonNullable<typeof make>>>;
+    let engine: Awaited<ReturnType<typeof openPostgres>>;
+    beforeEach(async () => {
+      place = await make!();
+      engine = await openPostgres(place.url, 'beside');
+      await engine.write(() => finish(raw('create table t (a int8 primary key, b int8 not null)')));
+    });
+    afterEach(async () => {
+      await engine.close();
+      await place.remove();
+    });
+
+    function* add(a: number, b: number | null): TransactionBody<Row | undefined> {
+      yield* execute(sql`select ${a}`);
+      const [row] = yield* finish(
+        sql<Row>`insert into t (a, b) values (${a}, ${b}) returning a, b, pg_current_xact_id()::text as x`,
+      );
+      return row;
+    }
+    const rows = (): Promise<Row[]> => engine.read(() => execute(sql<Row>`select a, b from t order by a`));
+
+    it('are in one transaction', async () => {
+      const made = await Promise.all([1, 2, 3].map(a => engine.write(() => add(a, a), { payment: `${a}` })));
+      expect(new Set(made.map(row => row?.x)).size).to.equal(1);
+      expect(await rows()).to.eql([1, 2, 3].map(a => ({ a, b: a })));
+    });
+
+    it('do not fail with the one among them that fails', async () => {
+      const made = await Promise.all(
+        [1, 2, 3].map(a =>
+          engine
+            .write(() => add(a, a === 2 ? null : a), { payment: `${a}` })
+            .then(
+              row => row?.a,
+              (error: LedgerFault) => error.code,
+            ),
+        ),
+      );
+      expect(made).to.eql([1, 'failed', 3]);
+      expect(await rows()).to.eql([1, 3].map(a => ({ a, b: a })));
+    });
+
+    it('do not wait for long with one that another server keeps waiting', async () => {
+      const other = await openPostgres(place.url, 'beside');
+      let release = (): void => undefined;
+      const held = other.transact(async run => {
+        await run(sql`select pg_advisory_xact_lock(hashtextextended(${'P'}, 0))`);
+        await new Promise<void>(resolve => (release = resolve));
+      });
+      while (String(release) === '() => undefined') await new Promise(setImmediate);
+      const order: number[] = [];
+      const write = (a: number, payer: string): Promise<unknown> =>
+        engine.write(() => add(a, a), { payment: `${a}`, payer }).then(() => order.push(a));
+      const first = [write(1, 'P'), write(2, 'Q'), write(3, 'R')];
+      await Promise.all(first.slice(1));
+      await write(4, 'S');
+      expect(order).to.have.members([2, 3, 4]);
+      release();
+      await Promise.all([held, ...first]);
+      await other.close();
+      expect(order.at(-1)).to.equal(1);
+      expect(SHARED_LOCK_MS).to.be.below(1_000);
+    });
+  });
