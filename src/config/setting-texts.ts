@@ -6,7 +6,7 @@ type SettingText = { what: string; values?: string; fallback?: string; see?: str
 
 const FACILITATOR_CREDENTIALS: SettingText = { what: '', see: 'how-to/backends.md#facilitators' };
 const FEE_PAYER: SettingText = { what: '', see: 'how-to/backends.md#your-own-facilitator' };
-const REFUNDS: SettingText = { what: '', see: 'how-to/refunds.md#without-you' };
+const REFUNDS: SettingText = { what: '', see: 'how-to/refunds.md#automatic-refunds' };
 const ADMIN: SettingText = { what: '', see: 'how-to/operating.md#the-admin-listener' };
 
 export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
@@ -20,7 +20,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: 'your own wallets: the operator page, metrics and reports show their purchases separately',
     values: 'Solana addresses, comma-separated',
     fallback: 'none',
-    see: 'how-to/operating.md#whose-calls-these-are',
+    see: 'how-to/operating.md#your-own-purchases',
   },
   CANARY_KEYPAIR: {
     what: 'the key pair of the wallet that `coinslot canary` buys with; it counts as one of `OWN_WALLETS`',
