@@ -28,6 +28,8 @@ import { openRefunds } from './compose/refunding.js';
 import { openSelling, type Selling } from './compose/selling.js';
 import { Stopping } from './compose/stopping.js';
 import { openTelling } from './compose/telling.js';
+import { Replica, type ReplicaState } from './ledger/replica.js';
+import { replicaSentence } from './operator/replica-sentence.js';
 import { CanaryRuns } from './operator/canary-runs.js';
 import { webhookRoutes } from './admin/webhook-routes.js';
 import type { Webhooks } from './webhooks/open-webhooks.js';
@@ -150,10 +152,25 @@ async function adminOf(
   const canary = new CanaryRuns(parts.ledger);
   const machines = machineRoutes({ ...base, ...parts });
   const routes = [...machines, ...webhookRoutes(parts.webhooks), canaryRoute(canary)];
-  const page = operatorPageOf({ ...base, ...parts, canary }, place);
+  const replica = replicaOf(base, parts.ledger);
+  const page = operatorPageOf({ ...base, ...parts, canary, replica }, place);
   const admin = await openAdmin(place, config.stateDir, { routes, page, log });
   disposers.unshift(() => admin.close());
   return admin;
+}
+
+/** Only reports read it. */
+function replicaOf(
+  { config: { databaseReadUrl: url }, log, disposers }: Base,
+  primary: Offering['ledger'],
+): Replica | undefined {
+  if (url === undefined) return undefined;
+  const onChange = (state: ReplicaState): void =>
+    'unusable' in state ? log.warn({}, replicaSentence(state)) : log.info({}, replicaSentence(state));
+  const replica = new Replica({ url, primary, onChange });
+  disposers.unshift(() => replica.close());
+  void replica.state();
+  return replica;
 }
 
 /** @throws ConfigFault with everything that is wrong */

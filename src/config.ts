@@ -63,6 +63,8 @@ export type Config = Readonly<{
   databaseUrl: string;
   /** The same database, without a connection pooler. */
   databaseDirectUrl: string;
+  /** A replica of it, from which reports are read. */
+  databaseReadUrl: string | undefined;
   /** If empty, the embedded sandbox is started. */
   rpcUrls: readonly string[];
   /** In order of preference. If empty, the embedded sandbox's facilitator. */
@@ -132,6 +134,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new Sett
     stateDir,
     databaseUrl,
     databaseDirectUrl: read.database('DATABASE_DIRECT_URL') ?? databaseUrl,
+    databaseReadUrl: read.database('DATABASE_READ_URL'),
     rpcUrls: read.urls('SOLANA_RPC_URL') ?? (DEFAULT_RPC[name] ? [DEFAULT_RPC[name]] : []),
     facilitators: readFacilitators(read, DEFAULT_FACILITATOR[name]),
     catalogue: readCatalogue(read),
@@ -202,6 +205,8 @@ function checkTogether(read: SettingReader, config: Config): void {
       'the file with the key pair that pays the fees',
     );
   if (!ownSandbox) read.demand(config.payTo, 'PAY_TO', 'the address that receives the USDC');
+  if (config.databaseReadUrl !== undefined && config.databaseUrl.startsWith('file:'))
+    read.fault('DATABASE_READ_URL: only a ledger in PostgreSQL (DATABASE_URL) has replicas');
   if (!config.listed && config.catalogue.facilitators.length > 0)
     read.fault('CATALOGUE_FACILITATORS: with LISTED=false nothing is listed: set only one of the two');
   if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');

@@ -24,6 +24,8 @@ import { periodNamed } from './periods.js';
 import { NOT_READ } from './read-or-why.js';
 import { OverviewReader } from './read-overview.js';
 import { SalesPages } from './sales-pages.js';
+import { replicaSentence } from '../operator/replica-sentence.js';
+import { escapeHtml } from '../pages/escape.js';
 import { OperatorFault } from '../operator/operator-fault.js';
 import { findPayments } from '../operator/find-payment.js';
 
@@ -153,7 +155,8 @@ class OperatorPage {
 
   readonly parts = async (ctx: Context): Promise<void> => {
     await this.#signIn.demand(ctx);
-    html(ctx, 200, overviewHtml(await this.#overview.read(periodNamed(ctx.query['period']))));
+    const overview = overviewHtml(await this.#overview.read(periodNamed(ctx.query['period'])));
+    html(ctx, 200, overview + this.#ofReplica());
   };
 
   readonly live = async (ctx: Context): Promise<void> => {
@@ -269,7 +272,14 @@ class OperatorPage {
 
   #send(ctx: Context, session: Session, title: string, main: string, status = 200): void {
     const frame = { shop: this.#options.shop, formKey: this.#sessions.formKey(session) };
-    html(ctx, status, framed(frame, title, main));
+    html(ctx, status, framed(frame, title, main + this.#ofReplica()));
+  }
+
+  #ofReplica(): string {
+    const state = this.#options.replica?.();
+    return state === undefined
+      ? ''
+      : `<p class="soft" id="replica" data-part>${escapeHtml(replicaSentence(state))}</p>`;
   }
 
   async #facts(ctx: Context): Promise<PaymentFacts> {

@@ -3,6 +3,7 @@ import type { Config } from '../config.js';
 import type { Contract } from '../contract/contract.js';
 import { productName } from '../contract/product-name.js';
 import type { Health } from '../http/health.js';
+import type { Replica } from '../ledger/replica.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -24,6 +25,7 @@ type Parts = {
   endpoints: { rpcUrls: readonly string[] };
   terms: { payTo: string; publicUrl: string };
   ledger: Ledger;
+  replica?: Replica | undefined;
   facilitator: Pick<Facilitators, 'states' | 'names'>;
   trust: Pick<FacilitatorTrust, 'isLiar'>;
   verdicts: Pick<ListingVerdicts, 'read'>;
@@ -45,6 +47,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     endpoints,
     terms,
     ledger,
+    replica,
     facilitator,
     trust,
     verdicts,
@@ -61,6 +64,8 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     payTo: terms.payTo,
     publicUrl: terms.publicUrl,
     ledger,
+    reports: replica?.reports,
+    replica: replica && (() => replica.seen),
     sections,
     shop: productName(contract),
     network: config.network.name,

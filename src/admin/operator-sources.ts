@@ -1,6 +1,7 @@
 import type { FacilitatorState } from '../facilitators/facilitators.js';
 import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { HealthReport } from '../http/health.js';
+import type { ReplicaState, Reports } from '../ledger/replica.js';
 import type { Ledger, Payment, Repayment } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { CanaryRun } from '../operator/canary-runs.js';
@@ -12,6 +13,10 @@ import type { Sections } from './order-tasks.js';
 /** The data sources of the operator page. */
 export type OperatorParts = {
   ledger: Ledger;
+  /** Where sales are listed and counted from; by default the ledger. */
+  reports?: Reports | undefined;
+  /** How far that is behind, if it is a replica. */
+  replica?: (() => ReplicaState | undefined) | undefined;
   /** The name of the shop. */
   shop: string;
   network: string;

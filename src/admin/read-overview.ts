@@ -1,6 +1,7 @@
 import type { OperatorParts } from './operator-sources.js';
 import type { Overview } from './overview.js';
 import { oldestOwed, paymentsInProgress, withOrders } from './owed-payments.js';
+import type { Reports } from '../ledger/replica.js';
 import { orWhy } from './read-or-why.js';
 import { unitsOf, type Period } from './periods.js';
 import { SalesHistory } from './sales-history.js';
@@ -11,6 +12,7 @@ const MAX_NEWEST = 10;
 type Parts = Pick<
   OperatorParts,
   | 'ledger'
+  | 'reports'
   | 'network'
   | 'payTo'
   | 'publicUrl'
@@ -27,12 +29,14 @@ type Parts = Pick<
 export class OverviewReader {
   readonly #parts: Parts;
   readonly #now: () => number;
+  readonly #reports: Reports;
   readonly #history: SalesHistory;
 
   constructor(parts: Parts, now: () => number) {
     this.#parts = parts;
     this.#now = now;
-    this.#history = new SalesHistory(parts.ledger, now, parts.ownWallets);
+    this.#reports = parts.reports ?? parts.ledger;
+    this.#history = new SalesHistory(this.#reports, now, parts.ownWallets);
   }
 
   async read(period: Period): Promise<Overview> {
@@ -43,7 +47,7 @@ export class OverviewReader {
     const [history, newest, undecided, unresolved, owed, directories, untold, refunded, repayments, canary] =
       await Promise.all([
         orWhy(this.#history.read(period)),
-        orWhy(ledger.newestSales(MAX_NEWEST)),
+        orWhy(this.#reports.newestSales(MAX_NEWEST)),
         orWhy(ledger.undecided()),
         orWhy(ledger.list({ state: 'settling', limit: MAX_LISTED })),
         orWhy(oldestOwed(ledger, inProgress, MAX_LISTED).then(rows => withOrders(ledger, rows, now))),
@@ -81,9 +85,11 @@ export class OverviewReader {
 
   /** Refunds within the period, in atomic units. */
   async #refunded(period: Period, now: number): Promise<bigint> {
-    const { ledger } = this.#parts;
     const within = { from: unitsOf(period, now).first * period.unitMs, to: Number.MAX_SAFE_INTEGER };
-    const all = [...(await ledger.refundedBetween(within)), ...(await ledger.formerRefunds(within))];
+    const all = [
+      ...(await this.#reports.refundedBetween(within)),
+      ...(await this.#reports.formerRefunds(within)),
+    ];
     return all.reduce((sum, { amount }) => sum + amount, 0n);
   }
 
@@ -95,7 +101,7 @@ export class OverviewReader {
     const { ledger, health, facilitators } = this.#parts;
     const now = this.#now();
     const [newest, { settling, owed }, orders, [canary]] = await Promise.all([
-      ledger.newestSales(1),
+      this.#reports.newestSales(1),
       ledger.undecided(),
       ledger.openOrders(),
       this.#parts.canary(),

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Context } from 'koa';
+import type { Reports } from '../ledger/replica.js';
 import type { Ledger, SalesWanted } from '../ledger/store.js';
 import { monthOf } from '../books/booked-sums.js';
 import { exported, FILES, FORMATS, type Format } from '../books/export-formats.js';
@@ -16,7 +17,7 @@ import { payerHtml } from './payer-page.js';
 import { readFilter, wantedOf } from './sales-filter.js';
 import { PAGE_SIZE, salesHtml } from './sales-list.js';
 
-type Parts = Pick<OperatorParts, 'ledger' | 'ownWallets' | 'counted' | 'explorer'>;
+type Parts = Pick<OperatorParts, 'ledger' | 'reports' | 'ownWallets' | 'counted' | 'explorer'>;
 /** Sends a page to a signed-in operator. */
 type Send = (ctx: Context, title: string, main: (now: number) => Promise<string>) => Promise<void>;
 
@@ -38,32 +39,33 @@ const COLUMNS = [
 /** The pages of sales and of payers, and sales as a file. */
 export class SalesPages {
   readonly #parts: Parts;
+  readonly #reports: Reports;
   readonly #send: Send;
   #exports = 0;
 
   constructor(parts: Parts, send: Send) {
     this.#parts = parts;
+    this.#reports = parts.reports ?? parts.ledger;
     this.#send = send;
   }
 
   readonly sales = (ctx: Context): Promise<void> => {
-    const { ledger, counted } = this.#parts;
+    const { counted } = this.#parts;
     return this.#send(ctx, 'Sales', async now => {
       const filter = readFilter(ctx.query);
-      const page = await ledger.listSales({ ...wantedOf(filter), limit: PAGE_SIZE });
+      const page = await this.#reports.listSales({ ...wantedOf(filter), limit: PAGE_SIZE });
       const operations = counted().operations.map(({ operation }) => operation);
       return salesHtml(page, filter, { ...(await this.#shown(now)), operations });
     });
   };
 
   readonly payer = (ctx: Context): Promise<void> => {
-    const { ledger } = this.#parts;
     return this.#send(ctx, 'Payer', async now => {
       const payer = payerOf(ctx);
-      const totals = await ledger.payerTotals(payer);
+      const totals = await this.#reports.payerTotals(payer);
       if (totals.sales === 0) throw new PageFault(404, 'Nothing was sold to this payer.');
       const { before } = readFilter(ctx.query);
-      const page = await ledger.listSales({
+      const page = await this.#reports.listSales({
         ...wantedOf({ payer, ...(before ? { before } : {}) }),
         limit: PAGE_SIZE,
       });
@@ -84,7 +86,7 @@ export class SalesPages {
     if (!isFormat(format)) throw new PageFault(404, 'There is no such file.');
     const { type, ending } = FILES[format];
     const within = monthOf(month);
-    this.#download(ctx, exported(format, movements(this.#parts.ledger, within)), {
+    this.#download(ctx, exported(format, movements(this.#reports, within)), {
       type,
       name: `movements-${month}.${ending}`,
     });
@@ -93,8 +95,7 @@ export class SalesPages {
   /** Nobody but the operator may call it. */
   readonly export = (ctx: Context): void => {
     const wanted = wantedOf(readFilter(ctx.query));
-    const { ledger, ownWallets } = this.#parts;
-    this.#download(ctx, csvOf(ledger, wanted, ownWallets), {
+    this.#download(ctx, csvOf(this.#reports, wanted, this.#parts.ownWallets), {
       type: 'text/csv; charset=utf-8',
       name: 'sales.csv',
     });

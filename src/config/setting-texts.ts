@@ -81,6 +81,12 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'SQLite in `STATE_DIR`',
     see: 'how-to/backends.md#a-postgresql-that-survives-its-primary',
   },
+  DATABASE_READ_URL: {
+    what: 'a streaming replica of the PostgreSQL database, from which the sales on the operator page and the reports of `ledger` are read while it is at most ten seconds behind; nothing that decides about money is',
+    values: '`postgres://…`',
+    fallback: 'none',
+    see: 'how-to/backends.md#reports-from-a-replica',
+  },
   DATABASE_DIRECT_URL: {
     what: 'the same PostgreSQL database, without a connection pooler; needed if `DATABASE_URL` points to PgBouncer or another pooler',
     values: '`postgres://…`',

@@ -16,6 +16,7 @@ import * as answers from './queries/answers.js';
 import { find } from './queries/claims.js';
 import { deleteMeta, getMeta, keepMeta, metaOf, noteKey, setMeta } from './queries/meta.js';
 import { findRefund } from './queries/refunds.js';
+import { walPosition } from './queries/replica.js';
 import { named } from './look-up.js';
 import { movedMoneyOf } from './moved-money.js';
 import { bySettlement } from './queries/look-up.js';
@@ -203,6 +204,12 @@ export function reportsOf(connection: Connection) {
     },
     /** What operations keep of a payment in stores of their own, by table. */
     storedRows: (id: string): Promise<Record<string, StoredRow[]>> => engine.read(() => storedRows(id)),
+    /** How far the log of a PostgreSQL has come; undefined for SQLite. */
+    walPosition: async (): Promise<string | undefined> => {
+      if (!engine.dialect.concurrentWriters) return undefined;
+      const [row] = await engine.read(() => execute(walPosition()));
+      return row?.position;
+    },
     /** The slot of the earliest claim; undefined if there is none. */
     firstSlot: async (): Promise<number | undefined> => {
       const [row] = await engine.read(() => execute(reports.firstSlot()));

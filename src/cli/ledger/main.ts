@@ -20,6 +20,7 @@ import { ownWalletsIn } from './own-wallets.js';
 import { list, owed, show, summary } from './reports.js';
 import { rejectOrder, remove } from './remove.js';
 import { retry } from './retry.js';
+import { throughReplica } from './through-replica.js';
 import { explorerOf, EXPLORERS, type Explorer } from '../../rails/solana/explorer.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import type { ReportSource } from '../../operator/find-payment.js';
@@ -50,8 +51,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
                                 server works on it within seconds
   reject <payment>              ends the work on an owed order for good and deletes its request; then refund it
       --reason TEXT             the reason that its buyer sees
-  remove <payment>              deletes request and answer; the records of the payment and its refunds stay
-  remove <payer>                the same for all payments of an address, and deletes the address: they can't be refunded then
+  remove <payment or payer>     deletes request and answer, for a payer also its address; records of payments and refunds stay
   refund <payment>              reserves a refund of an owed or delivered payment and prints the link that pays it
                                 (Solana Pay): open it with the wallet that pays. Running it again prints the same link
       --amount USDC             a part of the payment; default: all of it not yet refunded
@@ -83,9 +83,9 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   --json                        JSON output (all commands except export)
   --help                        print this text
 
-With OWN_WALLETS, summary and export show sales to your own wallets separately.
-The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot). All commands except
-move, restore and receiver <address> can run while a server runs.
+With OWN_WALLETS, summary and export show sales to your own wallets separately. With DATABASE_READ_URL, summary, list,
+export, statement and verify read a replica. The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot).
+All commands except move, restore and receiver <address> can run while a server runs.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;
@@ -98,7 +98,6 @@ const stateDir = (): string => resolvePath(given.of('STATE_DIR') ?? '.coinslot')
 /** Commands are few and long: none goes by way of a pooler. */
 const databaseUrl = (): string =>
   given.of('DATABASE_DIRECT_URL') ?? given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
-
 const ownWallets = (): string[] => ownWalletsIn(given);
 
 /** Where `show` links transactions to. The ledger of a sandbox has the name of devnet, and NETWORK tells them apart. */
@@ -109,8 +108,7 @@ function explorerHere(): Explorer | undefined {
   return network === 'mainnet' || network === 'devnet' ? explorerOf(name, network) : undefined;
 }
 
-const TEXT = { type: 'string' } as const;
-const SWITCH = { type: 'boolean' } as const;
+const [TEXT, SWITCH] = [{ type: 'string' }, { type: 'boolean' }] as const;
 const OPTIONS = {
   state: TEXT,
   payer: TEXT,
@@ -147,11 +145,11 @@ type Command = {
 };
 
 const COMMANDS: Record<string, Command> = {
-  summary: { options: [], run: () => withBooks(reader => summary(reader, ownWallets())) },
+  summary: { options: [], run: () => withReports(reader => summary(reader, ownWallets())) },
   list: {
     options: ['state', 'payer', 'operation', 'limit'],
     named: true,
-    run: (values, text) => withBooks(reader => list(reader, values, text)),
+    run: (values, text) => withReports(reader => list(reader, values, text)),
   },
   show: {
     options: ['transaction'],
@@ -162,12 +160,12 @@ const COMMANDS: Record<string, Command> = {
   owed: { options: [], run: () => withBooks(reader => owed(reader, Date.now())) },
   export: {
     options: ['from', 'to', 'format', 'rates'],
-    run: values => withBooks(reader => writeExport(reader, values)),
+    run: values => withReports(reader => writeExport(reader, values)),
   },
   statement: {
     options: ['rates', 'no-chain', 'limit'],
     named: true,
-    run: (values, month) => withBooks(reader => statement(reader, month, values)),
+    run: (values, month) => withReports(reader => statement(reader, month, values)),
   },
   refund: {
     options: ['tx', 'amount', 'reason', 'wait', 'cancel', 'keypair'],
@@ -189,7 +187,7 @@ const COMMANDS: Record<string, Command> = {
     run: values => withBooks(reader => answerKeys(reader, values)),
   },
   height: { options: ['reset'], run: values => withBooks(reader => height(reader, values.reset === true)) },
-  verify: { options: ['limit'], run: values => withBooks(reader => verify(reader, values.limit)) },
+  verify: { options: ['limit'], run: values => withReports(reader => verify(reader, values.limit)) },
   adopt: { options: ['limit', 'from'], run: values => withBooks(reader => adopt(reader, values)) },
   backup: { options: [], named: true, run: (_, file) => backUp(databaseUrl(), inCallersFolder(file)) },
   restore: { options: [], named: true, run: (_, file) => restore(databaseUrl(), inCallersFolder(file)) },
@@ -214,6 +212,9 @@ async function withBooks<T>(work: (reader: OpenLedger) => Promise<T>): Promise<T
     await reader.close();
   }
 }
+
+const withReports = <T>(work: (reader: ReportSource) => Promise<T>): Promise<T> =>
+  withBooks(reader => throughReplica(reader, given.of('DATABASE_READ_URL'), work));
 
 /** If the reader of the pipe closes it, as `head` does, the export ends without an error. */
 async function writeExport(reader: ReportSource, { from, to, format, rates }: Values): Promise<undefined> {
