@@ -83,6 +83,13 @@ vps-all: build ## run every step of docs/how-to/on-a-vps.md in a clean Debian, a
 rolling: build ## replace two servers of an earlier release by this program, under load behind HAProxy (TEST_DATABASE_URL=…; FROM=commit, default: the last release)
 	@exec bash contract-tests/main/rolling.sh '$(FROM)'
 
+.PHONY: failover failover-all
+failover: build ## lose the primary of a PostgreSQL under load in each of three ways, with Patroni and etcd (needs Debian's packages patroni, etcd-server and postgresql; RUNS=1)
+	@exec node dist/contract-tests/failover/run.js
+
+failover-all: build ## the same, 17 times in each way (about an hour)
+	@RUNS=17 exec node dist/contract-tests/failover/run.js
+
 .PHONY: attack-table
 attack-table: build ## measure what honest callers experience under each attack (ATTACKS="held bodies;unfunded flood" SECONDS=15 AFTER=60)
 	@exec node dist/contract-tests/attack-table/table.js

@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { durabilityOf } from '../../src/ledger/durability.js';
+import { until } from '../support/faults.js';
 import { PLACES } from '../support/ledger-places.js';
 
 const MEMORY = '/dev/shm';
@@ -48,18 +50,41 @@ describe('durability of a SQLite ledger', () => {
 });
 
 const postgres = PLACES.find(({ name }) => name === 'PostgreSQL')?.make;
+/** Keeps a copy of what PostgreSQL logs, as a standby does. */
+const STANDBY = '/usr/lib/postgresql/15/bin/pg_receivewal';
 if (postgres)
   describe('durability of a PostgreSQL ledger', () => {
-    it('is an error where a commit is confirmed before it is on disk', async () => {
+    let url: URL;
+    let remove: () => Promise<void>;
+    beforeEach(async () => {
       const place = await postgres();
+      url = new URL(place.url);
+      ({ remove } = place);
+    });
+    afterEach(() => remove());
+    const setting = (name: string): void =>
+      url.searchParams.set('options', `${url.searchParams.get('options')} -c${name}`);
+
+    it('is an error where a commit is confirmed before it is on disk', async () => {
+      setting('synchronous_commit=off');
+      const found = await durabilityOf(url.href, 1);
+      expect(found.map(({ todo }) => todo)).to.include('set synchronous_commit=on');
+      for (const { level } of found) expect(level).to.equal('error');
+    });
+
+    it('is a warning where a commit is confirmed before a standby has it', async function () {
+      if (!existsSync(STANDBY)) return this.skip();
+      const folder = await mkdtemp(join(tmpdir(), 'standby-'));
+      const main = `host=${url.hostname} port=${url.port} user=${url.username}`;
+      const standby = spawn(STANDBY, ['-D', folder, '-d', main, '--no-loop'], { stdio: 'ignore' });
+      const warnings = async (): Promise<string[]> =>
+        (await durabilityOf(url.href, 1)).flatMap(({ level, found }) => (level === 'warning' ? found : []));
       try {
-        const url = new URL(place.url);
-        url.searchParams.set('options', `${url.searchParams.get('options')} -csynchronous_commit=off`);
-        const found = await durabilityOf(url.href, 1);
-        expect(found.map(({ todo }) => todo)).to.include('set synchronous_commit=on');
-        for (const { level } of found) expect(level).to.equal('error');
+        await until('the standby is there', async () => (await warnings()).length > 0);
+        expect((await warnings()).join()).to.match(/before its standbys have it .* a failover may lose/);
       } finally {
-        await place.remove();
+        standby.kill('SIGKILL');
+        await rm(folder, { recursive: true, force: true });
       }
     });
   });

@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from './fault.js';
+import type { PostgresDurability } from './engines/postgres-durability.js';
 import { pathOf } from './engines/sqlite-file.js';
 
 /** What was found about a database, and what to do about it; both without a full stop. */
@@ -25,17 +26,25 @@ const MB = 1024 * 1024;
 export async function durabilityOf(url: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {
   if (url.startsWith('file:')) return durabilityOfFile(pathOf(url), answerBudgetBytes);
   // Whoever keeps his ledger in a file does not load the driver.
-  const { unsafeSettings } = await import('./engines/postgres-durability.js');
-  return durabilityOfPostgres(await unsafeSettings(url));
+  const { postgresDurability } = await import('./engines/postgres-durability.js');
+  return durabilityOfPostgres(await postgresDurability(url));
 }
 
-function durabilityOfPostgres(unsafe: string[]): DurabilityFinding[] {
-  if (unsafe.length === 0) return [{ level: 'ok', found: 'PostgreSQL confirms a commit when it is on disk' }];
-  return unsafe.map(name => ({
+function durabilityOfPostgres({ unsafe, unreplicated }: PostgresDurability): DurabilityFinding[] {
+  const findings: DurabilityFinding[] = unsafe.map(name => ({
     level: 'error',
     found: `PostgreSQL runs with ${name}=off, so a crash of the database may lose payments`,
     todo: `set ${name}=on`,
   }));
+  if (findings.length === 0)
+    findings.push({ level: 'ok', found: 'PostgreSQL confirms a commit when it is on disk' });
+  if (unreplicated !== undefined)
+    findings.push({
+      level: 'warning',
+      found: `PostgreSQL confirms a commit before its standbys have it (${unreplicated}), so a failover may lose the last payments`,
+      todo: 'name a standby in synchronous_standby_names, with synchronous_commit=on',
+    });
+  return findings;
 }
 
 async function durabilityOfFile(file: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {

@@ -2,8 +2,14 @@ import { messageOf } from '../fault.js';
 import { PostgresHosts } from './postgres-hosts.js';
 import { CONNECT_MS } from './server-presence.js';
 
-/** The settings of a PostgreSQL database that let it confirm a commit before it is on disk. @throws Error if it can't be reached */
-export async function unsafeSettings(url: string): Promise<string[]> {
+/**
+ * `unsafe`: the settings that let PostgreSQL confirm a commit before it is on disk. `unreplicated`: the one that lets it confirm a commit before
+ * any of its standbys has it, if it has standbys.
+ */
+export type PostgresDurability = { unsafe: string[]; unreplicated: string | undefined };
+
+/** @throws Error if it can't be reached */
+export async function postgresDurability(url: string): Promise<PostgresDurability> {
   const client = new new PostgresHosts(url).Client({
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: CONNECT_MS,
@@ -11,10 +17,20 @@ export async function unsafeSettings(url: string): Promise<string[]> {
   client.on('error', () => undefined);
   try {
     await client.connect();
-    const { rows } = await client.query<{ name: string; setting: string }>(
-      `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
+    const { rows } = await client.query<{ name: string; setting: string; standbys: number }>(
+      `select name, setting, (select count(*)::int from pg_stat_replication) as standbys from pg_settings
+       where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'synchronous_standby_names')`,
     );
-    return rows.filter(({ setting }) => setting === 'off').map(({ name }) => name);
+    const is = (wanted: string, value: string): boolean =>
+      rows.some(({ name, setting }) => name === wanted && setting === value);
+    const unsafe = rows.filter(({ setting }) => setting === 'off').map(({ name }) => name);
+    if (!rows.some(({ standbys }) => standbys > 0)) return { unsafe, unreplicated: undefined };
+    if (is('synchronous_standby_names', ''))
+      return { unsafe, unreplicated: 'synchronous_standby_names is empty' };
+    return {
+      unsafe,
+      unreplicated: is('synchronous_commit', 'local') ? 'synchronous_commit is local' : undefined,
+    };
   } catch (error) {
     throw new Error(`PostgreSQL can't be reached (${messageOf(error)})`, { cause: error });
   } finally {
