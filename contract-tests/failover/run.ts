@@ -9,7 +9,7 @@ import { messageOf } from '../../src/ledger/fault.js';
 import { until } from '../support/faults.js';
 import { serve, type Served } from '../support/server-process.js';
 import { TestChain } from '../support/test-chain.js';
-import { auditOf, faultsOf, withReader } from './books.js';
+import { auditOf, faultsOf, withReader } from './outcome.js';
 import { Buyers } from './buyers.js';
 import { Cluster, missing } from './cluster.js';
 import { TTL_SECONDS, type Machine } from './machine.js';
