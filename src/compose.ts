@@ -37,9 +37,9 @@ import type { Webhooks } from './webhooks/open-webhooks.js';
 /** A running server. `stop` lets open requests finish for up to 25 s. */
 export type Running = {
   url: string;
-  /** The admin listener. `link` opens the operator page and holds the operator's token. */
+  /** The admin listener. `link` opens the operator page and contains the operator's token. */
   admin: { url: string; link: string };
-  /** What somebody at the terminal wants to know first. */
+  /** The first lines for a person at the terminal. */
   banner: string;
   stop(): Promise<void>;
 };
@@ -106,7 +106,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   }
 }
 
-/** Ends, once, what `compose` has made. */
+/** Closes everything that `compose` opened, once. */
 function stopOf(
   { log, observation, disposers }: Base,
   { server, selling, stopping }: { server: Server; selling: Selling; stopping: Stopping },
@@ -135,7 +135,7 @@ function adminPlaceOf({ handlers }: Shop, config: Config, log: Log): Promise<Adm
   });
 }
 
-/** Before any challenge names them, and once more when no challenge does. */
+/** Called before any challenge has these prices, and again when none does. */
 async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger }: Offering): Promise<void> {
   const prices = new OfferedPrices({ paid, ledger, log });
   disposers.unshift(() => prices.stop());

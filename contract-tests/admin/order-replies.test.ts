@@ -117,12 +117,12 @@ describe('the operator page, of the replies to a question', () => {
     const [reply] = await world.replies.replies(id);
     await signIn();
     expect((await ask(rejectionOf(reply?.id ?? ''))).page).to.contain(
-      'Somebody else can answer in its place, as long as the question is open.',
+      'Somebody else can answer instead, as long as the question is open.',
     );
     await world.ledger.finishOrder(id);
     const { page } = await ask(rejectionOf(reply?.id ?? ''));
     const later =
-      'The question is closed: somebody else can answer in its place once you have started another attempt.';
+      'The question is closed: somebody else can answer instead once you have started another attempt.';
     expect(page).to.contain(later).and.not.contain('as long as the question is open');
     const done = await ask(rejectionOf(reply?.id ?? ''), { form: keyIn(page) });
     expect((await ask(done.headers.get('location') ?? '')).page)

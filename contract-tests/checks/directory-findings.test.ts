@@ -18,7 +18,7 @@ describe('what a check says of directories', () => {
       {
         level: 'ok',
         subject: 'directories',
-        found: 'pay.example has not said whether it lists anything; it is asked with each sale through it',
+        found: 'pay.example has not yet reported a listing; each sale through it asks for one',
       },
     ]);
   });

@@ -99,7 +99,7 @@ const FAULTS: [object, RegExp][] = [
   ],
   [
     { mode: 'handler', min: '0.01', max: '0.02' },
-    /handler asks a function of the handler, and this operation has an x-upstream/,
+    /mode: handler needs a handler, but this operation has an x-upstream/,
   ],
   [{ mode: 'handler', min: '0.01' }, /max must be a decimal string/],
 ];

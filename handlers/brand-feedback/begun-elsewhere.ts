@@ -11,15 +11,15 @@ type BegunElsewhereOptions = {
    * @returns words for the operator, what to set, if its settings are missing
    */
   open: (marketplace: string) => Promise<People | string>;
-  /** How often replies of the panel are looked for while a marketplace is missing. Default 500 ms. */
+  /** How often panel replies are checked while a marketplace is missing. Default 500 ms. */
   pollMs?: number;
 };
 
 const MAX_STRANDED = 100;
 
 /**
- * Keeps each order with the marketplace that it was begun with, whatever `chosen` is by now: what is paid for there may still come, and
- * nothing is paid for a second time elsewhere. If that marketplace can't be used, nobody else is paid, and the operator reads what to set.
+ * Keeps each order with the marketplace where it started, whatever `chosen` is now: paid replies may still come from there, and nothing
+ * is paid twice elsewhere. If that marketplace can't be used, nobody else is paid, and the operator is told what to set.
  */
 export function finishingWhereBegun(chosen: People, options: BegunElsewhereOptions): People {
   const others = new Others(options);
@@ -46,12 +46,12 @@ export function finishingWhereBegun(chosen: People, options: BegunElsewhereOptio
   };
 }
 
-/** The marketplaces that are not chosen any more, opened when the first order needs them. */
+/** Formerly chosen marketplaces, opened when the first order needs them. */
 class Others {
   readonly #options: BegunElsewhereOptions;
   readonly #watch: ReplyWaiter;
   readonly #opened = new Map<string, Promise<People | string>>();
-  /** By question: what the operator has to do for it. */
+  /** What the operator has to do, by question. */
   readonly #stranded = new Map<string, string>();
 
   constructor(options: BegunElsewhereOptions) {
@@ -94,13 +94,13 @@ class Others {
     if (known) return known;
     const opened = this.#options
       .open(name)
-      .catch((error: unknown) => `mend this: ${error instanceof Error ? error.message : String(error)},`);
+      .catch((error: unknown) => `fix this: ${error instanceof Error ? error.message : String(error)},`);
     this.#opened.set(name, opened);
     return opened;
   }
 }
 
-/** The name of the marketplace that wrote what an order keeps; undefined if none did. */
+/** The name of the marketplace that wrote an order's intent; undefined if none did. */
 function marketplaceIn(intent: string | null): string | undefined {
   if (intent === null) return undefined;
   try {

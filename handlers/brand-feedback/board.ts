@@ -12,7 +12,7 @@ import type { ReplyFault } from './reply-faults.js';
 import { OPINION_NAMES } from './sentiment-names.js';
 import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from './replies.js';
 
-/** One open question as one respondent sees it. It holds no reply of anybody else. */
+/** One open question as one respondent sees it, without anybody else's reply. */
 export type Card = {
   question: Question;
   /** How many replies count so far. */
@@ -28,7 +28,7 @@ export type Board = {
   /** The name of the product. */
   shop: string;
   cards: Card[];
-  /** Open questions that are not shown. */
+  /** The number of open questions that are not shown. */
   more: number;
   formKey: string;
   now: number;
@@ -77,7 +77,7 @@ ${late ? lateReply(late) : ''}${boardFragment(board)}
   return pageFrame({ ...FILES, title: `${title} – ${shop} panel`, body });
 }
 
-/** The list of questions, which the script merges into the page. One of them is unfolded. */
+/** The list of questions, which the script merges into the page. One of them is expanded. */
 export function boardFragment(board: Board): string {
   const { cards, more, fault, said } = board;
   const first = cards.find(card => stateOf(card) === 'open') ?? cards[0];

@@ -47,24 +47,30 @@ const SETTINGS = {
       values: ['panel', 'sandbox', 'rapidata', 'wurk'],
     },
   ),
-  partial: setting.oneOf('PARTIAL', 'what becomes of an order that less than half of the people answered', {
+  partial: setting.oneOf('PARTIAL', 'what happens to an order that less than half of the people answered', {
     values: ['deliver', 'owe'],
     default: 'deliver',
   }),
-  panelToken: setting.token('PANEL_TOKEN', 'signs people in to the panel, the page on which they answer'),
+  panelToken: setting.token(
+    'PANEL_TOKEN',
+    'the token that signs people in to the panel, the page on which they answer',
+  ),
   respondentMinutes: setting.integer(
     'RESPONDENT_MINUTES',
-    'orders are sold until this long after somebody was last seen on the panel',
+    'how long after somebody was last seen on the panel orders are still sold',
     { min: 1, max: 10_080, default: 10 },
   ),
   clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
   clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'its secret', { secret: true }),
-  rapidataUrl: setting.url('RAPIDATA_URL', 'where its API is (default https://api.rapidata.ai)'),
+  rapidataUrl: setting.url('RAPIDATA_URL', 'the address of its API (default https://api.rapidata.ai)'),
   rapidataAuthUrl: setting.url(
     'RAPIDATA_AUTH_URL',
-    'where its tokens come from (default https://auth.rapidata.ai)',
+    'the address of its token server (default https://auth.rapidata.ai)',
   ),
-  modelUrl: setting.url('SUMMARIZER_URL', 'its model also reads the opinions that respondents did not state'),
+  modelUrl: setting.url(
+    'SUMMARIZER_URL',
+    'the API whose model reads opinions that respondents did not state',
+  ),
   model: setting.text('SUMMARIZER_MODEL', 'the model of that API'),
   modelKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
   budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost there, in dollars', {
@@ -76,15 +82,19 @@ const SETTINGS = {
     pattern: KEY_PAIR,
     form: 'a JSON array of 64 numbers, as solana-keygen writes it',
   }),
-  wurkUrl: setting.url('WURK_URL', 'where WURK is (default https://wurkapi.fun)'),
-  wurkReward: setting.text('WURK_REWARD', 'what a person gets there for a reply, in dollars', {
+  wurkUrl: setting.url('WURK_URL', 'the address of WURK (default https://wurkapi.fun)'),
+  wurkReward: setting.text('WURK_REWARD', 'the reward for a reply there, in dollars', {
     default: '0.025',
     ...DOLLARS,
   }),
-  wurkMaxPrice: setting.text('WURK_MAX_PRICE', 'the most that a reply may cost there with fees, in dollars', {
-    default: '0.05',
-    ...DOLLARS,
-  }),
+  wurkMaxPrice: setting.text(
+    'WURK_MAX_PRICE',
+    'the most that a reply may cost there including fees, in dollars',
+    {
+      default: '0.05',
+      ...DOLLARS,
+    },
+  ),
   wurkBudget: setting.text('WURK_BUDGET', 'the most that an order may cost there, in dollars', {
     default: '0.40',
     ...DOLLARS,
@@ -93,7 +103,7 @@ const SETTINGS = {
     'WURK_FEE_PAYER',
     'the fee payer of payments to WURK if its challenge names none',
   ),
-  rpcUrl: setting.text('SOLANA_RPC_URL', 'asked what became of payments to WURK'),
+  rpcUrl: setting.text('SOLANA_RPC_URL', 'used to look up the outcome of payments to WURK'),
 };
 type Values = ValuesOf<typeof SETTINGS>;
 
@@ -142,13 +152,13 @@ async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedba
   };
 }
 
-/** Who says which opinion a reply expresses if its author did not, and where it is logged that it could not be asked. */
+/** The model that reads the opinion of a reply if its author did not state one, and the log for its failures. */
 type Opinions = { model?: SentimentModel | undefined; log?: Log };
 
 /**
- * Asks until enough people have replied or the deadline has passed. If less than half of them have
- * replied by then, asks as long again, once. Answers with the replies received so far, unless they are still less than half and the
- * operator owes such an order (`PARTIAL=owe`). Safe to run again for the same order, because replies are stored.
+ * Asks until enough people have replied or the deadline has passed. If less than half of them have replied by then, extends the time
+ * once. Answers with the replies received so far, unless they are still less than half and the operator owes such an order
+ * (`PARTIAL=owe`). Safe to run again for the same order, because replies are stored.
  */
 export function brandFeedbackBy(
   people: People,
@@ -179,12 +189,12 @@ export function brandFeedbackBy(
   };
 }
 
-/** Less than half of the replies that were paid for. */
+/** Whether less than half of the paid replies have come. */
 function tooFew(replies: Reply[], { wanted }: { wanted: number }): boolean {
   return replies.length * 2 < wanted;
 }
 
-/** Rejects an order before the payment if it is invalid or nobody can be asked. */
+/** Rejects an order before the payment if it is invalid or no people are available. */
 export function brandFeedbackReady(people: People): Ready<BrandFeedback> {
   return async ({ body }) => {
     const { brand, question } = body;
@@ -207,7 +217,7 @@ async function createModel({
   return createSentimentModel({ url, model, apiKey });
 }
 
-/** Chooses who is asked. What is not used is not loaded. */
+/** Chooses the people to ask. Unused adapters are not loaded. */
 async function createPeople(context: HandlerContext<Values>, panel: PanelPeopleOptions): Promise<People> {
   const { network, settings } = context;
   const { people = network.name === 'sandbox' ? 'sandbox' : 'panel' } = settings;

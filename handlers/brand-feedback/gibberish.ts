@@ -2,12 +2,12 @@
 const ROWS = ['qwertyuiop', 'qwertzuiop', 'azertyuiop', 'asdfghjkl', 'qsdfghjklm', 'zxcvbnm', 'yxcvbnm'];
 const KEYS = [...ROWS, ...ROWS.map(row => [...row].reverse().join(''))];
 const LEAST_RUN = 4;
-/** So much of a text must be junk. */
+/** The share of a text that must be junk. */
 const MOST = 0.6;
 
 /**
- * Whether a reply looks as if somebody only hit keys: `asdf asdf`, `hhhhhh`, `...`. It knows letters, not words, so it is no judgement: such
- * a reply is held until the operator has read it. An emoji says something; so does a number.
+ * Whether a reply looks as if somebody only hit keys: `asdf asdf`, `hhhhhh`, `...`. It checks letters, not words, so it can be wrong:
+ * such a reply is held until the operator has read it. Emoji and numbers count as content.
  */
 export function looksLikeGibberish(text: string): boolean {
   if (/\p{Extended_Pictographic}|\p{N}/u.test(text)) return false;

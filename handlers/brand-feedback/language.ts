@@ -1,6 +1,6 @@
 import { eld } from 'eld/extrasmall';
 
-/** Enough to tell the language; the rest of a long text is not looked at. */
+/** Enough characters to detect the language; the rest of a long text is ignored. */
 const MAX_CHARACTERS = 500;
 
 /** The language of a text (ISO 639-1), by its letter sequences. Undefined if it can't be told, for example from a lone name. */

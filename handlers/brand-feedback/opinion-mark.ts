@@ -1,6 +1,6 @@
 import type { Opinion, Sentiment } from './replies.js';
 
-/** What people are asked to write first where there is no form of our own to choose in. */
+/** The instruction for people on a marketplace, where there is no form for choosing an opinion. */
 export const MARK_REQUEST = 'Begin with + if your opinion is good, 0 if neutral, - if bad. Then say why.';
 
 const MARKS: Readonly<Record<string, Sentiment>> = {
@@ -17,7 +17,7 @@ const MARKS: Readonly<Record<string, Sentiment>> = {
   '➖': 'negative',
 };
 
-/** A mark at the start, perhaps in brackets or quotes, and what divides it from the words. */
+/** A mark at the start, perhaps in brackets or quotes, and the separator after it. */
 const MARKED = /^[([{"'“‘]?([+＋➕0０\-−–—－➖])(?![+\-\d%/.,]\d|\d|[%/])[)\]}"'”’]?[\s:;.,)\-–—]*/u;
 /** A bullet of a list looks like a minus. */
 const LIST = /\n[ \t]*[-−–—•*]\s/u;

@@ -55,8 +55,8 @@ function heldHtml(order: OrderView, held: readonly Reply[]): string {
   if (held.length === 0) return '';
   const items = held.map((reply, index) => item(order, reply, index + 1)).join('\n');
   const what = order.isOpen
-    ? 'These look as if somebody only hit keys. They do not count, and the buyer does not get them, unless you let them count.'
-    : 'These looked as if somebody only hit keys. They did not count.';
+    ? 'These look like random typing. They do not count, and the buyer does not get them, unless you let them count.'
+    : 'These looked like random typing. They did not count.';
   return `<h3>Held for you <span class="soft">(${held.length})</span></h3>
 <p class="soft">${what}</p>
 <ol class="items">
@@ -65,7 +65,7 @@ ${items}
 `;
 }
 
-/** The question, if the order has one as the panel shows it. */
+/** The question as shown on the panel, if the order has one. */
 function asked({ body }: OrderView): string {
   const { brand, question } = body as { brand?: unknown; question?: unknown };
   if (typeof brand !== 'string' || typeof question !== 'string') return '';
@@ -96,8 +96,8 @@ function opinion({ sentiment, isSample }: Reply): string {
 /** Who can answer instead of a rejected reply, and when. */
 function inItsPlace({ isInProgress }: OrderView): string {
   return isInProgress
-    ? 'Somebody else can answer in its place, as long as the question is open.'
-    : 'The question is closed: somebody else can answer in its place once you have started another attempt.';
+    ? 'Somebody else can answer instead, as long as the question is open.'
+    : 'The question is closed: somebody else can answer instead once you have started another attempt.';
 }
 
 /** Asked before a held reply counts. */

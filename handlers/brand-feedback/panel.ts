@@ -57,12 +57,12 @@ const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
 const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
-  held: 'Thank you. Your reply counts once the operator has read it, because it does not look like words.',
+  held: 'Thank you. Your reply counts once the operator has read it, because it does not look like a text.',
   duplicate:
     'You have answered this question already. Each person can answer once, even if the reply was rejected.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',
   closed:
-    'This question has closed: enough people have answered, or its time is over. Your reply was not added.',
+    'This question has closed: enough people have answered, or its deadline has passed. Your reply was not added.',
 };
 
 /**

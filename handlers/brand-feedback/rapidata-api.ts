@@ -204,7 +204,7 @@ function faultOf(
 ): RapidataFault {
   const { status, body } = answer;
   const retryAfterSeconds = readRetryAfter(answer.header('retry-after'));
-  // Some services repeat what they were sent.
+  // Some services repeat the request in their errors.
   const detail = secrets
     .reduce<string>(
       (text, secret) => (secret ? text.replaceAll(secret, '…') : text),

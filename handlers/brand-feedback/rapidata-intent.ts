@@ -1,6 +1,6 @@
 /** One job that was, or is about to be, published for a question. */
 export type Round = {
-  /** Made of the question's id, the attempt and the round; a restarted server finds the job by this name. */
+  /** Made from the question's id, the attempt and the round; a restarted server finds the job by this name. */
   name: string;
   /** Number of replies requested. */
   asked: number;

@@ -12,7 +12,7 @@ const REVIEWS: Readonly<Record<string, string>> = {
   ClassificationTimedOut: 'the check of its content took too long',
 };
 
-/** What keeps jobs from going on that only people can mend, in words for the operator. */
+/** Problems of jobs that only people can solve, as messages for the operator. */
 export class Hindrances {
   readonly #jobs = new Map<string, string>();
   #fundsLowAt = -Infinity;
@@ -35,7 +35,7 @@ export class Hindrances {
     for (const oldest of [...this.#jobs.keys()].slice(0, -MAX_JOBS)) this.#jobs.delete(oldest);
   }
 
-  /** Looks at what the creation of a job said about the account's balance. */
+  /** Checks the answer to the creation of a job for the account's balance. */
   warn(warning: CostWarning | undefined): void {
     this.#fundsLowAt = warning ? Date.now() : -Infinity;
     this.#funds = '';

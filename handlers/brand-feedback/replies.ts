@@ -3,7 +3,7 @@ export type Sentiment = 'positive' | 'neutral' | 'negative';
 
 export const SENTIMENTS: readonly Sentiment[] = ['positive', 'neutral', 'negative'];
 
-/** What a respondent said of it; `unknown` if they did not say. Nothing guesses it from the words. */
+/** The opinion that a respondent stated; `unknown` if none. It is never guessed from the words. */
 export type Opinion = Sentiment | 'unknown';
 
 /** The longest reply, in characters (code points). */
@@ -43,7 +43,7 @@ export type ReplyStore = {
   open(): Promise<(Question & { replies: number })[]>;
   /** Replies that count, oldest first. */
   replies(id: string): Promise<Reply[]>;
-  /** Replies that wait for the operator, oldest first. */
+  /** Held replies, which wait for the operator, oldest first. */
   held(id: string): Promise<Reply[]>;
   /**
    * Adds one reply atomically: one per respondent and question, never more than wanted, only while the question is open. A reply that is
@@ -55,7 +55,7 @@ export type ReplyStore = {
   admit(id: string, reply: string): Promise<boolean>;
   /** Rejects a reply: its place is free again, but its respondent can't reply again. @returns false if there is none, or its order was answered */
   reject(id: string, reply: string): Promise<boolean>;
-  /** What was, or is about to be, requested from an external provider; opaque to the store. */
+  /** The request that was or is about to be sent to an external provider; opaque to the store. */
   intent(id: string): Promise<string | null>;
   /** Resolves when the intent is on disk. Only then is the request sent to the provider. */
   saveIntent(id: string, intent: string): Promise<void>;

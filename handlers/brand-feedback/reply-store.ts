@@ -45,15 +45,15 @@ type Row = {
   text: string;
   sentiment: Exclude<Opinion, 'unknown'>;
   respondent: string;
-  /** 1 if the sentiment is not known. Earlier versions guessed it then, so what the column says does not count. */
+  /** 1 if the sentiment is not known. Earlier versions guessed it in that case, so the column is then ignored. */
   inferred: number;
   sample: number;
-  /** `HELD` if the operator has not decided yet: programs of earlier versions take such a reply as rejected, and do not sell it. */
+  /** `HELD` if the operator has not decided yet: earlier versions treat such a reply as rejected and do not sell it. */
   rejected_at: number | null;
 };
 
 const HELD = 0;
-/** Held replies of one order. Further ones are refused. */
+/** The most held replies of one order. Further ones are refused. */
 const MAX_HELD = 100;
 
 type Orders = { ordersInProgress: () => Promise<OrderInProgress[]> };
@@ -148,7 +148,7 @@ function* insert(
       ${respondent}, ${isKnown ? 0 : 1}, ${isSample ? 1 : 0}, ${now()}, ${held ? HELD : null})`);
 }
 
-/** Makes place for a person where a sample respondent has one. @returns false if none has */
+/** Removes a sample respondent's reply to make room for a person's. @returns false if none has */
 function* removeSample(id: string, counting: Row[]): TransactionBody<boolean> {
   const sample = counting.findLast(other => other.sample === 1);
   if (!sample) return false;
@@ -172,7 +172,7 @@ function* admit(id: string, reply: string): TransactionBody<boolean> {
   return true;
 }
 
-/** Not of a reply that is in the answer, even if that is not delivered yet. */
+/** Not possible for a reply in a saved answer, even if that is not delivered yet. */
 function* reject({ now }: OperationStore, id: string, reply: string): TransactionBody<boolean> {
   if (!(yield* lockUnanswered(id))) return false;
   const all = yield* everyReply(id);

@@ -21,7 +21,10 @@ export function charactersOf(text: string): number {
   return [...text].length;
 }
 
-/** The words of a reply, for comparison: two replies with the same words say the same. The text itself if it has none, as an emoji. */
+/**
+ * The words of a reply, for comparison: two replies with the same words count as equal. The text itself if it has no words, such as an
+ * emoji.
+ */
 export function wordsOf(text: string): string {
   const words = text
     .normalize('NFKC')

@@ -1,6 +1,6 @@
 import type { Sentiment } from './replies.js';
 
-/** A remark before, the opinion, a remark after. Any of each go together. */
+/** A remark before, the opinion, a remark after. They can be combined freely. */
 type Voice = { openings: string[]; opinions: string[]; endings: string[] };
 type Voices = Record<Sentiment, Voice>;
 
@@ -333,7 +333,7 @@ const PORTUGUESE: Voices = {
   },
 };
 
-/** By language (ISO 639-1). `{topic}` and `{Topic}` stand for what the question is about; only the English texts name it. */
+/** By language (ISO 639-1). `{topic}` and `{Topic}` stand for the topic of the question; only the English texts use it. */
 export const VOICES: Readonly<Record<string, Voices>> = {
   en: ENGLISH,
   de: GERMAN,

@@ -28,7 +28,7 @@ export type SandboxPeopleOptions = AskingOptions & {
   openPageDelayMs?: number;
 };
 
-/** So many for each reply that is asked for: more than one, to replace rejected replies of sample respondents. */
+/** The number of sample respondents for each requested reply: more than one, to replace rejected replies. */
 const SAMPLE_RESPONDENTS = 3;
 
 /**
@@ -67,7 +67,7 @@ async function spokenBySamples({ question }: { question: string }): Promise<stri
   return Object.hasOwn(VOICES, language) ? language : undefined;
 }
 
-/** Unreadable notes must not keep the sandbox from answering. */
+/** Unreadable presence data must not keep the sandbox from answering. */
 const isPageOpen = (presence: SandboxPresence): Promise<boolean> => presence.isPageOpen().catch(() => false);
 
 /** Runs `wait` and, in the meantime, lets sample respondents reply; stops them when it settles. */

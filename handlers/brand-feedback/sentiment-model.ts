@@ -3,7 +3,7 @@ import { SENTIMENTS, type Opinion } from './replies.js';
 
 /** Reads opinions from texts. */
 export type SentimentModel = {
-  /** `unknown` if the model does not say one of the three. @throws if the model can't be asked */
+  /** `unknown` if the model gives none of the three. @throws if the model can't be asked */
   sentimentOf(text: string, signal: AbortSignal): Promise<Opinion>;
   close(): Promise<void>;
 };
@@ -19,7 +19,7 @@ const SYSTEM = [
   'positive, neutral, negative, or unknown if it does not show.',
 ].join(' ');
 
-/** Any server with OpenAI's `/chat/completions`, asked with the fewest parameters, so that every one takes them. */
+/** Any server with OpenAI's `/chat/completions`, called with the fewest parameters, so that every server accepts them. */
 export function createSentimentModel({ url, model, apiKey }: SentimentModelOptions): SentimentModel {
   const client = new HttpClient(url, {
     connections: 4,
@@ -49,7 +49,7 @@ export function createSentimentModel({ url, model, apiKey }: SentimentModelOptio
   };
 }
 
-/** The one word of the answer, whatever is around it. Two different ones are none. */
+/** The opinion word in the answer, whatever surrounds it. Two different ones count as none. */
 function readOpinion(answer: string): Opinion {
   const { choices } = JSON.parse(answer) as { choices?: { message?: { content?: unknown } }[] };
   const content = choices?.[0]?.message?.content;

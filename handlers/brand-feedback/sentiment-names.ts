@@ -1,6 +1,6 @@
 import type { Opinion } from './replies.js';
 
-/** How pages call the opinions. */
+/** The names of the opinions on pages. */
 export const OPINION_NAMES: Record<Opinion, string> = {
   positive: 'Positive',
   neutral: 'Neutral',

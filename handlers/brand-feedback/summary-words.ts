@@ -1,6 +1,6 @@
 import type { Sentiment } from './replies.js';
 
-/** The sentences of a summary in one language. Counts stand where no word depends on them, but in English. */
+/** The sentences of a summary in one language. Except in English, counts are placed where no word form depends on them. */
 type Words = {
   positive: string;
   neutral: string;

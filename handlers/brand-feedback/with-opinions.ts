@@ -2,7 +2,7 @@ import type { Log } from 'coinslot';
 import type { Reply, Sentiment } from './replies.js';
 import type { SentimentModel } from './sentiment-model.js';
 
-/** A reply as it is sold. `from`: who said what its opinion is. Nobody did if it is `unknown`: then it counts as neutral. */
+/** A reply as it is sold. `from`: the source of its opinion. If that is `unknown`, the reply counts as neutral. */
 export type SoldReply = Pick<Reply, 'text' | 'isSample'> & {
   sentiment: Sentiment;
   from: 'respondent' | 'model' | 'unknown';
@@ -10,7 +10,9 @@ export type SoldReply = Pick<Reply, 'text' | 'isSample'> & {
 
 const AT_A_TIME = 4;
 
-/** Asks the operator's model, if there is one, for the opinions that respondents did not state. What it can't tell stays unknown. */
+/**
+ * Asks the operator's model, if there is one, for the opinions that respondents did not state. Opinions that it can't tell stay unknown.
+ */
 export async function withOpinions(
   replies: readonly Reply[],
   model: SentimentModel | undefined,
@@ -30,7 +32,7 @@ export async function withOpinions(
   if (model && waiting.length > 0)
     await Promise.all(Array.from({ length: AT_A_TIME }, take)).catch((error: unknown) => {
       signal.throwIfAborted();
-      log?.warn({ err: error }, 'the model did not say what the opinions of replies are');
+      log?.warn({ err: error }, 'the model did not give the opinions of replies');
     });
   return replies.map(({ text, isSample, sentiment }, at) => {
     if (sentiment !== 'unknown') return { text, isSample, sentiment, from: 'respondent' };

@@ -8,12 +8,12 @@ import {
   type Priced,
 } from 'coinslot';
 
-/** Where the answer to a paid task is read, with the word that opens it. */
+/** The address of a paid task's submissions, and the secret that opens it. */
 export type WurkJob = { jobId: string; secret: string };
 
 export type Submission = { id: string; text: string };
 
-/** What the marketplace said to a payment. `later`: nothing usable; the payment may have been settled. */
+/** The marketplace's answer to a payment. `later`: nothing usable; the payment may have been settled. */
 export type Bought =
   { kind: 'job'; job: WurkJob } | { kind: 'refused'; why: string } | { kind: 'later'; why: string };
 
@@ -32,7 +32,7 @@ const MAX_PAGES = 5;
 const PATH = '/solana/agenttohuman';
 
 /**
- * The HTTP side of WURK: a task is a URL that costs money over x402, and what people submitted is read for free with the secret that the
+ * The HTTP side of WURK: a task is a URL that costs money over x402, and submissions are read free of charge with the secret that the
  * purchase returns. Source: docs.wurk.fun (x402 pay, get submissions) and wurkapi.fun/skill.md.
  */
 export class WurkApi {
@@ -57,7 +57,7 @@ export class WurkApi {
     return `${PATH}?${query.toString()}`;
   }
 
-  /** What a task costs. Nothing is paid. @throws WurkFault */
+  /** Asks for the price of a task, without paying. @throws WurkFault */
   async price(path: string, signal: AbortSignal): Promise<Priced> {
     const answer = await this.#get(path, signal);
     const read = this.#payer.read(answer);
@@ -65,7 +65,7 @@ export class WurkApi {
     throw new WurkFault(`WURK can’t be paid: ${read}`, failureKind(answer.status) === 'unavailable');
   }
 
-  /** Sends a payment that is kept already. Rejects only with the signal's reason. */
+  /** Sends a payment that is already stored. Rejects only with the signal's reason. */
   async buy(path: string, payment: KeptPayment, signal: AbortSignal): Promise<Bought> {
     let answer: HttpAnswer;
     try {
@@ -92,7 +92,7 @@ export class WurkApi {
       });
       const answer = await this.#get(`${PATH}?${query.toString()}`, signal);
       if (answer.status !== 200)
-        throw new WurkFault(`WURK answered ${answer.status} to a look at a job`, true);
+        throw new WurkFault(`WURK answered ${answer.status} to a request for a job`, true);
       const { submissions, totalPages } = jsonOf(answer);
       if (!Array.isArray(submissions)) throw new WurkFault('WURK’s answer has no submissions');
       found.push(...(submissions as unknown[]).flatMap(submissionOf));

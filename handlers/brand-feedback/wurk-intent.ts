@@ -8,13 +8,13 @@ export type Task = {
   path: string;
   /** Written before it is sent. */
   payment?: KeptPayment;
-  /** What pays for it was not settled and never will be. */
+  /** Its payment was not settled and never will be. */
   dead?: true;
-  /** Bought: its answers are read with this. */
+  /** Set once bought: the secret for reading its submissions. */
   job?: WurkJob;
 };
 
-/** What is kept of a question, over all attempts: a task that was paid for once still brings replies. */
+/** The stored tasks of a question, over all attempts: a paid task can still bring replies. */
 export type WurkIntent = { provider: 'wurk'; tasks: Task[] };
 
 /** Undefined if there is no stored intent, or if another provider wrote it. */
@@ -28,7 +28,7 @@ export function readWurkIntent(text: string | null): WurkIntent | undefined {
   }
 }
 
-/** What was paid, or may have been, in atomic units of USDC. */
+/** The amount that was or may have been paid, in atomic units of USDC. */
 export function paidFor(tasks: readonly Task[]): bigint {
   return tasks.reduce((sum, { payment, dead }) => sum + (payment && !dead ? BigInt(payment.amount) : 0n), 0n);
 }

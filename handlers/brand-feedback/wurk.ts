@@ -15,7 +15,7 @@ export type WurkOptions = {
   replyStore: ReplyStore;
   payer: Payer;
   url: string;
-  /** What a person gets for a reply, in dollars, as a decimal string. */
+  /** The reward for a reply, in dollars, as a decimal string. */
   reward: string;
   /** The most that one reply may cost with all fees, and one order with all its attempts. */
   maxPrice: string;
@@ -25,23 +25,23 @@ export type WurkOptions = {
   /** How often submissions are read. Default 10 000 ms. */
   pollMs?: number;
   requestMs?: number;
-  /** With less time than this before the deadline no task is bought: nobody would answer it in time. Default 60 000 ms. */
+  /** No task is bought with less time than this before the deadline, because nobody would answer in time. Default 60 000 ms. */
   leastMs?: number;
 };
 
 const MAX_ASKED = 700;
-/** Tasks per order: another one replaces replies that were empty, twice the same or held. */
+/** Tasks per order: another one replaces replies that were empty, duplicate or held. */
 const MAX_TASKS = 4;
 const READY_MS = 10_000;
 const PRICE_TTL_MS = 300_000;
 const SIGN_MS = 30_000;
-/** How often the chain is asked about the outcome of a payment that the marketplace does not answer. */
+/** How often the chain is checked for the outcome of a payment that the marketplace does not answer. */
 const LOOK_MS = 30_000;
 
 /**
- * Asks people of WURK, paid per task with x402 in USDC on Solana: there is no account and no key but the wallet's. The payment of a task is
- * in the ledger before it is sent, and is sent again, never replaced, until the marketplace gives the job or the chain shows that the
- * payment is dead. So a crash can't pay twice. A task can't be stopped: what comes after the deadline is paid for and lost.
+ * Asks people of WURK, paid per task with x402 in USDC on Solana: it needs no account and no key except the wallet's. The payment of a
+ * task is in the ledger before it is sent, and is sent again, never replaced, until the marketplace gives the job or the chain shows that
+ * the payment is dead. So a crash can't pay twice. A task can't be stopped: replies after the deadline are paid for but lost.
  * @throws RangeError if an amount is none.
  */
 export function createWurkPeople(options: WurkOptions): People {
@@ -70,9 +70,9 @@ class WurkPeople {
   readonly #pollMs: number;
   readonly #fineUntil = new Map<number, number>();
   #trouble = '';
-  /** How many submissions each job has brought, and how many it was asked for. */
+  /** How many submissions each job has brought, and how many were ordered. */
   readonly #progress = new Map<string, { asked: number; brought: number }>();
-  /** By question: payments that were settled, and brought no job. */
+  /** Settled payments that brought no job, by question. */
   readonly #lost = new Map<string, string>();
 
   constructor(options: WurkOptions, api: WurkApi) {
@@ -146,8 +146,8 @@ class WurkPeople {
   }
 
   /**
-   * Does what is next for the order: sends a payment that has no job yet, or buys another task once the last one has brought all that was
-   * asked of it. @returns false if nothing more can come
+   * Does the next step for the order: sends a payment that has no job yet, or buys another task once the last one has brought all ordered
+   * replies. @returns false if nothing more can come
    */
   async #advance(
     question: Question,
@@ -166,7 +166,7 @@ class WurkPeople {
     return task ? this.#pay(question, intent, task, signal) : false;
   }
 
-  /** Signs the payment of a task and writes it down. Undefined if the budget does not allow another one. */
+  /** Signs the payment of a task and stores it. Undefined if the budget does not allow another one. */
   async #sign(
     question: Question,
     intent: WurkIntent,
@@ -251,7 +251,7 @@ class WurkPeople {
     }
   }
 
-  /** More than a reply, or the order with what was paid before, may cost. */
+  /** Whether the price exceeds the limit of a reply or, with earlier payments, of the order. */
   #tooDear(amount: bigint, replies: number, paid: bigint): boolean {
     const { maxPrice, budget } = this.#limits;
     return amount > maxPrice * BigInt(replies) || paid + amount > budget;
@@ -262,7 +262,7 @@ class WurkPeople {
   }
 }
 
-/** What people read. */
+/** The text of a task for people. */
 function taskOf(brand: string, question: string): string {
   const line = (text: string): string => text.replace(/[\s\p{C}]+/gu, ' ').trim();
   return `About ${line(brand)}: ${line(question)} ${MARK_REQUEST} Do not write anything that identifies you.`;

@@ -13,9 +13,9 @@ import type { MintExtensions } from './mint-extensions.js';
 import type { MintFacts } from './mint.js';
 
 /**
- * Somebody with power over a mint. `roles`: `mint`, `freeze`, `metadata`, and the names of the extensions it has power over. `kind`:
- * `wallet`, one key signs; `multisig`, `required` of its `signers` sign; `program-address`, only a program can sign, `program` if it
- * owns the account; `program`, a program itself, which cannot sign; `account`, an account of a program for which a key can sign.
+ * An authority with power over a mint. `roles`: `mint`, `freeze`, `metadata`, and the names of the extensions it has power over. `kind`:
+ * `wallet`, one key signs; `multisig`, `required` of its `signers` sign; `program-address`, only a program can sign, `program` if it owns
+ * the account; `program`, a program itself, which cannot sign; `account`, an account of a program for which a key can sign.
  */
 export type Authority = {
   address: string;
@@ -35,8 +35,8 @@ const SIGNERS_AT = 3;
 const MAX_SIGNERS = 11;
 
 /**
- * What each authority of a mint is, in one read. They are named in the mint and its metadata, so this read can only follow that of
- * both.
+ * The kind of each authority of a mint, in one read, which can only follow the reads of the mint and its metadata, because these name the
+ * authorities.
  */
 export async function readAuthorities(
   chain: ChainReads,
@@ -80,7 +80,7 @@ const WORDS: Record<Authority['kind'], (what: What) => string> = {
   wallet: () => 'a wallet: a single key signs for it',
   multisig: ({ required, signers }) => `a multisig: ${required} of ${signers?.length} keys must sign`,
   'program-address': ({ program }) =>
-    `an address of a program${program === undefined ? '' : ` (${program})`}: no key signs for it, and what the program lets whom do was not checked`,
+    `an address of a program${program === undefined ? '' : ` (${program})`}: no key signs for it, and the rules of the program were not checked`,
   program: () => 'a program, which cannot sign by itself',
   account: ({ program }) => `an account of the program ${program}, for which a key can sign`,
 };

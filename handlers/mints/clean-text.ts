@@ -24,7 +24,7 @@ export function cleanText(value: unknown, max: number): string | undefined {
 export const cleanSymbol = (value: unknown) => cleanText(value, 32);
 export const cleanName = (value: unknown) => cleanText(value, 64);
 
-/** A URI as metadata has it: visible ASCII without what could end a quotation or a tag. */
+/** A URI in metadata: visible ASCII without characters that could end a quotation or a tag. */
 const URI = /^[!#-;=?-[\]-_a-z~]{1,200}$/;
 
 /** A URI that a token's issuer chose, without the zeros that fill its room; null if it is none. */

@@ -3,7 +3,7 @@ import { readAddress, SYSTEM_PROGRAM } from 'coinslot';
 import type { MintExtensions } from './mint-extensions.js';
 import type { MintFacts } from './mint.js';
 
-/** What one extension says: its fields with their sentence, under its name. */
+/** The description of one extension: its fields with their sentence, under its name. */
 export type Description = Omit<MintExtensions, 'unknown' | 'unreadable'>;
 
 type ExtensionOf<K extends Extension['__kind']> = Extract<Extension, { __kind: K }>;
@@ -20,7 +20,7 @@ export function addressOrNull(address: string | { __option: 'None' } | { __optio
   return found === SYSTEM_PROGRAM ? null : found;
 }
 
-/** A public key of an encryption scheme, which is no address: base64, as RPC servers write it. */
+/** A public key of an encryption scheme, which is not an address: base64, as RPC servers write it. */
 export function encryptionKey(key: string | null): string | null {
   return key === null ? null : (readAddress(key) ?? Buffer.alloc(0)).toString('base64');
 }

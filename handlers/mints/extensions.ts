@@ -68,8 +68,8 @@ function sentencesOf(extensions: Description): string[] {
 }
 
 /**
- * Describes every extension of a mint. One that is not known, is one of token accounts, or has bytes that the program would not
- * store is given by its number in `unknown`; bytes that are no extension at all in `unreadable`. Never throws for what the bytes say.
+ * Describes every extension of a mint. One that is not known, is one of token accounts, or has bytes that the program would not store is
+ * given by its number in `unknown`; bytes that are not an extension at all in `unreadable`. Never throws because of the bytes.
  */
 export async function describeEntries({ entries, unreadable }: Entries, mint: MintFacts): Promise<Described> {
   const decode = await loadDecoder();
@@ -88,7 +88,7 @@ export async function describeEntries({ entries, unreadable }: Entries, mint: Mi
 }
 
 function unknownEntry({ type, value: { length } }: Entry): Said<{ type: number; bytes: number }> {
-  const sentence = `Extension number ${type} (${length} bytes) is not known here: what it allows was not checked.`;
+  const sentence = `Extension number ${type} (${length} bytes) is unknown here: its effects were not checked.`;
   return { type, bytes: length, sentence };
 }
 

@@ -1,12 +1,12 @@
 /**
  * From the worst: `critical`: holders cannot trade now, or a source calls the token suspicious. `high`: somebody can take, stop or dilute
- * everything at any moment, or what the token is worth rests on nothing. `medium`: a sign of risk, or a part that could not be
- * checked. `low`: to be known.
+ * everything at any moment, or nothing supports the token's value. `medium`: a sign of risk, or a part that could not be checked. `low`:
+ * for information.
  */
 const SEVERITIES = ['critical', 'high', 'medium', 'low'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** One warning, for programs by its code, for people by its sentence. */
+/** One warning: a code for programs, a sentence for people. */
 export type Finding = { code: string; severity: Severity; sentence: string };
 
 /** One line of a table of findings. `says`: the sentence; undefined where the finding does not apply. */
@@ -24,7 +24,7 @@ export function findingsOf<Facts>(table: readonly Row<Facts>[], facts: Facts): F
   });
 }
 
-/** The same findings, the most severe first. */
+/** The same findings, most severe first. */
 export function mostSevereFirst(findings: readonly Finding[]): Finding[] {
   return SEVERITIES.flatMap(severity => findings.filter(finding => finding.severity === severity));
 }

@@ -1,4 +1,4 @@
-/** Whoever sends tokens to its accounts destroys them: nobody has a key for it. */
+/** Tokens sent to its accounts are destroyed: nobody has a key for it. */
 export const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 
 /** Addresses that own the accounts of every pool or sale of a program. */
@@ -22,7 +22,7 @@ const KNOWN_PROGRAMS: Readonly<Record<string, string>> = {
   LocpQgucEQHbqNABEYvBvwoxCPsSbG91A1QaQhQQqjn: 'Jupiter Lock',
 };
 
-/** What an address that owns token accounts is known as, by itself or by the program that owns it; null if by neither. */
+/** The known name of an address that owns token accounts, or of the program that owns it; null if neither is known. */
 export function knownAs(owner: string, program: string | null): string | null {
   return KNOWN_OWNERS[owner] ?? (program === null ? null : (KNOWN_PROGRAMS[program] ?? null));
 }

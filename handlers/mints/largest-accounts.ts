@@ -25,7 +25,7 @@ type LargeAccount = {
   percent: number;
 };
 
-/** `topTenPercent`: what the ten largest hold that are neither burned nor of a known program. */
+/** `topTenPercent`: the share of the ten largest that are neither burned nor owned by a known program. */
 export type LargestAccounts = { topTenPercent: number; accounts: LargeAccount[] };
 
 const TOKEN_ACCOUNT_BYTES = 165;
@@ -34,8 +34,8 @@ const TOP = 10;
 const DECIMALS = 2;
 
 /**
- * The twenty largest accounts of a mint and whose they are: one read for the accounts, one for their owners, and one for the programs
- * of those owners that are addresses of programs and not known by themselves. Null if no tokens exist.
+ * The twenty largest accounts of a mint and their owners: one read for the accounts, one for their owners, and one for the programs of
+ * owners that are unknown program addresses. Null if no tokens exist.
  */
 export async function readLargestAccounts(
   chain: ChainReads,
@@ -83,7 +83,7 @@ function ownerOf(account: Account | null, mint: string): string | null {
   return toAddress(account.data.subarray(OWNER_AT, 2 * OWNER_AT));
 }
 
-/** The programs that own those of the owners that only a program can sign for. */
+/** The programs of those owners that only a program can sign for. */
 async function readPrograms(
   chain: ChainReads,
   owners: (string | null)[],

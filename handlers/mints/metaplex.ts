@@ -2,8 +2,8 @@ import { type Account, programAddress, readAddress, toAddress } from 'coinslot';
 import { cleanName, cleanSymbol, cleanUri } from './clean-text.js';
 
 /**
- * What Metaplex's account for a mint says: the issuer's own texts, cleaned. `updateAuthority` can change them while `mutable` is true;
- * once it is false, nobody ever can.
+ * The contents of Metaplex's account for a mint: the issuer's own texts, cleaned. `updateAuthority` can change them while `mutable` is
+ * true; once it is false, nobody ever can.
  */
 export type Metadata = {
   address: string;
@@ -18,22 +18,22 @@ export type Metadata = {
 const METADATA_PROGRAM = 'metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s';
 /** The first byte of an account that holds metadata, in its only version. */
 const METADATA_V1 = 4;
-/** The account has room for names of 32 bytes, symbols of 10 and URIs of 200; more than this is no metadata. */
+/** The account has room for names of 32 bytes, symbols of 10 and URIs of 200; a longer account is not metadata. */
 const MAX_TEXT_BYTES = 1_000;
 const MAX_CREATORS = 64;
 const CREATOR_BYTES = 34;
 const ADDRESS_BYTES = 32;
 
-/** Where Metaplex keeps the metadata of a mint. It is derived, so both can be read at once. */
+/** The address of a mint's metadata at Metaplex. It is derived, so both can be read at once. */
 export function metadataAddress(mint: string): string {
   const program = bytesOf(METADATA_PROGRAM);
   return toAddress(programAddress([Buffer.from('metadata'), program, bytesOf(mint)], program));
 }
 
 /**
- * Decodes the account (`Metadata` in mpl-token-metadata's `accounts/metadata.rs`, Borsh), up to the flag that matters. Its generated client
- * would bring a second framework for accounts along, for thirty lines. Null if the account is not the metadata of this mint, or
- * cannot be read.
+ * Decodes the account (`Metadata` in mpl-token-metadata's `accounts/metadata.rs`, Borsh), up to the last needed flag. The generated
+ * client would add a second account framework, to save thirty lines. Null if the account is not the metadata of this mint, or cannot be
+ * read.
  */
 export function readMetadata(account: Account | null, mint: string): Metadata | null {
   if (account?.owner !== METADATA_PROGRAM || account.data[0] !== METADATA_V1) return null;

@@ -6,14 +6,14 @@ import type { MintExtensions } from './mint-extensions.js';
 import type { MintFacts } from './mint.js';
 import { percent } from './wording.js';
 
-/** What the findings about a mint are drawn from. `largestAccounts` is null where it was not read. */
+/** The data behind the findings about a mint. `largestAccounts` is null where it was not read. */
 export type MintSubject = MintFacts & {
   extensions: MintExtensions;
   metadata: Metadata | null;
   largestAccounts: LargestAccounts | null;
 };
 
-/** The ten largest accounts that belong to nobody known hold more than this part of the supply, in per cent. */
+/** The share of the supply, in per cent, above which the ten largest accounts of unknown owners give a warning. */
 const CONCENTRATED_PERCENT = 50;
 
 type Says = Row<MintSubject>['says'];
@@ -47,7 +47,7 @@ const concentrated: Says = ({ largestAccounts: largest }) =>
 const by = (who: string | null | undefined, sentence: (who: string) => string): string | undefined =>
   who === null || who === undefined ? undefined : sentence(who);
 
-/** Every warning about a mint: what somebody can do to holders, or does already. */
+/** Every warning about a mint: what somebody can do to holders, or already does. */
 export const MINT_FINDINGS: readonly Row<MintSubject>[] = [
   {
     code: 'uninitialised',

@@ -12,8 +12,8 @@ import { metadataAddress, readMetadata, type Metadata } from './metaplex.js';
 
 /**
  * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional
- * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, that
- * says nothing yet: whoever initialises the mint chooses them.
+ * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, this means
+ * nothing yet: whoever initialises the mint chooses them.
  */
 export type MintFacts = {
   mint: string;
@@ -31,7 +31,7 @@ export type MintFacts = {
 const MINT_SIZE = 82;
 const ACCOUNT_SIZE = 165;
 const MULTISIG_SIZE = 355;
-/** Where a mint stores what it stores. An optional address is preceded by 4 bytes, which are 0 if there is none. */
+/** The offsets of a mint's fields. An optional address is preceded by 4 bytes, which are 0 if there is none. */
 const MINT_AUTHORITY_AT = 4;
 const SUPPLY_AT = 36;
 const DECIMALS_AT = 44;
@@ -78,7 +78,9 @@ function otherTokenAccount(data: Buffer, extensible: boolean): UpstreamFailure |
   const type = data[ACCOUNT_TYPE_AT];
   if (extensible && type === 2) return invalid(holds);
   if (extensible && type === 1) return undefined;
-  return invalid('mint is an account of the token program, but no mint: send the mint address of the token');
+  return invalid(
+    'mint is an account of the token program, but not a mint: send the mint address of the token',
+  );
 }
 
 function optionalAddress(data: Buffer, at: number): string | null {

@@ -12,10 +12,10 @@ import { readMintAccount, type MintFacts } from './mint.js';
 import { authoritySentences } from './wording.js';
 
 /**
- * The facts of a mint with its extensions and what they mean (`solMintInfo` in openapi.yaml). `extensions` is empty if the mint has
- * none; the Token program has none at all. `metadata`: Metaplex's account, null if there is none. `largestAccounts` and `creation` are null
- * if the RPC server does not say. `findings`: what somebody can do to holders or does already, the most severe first; `warnings`: their
- * sentences. `brief`: all of it in sentences, on one line.
+ * The facts of a mint with its extensions and what they mean (`solMintInfo` in openapi.yaml). `extensions` is empty if the mint has none;
+ * the Token program has none at all. `metadata`: Metaplex's account, null if there is none. `largestAccounts` and `creation` are null if
+ * the RPC server does not report them. `findings`: what somebody can do to holders or already does, most severe first; `warnings`: their
+ * sentences. `brief`: everything in sentences, on one line.
  */
 export type MintReport = MintFacts & {
   extensions: MintExtensions;
@@ -33,7 +33,7 @@ export type MintReport = MintFacts & {
  * answer says.
  */
 const BYTES_READ = 65_536;
-/** For what a server may refuse or take long to find: the answer does not wait longer for it. */
+/** The longest wait for data that a server may refuse or take long to find. */
 const OPTIONAL_MS = 3_000;
 const NONE: Described = { extensions: {}, sentences: [] };
 
@@ -63,8 +63,8 @@ export async function readMintFindings(
 }
 
 /**
- * Reads a mint and its metadata; then, side by side, what its authorities are, its largest accounts and its creation. An address that is no
- * mint costs one read.
+ * Reads a mint and its metadata; then, in parallel, the kinds of its authorities, its largest accounts and its creation. An address that
+ * is not a mint costs one read.
  * @throws UpstreamFailure as `readMintAccount`
  */
 export async function reportMint(chain: ChainReads, mint: string, signal: AbortSignal): Promise<MintReport> {
@@ -92,7 +92,7 @@ export async function reportMint(chain: ChainReads, mint: string, signal: AbortS
   };
 }
 
-/** What a read gives, or null if it fails or takes too long. The caller's own signal ends it. */
+/** The result of a read, or null if it fails or takes too long. The caller's own signal ends it. */
 async function ifAnswered<T>(
   signal: AbortSignal,
   read: (inTime: AbortSignal) => Promise<T>,

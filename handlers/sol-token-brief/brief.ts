@@ -35,9 +35,9 @@ type TokenBrief = {
   ageSeconds: number;
   /** The price of each source that has one, whether it was used or not. */
   quotes: PricedSource[];
-  /** How many times the lowest of these prices the highest is; null if there are fewer than two. */
+  /** The highest of these prices divided by the lowest; null if there are fewer than two. */
   spread: number | null;
-  /** What speaks against the token or makes the figures doubtful, the most severe first. */
+  /** Risks of the token, and reasons to doubt the figures, most severe first. */
   findings: Finding[];
   /** Their sentences. */
   warnings: string[];
@@ -70,7 +70,7 @@ export type TokenBriefService = {
    *   source could be reached, or too many tokens are requested at once); the signal's reason if it aborts
    */
   brief(mint: string, signal: AbortSignal): Promise<TokenBrief>;
-  /** Per source, from past requests. */
+  /** The health of each source, from past requests. */
   health(): Record<string, SourceHealth>;
   close(): Promise<void>;
 };
@@ -84,7 +84,7 @@ type Figures = Omit<
   disputed: boolean;
   verdict?: Verdict;
 };
-/** A brief as it is kept: its age is known when it is given. */
+/** A cached brief; its age is added when it is returned. */
 type Snapshot = Omit<TokenBrief, 'ageSeconds'> & { takenAt: number };
 
 const MINT = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
@@ -123,7 +123,7 @@ async function askAll(sources: MarketSource[], mint: string, signal: AbortSignal
     else if (answer.value) round.quotes.push({ source: source.name, quote: answer.value });
     else round.silent.push(source);
   });
-  // "No market" is accepted only from all sources, or from a source whose empty answer cannot be a passing failure.
+  // "No market" is accepted only from all sources, or from a source whose empty answer cannot be a temporary failure.
   const sure = round.failures.length === 0 || round.silent.some(source => !source.emptyIsUncertain);
   if (round.quotes.length === 0 && !sure) throw nobodyAnswered(round.failures);
   return round;
@@ -237,7 +237,7 @@ async function takeSnapshot(
   options: TokenBriefOptions,
   signal: AbortSignal,
 ): Promise<Snapshot> {
-  // The chain comes first: calls with an address that is no mint are free, so they must not use up the rate limits of the sources.
+  // The chain comes first: calls with an address that is not a mint are free, so they must not use up the rate limits of the sources.
   const { supply, findings: ofMint } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
     options.mintOf(mint, inTime),
   ).catch((error: unknown) => {

@@ -14,7 +14,7 @@ export type LineFacts = {
   untraded: boolean;
   /** The sources contradict each other, and one price was chosen. */
   disputed: boolean;
-  /** How many times the lowest price of a source the highest is; null if fewer than two have one. */
+  /** The highest source price divided by the lowest; null if fewer than two have one. */
   spread: number | null;
   findings: Pick<Finding, 'severity'>[];
 };
@@ -72,7 +72,7 @@ function confidence({ disputed, spread, untraded, priceUsd }: LineFacts): string
   return untraded || priceUsd === null ? '' : ' (one source)';
 }
 
-/** ` Warnings: 1 critical, 2 high.`, for what a reader of this line alone must not miss; empty if there is nothing so severe. */
+/** ` Warnings: 1 critical, 2 high.`, for readers who see only this line; empty if nothing is that severe. */
 function warned(findings: LineFacts['findings']): string {
   const counts = (['critical', 'high'] as const).flatMap(severity => {
     const count = findings.filter(finding => finding.severity === severity).length;

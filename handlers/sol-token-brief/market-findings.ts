@@ -3,7 +3,7 @@ import { TOLERANCE } from './consensus.js';
 import { formatAmount, formatPrice } from './line.js';
 import type { PricedSource, Verdict } from './source.js';
 
-/** What the findings about a market are drawn from: the figures of a brief, and what a source that examines tokens thinks of this one. */
+/** The data behind the findings about a market: the figures of a brief, and the verdict of a source that examines tokens. */
 export type Market = {
   quotes: PricedSource[];
   spread: number | null;
@@ -56,7 +56,7 @@ const thin: Says = ({ liquidityUsd, mcapUsd }) => {
 const young: Says = ({ firstPoolAt, asOf }) => {
   const age = firstPoolAt === null ? YOUNG_MS : asOf - Date.parse(firstPoolAt);
   return age < YOUNG_MS
-    ? `The first pool was created less than a day ago (${firstPoolAt}): nothing is known of how it trades over time.`
+    ? `The first pool was created less than a day ago (${firstPoolAt}): there is no trading history yet.`
     : undefined;
 };
 
@@ -88,7 +88,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ untraded }) =>
       when(
         untraded,
-        'No source knows a market for this token: nothing here says what it is worth, or that it can be sold.',
+        'No source knows a market for this token: nothing here shows its value, or that it can be sold.',
       ),
   },
   {
@@ -130,7 +130,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ verdict }) =>
       when(
         (verdict?.developerMigrations ?? 0) >= MIGRATIONS,
-        `Its developer has brought ${verdict?.developerMigrations} tokens from a launchpad to a market, as Jupiter counts them.`,
+        `Its developer has moved ${verdict?.developerMigrations} tokens from a launchpad to a market, as Jupiter counts them.`,
       ),
   },
   {
@@ -139,7 +139,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ jupiterVerified }) =>
       when(
         jupiterVerified === false,
-        'Jupiter has not verified this token: it may imitate another of the same name.',
+        'Jupiter has not verified this token: it may imitate another token with the same name.',
       ),
   },
   {

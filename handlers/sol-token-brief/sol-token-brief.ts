@@ -55,7 +55,7 @@ function open({
   };
 }
 
-/** The supply and the findings of a mint. One that nobody has initialised is no token yet, so nothing can be said of its market. */
+/** The supply and the findings of a mint. An uninitialised mint is not a token yet, so it has no market. */
 async function readTradable(
   chain: ChainReads,
   mint: string,
@@ -65,7 +65,7 @@ async function readTradable(
   if (facts.initialized) return { supply: facts.supply, findings };
   throw new UpstreamFailure(
     'invalid',
-    'mint is an account that has not been initialised, so it is no token yet: send the address of a mint that exists',
+    'mint is an account that has not been initialised, so it is not a token yet: send the address of a mint that exists',
   );
 }
 

@@ -16,7 +16,7 @@ export type MarketQuote = {
   organicScore?: number;
   /** Of the price, in per cent; at least -100. */
   change24hPercent?: number;
-  /** What the largest holders own of the supply, as the source counts them. */
+  /** The largest holders' share of the supply, as the source counts them. */
   topHoldersPercent?: number;
   /** Whether the source lists the token as checked by it. */
   verified?: boolean;
@@ -27,7 +27,7 @@ export type MarketQuote = {
   verdict?: Verdict;
 };
 
-/** What a source that examines tokens thinks of one. A field that it does not tell is absent. */
+/** The verdict of a source that examines tokens. Fields that it does not report are absent. */
 export type Verdict = {
   suspicious: boolean;
   /** How organic the trading is, in the source's own word. */
@@ -48,7 +48,7 @@ export type SourceHealth = { status: 'ok' | 'degraded'; latencyMs?: number; deta
 export type MarketSource = {
   /** As it appears in `sources`, for example `jupiter` or `sandbox:jupiter`. */
   name: string;
-  /** True if "no market" and a passing failure look alike, so that such an answer is not enough to report that there is none. */
+  /** True if "no market" and a temporary failure look alike, so that this answer alone does not prove that there is none. */
   emptyIsUncertain?: boolean;
   /**
    * The source's figures for one token; undefined if it knows no market for it. Settles within the source's own deadline.

@@ -21,7 +21,7 @@ export function createMarketSources(
   return [
     createJupiter({ ...at('jupiter'), apiKey: jupiterApiKey }),
     createDexScreener(at('dexscreener')),
-    // A stand-in has the public paths, and is shown no key.
+    // A stand-in has the public paths, and gets no key.
     createGeckoTerminal({
       ...at('geckoterminal'),
       ...(marketUrl === undefined && coinGecko ? { coinGecko } : {}),

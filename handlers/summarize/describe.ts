@@ -1,7 +1,7 @@
 import type { Block } from './plain-text.js';
 import { countWords, SPACELESS } from './words.js';
 
-/** One sentence of what a text is that has no sentences: JSON, tables, code, logs, lists. */
+/** One sentence that describes a text without sentences: JSON, tables, code, logs, lists. */
 
 const MOST_NAMES = 8;
 const LONGEST_NAME = 40;
@@ -129,7 +129,7 @@ function readTable(text: string, blocks: Block[]): string | undefined {
   return undefined;
 }
 
-/** What stands at the beginning of a line, so that it is defined for the whole file. */
+/** Definitions at the start of a line, which are valid for the whole file. */
 const DEFINES =
   /^(?:(?:export|declare|default|async|abstract|public|pub)[ \t]+){0,3}(?:function\*?|class|def|fn|func|interface|struct|type|enum|const)[ \t]+([A-Za-z_$][\w$]{0,60})/gm;
 const CODE_SHARE = 0.5;
@@ -207,7 +207,7 @@ function readLog(blocks: Block[]): string | undefined {
     first === undefined || first.length > 200
       ? ''
       : `, the first error being “${first.replace(/[“”]/g, '"')}”`;
-  // Of lines without levels, as of a chat, "0 errors" would say that nothing went wrong.
+  // For lines without levels, as in a chat, "0 errors" would wrongly say that nothing went wrong.
   const counts = lines.some(({ text }) => ANY_LEVEL.test(text))
     ? ` with ${plural(bad.length, 'error')} and ${plural(warned, 'warning')}${said}`
     : '';
@@ -223,7 +223,7 @@ function readCaptions(text: string): string | undefined {
   return `Captions of ${plural(cues.length, 'cue')}, from ${cues[0]?.[1]} to ${cues.at(-1)?.[2]}.`;
 }
 
-/** What a text of data is; undefined if it is prose. */
+/** A description of a text of data; undefined if it is prose. */
 export function describeData(text: string, blocks: Block[]): string | undefined {
   const trimmed = text.trim();
   return (
@@ -244,7 +244,7 @@ const VERSION =
   /^[[(]?(?:version |release |v)?\d{1,4}\.\d{1,4}\.\d{1,4}(?:[.+-]?[\da-z]{1,12}){0,3}[\])]?[\s/—–:,(-]{0,4}(?:\d{4}[-./]\d{1,2}[-./]\d{1,2})?\)?$/iu;
 const FEWEST_VERSIONS = 2;
 
-/** Changes by version mean little without it. */
+/** A list of changes by version needs it. */
 function readChanges(blocks: Block[]): string | undefined {
   const versions = blocks.flatMap(({ kind, text }, index) =>
     kind !== 'item' && text.length <= 60 && VERSION.test(text) ? [index] : [],
@@ -277,7 +277,7 @@ function entriesOf(blocks: Block[]): string {
   return said.join(', ');
 }
 
-/** A list, if nothing but a title stands beside its entries. */
+/** A list, if the text has only entries and a title. */
 function readList(blocks: Block[]): string | undefined {
   const [title, ...rest] = blocks;
   const titled = title !== undefined && title.kind !== 'item' && !/[.!?。！？]/u.test(title.text);
@@ -323,7 +323,7 @@ function sizeOf(blocks: Block[], language: string): string {
   return `${about(count)} ${words}`;
 }
 
-/** The headings that a text is told by, whole; "…" stands for the others. */
+/** The headings that describe a text, complete; "…" stands for the others. */
 function headingsOf(headings: string[], language: string): string {
   if (headings.length === 0) return '';
   const [, sections, questions] = WORDS[language] ?? ENGLISH;
@@ -333,7 +333,7 @@ function headingsOf(headings: string[], language: string): string {
   return `; ${asked ? questions : sections}: ${shown}${fit.length < headings.length ? '; …' : ''}`;
 }
 
-/** All but code, in whose place stands "…": what leads to it says something else above what follows it. */
+/** All text except code, which "…" replaces: without that, the sentence before it would seem to lead to the text after it. */
 function linesOf(blocks: Block[]): string[] {
   const lines: string[] = [];
   for (const { kind, text } of blocks)
@@ -342,7 +342,7 @@ function linesOf(blocks: Block[]): string[] {
   return lines;
 }
 
-/** How a text begins: its first lines, whole, or the first words of a long one. */
+/** The beginning of a text: its first lines, whole, or the first words of a long one. */
 function firstLines(blocks: Block[]): string {
   const lines = linesOf(blocks);
   const most = MOST_BEGUN / (SPACELESS.test(lines.join(' ').slice(0, MOST_BEGUN)) ? 2.5 : 1);
@@ -372,7 +372,7 @@ export const isText = (begun: string): boolean => {
 };
 const LONGEST_WORD = 100;
 
-/** What a text is, in words that are its own: its title, or else how it begins; its length; and its headings. */
+/** A description of a text in its own words: its title, or else its beginning; its length; and its headings. */
 export function describeText(
   blocks: Block[],
   { title, headings, language }: { title: string | undefined; headings: string[]; language: string },

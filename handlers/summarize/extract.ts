@@ -20,14 +20,14 @@ import { countWords } from './words.js';
 /** A text of so few words and at most three sentences is its own summary. */
 const SHORT_TEXT = 120;
 const LONGEST_WHOLE = 2_000;
-/** A text of more words under several headings is told by these, too. */
+/** A longer text with several headings is also described by these. */
 const LONG_TEXT = 300;
 const FEWEST_HEADINGS = 3;
 const LONG_CHAT = 6;
-/** One sentence of so few words is told with what stands around it. */
+/** A sentence with so few words is quoted with its context. */
 const FEW_WORDS = 8;
 
-/** How a summary was made: of sentences of the text; the whole text; or a sentence of what the text is, and how it begins. */
+/** How a summary was made: from sentences of the text; the whole text; or a sentence about the text and its beginning. */
 export type Extract = { sentences: string[]; method: 'extractive' | 'whole' | 'described' };
 
 /** Letters, digits and emoji are content; punctuation alone is not. */
@@ -85,7 +85,7 @@ const stemsOf = (text: string): string[] =>
     word.slice(0, 5),
   );
 
-/** A chat by who speaks and how it begins. Its lines are not counted: what has no label may be one, too. */
+/** A chat, described by its speakers and its beginning. Lines are not counted, because lines without a label may be messages, too. */
 function chatOf(blocks: Block[], most: number): Extract | undefined {
   const messages = blocks.filter(({ kind }) => kind === 'message');
   if (messages.length === 0) return undefined;
@@ -157,12 +157,12 @@ function quote(blocks: Block[]): Extract {
   if (what === undefined) return { sentences: opening.sentences, method: 'extractive' };
   const room = Math.min(most, MAX_SENTENCES - 1);
   const { sentences, section } = openingOf(sections, reading, room);
-  // Of many questions, one answer says nothing.
+  // With many questions, one answer explains nothing.
   const asked = section?.heading !== undefined && isQuestion(section.heading.text);
   return { sentences: asked ? [what] : [what, ...sentences], method: 'described' };
 }
 
-/** Two quotations as they stand in the text. */
+/** Two quotations, in the order of the text. */
 function inOrder(blocks: Block[], left: string[], right: string[]): string[] {
   const placeOf = ([first = '']: string[]): number => blocks.findIndex(({ text }) => text.includes(first));
   return placeOf(left) <= placeOf(right) ? [...left, ...right] : [...right, ...left];
@@ -202,14 +202,14 @@ function frameworkOf(blocks: Block[]): { title: string | undefined; headings: st
   return { title, headings: marked.length > 0 ? marked : numberedOf(rest) };
 }
 
-/** Whether sentences name at least half of what a title names. */
+/** Whether sentences contain at least half of a title's words. */
 function names(sentences: string[], title: string): boolean {
   const said = new Set(stemsOf(sentences.join(' ')));
   const stems = stemsOf(title);
   return stems.filter(stem => said.has(stem)).length >= stems.length / 2;
 }
 
-/** What the beginning is the beginning of, if it does not say so itself. */
+/** A label for the beginning, if the beginning does not say what it belongs to. */
 function frameOf(blocks: Block[], { sentences, section }: Opening, language: string): string | undefined {
   const { title, headings } = frameworkOf(blocks);
   if (sentences.length === 0) return describeText(blocks, { title: undefined, headings, language });
@@ -227,7 +227,7 @@ function outlineOf(blocks: Block[]): string[] {
   const headings = blocks.filter(({ level }) => level !== undefined);
   for (const level of [1, 2, 3, 4, 5, 6]) {
     const found = [...new Set(headings.flatMap(block => (block.level === level ? [block.text] : [])))];
-    // "Article 1", "Article 2" and their like say nothing.
+    // Headings like "Article 1", "Article 2" say nothing.
     const names = new Set(found.map(text => text.replace(/[\p{N}\p{P}\s]+|\b[IVXLC]+\b/gu, '')));
     if (names.size >= FEWEST_HEADINGS) return found;
   }

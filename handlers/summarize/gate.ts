@@ -1,4 +1,4 @@
-/** The gate that every sentence of an extractive summary passes: nothing half leaves it. */
+/** The check that every sentence of an extractive summary passes: only complete sentences pass. */
 
 /** The contract promises at most this many sentences. */
 export const MAX_SENTENCES = 3;
@@ -39,7 +39,7 @@ export function balanced(text: string): boolean {
   );
 }
 
-/** Whether `sentence` may be part of a summary: it ends as a sentence ends, its marks are in pairs, and no mark of a list is on it. */
+/** Whether `sentence` may be part of a summary: it ends as a sentence ends, its marks are in pairs, and it has no list mark. */
 export function passes(sentence: string): boolean {
   return (
     END.test(sentence) &&

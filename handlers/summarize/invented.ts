@@ -5,7 +5,7 @@ import { readingOf } from './sentences.js';
 const FIGURE = /\p{N}+(?:[.,:’'\u00a0\u202f ]\p{N}{3}(?!\p{N})|[.,:/-]\p{N}+)*/gu;
 const CURRENCY = /[€$£¥₹₽₿]|(?<!\p{L})(?:EUR|USD|GBP|CHF|JPY|CNY)(?!\p{L})/gu;
 const NAME = /\p{Lu}[\p{L}\p{M}’'-]*/gu;
-/** Languages that capitalise every noun: there, only what has several capitals is surely a name. */
+/** Languages that capitalise every noun: in these, only a word with several capitals is certainly a name. */
 const NOUNS_CAPITALISED = new Set(['de', 'lb']);
 /** Letters at the end of a name that change with its case and number. */
 const ENDING = 3;
@@ -38,7 +38,7 @@ function namesOf(sentence: string, language: string): string[] {
   return NOUNS_CAPITALISED.has(language) ? all.filter(name => /\p{Lu}.*\p{Lu}/u.test(name)) : all;
 }
 
-/** Whatever `sentences` state that `document` does not: empty if they invent nothing that can be told by its form. */
+/** Figures, dates, amounts and names in `sentences` that are missing in `document`; empty if none are found. */
 export function inventedIn(sentences: string[], document: string): string[] {
   const source = plain(document);
   const figures = new Set(

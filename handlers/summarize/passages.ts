@@ -5,8 +5,8 @@ import type { readingOf } from './sentences.js';
 import { countWords, SPACELESS } from './words.js';
 
 /**
- * What may be quoted: sentences that stand together in the text, from the beginning of a section on. So a reader has in front of them
- * what the sentences refer to, as a reader of the text has.
+ * Quotable passages: consecutive sentences from the beginning of a section, so that the sentences' references are clear without the rest
+ * of the text.
  */
 
 /** A longer sentence is quoted only if no other carries the result. */
@@ -23,9 +23,9 @@ const FEWEST_QUOTED = 2;
 export type Reading = ReturnType<typeof readingOf>;
 
 export const isQuestion = (text: string): boolean => /[?？؟]["”»)」]{0,3}$/u.test(text);
-/** What ends in a colon is told by what follows it. */
+/** A sentence that ends in a colon needs the text after it. */
 const leadsOn = (text: string): boolean => /[:：]["'”’»)]*$/u.test(text);
-/** Numbers of paragraphs say nothing outside their text, and are taken for ends of sentences. */
+/** Paragraph numbers are meaningless outside their text, and would be taken for ends of sentences. */
 const unnumbered = (text: string): string =>
   text.replace(/^(?:\(\d{1,3}\)|\[\d{1,3}\]|\d{1,3}(?:\.\d{1,3})+\.?|\d{1,3}\.)\s+(?=[“„«"(]?\p{L})/u, '');
 
@@ -39,7 +39,7 @@ export const ended = (line: string): string =>
 const wide = (text: string): number => (SPACELESS.test(text) ? FINE_WORDS : 1);
 const wordsIn = (sentences: string[]): number =>
   sentences.reduce((sum, sentence) => sum + countWords(sentence) / wide(sentence), 0);
-/** The sentences in what brackets or quotation marks hold together. */
+/** The sentences inside brackets or quotation marks. */
 export const countEnds = (text: string): number =>
   1 +
   (text.match(/(?:\p{L}{4}[.!?]|[!?])["'”’»)]{0,4}\s+(?=["“„«(]?\p{Lu})|[。！？][」』”]*(?=[^」』”])/gu)
@@ -88,7 +88,7 @@ export type Limits = { sentences: number; long: boolean; answer?: boolean };
 /** More than the name of a clause. */
 const isStatement = (sentence: string): boolean => countWords(sentence) > FEWEST_WORDS;
 
-/** Whether a quotation may go on with a sentence. */
+/** Whether a quotation may continue with a sentence. */
 function goesOn(taken: string[], sentence: string, { sentences: most, long, answer }: Limits): boolean {
   const begun = taken.some(isStatement);
   const ends = endsIn([...taken, sentence]);
@@ -120,7 +120,7 @@ function answered(sentences: string[]): string[] {
 const isDecision = ({ kind, text }: Block): boolean =>
   kind === 'item' || (kind === 'prose' && END.test(text) && countWords(text) >= FEWEST_QUOTED);
 
-/** How a section begins; empty if its first paragraph can't be quoted. */
+/** The beginning of a section; empty if its first paragraph can't be quoted. */
 export function beginningOf(
   { heading, blocks, purpose }: Section,
   reading: Reading,

@@ -5,12 +5,12 @@ import type { Speaker } from './voices.js';
 /** Slightly less than the 20 s that work may take, so that waiting too long in a queue gives 503 and not 502. */
 const SPEECH_DEADLINE_MS = 19_000;
 
-/** Of every operation that uses a speaker. */
+/** The settings of every operation that uses a speaker. */
 export const SPEAKER_SETTINGS = {
   url: setting.url('PIPER_URL', 'a Piper server that speaks instead of the embedded engine'),
 };
 
-/** The operator's Piper server if there is one, otherwise the embedded engine. What is not used is not loaded. */
+/** The operator's Piper server if there is one, otherwise the embedded engine. The other one is not loaded. */
 export async function createSpeaker({
   settings: { url },
 }: {

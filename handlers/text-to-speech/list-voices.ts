@@ -2,7 +2,7 @@ import { withSettings, type ServedFree } from 'coinslot';
 import type { operations } from '../../generated/openapi.js';
 import { createSpeaker, servedBy, SPEAKER_SETTINGS } from './create-speaker.js';
 
-/** Lists the voices that textToSpeech has, for nothing. */
+/** Lists the voices of textToSpeech, free of charge. */
 export const listVoices = withSettings(
   SPEAKER_SETTINGS,
   async ({ shared }): Promise<ServedFree<operations['listVoices']>> => {

@@ -92,7 +92,7 @@ function isHeart(before: string, after: string): boolean {
   return !TERM_BEFORE.test(before.trimEnd()) && !/^(?:\s?[\p{L}\p{N}%°]|[.,]\d)/u.test(after);
 }
 
-/** What `<` or `>` means depends on what it stands between. */
+/** The meaning of `<` or `>` depends on its neighbours. */
 function lessOrMore(less: boolean, before: string, after: string): string {
   const left = before.trimEnd();
   const right = after.trimStart();

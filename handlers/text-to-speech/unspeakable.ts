@@ -1,4 +1,4 @@
-/** Finds what a voice would leave out, so that a text with it is refused and not sold with words missing. */
+/** Finds the words and signs that a voice would leave out, so that such a text is refused instead of being sold with words missing. */
 
 import { CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
 

@@ -53,7 +53,7 @@ export type Speaker = {
 export const QUEUE_FULL = 'The speech queue is full; try again shortly.';
 
 export const SAID_TOO_LATE =
-  'Too many speech requests: a text of this length would not be said in time; try again shortly, or send a shorter text.';
+  'Too many speech requests: a text of this length would not be spoken in time; try again shortly, or send a shorter text.';
 
 export const OUTPUT_RATE_HZ = 22_050;
 

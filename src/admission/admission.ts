@@ -2,13 +2,13 @@ import { LRUCache } from 'lru-cache';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
 
 const MAX_SOURCES = 10_000;
-/** A source may use this many times what it leaves for all others. */
+/** A source may use this many times the rest that it leaves for all others. */
 const SHARE = 4;
 const ALL = '';
 
 /**
- * A token bucket shared by several sources: `rate` per second on average, `burst` at once. A source gets no token while its recent
- * use exceeds four times what is left, so a flood from one or more sources leaves room for the others.
+ * A token bucket shared by several sources: `rate` per second on average, `burst` at once. A source gets no token while its recent use
+ * exceeds four times the remaining tokens, so a flood from one or more sources leaves room for the others.
  */
 export class SharedBucket {
   readonly #rate: number;

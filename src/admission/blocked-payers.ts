@@ -13,7 +13,7 @@ type IsPayer = (text: string) => boolean;
 type Options = { file: string | undefined; isPayer: IsPayer; log: Log };
 
 /**
- * The payers that a file names, one in each line; what follows a `#` is a comment.
+ * The payers listed in a file, one per line; `#` starts a comment.
  * @throws BlockedPayersFault
  */
 export function readBlockedPayers(file: string, isPayer: IsPayer): ReadonlySet<string> {
@@ -39,10 +39,7 @@ function readLines(file: string): string[] {
   }
 }
 
-/**
- * Payers to whom nothing is sold. The file is read again when it has changed; while it is gone or has a fault, those whom it named last
- * stay blocked.
- */
+/** Payers to whom nothing is sold. The file is reread when it changes; while it is missing or faulty, the last list stays in force. */
 export class BlockedPayers {
   readonly #options: Options;
   #payers = NOBODY;
@@ -79,13 +76,13 @@ export class BlockedPayers {
     this.#seen = seen;
     try {
       this.#payers = readBlockedPayers(file, isPayer);
-      log.info({ payers: this.#payers.size }, 'BLOCKED_PAYERS was read again');
+      log.info({ payers: this.#payers.size }, 'BLOCKED_PAYERS was reread');
     } catch (error) {
       const blocked = { payers: this.#payers.size };
       const { message: why } = error as Error;
       log.error(
         { ...blocked, why },
-        'BLOCKED_PAYERS has changed and can’t be used: those it named before stay blocked',
+        'BLOCKED_PAYERS has changed and can’t be used: the payers it named before stay blocked',
       );
     }
   }

@@ -4,26 +4,26 @@ import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { SharedBucket } from './admission.js';
 
-/** How far purchases raise a payer's limit of unsold runs, and the share of a known payer's runs that is expected to end unsold. */
+/** How much purchases raise a payer's limit of unsold runs, and the expected unsold share of a known payer's runs. */
 const SHARE = 1 / 8;
-/** What a wallet may have done without a purchase: at once, and per second. `highest` bounds its wait to five minutes. */
+/** A wallet's unsold work: at once, and per second. `highest` limits its wait to five minutes. */
 const PAYER = { capacity: 10, perSecond: 1 / 15, highest: 30, lowest: -100, maxKeys: 10_000 };
-/** An address may have five wallets' worth. */
+/** An address has five times a wallet's limit. */
 const SOURCE = { capacity: 50, perSecond: 1 / 3, highest: 150, lowest: -500, maxKeys: 20_000 };
-/** For all payers together, of one backend. */
+/** For all payers of one backend together. */
 const PER_HOUR = 1_000;
 const HOUR_SECONDS = 3_600;
 const BACKEND_WAIT_SECONDS = 60;
 const MAX_WAIT_SECONDS = 300;
 const LONG_WORK_MS = 1_000;
-/** A failure of the backend's own counts less, and alone never locks anybody out for longer than it takes to forgive one call. */
+/** The backend's own failures count less, and alone never lock anybody out for longer than one call takes to drain. */
 const BACKEND_FAULT = 1 / 4;
-/** What a known payer may have under way without a verified payment. */
+/** How much unverified work of a known payer may be under way. */
 const UNVERIFIED_WORK = 4;
 
 /**
- * Whose work it is. `source` is undefined if it has no limit; `backend` is what does the work, undefined if only the payer's account
- * counts; `known`: the payer has paid before.
+ * The accounts for a piece of work. `source` is undefined if it has no limit; `backend` does the work, undefined if only the payer's
+ * account counts; `known`: the payer has paid before.
  */
 export type Party = {
   payer: string;
@@ -32,37 +32,37 @@ export type Party = {
   known: boolean;
 };
 
-/** Whose account is used up, and after how many seconds, at least 1, a call may be tried again. */
+/** The account that is used up, and the seconds until the next try, at least 1. */
 export type UsedUp = { whose: 'payer' | 'source' | 'backend'; seconds: number };
 
 /** A run that is under way. */
 export type Started = { end(): void };
 
-/** Work that is under way. What is reported first about it counts; without a report it costs nobody anything. */
+/** Work that is under way. The first report about it counts; without a report it counts for nobody. */
 export type Working = Started & {
-  /** It is done; how long its settlement takes does not count. */
+  /** Ends the work; the time of the settlement does not count. */
   done(): void;
   sold(): void;
   unsold(fault: Fault): void;
 };
 
-/** Runs at once, runs per second, and what the wait is counted to at most. */
+/** Runs at once, runs per second, and the cap on counted runs, which limits the wait. */
 export type PayerAllowance = { capacity: number; perSecond: number; highest: number };
 
 type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };
 
 /**
- * Bounds the work that is done and not sold: the call was refused, failed, came too late, could not be settled, or its caller left. Each
- * payer, each source and each backend has an account. A payer may have ten such runs, and one more every 15 s; the work that it pays
- * for adds an eighth of itself to its account, and what this covers concerns no other account. Work in progress counts, too. Work of
- * more than a second counts double.
+ * Limits unsold work: the call was refused, failed, came too late, could not be settled, or its caller left. Each payer, each source and
+ * each backend has an account. A payer may have ten such runs, and one more every 15 s; each paid run adds an eighth of a run to its
+ * account, and unsold runs covered by that affect no other account. Work in progress counts, too. Work of more than a second counts
+ * double.
  */
 export class UnsoldWork {
   readonly #payers: LeakyBuckets;
   readonly #sources: LeakyBuckets;
   readonly #hourly = new Map<string, SharedBucket>();
   readonly #perHour: number;
-  /** What is under way by payer, source and backend. Sums of eighths are exact, so they come back to 0. */
+  /** Work under way by payer, source and backend. Sums of eighths are exact, so they return to 0. */
   readonly #running = new Map<string, number>();
   /** When the unverified runs of each payer began. */
   readonly #unverified = new Map<string, Set<{ began: number }>>();
@@ -83,7 +83,7 @@ export class UnsoldWork {
     this.#sources = new LeakyBuckets({ ...SOURCE, now });
   }
 
-  /** Why no work may start now, if so. */
+  /** The account that forbids work now, if any. */
   usedUp(party: Party): UsedUp | undefined {
     const { payer, source, backend } = party;
     const more = this.#expectedOf(party);
@@ -103,12 +103,12 @@ export class UnsoldWork {
   turnedAway({ payer, source, backend }: Party, { whose }: UsedUp): void {
     const { log, observer = UNOBSERVED } = this.#reports;
     observer.tell({ kind: 'throttled' });
-    // With an error, repeated lines are one line with their number.
+    // With an error, the log merges repeated lines into one with their number.
     const error = `too much unsold work of one ${whose}`;
     log?.warn({ payer, source, backend, error }, 'turned away a call: too many calls ended without a sale');
   }
 
-  /** Starts work. @returns why it may not start, if so */
+  /** Starts work. @returns the reason if it may not start */
   begin(party: Party): Working | UsedUp {
     const refused = this.usedUp(party);
     if (refused) return refused;
@@ -173,7 +173,7 @@ export class UnsoldWork {
     return bucket;
   }
 
-  /** How much of a run is expected to end unsold. A payer whose purchases cover more is as good as known. */
+  /** The expected unsold share of a run. A payer whose purchases cover more counts as known. */
   #expectedOf({ payer, known }: Party): number {
     return known || this.#payers.level(payer) < 0 ? SHARE : 1;
   }

@@ -7,16 +7,16 @@ import { movements, payToAddresses, type BookSource } from './movements.js';
 /** `amount` in atomic units; `value` in the currency of the rates, as a decimal string. */
 export type Sum = { count: number; amount: bigint; value?: string | undefined };
 
-/** What the books say of a time. All sums but the fees are of USDC and not below zero. */
+/** The books of a period. All sums except the fees are in USDC and not negative. */
 export type Statement = Within & {
   receivers: string[];
-  /** What all receivers together gained and lost before. */
+  /** The balance change of all receivers before the period. */
   opening: bigint;
   sales: Sum;
   byOperation: Map<string, Sum>;
-  /** From the receivers. */
+  /** Refunds paid by the receivers. */
   refunds: Sum;
-  /** From other wallets, which are no part of the balance. */
+  /** Refunds paid by other wallets, which are not part of the balance. */
   refundsElsewhere: Sum;
   /** In lamports, by fee payer. */
   fees: Map<string, Sum>;
@@ -32,12 +32,12 @@ export function monthOf(text: string | undefined): Within {
 
 type Summing = {
   rates?: FiatRates | undefined;
-  /** Gets every movement of the time, and of this long before and after it. */
+  /** Reads every movement of the period, and of this long before and after it. */
   seen?: (movement: Movement) => void;
   marginMs?: number;
 };
 
-/** Sums up what moved in a time. @throws OperatorFault if a rate is missing */
+/** Sums up the movements of a period. @throws OperatorFault if a rate is missing */
 export async function statementOf(
   reader: BookSource,
   within: Within,
@@ -55,7 +55,7 @@ export async function statementOf(
   return { ...within, receivers, opening, ...sums.all, closing: opening + sales.amount - refunds.amount };
 }
 
-/** What the receivers gained before a time, by the ledger. */
+/** The receivers' balance change before a time, according to the ledger. */
 async function balanceBefore(
   reader: BookSource,
   receivers: readonly string[],

@@ -10,22 +10,22 @@ import { payToAddresses, type BookSource } from './movements.js';
 import { accountHistory, type AccountHistory, type HistoryChain } from './receiver-history.js';
 import { changesBalance, statementOf, type Statement } from './booked-sums.js';
 
-/** A sale is booked when the server knows of it, seconds after its block; a refund by the time of its block. */
+/** A sale is booked when the server learns of it, seconds after its block; a refund at the time of its block. */
 const MARGIN_MS = 15 * 60_000;
 /** A settlement is finalized and listed after this time at the latest. */
 const FINAL_MS = 120_000;
 const DEADLINE_MS = 30 * 60_000;
 const FETCHES = 4;
-/** More transactions that the ledger does not know are not read one by one. */
+/** The most transactions unknown to the ledger that are read one by one. */
 const MAX_OTHERS = 2_000;
 
-/** A transaction of the receivers that the ledger does not have. `amount`: how it changed their balance together. */
+/** A transaction of the receivers that is not in the ledger. `amount`: the change of their total balance. */
 type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
 
 /**
- * The books beside the chain. `late`: booked in this time, and on chain shortly before or after it, or not final yet. `early`: on chain in this
- * time, and booked shortly before or after it. `missing`: booked and not on chain. `unexplained`: what is left then; 0 if every unit is
- * accounted for.
+ * The books compared with the chain. `late`: booked in this time, and on chain shortly before or after it, or not final yet. `early`: on
+ * chain in this time, and booked shortly before or after it. `missing`: booked but not on chain. `unexplained`: the rest; 0 if every unit
+ * is accounted for.
  */
 export type Comparison = {
   slot: number;
@@ -38,12 +38,12 @@ export type Comparison = {
   unexplained: bigint;
 };
 
-/** `changes`: what the ledger has booked in the time and around it. */
+/** `changes`: the ledger's bookings in the period and around it. */
 type Compared = Within & { slot: number; histories: readonly AccountHistory[]; changes: readonly Movement[] };
 
 /**
- * The statement of a time, with what the chain says of its receivers' balance. Its opening balance is the chain's then, which also has what
- * was there before the ledger.
+ * The statement of a period, with the receivers' balance on chain. Its opening balance is then the chain's, which includes money from
+ * before the ledger.
  * @throws OperatorFault; UpstreamFailure if the chain cannot be read
  */
 export async function statementWithChain(
@@ -121,7 +121,7 @@ async function othersOf(
 ): Promise<OtherTransfer[]> {
   if (unknown.length > MAX_OTHERS)
     throw new OperatorFault(
-      `${unknown.length} transactions of the receivers are none of this ledger, at most ${MAX_OTHERS} are read. Use --no-chain.`,
+      `${unknown.length} transactions of the receivers are not in this ledger; at most ${MAX_OTHERS} are read. Use --no-chain.`,
     );
   const accounts = new Set(histories.map(({ account }) => account));
   const others: OtherTransfer[] = [];

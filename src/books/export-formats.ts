@@ -2,7 +2,7 @@ import { csvLine } from '../operator/csv-line.js';
 import { dayOf, type FiatRates } from './fiat-rates.js';
 import { decimal, USDC, type Movement } from './movement.js';
 
-/** The names of the formats, and what reads them. */
+/** The names of the formats, with descriptions. */
 export const FORMATS = {
   movements: 'CSV, one line per movement of money',
   json: 'the same as a JSON array',
@@ -63,7 +63,7 @@ async function* asJson(movements: AsyncIterable<Movement>, rates?: FiatRates): A
   yield separator === '[\n' ? '[]\n' : '\n]\n';
 }
 
-/** Where a movement comes from or goes to in double-entry books. */
+/** The counter-account of a movement in double-entry books. */
 function accountsOf({ kind, operation, account, asset }: Movement): { own: string[]; other: string[] } {
   const other = {
     sale: ['Income', 'Sales', operation],
@@ -87,7 +87,7 @@ function journalName([first = '', second = '', ...names]: readonly string[]): st
   return [first.toLowerCase(), second.toLowerCase(), ...names.map(plain)].join(':');
 }
 
-/** A journal's comment: tags, which end at a comma. */
+/** The comment of a journal entry: tags, separated by commas. */
 function named({ transaction, payment, counterparty }: Movement): string {
   return `payment:${payment}, transaction:${transaction ?? ''}, counterparty:${plain(counterparty)}`;
 }
@@ -130,7 +130,7 @@ async function* stripe(movements: AsyncIterable<Movement>, rates?: FiatRates): A
   let row: Movement | undefined;
   const line = (fee?: Movement): string => (row ? csvLine(stripeCells(row, fee, rates)) : '');
   for await (const each of movements) {
-    // A fee follows what it was paid for.
+    // A fee follows the movement that it was paid for.
     if (each.kind !== 'network fee') {
       if (row) yield line();
       row = each;

@@ -14,7 +14,7 @@ const SCALE = 10n ** 12n;
 const LINE = /^(\d{4}-\d{2}-\d{2}),([A-Za-z0-9]{1,10}),([A-Z]{3}),(\d{1,12}(?:\.\d{1,12})?)$/;
 const FORM = 'lines of day,asset,currency,rate such as 2026-11-01,USDC,EUR,0.8612';
 
-/** What the operator's money is worth in a currency, by the UTC day. */
+/** The exchange rates of a currency, by UTC day. */
 export class FiatRates {
   readonly currency: string;
   /** By day and asset, times SCALE. */
@@ -50,7 +50,7 @@ export class FiatRates {
   }
 
   /**
-   * What a movement was worth on its day, as a decimal string of 6 digits, rounded half away from zero.
+   * The value of a movement on its day, as a decimal string of 6 digits, rounded half away from zero.
    * @throws OperatorFault if there is no rate of that day or of the week before it
    */
   valueOf({ amount, asset, at }: Pick<Movement, 'amount' | 'asset' | 'at'>): string {

@@ -1,26 +1,26 @@
 import { USDC, type Asset } from '../price/amount.js';
 
 export { USDC };
-/** What the chain's fees are paid in. */
+/** The asset of the chain's fees. */
 export const SOL: Asset = { name: 'SOL', decimals: 9 };
 
 type MovementKind = 'sale' | 'refund' | 'network fee';
 
-/** Money that moved. */
+/** A movement of money. */
 export type Movement = {
-  /** Ms since 1970. Of a sale: when the server knew it; of a refund: the time of its block. */
+  /** Ms since 1970. For a sale, when the server learned of it; for a refund, the time of its block. */
   at: number;
   kind: MovementKind;
-  /** Atomic units of the asset; below zero if it went out. */
+  /** Atomic units of the asset; negative if it went out. */
   amount: bigint;
   asset: Asset;
   /** The signature of the transaction; null if that is not recorded. */
   transaction: string | null;
   payment: string;
   operation: string;
-  /** Whose account it came into or went out of: a receiver of the ledger, a wallet that refunds, a fee payer. */
+  /** The owner of the account that it came into or went out of: a receiver of the ledger, a wallet that refunds, or a fee payer. */
   account: string;
-  /** The payer, or who else got it. */
+  /** The payer, or the other recipient. */
   counterparty: string;
 };
 

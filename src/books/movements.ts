@@ -8,22 +8,22 @@ import { SIGNATURES } from '../rails/solana/fee-limits.js';
 import { feePaid, keptEvidence } from '../rails/solana/kept-evidence.js';
 import { SOL, USDC, type Movement } from './movement.js';
 
-/** What the books read of a ledger. */
+/** The parts of a ledger that the books read. */
 export type BookSource = Pick<
   LedgerReports,
   'identity' | 'movedSales' | 'movedRefunds' | 'formerRefunds' | 'soldBefore' | 'refundedBetween'
 >;
 
-/** Who gets the fees of transactions. */
+/** The recipient of transaction fees. */
 const VALIDATORS = 'Solana validators';
 
 /**
- * Everything that moved, the oldest first, with turns for other work between: sales, refunds, and the network fees of the transactions that
- * this shop signed as their fee payer. What other facilitators pay or charge is known to them only.
+ * All movements, oldest first, with pauses for other work: sales, refunds, and the network fees of the transactions that this shop signed
+ * as fee payer. Only other facilitators know what they pay or charge.
  */
 export async function* movements(reader: BookSource, within: Within): AsyncGenerator<Movement> {
   const identity = await reader.identity();
-  // Which of several a sale was paid to, its transaction says.
+  // With several receivers, the transaction shows which one a sale was paid to.
   const receivers = identity.formerReceivers.length === 0 ? [] : receiversOf(identity, usdcMintOf(identity));
   const payTo = identity.payTo ?? '';
   const refunds = await refundsOf(reader, within);
@@ -39,7 +39,7 @@ export async function* movements(reader: BookSource, within: Within): AsyncGener
   for (; next < refunds.length; next += 1) yield* ofRefund(refunds[next] as MovedRefund, payTo);
 }
 
-/** All of the time: money goes back seldom. */
+/** All refunds, without a time limit: there are few. */
 async function refundsOf(reader: BookSource, within: Within): Promise<MovedRefund[]> {
   const refunds = await reader.formerRefunds(within);
   for await (const slice of reader.movedRefunds(within)) refunds.push(...slice);

@@ -6,31 +6,31 @@ import type { SolanaChain } from '../rails/solana/rpc.js';
 
 const PAGE = 1_000;
 
-/** What the chain says of a token account in a time. Amounts in atomic units. */
+/** The history of a token account on chain in a period. Amounts in atomic units. */
 export type AccountHistory = {
   account: string;
   opening: bigint;
   closing: bigint;
-  /** What landed in the time, the newest first. */
+  /** Transactions that landed in the period, newest first. */
   within: SignatureEntry[];
-  /** What landed shortly before and after it. */
+  /** Transactions that landed shortly before and after it. */
   around: SignatureEntry[];
 };
 
 type Wanted = Within & {
   /** How long before and after the time transactions are listed, too: ms. */
   marginMs: number;
-  /** The finalized slot that is looked at. */
+  /** The finalized slot of the reading. */
   slot: number;
-  /** At most so many transactions are listed. */
+  /** The most transactions to list. */
   most: number;
 };
 
 export type HistoryChain = Pick<SolanaChain, 'signaturesFor' | 'transaction'>;
 
 /**
- * The history of a token account at `finalized`. Its balance at a time is what the last transaction before it left there.
- * @throws OperatorFault if it is longer than `most`, or the server lacks a part of it; UpstreamFailure
+ * The history of a token account at `finalized`. Its balance at a time is the balance after the last earlier transaction.
+ * @throws OperatorFault if it has more than `most` transactions, or the server lacks a part of it; UpstreamFailure
  */
 export async function accountHistory(
   chain: HistoryChain,
@@ -51,7 +51,7 @@ export async function accountHistory(
   return { account, opening: await balanceBefore(from), closing: await balanceBefore(to), within, around };
 }
 
-/** The newest first, back to the last one that left a balance before the time. */
+/** Newest first, back to the last one with a balance before the period. */
 async function entriesSince(
   chain: HistoryChain,
   account: string,
@@ -92,7 +92,7 @@ async function balanceAfter(
 ): Promise<bigint> {
   const landed = await patiently(() => chain.transaction(signature, 'finalized', signal), signal);
   const { tokens } = landed ?? { tokens: null };
-  // All of a transaction's token accounts are listed; one that is not there holds nothing.
+  // All token accounts of a transaction are listed; a missing one is empty.
   if (tokens?.every(each => each.account !== ''))
     return tokens.find(each => each.account === account)?.after ?? 0n;
   throw new OperatorFault(

@@ -56,7 +56,7 @@ function findingOf(server: SurveyedServer, network: string, subject: string): Fi
   return { level: 'ok', subject, found: `the RPC server ${name} serves ${network}` };
 }
 
-/** Whether the receiver can be paid: its USDC account exists, is its own, and is not frozen. */
+/** Whether the receiver can be paid: its USDC account exists, belongs to it, and is not frozen. */
 export function receiverCheck(chain: Pick<SolanaChain, 'account'>, terms: Terms): Check {
   const subject = 'PAY_TO';
   return {

@@ -4,7 +4,7 @@ import type { Finding } from './preflight.js';
 const subject = 'directories';
 const MEND = 'mend its words, schemas or examples in openapi.yaml, or set x-listed: false';
 
-/** What the directory of each facilitator said last, from the ledger. */
+/** The last answer of each facilitator's directory, from the ledger. */
 export function directoryFindings(
   facilitators: readonly string[],
   heard: readonly HeardVerdict[],
@@ -19,7 +19,7 @@ export function directoryFindings(
 
 function findingsOf(name: string, heard: readonly HeardVerdict[]): Finding[] {
   if (heard.length === 0) {
-    const found = `${name} has not said whether it lists anything; it is asked with each sale through it`;
+    const found = `${name} has not yet reported a listing; each sale through it asks for one`;
     return [{ level: 'ok', subject, found }];
   }
   const listed = heard.filter(({ status }) => status === 'success' || status === 'processing');

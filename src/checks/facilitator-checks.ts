@@ -13,9 +13,9 @@ const subject = 'FACILITATOR_URL';
 type Asked = Pick<Facilitators, 'names' | 'nameOf' | 'feePayers' | 'refresh' | 'isForDirectory'>;
 
 /**
- * Whether each facilitator supports the offers (x402 v2, scheme `exact`, our network) and names a fee payer, which must have something
- * left. Asks each once; the answers stay known to `facilitators`.
- * @param hadAnswer whether a facilitator's fee payer is known from before: then the server can start while none answers
+ * Whether each facilitator supports the offers (x402 v2, scheme `exact`, our network) and names a fee payer, which must have SOL left.
+ * Asks each once; `facilitators` keeps the answers.
+ * @param hadAnswer whether a facilitator's fee payer is known from an earlier run: then the server can start even if none answers
  */
 export function facilitatorCheck(
   facilitators: Asked,
@@ -46,13 +46,13 @@ export function facilitatorCheck(
   };
 }
 
-/** Sales go on without one that has a directory only. */
+/** Sales don't depend on one that is used only for its directory. */
 function unlisted({ message }: Error): Finding {
   const todo = 'wait until it answers, or take it out of CATALOGUE_FACILITATORS: nothing is listed there';
   return { level: 'warning', subject: 'CATALOGUE_FACILITATORS', found: message, todo };
 }
 
-/** The message of a facilitator that can't be used says what to do. */
+/** The message of an unusable facilitator says what to do. */
 function adviceOn(error: Error): Pick<Finding, 'found' | 'todo'> {
   if (!(error instanceof FacilitatorUnreachable)) return { found: error.message };
   return { found: error.message, todo: 'start it, or set FACILITATOR_URL to one that answers' };
@@ -69,8 +69,7 @@ async function lookAtFunds(
     const lamports = await chain.balance(feePayer, signal);
     const holds = `${found}, which holds ${inSol(lamports)} SOL`;
     if (lamports >= NEARLY_EMPTY_LAMPORTS) return { level: 'ok', subject, found: holds };
-    const todo =
-      name === EMBEDDED ? 'send it SOL' : 'tell its operator, or put another facilitator beside it';
+    const todo = name === EMBEDDED ? 'send it SOL' : 'tell its operator, or add another facilitator';
     return { level: 'warning', subject, found: holds, todo };
   } catch (error) {
     return {

@@ -3,8 +3,8 @@ import { withDeadline } from '../net/deadline.js';
 import type { Log } from '../net/log.js';
 
 /**
- * What a check found. `subject`: the variable or the thing that was checked. `found` and `todo` are ends of a sentence without a full
- * stop; `todo` says what to do. `fatal`: an error with which the server can't even start in the sandbox.
+ * The result of a check. `subject`: the variable or thing that was checked. `found` and `todo` are sentence parts without a full stop;
+ * `todo` says what to do. `fatal`: an error that prevents a start even in the sandbox.
  */
 export type Finding = {
   level: 'ok' | 'warning' | 'error';
@@ -14,14 +14,14 @@ export type Finding = {
   fatal?: boolean;
 };
 
-/** A look at one thing that the server depends on. It may throw if it can't be carried out. */
+/** A check of one thing that the server depends on. It may throw if it can't be carried out. */
 export type Check = { subject: string; look(signal: AbortSignal): Promise<Finding[]> };
 
-/** How long a check may take. They run side by side. */
+/** How long a check may take. They run in parallel. */
 const CHECK_MS = 8_000;
 const NEVER = new AbortController().signal;
 
-/** Runs all checks side by side. One that can't be carried out is a warning. Never rejects. */
+/** Runs all checks in parallel. One that can't be carried out gives a warning. Never rejects. */
 export async function runChecks(checks: readonly Check[], ms = CHECK_MS): Promise<Finding[]> {
   return (await Promise.all(checks.map(check => carryOut(check, ms)))).flat();
 }
@@ -40,7 +40,7 @@ export function sentenceOf({ subject, found, todo }: Finding): string {
 }
 
 /**
- * Logs what was found. Outside the sandbox an error stops the start.
+ * Logs the findings. Outside the sandbox, an error stops the start.
  * @throws ConfigFault with all errors
  */
 export function heed(

@@ -5,7 +5,7 @@ import { hangUpIsTold } from '../net/hang-up.js';
 import { bareHost, isPublicAddress } from '../net/public-addresses.js';
 import type { Check, Finding } from './preflight.js';
 
-/** Names that only a home, an office or a cluster resolves (RFC 6761, 6762, 8375, and ICANN's .internal). */
+/** Host names that only a home, an office or a cluster resolves (RFC 6761, 6762, 8375, and ICANN's .internal). */
 const PRIVATE_NAME = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/;
 const REACH_MS = 5_000;
 
@@ -13,9 +13,10 @@ const REACH_MS = 5_000;
 export type Reach = (url: string, signal: AbortSignal) => Promise<void>;
 
 /**
- * Whether agents on the Internet can be meant to use this URL. On mainnet it must be https with a public host; on devnet, where people
- * try things out, this is a warning.
- * @param reach also request it from here, which says little: the server may not run yet, and the network may not let its own machines in
+ * Whether agents on the Internet can use this URL. On mainnet it must be https with a public host; on devnet, a testing network, this is
+ * only a warning.
+ * @param reach also request it from here. This proves little: the server may not run yet, and the network may block requests from its own
+ * machines
  */
 export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: Reach): Check {
   const subject = 'PUBLIC_URL';
@@ -34,10 +35,10 @@ export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: 
   };
 }
 
-/** Why agents on the Internet can't be meant to use this URL, as the end of a sentence that begins with it. */
+/** Why agents on the Internet can't use this URL, as the end of a sentence that begins with the URL. */
 export function publicUrlFault({ protocol, hostname }: URL): string | undefined {
   if (protocol !== 'https:')
-    return 'is not https: anybody on the way could read and change payments and answers';
+    return 'is not https: anybody on the network path could read and change payments and answers';
   const host = bareHost(hostname).replace(/\.$/, '');
   if (isIP(host))
     return isPublicAddress(host) ? undefined : 'is a private address, which agents cannot reach';
@@ -46,7 +47,7 @@ export function publicUrlFault({ protocol, hostname }: URL): string | undefined 
   return undefined;
 }
 
-/** Whether what stands in front of this server tells it that a caller hung up. Nothing is found where nothing can be known. */
+/** Whether the proxy in front of this server passes on hang-ups. No finding if that can't be known. */
 export function hangUpCheck(publicUrl: string, isTold = hangUpIsTold): Check {
   const subject = 'PUBLIC_URL';
   return {
@@ -55,9 +56,8 @@ export function hangUpCheck(publicUrl: string, isTold = hangUpIsTold): Check {
       const told = await isTold(publicUrl, signal);
       if (told === undefined) return [];
       if (told) return [{ level: 'ok', subject, found: 'the server notices a caller who hangs up' }];
-      const found =
-        'a proxy in front keeps it from the server that a caller hung up, so buyers who are gone are charged';
-      const todo = 'compare its configuration with the files of ops/ (docs/explanation/promises.md, Proxies)';
+      const found = 'a proxy in front does not pass on hang-ups, so buyers who are gone are charged';
+      const todo = 'compare its configuration with the files in ops/ (docs/explanation/promises.md, Proxies)';
       return [{ level: 'warning', subject, found, todo }];
     },
   };

@@ -12,20 +12,20 @@ export type Disposer = () => Promise<unknown>;
 /** Shared by all other parts. */
 export type Base = Shop & {
   config: Config;
-  /** Of each operation, by operationId. */
+  /** The entries of the operations, by operationId. */
   settings: Readonly<Record<string, object>>;
-  /** Sold by `x-upstream`. */
+  /** Operations sold by `x-upstream`. */
   apis: HttpOperations;
   endpoints: Endpoints;
   terms: Terms;
   methods: Methods;
   log: Log;
   observation: Observation;
-  /** Aborts when the server is told to stop; it still sells, for as long as load balancers need to notice. */
+  /** Aborts when the server is told to stop; it keeps selling until load balancers have noticed. */
   leaving: AbortSignal;
-  /** Aborts when the server shuts down, and takes no new payment. */
+  /** Aborts when the server shuts down, and accepts no new payment. */
   closing: AbortSignal;
-  /** Called in reverse order when the server closes. */
+  /** Functions called in reverse order when the server closes. */
   disposers: Disposer[];
 };
 

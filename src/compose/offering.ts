@@ -38,11 +38,11 @@ export type Offering = {
   offers: Offers;
   trust: FacilitatorTrust;
   verdicts: ListingVerdicts;
-  /** Of the embedded facilitator's fee payer. */
+  /** The balance of the embedded facilitator's fee payer. */
   guard: FeePayerGuard | undefined;
 };
 
-/** Checks everything that sales depend on, and builds the offers that a challenge contains. */
+/** Checks everything that sales depend on, and builds the offers for challenges. */
 export async function openOffering(base: Base): Promise<Offering> {
   const { config, contract, endpoints, terms, log, observation, disposers } = base;
   const { observer } = observation;
@@ -88,7 +88,7 @@ export async function openOffering(base: Base): Promise<Offering> {
   await watch.start();
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
-  // Also for what was claimed while METHODS named mpp.
+  // Also needed for payments claimed while METHODS included mpp.
   const sender = createSender(chain, log);
   disposers.unshift(async () => sender.close());
   if (config.mpp) hints.sponsor = () => (guard?.refusal() === undefined ? facilitator.own : undefined);
@@ -102,7 +102,7 @@ export async function openOffering(base: Base): Promise<Offering> {
   return { chain, ledger, facilitator, hints, rail, offers, trust, guard, verdicts };
 }
 
-/** Undefined if no sale is offered for a directory's sake. */
+/** Undefined if no sales are offered to get listed in directories. */
 function catalogueOf(
   { config, log }: Base,
   parts: Pick<Offering, 'ledger' | 'facilitator' | 'hints' | 'trust' | 'verdicts'>,

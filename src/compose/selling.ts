@@ -53,9 +53,9 @@ export type Selling = Omit<HttpParts, 'offers'> & {
   orders: OrderWorker;
   /** The backends of the operations. */
   backends: string[];
-  /** What operations show on the operator page, by operationId. */
+  /** Sections of operations on the operator page, by operationId. */
   sections: OpenHandlers['sections'];
-  /** Open the pages of operations. */
+  /** Links that open the pages of operations. */
   pageLinks: readonly { name: string; url: string }[];
 };
 
@@ -169,7 +169,7 @@ function receiptsFor(
   return buyersReceipts({ contract, terms, network, ledger, answerKeys, explorer });
 }
 
-/** Notes of handlers, apart from the engine's own. Those of the panel have the names that they had before. */
+/** Notes of handlers, separate from the engine's. The panel's notes keep their former names. */
 function notesOf(ledger: Offering['ledger']): SharedNotes {
   const nameOf = (key: string): string => (key.startsWith('panel-') ? key : `handlers:${key}`);
   return {

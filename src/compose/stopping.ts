@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** A load balancer asks more often than this, in ms; whoever asks less often would not hear in time that the server leaves. */
+/** A load balancer must poll more often than this, in ms, to notice in time that the server stops. */
 const WATCHED_MS = 5_000;
-/** One that asks every half second, and believes the first refusal, sends nothing any more by then, also on a busy machine. */
+/** A load balancer that polls every half second and reacts to the first refusal has stopped sending by then, even on a busy machine. */
 const LEAVE_MS = 3_000;
 
-/** How a server stops: it leaves the load balancers that ask whether it is ready, and closes then. */
+/** How a server stops: it waits until polling load balancers have noticed, then closes. */
 export class Stopping {
   readonly #leaving = new AbortController();
   readonly #closing = new AbortController();
@@ -15,12 +15,12 @@ export class Stopping {
     return { leaving: this.#leaving.signal, closing: this.#closing.signal };
   }
 
-  /** Somebody asked whether the server is ready. */
+  /** Records a readiness poll. */
   readonly readyAsked = (): void => {
     this.#askedAt = performance.now();
   };
 
-  /** Resolves when no load balancer sends anything any more. */
+  /** Resolves when no load balancer sends calls any more. */
   async leave(): Promise<void> {
     this.#leaving.abort();
     if (performance.now() - this.#askedAt < WATCHED_MS) await pause(LEAVE_MS);

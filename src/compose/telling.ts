@@ -4,7 +4,7 @@ import type { OwedRefunds } from '../operator/refund-owed.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
-/** Begins to tell the operator what happens, before anything does. */
+/** Sets up events for the operator before anything can happen. */
 export async function openTelling(
   { config, contract, terms, log, observation, disposers }: Base,
   { ledger, facilitator, guard, refunds }: Offering & { refunds: OwedRefunds | undefined },

@@ -21,7 +21,7 @@ import { SCHEMATHESIS_PATH } from './schemathesis-config.js';
 const SENT_AGAIN =
   'The same payment sent again with the same call returns the same answer and is not charged again.';
 
-/** What the documents say where the shop sells: its public URL, and how it is paid. */
+/** The selling data in documents: the shop's public URL and payment methods. */
 export type Selling = { publicUrl: string; methods: Methods };
 
 /** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
@@ -30,10 +30,10 @@ export function discoveryOf(operations: PricedOperation[], selling: Selling): Js
   const howToPay = methods.all.map(method => method.documents().instructions).join(' ');
   return {
     version: 1,
-    // Operations of one path have one URL.
+    // Operations with the same path share one URL.
     resources: [...new Set(operations.map(operation => resourceUrl(operation, selling)))],
     instructions: [
-      `${howToCall(operations)} ${howToPay} ${SENT_AGAIN} Agents that speak MCP find the same operations as tools at ${publicUrl}${MCP_PATH}.`,
+      `${howToCall(operations)} ${howToPay} ${SENT_AGAIN} Agents that support MCP find the same operations as tools at ${publicUrl}${MCP_PATH}.`,
       ...operations.map(sentenceOf),
     ].join('\n'),
   };
@@ -46,7 +46,7 @@ function howToCall(operations: PricedOperation[]): string {
   const others = [...kinds].filter(kind => kind !== 'json');
   const forms = others.every(kind => kind === 'form');
   const body =
-    others.length === 0 ? 'JSON body' : `body (JSON, or ${forms ? 'a form' : 'what else'} where it says so)`;
+    others.length === 0 ? 'JSON body' : `body (JSON, or ${forms ? 'a form' : 'another type'} where noted)`;
   return `Each resource is called with the method, parameters and ${body} listed below.`;
 }
 
@@ -56,7 +56,7 @@ function sentenceOf(operation: PricedOperation): string {
   const given = free ? ` ${quotaText(free)}` : '';
   const answer = form.kind === 'json' ? '' : ` The answer is ${formName(form)}.`;
   const upfront =
-    flow === 'upfront' ? ' Paid before the work; send the same payment again to pick the answer up.' : '';
+    flow === 'upfront' ? ' Paid before the work; send the same payment again to get the answer.' : '';
   return `${callShape(operation)} costs ${price.shown}${pricing.terms === undefined ? '' : ` (${pricing.terms})`}.${given} ${summary}.${answer}${upfront}`;
 }
 
@@ -86,7 +86,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   for (const operation of contract.paid) {
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
     if (!described) continue;
-    // How the seller gets the answer does not concern the buyer.
+    // The source of the answers is not for buyers.
     delete described['x-upstream'];
     delete described['x-listed'];
     const offers = methods.all.flatMap(method => method.documents().offer?.(operation) ?? []);
@@ -107,7 +107,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   return document;
 }
 
-/** As directories read it. */
+/** In the form that directories read. */
 function pricesOf({ price, pricing }: PricedOperation): Json {
   const { mode, currency, amount } = price;
   if (!pricing.needsBody) return { mode, currency, amount };
@@ -116,7 +116,7 @@ function pricesOf({ price, pricing }: PricedOperation): Json {
 
 const COMPONENT = /"(#\/components\/[^"]+)"/g;
 
-/** Drops what nothing refers to any more, since each operation has its own 402, and what only that referred to. */
+/** Drops components that nothing refers to any more, since each operation has its own 402, and their dependencies. */
 function dropUnused(document: Json, replaced: ReadonlySet<unknown>): void {
   const suspects = [...replaced].filter(each => typeof each === 'string');
   for (let at = 0; at < suspects.length; at++) {
@@ -138,7 +138,7 @@ function serviceInfo({ paid }: Contract, publicUrl: string, homepage: string): J
   };
 }
 
-/** An operation that costs nothing. */
+/** A free operation. */
 function showGift(
   document: { paths: Record<string, Record<string, Json>> },
   operation: GivenOperation,
@@ -152,7 +152,7 @@ function showGift(
   if (operation.request) showLimit(described.requestBody, operation.request);
 }
 
-/** Says how large a body may be, unless the contract says something about it. */
+/** Adds the maximum size of a body, unless the contract describes it. */
 function showLimit(body: unknown, { kind, mimeType, maxBytes }: RequestBody): void {
   const what = {
     json: 'JSON',
@@ -164,7 +164,7 @@ function showLimit(body: unknown, { kind, mimeType, maxBytes }: RequestBody): vo
   if (isObject(body) && !body.$ref) body.description ??= `${what}, at most ${maxBytes} bytes.`;
 }
 
-/** What this server answers at the paths of its own documents. */
+/** Examples of this server's answers at the paths of its own documents. */
 function freeExamples(
   contract: Contract,
   selling: Selling,
@@ -218,15 +218,15 @@ const FREE = 'Free of charge, for a limited number of calls from one address.';
 
 const UNCHECKED = {
   schema: '',
-  type: ' Only the content type of the answer is checked before it is charged, not what it holds.',
-  none: ' The answer is not checked before it is charged: it may be of another content type and hold something else.',
+  type: ' Only the content type of the answer is checked before it is charged, not its contents.',
+  none: ' The answer is not checked before it is charged: it may have another content type and other contents.',
 };
 
 const HOW_TO_SIGN_IN =
   `What to sign is at ${SIGN_IN_PATH} (x402's sign-in-with-x, once for each call); the signed statement goes into the header ` +
   `SIGN-IN-WITH-X, over MCP into _meta["${SIGN_IN_HEADER}"].`;
 
-/** What is said of an operation wherever it is described: its price, and what of its answer is not checked. */
+/** The note in every description of an operation: its price, and the unchecked parts of its answer. */
 export function noteOf(operation: PricedOperation, methods: Methods): string {
   return priceNote(operation, methods) + UNCHECKED[operation.upstream?.check ?? 'schema'];
 }
@@ -248,7 +248,7 @@ export function indexOf(contract: Contract, siteUrl: string): Json {
   return {
     service: 'coinslot',
     endpoints: Object.fromEntries(
-      // The most that a call costs: the schema of the index knows no ranges.
+      // The highest price: the schema of the index has no ranges.
       contract.paid.map(({ method, path, price }) => [`${method} ${path}`, `${price.amount} USDC`]),
     ),
     discovery: pathsOf(({ id }) => id === 'getDiscovery' || id === 'getOpenapi'),

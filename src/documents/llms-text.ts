@@ -11,8 +11,8 @@ import { resourceUrl } from '../methods/x402/requirements.js';
 import { STATUS_MEANINGS } from './status-meanings.js';
 
 /**
- * What a language model needs to buy here, as llmstxt.org lays such a file out: a heading, a summary, how to pay, and lists of links.
- * Everything comes from the contract. `/llms.txt` has one line for each operation, `/llms-full.txt` all of its description.
+ * The information that a language model needs to buy here, in the format of llmstxt.org: a heading, a summary, how to pay, and lists of
+ * links. Everything comes from the contract. `/llms.txt` has one line for each operation, `/llms-full.txt` all of its description.
  */
 export type LlmsTexts = { short: string; full: string };
 
@@ -28,7 +28,7 @@ export function llmsTexts(contract: Contract, selling: Selling): LlmsTexts {
 
 const pageOf = (blocks: string[]): string => `${blocks.join('\n\n')}\n`;
 
-/** One line: llms.txt readers split it into lines. Empty for what is no text. */
+/** One line: llms.txt readers split it into lines. Empty if it is not a text. */
 export const line = (text: unknown): string =>
   typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '';
 
@@ -58,7 +58,7 @@ function paidLinks({ paid }: Contract, selling: Selling): string[] {
   return ['## Paid operations', paid.map(operation => paidLink(operation, selling)).join('\n')];
 }
 
-/** The link, the price and the call, with an example that can be sent as it stands. */
+/** The link, the price and the call, with an example that can be sent as it is. */
 function paidLink(operation: PricedOperation, selling: Selling): string {
   const { summary, price, pricing, method, request, answers, flow, free } = operation;
   const terms = pricing.terms === undefined ? '' : `, ${pricing.terms}`;
@@ -74,7 +74,7 @@ function paidLink(operation: PricedOperation, selling: Selling): string {
   );
 }
 
-/** As it is sent, where that is one line of text. */
+/** The body as sent, if that is one line of text. */
 function exampleBody(request: RequestBody): string {
   const { kind, example } = request;
   return kind === 'form' ? String(writtenExample(request).body) : JSON.stringify(example);
@@ -97,7 +97,7 @@ function documentLinks({ free, paid, document }: Contract, selling: Selling): st
     '## Documents',
     [
       `- [Everything in one file](${publicUrl}/llms-full.txt): fields, limits, examples and errors of each operation.`,
-      `- [Skill for agents](${publicUrl}/skill.md): what is sold, how to pay and how to resend, short enough to stand in a prompt.`,
+      `- [Skill for agents](${publicUrl}/skill.md): what is sold, how to pay and how to resend, short enough for a prompt.`,
       ...first.map(({ path }) => link(path)),
       ...(hasReference
         ? [`- [API reference](${publicUrl}${REFERENCE_PATH}): the same description as a page for people.`]
@@ -138,7 +138,7 @@ function field({ name, schema, required, where }: Field): string {
   return `- \`${name}\` (${[...(where ? [`in the ${where}`] : []), ...facts].join(', ')})${text ? `: ${text}` : ''}`;
 }
 
-/** In words, as errors say them. */
+/** Limits in the wording of error messages. */
 const LIMITS: [key: string, words: (limit: string) => string][] = [
   ['minLength', limit => `at least ${limit} ${limit === '1' ? 'character' : 'characters'}`],
   ['maxLength', limit => `at most ${limit} characters`],

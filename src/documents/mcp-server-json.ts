@@ -5,17 +5,17 @@ import { MCP_PATH } from '../contract/reserved-names.js';
 import type { Selling } from './discovery.js';
 import { serviceOf } from '../methods/x402/service.js';
 
-/** Where the entry of this service for an MCP registry is served. */
+/** The path of this service's entry for an MCP registry. */
 export const SERVER_JSON_PATH = '/.well-known/mcp/server.json';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
-/** Where publishers may put what the schema does not know. */
+/** The member for publishers' own data. */
 const PUBLISHER = 'io.modelcontextprotocol.registry/publisher-provided';
 const MAX_TEXT = 100;
 
 /**
- * The entry of this service for the MCP registry (its `server.json`), which `mcp-publisher` publishes. Its name is that of the host in
- * reverse order, which its owner proves, and the title: `com.example.shop/petstore`.
+ * The entry of this service for the MCP registry (its `server.json`), which `mcp-publisher` publishes. Its name is the host name in
+ * reverse order, whose ownership is proved, and the title: `com.example.shop/petstore`.
  */
 export function serverJson(contract: Contract, selling: Selling): Json {
   const { publicUrl } = selling;
@@ -51,7 +51,7 @@ function slugOf(name: string): string {
   return slug.replace(/^-|-$/g, '') || 'shop';
 }
 
-/** The text, if necessary up to its last whole word. */
+/** The text, cut after a whole word if necessary. */
 function shortened(text: string): string {
   const line = text.trim().replace(/\s+/g, ' ');
   if (line.length <= MAX_TEXT) return line;

@@ -1,9 +1,9 @@
-/** Where `st`, the command of Schemathesis, gets its settings for this server: it reads `schemathesis.toml` in its own folder. */
+/** The path of the settings for Schemathesis, whose command `st` reads `schemathesis.toml` in its own folder. */
 export const SCHEMATHESIS_PATH = '/schemathesis.toml';
 
 /**
- * What Schemathesis can't read in an OpenAPI document. Two of its checks know no price: to them a 402 is neither an acceptance nor a
- * rejection. The other checks keep their defaults.
+ * Settings that Schemathesis can't read from an OpenAPI document. Two of its checks do not know prices: for them a 402 is neither an
+ * acceptance nor a rejection. The other checks keep their defaults.
  */
 export const SCHEMATHESIS_CONFIG = `# For Schemathesis 4, calling this API without payments. Save it as schemathesis.toml in the folder in which st runs.
 # The warnings guess from many refusals that credentials are missing.

@@ -6,13 +6,13 @@ import { resourceUrl } from '../methods/x402/requirements.js';
 import type { Selling } from './discovery.js';
 import { line } from './llms-text.js';
 
-/** More are in /llms.txt: this stands in a prompt. */
+/** The most operations listed: this text goes into a prompt, and /llms.txt has them all. */
 const MAX_LISTED = 12;
 const MAX_SUMMARY = 120;
 
 /**
- * `/skill.md`: what an agent needs to know to buy here, short enough to stand in its prompt, in the form in which agents keep skills (a name and a
- * description in front, then instructions). It comes from the contract.
+ * `/skill.md`: how an agent buys here, short enough for its prompt, in the format of agent skills (name and description, then
+ * instructions). Made from the contract.
  */
 export function skillText(contract: Contract, selling: Selling): string {
   const { publicUrl } = selling;
@@ -51,7 +51,7 @@ ${steps.join('\n')}
 `;
 }
 
-/** As names of skills may be. */
+/** A valid name of a skill. */
 function slug(title: string): string {
   const name = title
     .toLowerCase()

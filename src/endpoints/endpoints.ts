@@ -16,7 +16,7 @@ type FeePayer = { sandboxFeePayer: typeof SandboxFeePayer };
 export type Endpoints = {
   rpcUrls: string[];
   facilitators: readonly FacilitatorConfig[];
-  /** Pays the fees of the embedded facilitator, if that is one of them. */
+  /** The fee payer of the embedded facilitator, if that is configured. */
   feePayer: KeyPair | undefined;
   payTo: string;
   marketUrl: string | undefined;
@@ -26,7 +26,7 @@ export type Endpoints = {
 export type SandboxOptions = { config: Config; publicUrl: string; log: Log; onSandboxExit: () => void };
 
 /**
- * The endpoints in the configuration, or those of a sandbox that is started for this server.
+ * The endpoints in the configuration, or those of a sandbox started for this server.
  * @throws ConfigFault
  */
 export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoints> {
@@ -46,7 +46,7 @@ export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoin
 
 /**
  * Starts a sandbox as it is configured.
- * @param what what needs it, for the message if its package is not installed
+ * @param what the feature that needs it, for the message if its package is not installed
  * @throws ConfigFault
  */
 export async function spawnConfigured(
@@ -81,7 +81,7 @@ async function startSandbox({ config, publicUrl, log, onSandboxExit }: SandboxOp
   };
 }
 
-/** The configured key pair; in the sandbox, one that is made and funded there. */
+/** The configured key pair; in the sandbox, one that is created and funded there. */
 export async function feePayerOf(
   { facilitators, feePayer, network, stateDir }: Config,
   rpcUrls: readonly string[],

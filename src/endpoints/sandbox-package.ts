@@ -4,10 +4,10 @@ import { ConfigFault } from '../config/setting-reader.js';
 const PACKAGE = 'coinslot-sandbox';
 
 /**
- * Loads a module of the sandbox's package, the only way from the engine to it: a server that sells for real goes without. In this
- * repository the sandbox is compiled beside the engine.
- * @param module below src/, such as `sandbox/child.js`
- * @param purpose what needs it, the beginning of the message
+ * Loads a module of the sandbox's package. It is the engine's only way to the sandbox, which a server that sells for real does not need.
+ * In this repository the sandbox is compiled with the engine.
+ * @param module path below src/, such as `sandbox/child.js`
+ * @param purpose the feature that needs it, the beginning of the message
  * @throws ConfigFault if the package is not installed
  */
 export async function importFromSandbox<T>(module: string, purpose: string): Promise<T> {
@@ -21,7 +21,7 @@ function placeOf(module: string, purpose: string): string {
   } catch {
     throw new ConfigFault(
       `${purpose} needs the package ${PACKAGE}, which is not installed here: npm install --include=dev. (coinslot init writes it ` +
-        'into devDependencies of package.json, and a server that sells for real does without it: NETWORK=mainnet.)',
+        'into devDependencies of package.json, and a server that sells for real does not need it: NETWORK=mainnet.)',
     );
   }
 }

@@ -17,12 +17,12 @@ export type OwnParts = {
   chain: SolanaChain;
   /** Undefined if `embedded` is not configured. */
   feePayer: KeyPair | undefined;
-  /** Signs what names it, beside the one that is offered. */
+  /** A second signer for payments that name it; only the first is offered. */
   secondFeePayer?: KeyPair | undefined;
   limits: FeePayerLimits;
   log: Log;
   observer?: Observer;
-  /** Told what a facilitator's directory makes of an operation. */
+  /** Gets a facilitator's answers about listings of operations. */
   onListing?: (facilitator: string, verdict: ListingVerdict) => void;
   /** Called with the guard of the embedded facilitator's fee payer. */
   onGuard?: (guard: FeePayerGuard) => void;
@@ -30,7 +30,7 @@ export type OwnParts = {
 
 /**
  * Builds the configured facilitators.
- * @param forDirectories those that are asked for their directories' sake only
+ * @param forDirectories facilitators used only for their directories
  * @throws ConfigFault
  */
 export async function createFacilitators(
@@ -55,7 +55,7 @@ export function nameOf(config: FacilitatorConfig): string {
   return config.kind === 'embedded' ? EMBEDDED : facilitatorName(config.url);
 }
 
-/** Of those that nobody need wait for: one that is slow is not offered. */
+/** The timeout for facilitators used only for their directories: a slow one is not offered. */
 const BRISK: Deadlines = { ...DEADLINES, supportedMs: 2_000, verifyMs: 4_000 };
 
 async function createEntry(
@@ -87,7 +87,7 @@ async function cdpTokens(key: CdpKey): Promise<Authorize> {
   }
 }
 
-/** While a fee payer is changed, payments that name the other one are settled, too. */
+/** While a fee payer is being changed, payments that name the other one are settled, too. */
 async function createSecond(
   configured: readonly FacilitatorConfig[],
   { secondFeePayer, ...own }: OwnParts,

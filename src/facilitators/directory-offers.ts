@@ -4,33 +4,33 @@ import type { Log } from '../net/log.js';
 import type { Called } from '../rails/rail.js';
 import type { Listing } from './listings.js';
 
-/** An operation as directories have it. */
+/** An operation as directories identify it. */
 type Listed = Pick<Listing, 'operation' | 'transport'>;
 
-/** How a payment went that was offered for a directory. `refused` may be its buyer's fault, `failed` is the facilitator's. */
+/** The outcome of a payment offered for a directory. `refused` may be its buyer's fault, `failed` is the facilitator's. */
 export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 
-/** Challenges of one operation that name one facilitator's fee payer for its directory, within a minute. Most callers never pay. */
+/** The most challenges of one operation per minute that name one facilitator's fee payer for its directory. Most callers never pay. */
 const MAX_OFFERS = 3;
 const WINDOW_MS = 60_000;
-/** How long after a payment came for it, was refused or failed, it is not offered. After failures in a row it doubles. */
+/** The pause in offering after a payment came for it, was refused or failed. It doubles with consecutive failures. */
 const REST_MS = 10 * 60_000;
-/** A fee payer that was recorded longer ago might not count when the payment comes. */
+/** A fee payer recorded longer ago might no longer be accepted when the payment comes. */
 const RECORDED_MS = 2 * 60_000;
 
 type Parts = {
   ledger: Pick<Ledger, 'getMeta' | 'setMeta' | 'offerHint'>;
   /** The facilitators that have a directory, in order of preference. */
   names: readonly string[];
-  /** The fee payer of one that answers well; undefined if it does not. */
+  /** The fee payer of a healthy facilitator; undefined if it is not healthy. */
   offerable: (name: string) => string | undefined;
-  /** How long after a sale the next one is offered. */
+  /** The time between two offered sales. */
   everyMs: number;
   log: Log;
   now?: () => number;
 };
 
-/** What is known of one facilitator. Times in ms since 1970. */
+/** The state of one facilitator. Times in ms since 1970. */
 class Directory {
   /** Recorded in the ledger, and when. */
   recorded: { feePayer: string; at: number } | undefined;
@@ -44,9 +44,9 @@ class Directory {
 }
 
 /**
- * Which sales are offered over a facilitator only because its directory lists what is sold over it: the first one of each operation, over
- * HTTP and over MCP, and then one every few hours. Their challenges name its fee payer, so that it settles them and nobody else can.
- * Each of the servers on a ledger offers them, until it has read (every 20 s) that one of them has sold.
+ * Chooses sales that are offered through a facilitator only so that its directory lists them: the first one of each operation, over HTTP
+ * and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. Each server of a
+ * ledger offers them until it has read (every 20 s) that one of them has sold.
  */
 export class DirectoryOffers {
   readonly #parts: Parts;
@@ -74,7 +74,7 @@ export class DirectoryOffers {
     return undefined;
   }
 
-  /** How the payment of a call went. */
+  /** Reports the outcome of a call's payment. */
   heard(name: string, listed: Listed, went: Went): void {
     const directory = this.#directories.get(name);
     if (!directory) return;
@@ -84,13 +84,13 @@ export class DirectoryOffers {
     if (went === 'failed') this.#failed(name, directory, listed);
   }
 
-  /** Nothing is offered over it for so long. */
+  /** Pauses offers through the facilitator for this long. */
   rest(name: string, ms: number): void {
     const directory = this.#directories.get(name);
     if (directory) directory.restsUntil = Math.max(directory.restsUntil, this.#now() + ms);
   }
 
-  /** Records the fee payers that may be offered, and reads what other servers have sold. Never rejects. */
+  /** Records the fee payers that may be offered, and reads the sales of other servers. Never rejects. */
   async refresh(): Promise<void> {
     const { ledger, offerable, log } = this.#parts;
     for (const [name, directory] of this.#directories) {

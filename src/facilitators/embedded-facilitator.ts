@@ -36,9 +36,9 @@ export type EmbeddedTiming = {
   verifyMs: number;
   signMs: number;
   settleMs: number;
-  /** Between two sends of a transaction that is not confirmed yet. */
+  /** The time between two sends of an unconfirmed transaction. */
   resendMs: number;
-  /** Between two looks at its status. */
+  /** The time between two checks of its status. */
   lookMs: number;
 };
 
@@ -61,10 +61,10 @@ export type EmbeddedParts = {
 };
 
 /**
- * Our own facilitator (x402 v2, scheme `exact` on SVM): it pays the fees with the operator's key and needs no third party. The reference
- * implementation judges a payment, after limits of our own that are stricter. It would refuse what clients of MPP build, for its order:
- * that is judged by us alone. Signing and sending are apart, so that the ledger has the signed transaction before the chain can have
- * it: what happened in between is decided by these bytes, after a crash and at any server.
+ * The server's own facilitator (x402 v2, scheme `exact` on SVM): it pays the fees with the operator's key and needs no third party. It
+ * checks payments against its own stricter limits, then with the reference implementation. MPP transactions have a different order, which
+ * the reference implementation would refuse, so only the own limits apply to them. Signing and sending are separate, so that the ledger
+ * has the signed transaction before the chain can: after a crash, any server can resolve the payment from these bytes.
  */
 export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator> {
   const timing = { ...TIMING, ...parts.timing };
@@ -138,7 +138,10 @@ function isBuiltForX402({ transaction }: FacilitatorRequest): boolean {
 
 const checker = new TransactionChecker();
 
-/** Everything but the memo, which whoever asks has compared with its challenge; and whether the chain would take it. */
+/**
+ * Checks everything except the memo, which the caller has compared with its challenge, and whether the chain would accept the
+ * transaction.
+ */
 async function ownVerdict(
   { transaction, requirements }: FacilitatorRequest,
   simulate: Simulate,
@@ -177,7 +180,7 @@ async function sign(all: Embedded, request: FacilitatorRequest): Promise<SignRes
   return { kind: 'unavailable', detail: refusal };
 }
 
-/** Stricter than the reference: two signatures, little to pay for, and the fee payer loses the fee and nothing else. */
+/** Stricter than the reference: two signatures, a low fee limit, and nothing but the fee can be taken from the fee payer. */
 function faultOf(base64: string, feePayer: string): FeeFault | undefined {
   let transaction: SolanaTransaction;
   try {
@@ -203,7 +206,7 @@ function transferOf({ transaction, requirements }: FacilitatorRequest, signature
   return { signature, account: sourceAccountOf(transaction), amount: BigInt(requirements.amount) };
 }
 
-/** The second signer of a transaction: whose money moves. */
+/** The second signer of a transaction: the owner of the money. */
 function payerOf(base64: string): string {
   return nameOf(read(base64).keys[1]);
 }
@@ -213,8 +216,8 @@ function read(base64: string): SolanaTransaction {
 }
 
 /**
- * Sends the signed transaction until it is confirmed, or can no longer be. Whatever else happens is unknown: also a transaction that
- * failed on the chain, because only `finalized` proves that. May be repeated with the same bytes at any time and at any server.
+ * Sends the signed transaction until it is confirmed or has expired. Every other result is unknown, even a transaction that failed on the
+ * chain, because only `finalized` proves that. Can be repeated with the same bytes at any time and at any server.
  */
 async function settle(all: Embedded, request: FacilitatorRequest): Promise<SettleResult> {
   const { guard, funds, timing, closing } = all;

@@ -1,31 +1,31 @@
 import { Circuit } from '../net/circuit.js';
 import type { Trouble } from '../rails/rail.js';
 
-/** After this many failures in a row it rests; then one question for what it supports decides whether it is asked for more. */
+/** After this many failures in a row it is paused; then one `/supported` request decides whether it is used again. */
 const FAILURES = 3;
 const REST_MS = 1_000;
-/** Short, because payments that name its fee payer can't go elsewhere. */
+/** A short pause, because payments that name its fee payer can't go elsewhere. */
 const MAX_REST_MS = 5_000;
 const RATE_WINDOW_MS = 1_000;
-/** Beyond this share of its rate, new challenges name another facilitator. */
+/** Above this share of its rate limit, new challenges name another facilitator. */
 const NEAR_LIMIT = 0.8;
 const NEVER = new AbortController().signal;
 
-/** How a facilitator answers, as its real answers and the questions that probe it show. */
+/** The health of a facilitator, from its real answers and from probes. */
 export class FacilitatorHealth {
   readonly #rate: number;
   readonly #now: () => number;
   readonly #circuit = new Circuit({ failures: FAILURES, restMs: REST_MS, maxRestMs: MAX_REST_MS });
   /** When it was asked within the last second. */
   #asked: number[] = [];
-  /** Since when it has given no good answer about a payment, and why. */
+  /** Since when it has given no usable answer about a payment, and why. */
   #trouble: { since: number; why: string } | undefined;
   /** Answers with 429. */
   #limited = 0;
-  /** Useless answers in a row. */
+  /** Unusable answers in a row. */
   #useless = 0;
   #doubtedUntil = 0;
-  /** It has become doubtful, and has not been asked what it supports since then. */
+  /** Set when it becomes doubtful, until the next `/supported` request. */
   #unsure = false;
 
   /** `rate`: how many requests per second it allows, if it is known. */
@@ -39,12 +39,12 @@ export class FacilitatorHealth {
     return this.#circuit.closed;
   }
 
-  /** Whether it is available and its last answer about a payment was a good one. */
+  /** Whether it is available and its last answer about a payment was usable. */
   get healthy(): boolean {
     return !this.#trouble && this.available;
   }
 
-  /** Whether several of its latest answers in a row were useless: new challenges name another one, but it is asked. */
+  /** Whether several answers in a row were unusable: new challenges then name another facilitator, but this one is still used. */
   get doubtful(): boolean {
     return this.#useless >= FAILURES && this.#now() < this.#doubtedUntil;
   }
@@ -59,7 +59,7 @@ export class FacilitatorHealth {
     return Math.max(this.#circuit.restSeconds, 1);
   }
 
-  /** Whether it is time to ask what it supports, because it has rested or has become doubtful. */
+  /** Whether a `/supported` request is due, because its pause is over or it has become doubtful. */
   get mayProbe(): boolean {
     return this.available ? this.#unsure : this.#circuit.restSeconds === 0;
   }
@@ -77,7 +77,7 @@ export class FacilitatorHealth {
     if (this.#rate < Infinity) this.#asked = [...this.#recent(), this.#now()];
   }
 
-  /** It answered a question about a payment. An answer that arrives while it rests changes nothing. */
+  /** Records an answer about a payment. An answer during a pause changes nothing. */
   async answered(): Promise<void> {
     if (!this.available) return;
     this.#trouble = undefined;
@@ -94,8 +94,8 @@ export class FacilitatorHealth {
   }
 
   /**
-   * Asks what it supports. While it rests, the answer decides whether it is available again. Otherwise it rests if it does not answer,
-   * or if its answers about payments are useless, too.
+   * Sends a `/supported` request. During a pause, the answer decides whether it is available again. Otherwise it is paused if it does not
+   * answer, or if its answers about payments are unusable, too.
    * @throws what `ask` throws; `Resting` if it must not be asked yet
    */
   async probe<T>(ask: () => Promise<T>, troubleOf: (error: unknown) => Trouble | undefined): Promise<T> {
@@ -116,7 +116,7 @@ export class FacilitatorHealth {
     }
   }
 
-  /** An answer that is useless, maybe because of this payment only: it does not rest for that. */
+  /** Records an unusable answer. It may be due to this payment only, so it causes no pause. */
   #doubt(trouble: Trouble, why: string): void {
     this.#note(trouble, why);
     this.#useless += 1;
@@ -130,7 +130,7 @@ export class FacilitatorHealth {
     if (seconds !== undefined) this.#limited += 1;
   }
 
-  /** Runs `ask` in the circuit, which counts what it throws. @throws what `ask` throws, or `Resting` */
+  /** Runs `ask` in the circuit breaker, which counts its exceptions. @throws what `ask` throws, or `Resting` */
   #count<T>(ask: () => Promise<T>, troubleOf?: (error: unknown) => Trouble | undefined): Promise<T> {
     return this.#circuit.run(NEVER, async () => {
       try {

@@ -18,8 +18,8 @@ export class FacilitatorRequests {
   readonly #listings: Listings | undefined;
 
   /**
-   * @param receivers the present receiver and those that earlier payments of the ledger were paid to
-   * @param listings what directories are told; without it, nothing is listed
+   * @param receivers the current receiver and former ones
+   * @param listings the entries for directories; without it, nothing is listed
    */
   constructor(terms: Terms, receivers: readonly string[], listings?: Listings) {
     this.#terms = terms;
@@ -33,7 +33,7 @@ export class FacilitatorRequests {
     return { transaction: evidence, requirements, listing: this.#listings?.of(call) };
   }
 
-  /** With the offer under which the payment was claimed, whatever price and receiver are now, and nothing for a directory. */
+  /** Uses the offer under which the payment was claimed, whatever the current price and receiver, and nothing for a directory. */
   repeatRequest({ evidence, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
     const payTo = this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo;

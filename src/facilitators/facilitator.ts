@@ -11,7 +11,7 @@ export type FacilitatorRequest = {
 };
 
 /**
- * What a facilitator says of a listing. `refused`: it refuses requests that carry one. `why` is its own text, in one line of printable
+ * A facilitator's answer about a listing. `refused`: it refuses requests with a listing. `why` is its own text, in one line of printable
  * ASCII.
  */
 export type ListingVerdict = Pick<Listing, 'operation' | 'transport'> & {
@@ -19,7 +19,7 @@ export type ListingVerdict = Pick<Listing, 'operation' | 'transport'> & {
   why?: string;
 };
 
-/** The v2 kind of our network as `/supported` lists it. `signers`: all addresses that the facilitator pays fees with, as far as it says. */
+/** The v2 kind of our network as `/supported` lists it. `signers`: all addresses that the facilitator says it pays fees with. */
 export type Supported = { feePayer: string; signers?: readonly string[] };
 
 /** Verifies and settles payments. The adapter never retries. */
@@ -51,7 +51,7 @@ export class FacilitatorUnreachable extends Error {
 
 const MAX_REASON = 300;
 
-/** Reduces somebody else's text, which goes into answers and headers, to one bounded line of printable ASCII. */
+/** Reduces a foreign text, which goes into answers and headers, to one bounded line of printable ASCII. */
 export function plain(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
 }
@@ -60,8 +60,8 @@ const EMPTY_WALLET = 'insufficient_funds';
 const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
 
 /**
- * Settle verifies before it signs, and verify looks at the wallet and simulates: the wallet is empty, the blockhash is not known or has
- * expired, or the transfer has landed already, and maybe emptied the wallet.
+ * Settle verifies before it signs, and verify reads the wallet and simulates. Possible causes: the wallet is empty, the blockhash is
+ * unknown or expired, or the transfer has already landed and may have emptied the wallet.
  */
 export const REFUSALS_OF_LANDED_TRANSFERS = new Set([EMPTY_WALLET, SIMULATION_FAILED]);
 

@@ -22,11 +22,14 @@ export type FacilitatorEntry = {
   name: string;
   facilitator: Facilitator;
   rate?: number | undefined;
-  /** The only fee payer that it has, if it can't have another one: its former ones are not offered any more. */
+  /** Its only fee payer, if it can't have another one; former ones are no longer offered. */
   onlyFeePayer?: string | undefined;
-  /** It is asked for its directory's sake only, about the payments that were offered for that. */
+  /** Set if it is used only for its directory, for the payments offered for that. */
   forDirectory?: boolean | undefined;
-  /** It settles what names its fee payer, and is never offered: the former key of the one with the same name, or its next one. */
+  /**
+   * Set if it settles payments that name its fee payer but is never offered: the former or next key of the facilitator with the same
+   * name.
+   */
   second?: boolean | undefined;
 };
 
@@ -34,7 +37,7 @@ type Member = Readonly<
   Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer' | 'forDirectory' | 'second'>
 > & {
   readonly health: FacilitatorHealth;
-  /** The one that it named last. */
+  /** The fee payer that it named last. */
   feePayer?: string;
   /** How long it took to say so, in ms. */
   latencyMs?: number;
@@ -42,7 +45,7 @@ type Member = Readonly<
 
 type Status = 'ok' | 'degraded' | 'down';
 
-/** `restSeconds` is set while it rests after failures: nothing is sent to it for so long. `detail` is a line for the operator. */
+/** `restSeconds` is set while it rests after failures: nothing is sent to it for this long. `detail` is a line for the operator. */
 export type FacilitatorState = {
   name: string;
   status: Status;
@@ -64,7 +67,7 @@ export class Facilitators {
   readonly #observer: Observer;
   /** Reads the fee payers that any server on the ledger has offered. */
   recorded: () => Promise<readonly OfferedHint[]> = async () => [];
-  /** Told how payments go at those that are asked for their directory's sake. */
+  /** Gets the outcomes of payments at facilitators used only for their directory. */
   onDirectory: (name: string, listing: Listing, went: Went) => void = () => {};
 
   constructor(
@@ -98,15 +101,15 @@ export class Facilitators {
     return this.#owners.get(feePayer)?.name;
   }
 
-  /** The same, after a look into the ledger if it is not known here. */
+  /** The same, but reads the ledger if it is not known here. */
   async findName(feePayer: string): Promise<string | undefined> {
     if (!this.#owners.has(feePayer)) this.learn(await this.recorded());
     return this.nameOf(feePayer);
   }
 
   /**
-   * The fee payer for new challenges: that of the first facilitator that answers usefully and is not near its limit, else of the first
-   * that answers usefully, else of the first that answers. Undefined if none does.
+   * The fee payer for new challenges: from the first facilitator with usable answers that is not near its limit, else the first with
+   * usable answers, else the first that answers. Undefined if none does.
    */
   get choice(): string | undefined {
     const able = this.#sellers.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
@@ -114,12 +117,12 @@ export class Facilitators {
     return (useful.find(({ health }) => !health.nearLimit) ?? useful[0] ?? able[0])?.feePayer;
   }
 
-  /** Whether the facilitator of this name is asked for its directory's sake only. */
+  /** Whether the facilitator of this name is used only for its directory. */
   isForDirectory(name: string): boolean {
     return this.#members.some(each => each.forDirectory && each.name === name);
   }
 
-  /** The fee payer of one that is asked for its directory's sake, if it answers well. */
+  /** The fee payer of a facilitator used only for its directory, if it is healthy. */
   offerable(name: string): string | undefined {
     const member = this.#members.find(each => each.forDirectory && each.name === name);
     const { available, doubtful, nearLimit } = member?.health ?? { available: false };
@@ -127,7 +130,7 @@ export class Facilitators {
     return its && available && !doubtful && !nearLimit ? member.feePayer : undefined;
   }
 
-  /** The fee payer of the one that can have no other, which is this server's own, if it answers. */
+  /** The fee payer of this server's own facilitator, if it answers. */
   get own(): string | undefined {
     const member = this.#first.find(({ onlyFeePayer }) => onlyFeePayer !== undefined);
     return member?.health.available ? member.feePayer : undefined;
@@ -141,8 +144,8 @@ export class Facilitators {
   }
 
   /**
-   * Whether the facilitator of this fee payer gave a usable answer the last time it was asked about a payment. Of one that is seldom
-   * asked, that says nothing: its payments are verified before anything else is done.
+   * Whether the facilitator of this fee payer gave a usable answer the last time it was asked about a payment. For a rarely used one that
+   * means little, so its payments are verified first.
    */
   isHealthy(feePayer: string): boolean {
     const member = this.#owners.get(feePayer);
@@ -156,7 +159,7 @@ export class Facilitators {
   }
 
   /**
-   * The fee payer for the first challenges: of the first facilitator that has just answered. If none did, the last one in the ledger.
+   * The fee payer for the first challenges: from the first facilitator that has just answered. If none did, the last one in the ledger.
    * @throws FacilitatorFault
    */
   firstFeePayer(remembered: readonly OfferedHint[]): string {
@@ -169,7 +172,7 @@ export class Facilitators {
   }
 
   /**
-   * Takes over what the ledger knows. Records without a name are those of the first facilitator.
+   * Loads the fee payers from the ledger. Records without a name belong to the first facilitator.
    * @returns those of facilitators that are still configured and may still have them
    */
   learn(offered: readonly OfferedHint[]): OfferedHint[] {
@@ -200,7 +203,7 @@ export class Facilitators {
     return failures;
   }
 
-  /** Asks those that have rested whether they answer again. Never rejects. */
+  /** Asks paused facilitators whether they answer again. Never rejects. */
   async probe(network: string): Promise<void> {
     const rested = this.#members.filter(({ health }) => health.mayProbe);
     await Promise.allSettled(rested.map(member => this.#ask(member, network)));
@@ -248,7 +251,7 @@ export class Facilitators {
     }));
   }
 
-  /** Of all together that sales depend on, for `/health`. `detail` names each facilitator and its state. */
+  /** The overall state of the facilitators that sales depend on, for `/health`. `detail` names each facilitator and its state. */
   report(): { status: Status; latencyMs?: number; detail?: string } {
     const able = this.#sellers.filter(({ health }) => health.available);
     const well = this.#sellers.every(({ health }) => health.healthy);
@@ -310,7 +313,7 @@ export class Facilitators {
     for (const each of [supported.feePayer, ...(supported.signers ?? [])]) this.#own(each, member);
   }
 
-  /** One that is asked for its directory's sake takes no payments from those that sell, whichever fee payers it names. */
+  /** A facilitator used only for its directory takes no payments from the others, whichever fee payers it names. */
   #own(feePayer: string, member: Member): void {
     const owner = this.#owners.get(feePayer);
     if (member.forDirectory && owner && !owner.forDirectory) return;
@@ -328,7 +331,7 @@ type Answer = VerifyResult | SignResult | SettleResult;
 
 const WENT: Record<SettleResult['kind'], Went> = { settled: 'sold', refused: 'refused', unknown: 'failed' };
 
-/** A failure of the facilitator, except for a settlement that it answered and that is still unknown. */
+/** A failure of the facilitator, except for an answered settlement whose outcome is still unknown. */
 function troubleOf(result: Answer): Trouble | undefined {
   if (result.kind === 'unavailable') return ('trouble' in result && result.trouble) || { rest: false };
   return result.kind === 'unknown' ? result.trouble : undefined;

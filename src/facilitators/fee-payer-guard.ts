@@ -5,7 +5,7 @@ import { LAMPORTS_PER_SIGNATURE, MAX_PRIORITY_FEE_LAMPORTS, SIGNATURES } from '.
 
 /** In lamports. */
 export type FeePayerLimits = {
-  /** Nothing is signed that could leave the fee payer with less. */
+  /** The balance below which nothing is signed. */
   floor: bigint;
   /** The most that this server spends within an hour. */
   hourlyCap: bigint;
@@ -26,14 +26,14 @@ const MOST_FEE = BigInt(SIGNATURES) * LAMPORTS_PER_SIGNATURE + MAX_PRIORITY_FEE_
 /** A warning is logged below this multiple of the floor. */
 const LOW = 4n;
 const READ_EVERY_MS = 30_000;
-/** After the fee payer was used or refused, its balance is read so much later at most. */
+/** How soon at the latest the balance is read after the fee payer was used or refused. */
 const READ_SOON_MS = 3_000;
 const READ_DEADLINE_MS = 10_000;
 /** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
 export const UNSENT_MS = 15_000;
 /** A transaction that was sent lands within this time or never: 150 blocks. */
 export const UNSEEN_MS = 120_000;
-/** A payer may lose so many fees for us at once, and as many in an hour; who lost many more waits for hours. */
+/** How many fees a payer may cost us at once, and per hour; payers that cost many more wait for hours. */
 const LOST_FEES = { capacity: 10, perSecond: 10 / 3_600, highest: 60, maxKeys: 10_000 };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -83,7 +83,7 @@ export class FeePayerGuard {
     return this.#parts.address;
   }
 
-  /** Below so many lamports, somebody should send SOL. */
+  /** The lamports below which the operator should send SOL. */
   get low(): bigint {
     return this.#parts.limits.floor * LOW;
   }
@@ -104,7 +104,7 @@ export class FeePayerGuard {
     return undefined;
   }
 
-  /** What is left for sure, in lamports: the last balance without the fees that it may not contain yet. */
+  /** The lamports left for certain: the last balance minus the fees that it may not include yet. */
   get lamports(): bigint | undefined {
     if (this.#balance === undefined) return undefined;
     this.#forget();
@@ -128,12 +128,12 @@ export class FeePayerGuard {
     return refusal;
   }
 
-  /** The transaction is not sent after all. */
+  /** Records that the transaction is not sent after all. */
   withdraw(signature: string): void {
     if (this.#uses.get(signature)?.sent === false) this.#uses.delete(signature);
   }
 
-  /** The transaction is about to be sent: from now on its fee counts as spent. */
+  /** Records that the transaction is about to be sent; its fee then counts as spent. */
   sent(signature: string, fee: bigint): void {
     if (this.#uses.get(signature)?.sent) return;
     const now = this.#now();
@@ -203,7 +203,7 @@ export class FeePayerGuard {
     else log.info(fields, `the fee payer has ${inSol(left)} SOL`);
   }
 
-  /** Drops what the last balance contains, what was never sent, and what can no longer land. */
+  /** Drops fees that the last balance includes, and those of transactions that were never sent or can no longer land. */
   #forget(): void {
     const now = this.#now();
     const readAt = this.#balance?.readAt ?? -Infinity;
@@ -214,7 +214,7 @@ export class FeePayerGuard {
     }
   }
 
-  /** The fees of what is signed and not sent. */
+  /** The fees of signed but unsent transactions. */
   #reserved(): bigint {
     let sum = 0n;
     for (const { fee, sent } of this.#uses.values()) if (!sent) sum += fee;

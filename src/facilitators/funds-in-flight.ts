@@ -14,9 +14,9 @@ export type SignedTransfer = { signature: string; account: string; amount: bigin
 type InFlight = { amount: bigint; until: number };
 
 /**
- * What this server has signed and not seen on the chain yet, by the token account that pays. Simulations see none of it: of many
- * transfers of an account that holds the money for one, each succeeds there, and all but one would cost a fee and fail. Other servers
- * are not seen.
+ * The transfers that this server has signed but not yet seen on the chain, by paying token account. Simulations do not include them: of
+ * many transfers from an account that can pay only one, each passes the simulation, and all but one would cost a fee and fail. Transfers
+ * signed by other servers are unknown.
  */
 export class FundsInFlight {
   readonly #chain: Pick<SolanaChain, 'account' | 'signatureStatuses'>;
@@ -29,8 +29,8 @@ export class FundsInFlight {
   }
 
   /**
-   * Sets the amount of a transfer aside before it is signed for, and asks the chain if more is in flight from its account.
-   * @returns false if the account cannot pay it after what was set aside before; nothing is set aside then
+   * Reserves the amount of a transfer before it is signed, and asks the chain if more is in flight from its account.
+   * @returns false if the account cannot pay it in addition to the reserved amounts; then nothing is reserved
    * @throws UpstreamFailure if the chain cannot be asked
    */
   async reserve(transfer: SignedTransfer, signal: AbortSignal): Promise<boolean> {
@@ -50,19 +50,19 @@ export class FundsInFlight {
     }
   }
 
-  /** It is about to be sent. */
+  /** Records that it is about to be sent. */
   sent(transfer: SignedTransfer): void {
     this.#set(transfer, UNSEEN_MS);
   }
 
-  /** The chain has it, and shows its balance without it; or it is not signed after all. */
+  /** Releases the amount: the chain has the transfer and its balance reflects it, or it is not signed after all. */
   over({ signature, account }: Pick<SignedTransfer, 'signature' | 'account'>): void {
     this.#accounts.get(account)?.delete(signature);
   }
 
   /**
-   * Looks at the transfers first, and then at the balance, which no longer contains those that have landed. One that landed in between
-   * is in neither, and counts twice: if the money is not enough, it looks again, for as long as it finds such transfers.
+   * Looks at the transfers first, and then at the balance, which no longer contains those that have landed. A transfer that lands in
+   * between counts twice, so if the money is not enough, it checks again as long as it finds such transfers.
    */
   async #covers(
     { account, amount, before }: { account: string; amount: bigint; before: string[] },
@@ -77,7 +77,7 @@ export class FundsInFlight {
     }
   }
 
-  /** The sum of those of some transfers that the chain has not. */
+  /** The sum of the given transfers that are not on the chain yet. */
   async #ahead(account: string, before: string[], signal: AbortSignal): Promise<bigint> {
     const transfers = this.#transfers(account);
     const unseen = before.filter(signature => transfers.has(signature));

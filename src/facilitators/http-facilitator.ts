@@ -28,7 +28,7 @@ type JsonAnswer = {
   status: number;
   json: Record<string, unknown>;
   trouble: Trouble | undefined;
-  /** What it says of the extensions of the request. */
+  /** Its answer about the extensions of the request. */
   extensions: string | undefined;
 };
 
@@ -45,7 +45,7 @@ class Unreadable extends Error {
 /** How long a facilitator may take for each request. */
 export type Deadlines = { supportedMs: number; verifyMs: number; settleMs: number };
 
-/** What is sent along with every request. */
+/** Headers sent with every request. */
 export type Credentials = {
   /** Fixed headers, with names in lower case. */
   headers?: Record<string, string> | undefined;
@@ -180,7 +180,7 @@ function concealing({ conceal }: HttpClient, headers: Record<string, string>): (
 }
 
 const USELESS: Trouble = { rest: false, answered: true };
-/** What a gateway says of a service behind it that is down, and a service of itself. */
+/** Statuses of a gateway whose service is down, or of an unavailable service. */
 const DOWN = new Set([502, 503, 504]);
 
 /** Too many requests, or a failure of the service. */

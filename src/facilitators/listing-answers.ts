@@ -5,12 +5,12 @@ import type { Listing } from './listings.js';
 /** Where a facilitator reports the result of each extension of a request: base64 of `{ "bazaar": { "status", "rejectedReason"? } }`. */
 export const EXTENSION_RESPONSES = 'extension-responses';
 const MAX_CHARACTERS = 4 * 1024;
-/** For so long it is sent no listing, in ms. */
+/** How long no listing is sent to it, in ms. */
 export const REFUSED_FOR_MS = 24 * 60 * 60 * 1_000;
-/** With these, a request is refused for what it holds, not for its payment. */
+/** Statuses with which a request is refused for its contents, not for its payment. */
 const REFUSAL = /\bstatus 4(00|13|15|22)\b|extension|bazaar|unrecognized|additional propert/i;
 
-/** Reads the header; whatever is not as described is no verdict. */
+/** Reads the header; a malformed one counts as no answer. */
 export function readListingVerdict(
   header: string | undefined,
   { operation, transport }: Listing,
@@ -31,7 +31,7 @@ function bazaarIn(header: string): { status?: unknown; rejectedReason?: unknown 
   }
 }
 
-/** Whether one facilitator takes requests that carry a listing. */
+/** Whether one facilitator accepts requests with a listing. */
 export class TakesListings {
   readonly #told: (verdict: ListingVerdict) => void;
   readonly #now: () => number;
@@ -42,7 +42,7 @@ export class TakesListings {
     this.#now = now;
   }
 
-  /** The request as it is sent now. */
+  /** The request, with or without the listing. */
   trimmed(request: FacilitatorRequest): FacilitatorRequest {
     return this.#now() < this.#refusedUntil ? { ...request, listing: undefined } : request;
   }

@@ -6,13 +6,13 @@ import type { ListingVerdict } from './facilitator.js';
 /** The newest verdict of a facilitator's directory about an operation. `at`: ms since 1970. */
 export type HeardVerdict = ListingVerdict & { facilitator: string; at: number };
 
-/** A verdict that stays the same is written again after so long, in ms; one with other words at least so long after the last. */
+/** How often an unchanged verdict is rewritten, and the least time between two different ones, in ms. */
 const WRITE_AGAIN_MS = 60 * 60 * 1_000;
 const OTHER_WORDS_MS = 60 * 1_000;
 
 /**
- * What the directories of facilitators make of each operation: the newest verdict of each for each transport. They are kept in the
- * ledger, where all servers of the shop read them.
+ * The newest verdict of each facilitator's directory about each operation, by transport. Stored in the ledger, where all servers of the
+ * shop read them.
  */
 export class ListingVerdicts {
   readonly #ledger: Pick<Ledger, 'getMeta' | 'setMeta'>;
@@ -47,7 +47,7 @@ export class ListingVerdicts {
     return this.#writing;
   }
 
-  /** Those of all servers. Rejects if the ledger fails. */
+  /** The verdicts of all servers. Rejects if the ledger fails. */
   async read(facilitators: readonly string[]): Promise<HeardVerdict[]> {
     const each = await Promise.all(facilitators.map(name => this.#merged(name)));
     return each.flatMap(of => [...of.values()]);

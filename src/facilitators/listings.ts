@@ -5,7 +5,7 @@ import type { Terms } from '../methods/x402/requirements.js';
 import type { Transport } from '../observe/observer.js';
 import type { Called } from '../rails/rail.js';
 
-/** What is sent for a facilitator's directory, which lists an operation once for each transport. */
+/** The data for a facilitator's directory, which lists an operation once for each transport. */
 export type Listing = {
   operation: string;
   transport: Transport;
@@ -13,7 +13,7 @@ export type Listing = {
   members: string;
 };
 
-/** What directories are told of the operations. Each is written once: it is the longest part of a request to a facilitator. */
+/** The directory entries of the operations. Each is serialised once: it is the longest part of a request to a facilitator. */
 export class Listings {
   readonly #terms: Terms;
   readonly #toolOf: (operation: PricedOperation) => ToolShape;

@@ -25,8 +25,8 @@ type Parts = {
 };
 
 /**
- * Keeps challenges at the fee payer that the facilitators choose. It is in the ledger before any challenge names it, because a buyer may
- * pay at one server what another one offered.
+ * Keeps challenges at the fee payer that the facilitators choose. It is recorded in the ledger before any challenge names it, because a
+ * buyer may pay at one server an offer of another.
  */
 export class OfferedFeePayers {
   readonly #parts: Parts;
@@ -72,7 +72,7 @@ export class OfferedFeePayers {
     }
   }
 
-  /** Asks those that have rested whether they answer again. Never rejects. */
+  /** Asks paused facilitators whether they answer again. Never rejects. */
   probe(): Promise<void> {
     const { facilitators, network } = this.#parts;
     return facilitators.probe(network);

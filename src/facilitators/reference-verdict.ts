@@ -8,7 +8,7 @@ export type Simulate = (transaction: string) => Promise<string | null>;
 
 export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
 
-/** In the version that it is compiled with. */
+/** The package with the version that this is compiled with. */
 const PACKAGE = '@x402/svm@2.27.0';
 
 const OPTIONS = {

@@ -35,7 +35,7 @@ export async function sendUntilLanded(all: Sending, signed: Signed, signal: Abor
   });
 }
 
-/** An RPC server may lose what it accepted, so that it is sent again until it landed or never can. */
+/** An RPC server may lose an accepted transaction, so it is sent again until it has landed or has expired. */
 async function resendUntilDead(all: Sending, signed: Signed, signal: AbortSignal): Promise<Landing> {
   const { chain, timing } = all;
   const blockhash = nameOf(readTransaction(Buffer.from(signed.transaction, 'base64')).blockhash);
@@ -47,7 +47,7 @@ async function resendUntilDead(all: Sending, signed: Signed, signal: AbortSignal
   }
 }
 
-/** It may have landed in the last block that took it, after the last look. */
+/** One last check: it may have landed in the last possible block. */
 async function lastLook({ chain }: Sending, { signature }: Signed, signal: AbortSignal): Promise<Landing> {
   const [status] = await chain.signatureStatuses([signature], signal);
   if (!status || status.finality === 'processed')
@@ -55,7 +55,7 @@ async function lastLook({ chain }: Sending, { signature }: Signed, signal: Abort
   return { failed: status.failed };
 }
 
-/** Acceptance proves nothing, and neither does its lack: a server may have passed the transaction on and failed to say so. */
+/** Acceptance proves nothing, and neither does an error: a server may have forwarded the transaction before failing. */
 async function send({ chain, log }: Sending, signed: Signed, signal: AbortSignal): Promise<void> {
   try {
     await chain.send(signed.transaction, signal);

@@ -20,7 +20,7 @@ const SPENT =
 
 type SenderChain = FacilitatorChain & Pick<ChainHistory, 'transaction'>;
 
-/** Sends payments whose payers pay the fees themselves. No key of ours is needed. */
+/** Sends payments whose payers pay the fees. Needs no key. */
 export type Sender = {
   verify(request: FacilitatorRequest): Promise<VerifyResult>;
   sign(request: FacilitatorRequest): Promise<SignResult>;
@@ -40,7 +40,7 @@ export function createSender(chain: SenderChain, log: Log, timing = TIMING): Sen
     lookAt(chain, transaction, ask => within(timing.verifyMs, ask));
   const verify = ({ transaction }: FacilitatorRequest): Promise<VerifyResult> => look(transaction);
 
-  /** Its payer has signed it: the ledger stores it as it came, before it is sent. */
+  /** The payer has signed it: the ledger stores it unchanged before it is sent. */
   async function sign(request: FacilitatorRequest): Promise<SignResult> {
     const { transaction } = request;
     const found = await look(transaction);
@@ -91,8 +91,8 @@ function transferOf({ transaction, requirements }: FacilitatorRequest): SignedTr
 type Ask = <T>(ask: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
- * The local check has compared everything with the offer. Here the chain is asked whether it would accept the transaction, or already has:
- * the payer can send it, too, and the chain refuses a transaction that has landed.
+ * The local check has compared everything with the offer. This asks the chain whether it would accept the transaction or already has it:
+ * the payer can send it, too, and the chain refuses a landed transaction.
  */
 async function lookAt(
   chain: SenderChain,

@@ -33,7 +33,7 @@ export class Resting extends Error {
   }
 }
 
-/** The caller left, which is no failure of the service. */
+/** The caller left, which is not a failure of the service. */
 class CallerLeft extends Error {}
 
 /** Counts consecutive failures. */

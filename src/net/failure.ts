@@ -8,7 +8,7 @@ import type { NoAnswerKind } from './http-client.js';
  */
 export type FailureKind = 'invalid' | 'failed' | 'unavailable';
 
-/** Whose doing it is that work was not sold. `none`: nothing was done. */
+/** Who is responsible for unsold work. `none`: no work was done. */
 export type Fault = 'caller' | 'backend' | 'none';
 
 /**
@@ -36,8 +36,8 @@ export class UpstreamFailure extends Error {
 }
 
 /**
- * The one rule for all upstreams: what can't be reached, or says that it is overloaded (429, 503), is `unavailable`; anything else that
- * went wrong has `failed`, such as another error status, or no complete answer in time.
+ * The rule for all upstreams: one that can't be reached or reports overload (429, 503) is `unavailable`; every other fault is `failed`,
+ * such as another error status, or no complete answer in time.
  * @param what the status of the answer, or why there is none
  */
 export function failureKind(what: number | NoAnswerKind): 'failed' | 'unavailable' {

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withAbortAfter } from './deadline.js';
 
-/** Below it, a server holds calls that are there to be hung up, and says how it ended for each. */
+/** The path below which a server holds test calls for hanging up, and reports the outcome of each. */
 export const HELD_PATH = '/.well-known/coinslot/held';
-/** The outcome of a held call: nobody hung up yet, nobody did, or the server saw that its caller was gone. */
+/** The outcome of a held call: still held, ended without a hang-up, or the server saw its caller hang up. */
 export type HeldOutcome = 'held' | 'stayed' | 'left';
 
 const ALL_MS = 7_500;
@@ -14,7 +14,7 @@ const NEVER = new AbortController().signal;
 
 /**
  * Calls a shop at its public URL, hangs up, and asks whether the server noticed. Nothing is bought.
- * @returns whether it did; undefined if that can't be known: nothing answers, or what answers holds no such calls
+ * @returns whether it did; undefined if that can't be known: no server answers, or the server does not hold such calls
  */
 export async function hangUpIsTold(
   publicUrl: string,

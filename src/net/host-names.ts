@@ -5,7 +5,7 @@ export function hostnameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname || undefined : undefined;
 }
 
-/** Whether a host is an IP address. A web page that reaches a server under a name of its own (DNS rebinding) names no address. */
+/** Whether a host is an IP address. A web page that uses DNS rebinding has a host name, not an address. */
 export function isAddress(name: string): boolean {
   return isIP(name.replace(/^\[|\]$/g, '')) !== 0;
 }

@@ -17,7 +17,7 @@ export type BucketOptions = {
   now?: () => number;
 };
 
-/** So many events a minute, at once or one after another. */
+/** This many events a minute, at once or in sequence. */
 export function perMinute(events: number): { capacity: number; perSecond: number } {
   return { capacity: events, perSecond: events / 60 };
 }

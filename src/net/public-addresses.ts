@@ -55,7 +55,7 @@ export function bareHost(hostname: string): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
-/** Whether a host of a URL is private as it is written, without a look-up. */
+/** Whether a URL's host is private as written, without a look-up. */
 export function isPrivateHost(hostname: string): boolean {
   const host = bareHost(hostname);
   return /(^|\.)localhost\.?$/.test(host) || (isIP(host) !== 0 && !isPublicAddress(host));

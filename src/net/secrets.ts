@@ -4,10 +4,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 const RUN = 6;
 /** A shorter value is a word such as `1` or `eu`, which is frequent in texts. */
 const MIN_CONCEALED_LENGTH = 4;
-/** A shorter value that stands in an answer may be there by chance. */
+/** A shorter value may occur in an answer by chance. */
 const MIN_FOUND_LENGTH = 8;
 const HIDDEN = '…';
-/** Fewer bytes are searched in less than a millisecond. */
+/** Up to this many bytes are searched in less than a millisecond. */
 const PIECE_BYTES = 1024 * 1024;
 
 /**
@@ -53,7 +53,7 @@ export class Secrets {
     return this.#whole.length > 0;
   }
 
-  /** Whether a whole secret of at least 8 characters stands in the bytes, in one of its forms. Others get their turn in between. */
+  /** Whether a whole secret of at least 8 characters stands in the bytes, in one of its forms. Other work runs in between. */
   async foundIn(bytes: Buffer): Promise<boolean> {
     for (const form of this.#whole) {
       if (bytes.includes(form)) return true;
@@ -91,7 +91,7 @@ function base64Forms(bytes: Buffer): string[] {
   });
 }
 
-/** What a value in base64 stands for, if that is text; a user and a password, for example. */
+/** The decoded text of a base64 value, if it is text; a user and a password, for example. */
 function decodedForms(value: string): string[] {
   if (!/^[\w+/-]{8,}={0,2}$/.test(value)) return [];
   const text = Buffer.from(value, 'base64').toString('utf8');

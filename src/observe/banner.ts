@@ -1,7 +1,7 @@
 import type { PricedOperation } from '../contract/contract.js';
 
 /**
- * What somebody at the terminal wants to know first. Its links hold tokens, so it is for a terminal only.
+ * The first lines for a person at the terminal. Its links contain tokens, so it is only for a terminal.
  * @param sold what a buyer of this machine can buy
  * @param links `buy` is the command that buys, as it is typed in this folder
  */
@@ -21,7 +21,7 @@ export function bannerOf(
   return `\n${lines.map(([name = '', value = '']) => `  ${name.padEnd(11)} ${value}\n`).join('')}\n`;
 }
 
-/** What a server tells a pipe or a file in place of the banner: the addresses of its pages, without the tokens that open them. */
+/** The lines for a pipe or a file instead of the banner: the addresses of its pages, without the tokens that open them. */
 export function linksOf(
   url: string,
   { operator, pages }: { operator: string; pages: readonly { name: string; url: string }[] },

@@ -7,7 +7,7 @@ import pino, { type Logger } from 'pino';
 export async function createLog(level: string, terminal: boolean): Promise<Logger> {
   const options = {
     level,
-    // Whoever gathers the logs of several machines adds their names.
+    // Log collectors add the machine names themselves.
     base: { pid: process.pid },
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   };
@@ -22,14 +22,14 @@ export async function createLog(level: string, terminal: boolean): Promise<Logge
   return pino(options, { write: line => void readable.write(plainLine(line)) });
 }
 
-/** Control characters, those that turn the direction of text or cannot be seen, and line ends. */
+/** Control characters, invisible characters, those that change the text direction, and line ends. */
 const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 /** As above, but a stack trace keeps its lines. */
 const CONTROLS_OF_STACK = /(?!\n(?: +at |caused by: ))[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
- * A line of the log, with whatever could control a terminal written out (`\u001b`, `\n`): names and messages that buyers, facilitators
- * and backends sent stand in it. What the message says is left out of the fields.
+ * A log line with all terminal control characters escaped (`\u001b`, `\n`), because it contains names and messages from buyers,
+ * facilitators and backends. Fields repeated in the message are left out.
  */
 function plainLine(line: string): string {
   const plain = JSON.parse(line, (key, value: unknown) =>
@@ -42,7 +42,7 @@ function plainLine(line: string): string {
   return `${JSON.stringify(told ? others : plain)}\n`;
 }
 
-/** As JSON has it; it writes out only some of them itself. */
+/** Escaped as in JSON, which itself escapes only some of them. */
 function escaped(character: string): string {
   const written = JSON.stringify(character).slice(1, -1);
   if (written !== character) return written;
@@ -53,10 +53,10 @@ function escaped(character: string): string {
 /** Lines are gathered for this long, in ms, or up to this many characters: one write of the file costs as much as many lines. */
 const GATHER_MS = 100;
 const GATHERED_CHARACTERS = 64 * 1024;
-/** More is dropped while whoever reads the log does not. */
+/** More is dropped while the reader of the log does not read. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
-/** At exit, a thread has this long, in ms, to finish what it is writing. */
+/** At exit, a thread has this long, in ms, to finish its write. */
 const LAST_WRITE_MS = 20;
 
 let output: pino.DestinationStream | undefined;
@@ -66,13 +66,13 @@ function standardOutput(): pino.DestinationStream {
   if (output) return output;
   const destination = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });
   destination.on('error', () => {
-    // At exit it would throw what can't be written.
+    // At exit it would throw if it can't write.
     destination.flushSync = () => {};
   });
   return (output = gathered(destination));
 }
 
-/** Gathers lines in an array, since a destination with a `minLength` copies all that it holds for each line. */
+/** Gathers lines in an array, since a destination with a `minLength` copies its whole buffer for each line. */
 function gathered(destination: ReturnType<typeof pino.destination>): pino.DestinationStream {
   let lines: string[] = [];
   let characters = 0;
@@ -91,7 +91,7 @@ function gathered(destination: ReturnType<typeof pino.destination>): pino.Destin
     isWriting = true;
     destination.write(take());
   };
-  // Before the listener of the destination, which does not know what a thread is still writing.
+  // Before the listener of the destination, which does not know about a thread's pending write.
   process.prependOnceListener('exit', () => {
     if (isWriting) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WRITE_MS);
     destination.flushSync();

@@ -1,7 +1,7 @@
 import { traced, tracedFrom } from '../net/trace.js';
 import type { Event, Listener, Observer, Step } from './observer.js';
 
-/** What listens to an observer. */
+/** A listener of an observer. */
 export type Listeners = {
   events: readonly Listener[];
   /** Called for every unpaid call; there may be thousands a second. */
@@ -12,7 +12,7 @@ export type Listeners = {
   measured: (step: Step, operation: string, ms: number) => void;
 };
 
-/** The observer of a server. What a listener throws is a bug of ours, and must not cost anybody a paid answer. */
+/** The observer of a server. An exception in a listener is a bug, and must not cost anybody a paid answer. */
 export function createObserver(
   { events, unpaid, committed, measured }: Listeners,
   onFault: (error: unknown) => void,
@@ -43,7 +43,7 @@ export function createObserver(
         measured(step, operation, ms);
       };
       const result = traced(step, () => attributesOf(operation, requestId), work);
-      // Before the caller waits for it, so that `spent` is filled in when the caller goes on.
+      // Set up before the caller waits for it, so that `spent` is filled in when the caller continues.
       result.then(done, done).catch(onFault);
       return result;
     },

@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import type { Event, Listener } from './observer.js';
 
-/** In ms: how often a fault that goes on is mentioned again, and how long a part must not have failed to be back. */
+/** In ms: how often a continuing fault is logged again, and how long a part must not fail to count as back. */
 const REMIND_MS = 60_000;
 const QUIET_MS = 1_000;
 
@@ -10,14 +10,14 @@ const LEDGER = 'the ledger';
 type Fault = { since: number; last: number; failures: number; mentionedAt: number };
 
 export type FaultLog = Listener & {
-  /** The ledger has committed a write. That it can be read is not enough: on a full disk it can. */
+  /** A committed write of the ledger. A successful read is not enough: it works even on a full disk. */
   committed: () => void;
   failing(): string[];
 };
 
 /**
- * Writes when a part of the server begins to fail, once a minute that it still does and how often, and when it is back. The parts are
- * the ledger, each facilitator and each backend; their names come from the configuration and the contract, so they are few.
+ * Logs when a part of the server begins to fail, once a minute while it does, with the number of failures, and when it is back. The parts
+ * are the ledger, each facilitator and each backend; their names come from the configuration and the contract, so they are few.
  */
 export function faultLog(log: Log, now: () => number = Date.now): FaultLog {
   const faults = new Map<string, Fault>();

@@ -1,9 +1,9 @@
 import type { Observer } from './observer.js';
 
-/** Faults of the ledger that are none of its database: too many writes wait, or the store of answers is full. */
+/** Faults of the ledger that are not the database's: too many writes wait, or the store of answers is full. */
 const FULL = new Set<unknown>(['busy', 'full']);
 
-/** Reports what the ledger's database does to an observer. */
+/** Reports the activity of the ledger's database to an observer. */
 export function ledgerWatch(observer: Pick<Observer, 'committed' | 'tell'>): {
   committed(ms: number): void;
   failed(error: Error): void;

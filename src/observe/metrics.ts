@@ -4,10 +4,10 @@ import { reasonOf } from './refusal-reason.js';
 import { saleCountsIn, type SaleCounts } from './sale-counts.js';
 import { countIn, durationsIn, type Count, type Durations } from './series.js';
 
-/** An operation that costs something. */
+/** A paid operation. */
 export type SoldOperation = { id: string; flow: string };
 
-/** What is read when somebody asks for the metrics. Where `undecided` rejects, its metrics are left out. */
+/** Values that are read at each request for the metrics. If `undecided` rejects, its metrics are left out. */
 export type MetricsSource = {
   /**
    * The payments whose money moved, or may have moved, and whose answer was not delivered. Amounts in atomic units, times in ms since
@@ -59,7 +59,7 @@ const LAMPORTS_PER_SOL = 1e9;
 
 /**
  * The metrics of this process. Labels have few values: operations of the contract, configured services, and fixed words. Revenue is
- * counted in atomic units and is exact. Of several servers, each counts what it sold itself; unresolved and owed are the ledger's.
+ * counted in atomic units and is exact. Each of several servers counts its own sales; unresolved and owed payments come from the ledger.
  * @param own the operator's own addresses
  */
 export function createMetrics(
@@ -196,7 +196,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ),
     given: count(
       'free_calls_total',
-      'Calls that are given away, by the status of their answer: of operations with x-free-proxy, refused ones included, and those that x-free gives.',
+      'Free calls, by the status of their answer: of operations with x-free-proxy, including refused ones, and those granted by x-free.',
       ['operation', 'status'],
     ),
     facilitatorErrors: count(
@@ -206,7 +206,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ),
     listings: count(
       'listings_total',
-      'What directories of facilitators said of an operation: success, processing, rejected, refused.',
+      'Answers of facilitators’ directories about an operation: success, processing, rejected, refused.',
       ['facilitator', 'operation', 'transport', 'status'],
     ),
     upstreamErrors: count('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),
@@ -249,7 +249,7 @@ function gaugesIn(registry: Registry) {
   return {
     payments: gauge(
       'undecided_payments',
-      'Payments that are unresolved or owed, in the whole ledger, by whichever server.',
+      'Payments that are unresolved or owed, in the whole ledger, from any server.',
       ['state'],
     ),
     usdc: gauge('undecided_usdc', 'USDC in payments that are unresolved or owed.', ['state']),
@@ -270,17 +270,17 @@ function gaugesIn(registry: Registry) {
       'Bytes of stored answers at which nothing new is sold (ANSWER_STORE_MB).',
       [],
     ),
-    upstream: gauge('upstream_ok', '1 where /health says ok.', ['upstream']),
+    upstream: gauge('upstream_ok', '1 if /health says ok.', ['upstream']),
     chainAge: gauge(
       'chain_view_age_seconds',
-      'Age of what the server knows of the chain. Over 40 s nothing is sold.',
+      'Age of the server’s view of the chain. Over 40 s nothing is sold.',
       [],
     ),
-    ready: gauge('ready', '1 while calls can be sold; what /ready says.', []),
+    ready: gauge('ready', '1 while calls can be sold, as in /ready.', []),
   };
 }
 
-/** Everything that has no value now is left out, so that no old value looks current. */
+/** Metrics without a current value are left out, so that no old value looks current. */
 async function readInto(gauges: Gauges, source: MetricsSource): Promise<void> {
   for (const gauge of Object.values(gauges)) gauge.reset();
   const now = Date.now();

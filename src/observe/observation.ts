@@ -7,12 +7,12 @@ import type { Listener, Observer } from './observer.js';
 import { withoutRepeats } from './repeats.js';
 import { saleLog, type DetailedLog } from './sale-log.js';
 
-/** Everything that tells the operator what happens. */
+/** Log, metrics, traces and events for the operator. */
 export type Observation = {
   log: Log;
   observer: Observer;
   metrics: Metrics;
-  /** Has the metrics read what is only known when the server is built. */
+  /** Connects the metrics to values that are only known when the server is built. */
   readFrom(source: MetricsSource): void;
   /** Adds a listener that is only known when the server is built. */
   listen(listener: Listener): void;
@@ -21,7 +21,7 @@ export type Observation = {
 };
 
 /**
- * @param operations those that cost something
+ * @param operations the paid operations
  * @param how.terminal whether a person reads the log
  * @param how.own the operator's own addresses
  */

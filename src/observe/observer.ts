@@ -4,7 +4,7 @@
  */
 export type Observer = {
   tell(event: Event): void;
-  /** An unpaid call was answered with a challenge. It is counted, and nothing else. */
+  /** An unpaid call was answered with a challenge. It is only counted. */
   unpaid(operation: string): void;
   /** The ledger has committed a write, which took this long, in ms. A sale has several. */
   committed(ms: number): void;
@@ -74,17 +74,17 @@ export type Answered = {
   payment?: string | undefined;
   payer?: string | undefined;
   amount: bigint;
-  /** What the caller was told, unless the answer was sold. */
+  /** The error for the caller, unless the answer was sold. */
   error?: string | undefined;
   /** Whether its receipt says that the money has moved. */
   paid: boolean;
-  /** The call waits for an order, whose changes are reported by themselves. */
+  /** The call waits for an order, whose changes are reported separately. */
   reported?: boolean;
   ms: number;
   spent?: Spent | undefined;
 };
 
-/** What comes next for a payment. For the log at level `debug`. */
+/** The next step for a payment. For the log at level `debug`. */
 type Decided = { kind: 'decided'; requestId?: string | undefined; payment: string; next: string };
 
 /**
@@ -106,7 +106,7 @@ export type OrderChanged = {
 /** A call was turned away before any work, because its address was over its limit. */
 type Throttled = { kind: 'throttled' };
 
-/** A call of an operation that is given away was answered, or refused. */
+/** A call of a free operation was answered or refused. */
 type Given = { kind: 'given'; operation: string; status: number };
 
 /** The chain has shown that an unresolved payment was not charged. */
@@ -170,7 +170,7 @@ export type Listener = {
   hear(event: Event): void;
 };
 
-/** For tests, and wherever nobody listens. */
+/** For tests, and for places without listeners. */
 export const UNOBSERVED: Observer = {
   tell: () => {},
   unpaid: () => {},

@@ -9,7 +9,7 @@ export type Readiness = {
   reasons: string[];
 };
 
-/** A result serves all who ask within this time, in ms, so that asking often does not write often. */
+/** A result is reused within this time, in ms, so that frequent polls do not cause frequent writes. */
 const FRESH_MS = 1_000;
 
 /**

@@ -1,7 +1,7 @@
-/** The words with which refusals begin (see `checkPayment` and `explain`), each with its meaning; what begins otherwise is `other`. */
+/** The first words of refusals (see `checkPayment` and `explain`), with their meaning; other beginnings count as `other`. */
 export const REFUSAL_REASONS = {
-  amount: 'the payment names another amount than the price',
-  asset: 'the payment names another token than the USDC of this network',
+  amount: 'the payment has an amount other than the price',
+  asset: 'the payment has a token other than this network’s USDC',
   blockhash: 'the blockhash of the transaction is expired or unknown',
   funds: 'the payer has too little USDC, or no USDC account',
   network: 'the payment is for another network',
@@ -9,14 +9,14 @@ export const REFUSAL_REASONS = {
   payTo: 'the payment is to another receiver',
   paymentFlow: 'the payment was made for the other payment flow',
   'refused by the facilitator': 'the facilitator refused the payment; its own words follow',
-  scheme: 'the payment has another scheme than `exact`',
+  scheme: 'the payment has a scheme other than `exact`',
   transaction:
-    'the transaction cannot be decoded, is not the single transfer that was asked for, is signed wrongly, names a fee payer that was not offered, or would fail on chain',
+    'the transaction cannot be decoded, is not the single required transfer, is signed wrongly, names a fee payer that was not offered, or would fail on chain',
 } as const;
 
 const REASONS = Object.keys(REFUSAL_REASONS);
 
-/** The reason of a refusal, as one of few words, for a label. */
+/** The reason of a refusal as one of a few words, for a metric label. */
 export function reasonOf(error: string): string {
   return REASONS.find(reason => error.startsWith(`${reason}:`)) ?? 'other';
 }

@@ -2,7 +2,7 @@ import { toDecimal } from '../price/amount.js';
 import type { Log } from '../net/log.js';
 import type { Answered, Event, Listener, OrderChanged, Released, Sold, Spent } from './observer.js';
 
-/** A log that has the level `debug`, too. */
+/** A log that also has the level `debug`. */
 export type DetailedLog = Log & {
   debug(fields: object, message: string): void;
   isLevelEnabled(level: 'debug'): boolean;
@@ -13,8 +13,8 @@ const FALSE_SETTLEMENT =
   'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer';
 
 /**
- * Writes one line per sale, per refused payment, per failure of a paid call and per change of an order; at level `debug` also what was
- * decided for each payment, and each answer. Never bodies or payment headers.
+ * Writes one line per sale, per refused payment, per failure of a paid call and per change of an order; at level `debug` also the
+ * decision about each payment, and each answer. Never bodies or payment headers.
  */
 export function saleLog(log: DetailedLog): Listener {
   const detailed = log.isLevelEnabled('debug');
@@ -49,7 +49,7 @@ export function saleLog(log: DetailedLog): Listener {
   };
 }
 
-/** Calls that wait for an order have no line of their own: one for each attempt is enough. */
+/** Calls that wait for an order have no separate lines: one for each attempt is enough. */
 function isNews({ status, reported }: Answered): boolean {
   return status >= 400 && !reported;
 }

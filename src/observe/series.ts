@@ -1,16 +1,16 @@
 import { Counter, type Histogram, type Registry } from 'prom-client';
 
 /**
- * Counters and histograms whose series are kept here, and that prom-client reads when it is asked for the metrics. Its own look up their
- * labels at each event, which costs a paid call more than everything else that observes it.
+ * Counters and histograms with their own series, which prom-client reads when metrics are requested. prom-client's own classes look up
+ * labels at each event, which costs a paid call more than all other observation.
  */
 export type MetricText = { name: string; help: string; labelNames: readonly string[] };
 
 type Branch<Value> = { value?: Value; next: Map<string, Branch<Value>> };
 
 /**
- * What is counted for each set of values of the labels. There are few: operations, configured services and fixed words. One map for
- * each label, since a key that is put together costs more than the look-up.
+ * What is counted for each set of values of the labels. There are few: operations, configured services and fixed words. One map for each
+ * label, since building a combined key costs more than the look-ups.
  */
 export class Series<Value> {
   readonly #root: Branch<Value> = { next: new Map() };

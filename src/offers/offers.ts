@@ -4,20 +4,20 @@ import type { Challenges, Methods } from '../methods/methods.js';
 import type { Transport } from '../observe/observer.js';
 import type { Checked, Hinting, Hints } from '../rails/rail.js';
 
-/** What was built for an operation and the method that was asked for. */
+/** The challenges built for an operation and a requested method. */
 type Built = Map<PricedOperation, Map<Method, Challenges>>;
 
 /**
- * The challenges. One is built when it is first asked for, and kept for as long as the rail gives the same hints, unless the price depends
- * on the body.
+ * The challenges. Each is built at its first request and cached as long as the rail gives the same hints, unless the price depends on the
+ * call.
  */
 export class Offers {
   readonly methods: Methods;
   readonly #hinting: Hinting;
-  /** By the hints that they contain. */
+  /** Cached challenges by the hints in them. */
   readonly #kept = new WeakMap<Hints, Built>();
   #hints: Hints | undefined;
-  /** Those with the current hints. */
+  /** The challenges with the current hints. */
   #built: Built = new Map();
 
   constructor(methods: Methods, hinting: Hinting) {

@@ -8,8 +8,8 @@ const TELL_EVERY_MS = 15_000;
 type Parts = { paid: readonly PricedOperation[]; ledger: Pick<Ledger, 'offerPrices'>; log: Log };
 
 /**
- * Tells the servers of a ledger what calls cost here, so that each of them sells at a price that another one, or this one before its last
- * start, offered in the last five minutes. Prices by the call are not among them.
+ * Publishes this server's prices in the ledger, so that every server accepts a price that another one, or this one before its last start,
+ * offered in the last five minutes. Prices that depend on the call are not included.
  */
 export class OfferedPrices {
   readonly #parts: Parts;
@@ -28,7 +28,7 @@ export class OfferedPrices {
     await this.#tell();
   }
 
-  /** Tells that they were offered until now. Never rejects. */
+  /** Records that the prices were offered until now. Never rejects. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#tell();

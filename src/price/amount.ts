@@ -1,7 +1,7 @@
 /** What prices are in. */
 export type Asset = { readonly name: string; readonly decimals: number };
 
-/** Money: so many atomic units of an asset. */
+/** An amount of money in atomic units of an asset. */
 export type Amount = { readonly asset: Asset; readonly atomic: bigint };
 
 /** On every Solana network. */

@@ -9,7 +9,7 @@ export function amountAt(key: string, value: unknown): Amount {
   }
 }
 
-/** What `min` and `max` of a price say. @throws Error */
+/** Reads `min` and `max` of a price. @throws Error */
 export function boundsOf({ min, max }: Readonly<Record<string, unknown>>): { least: Amount; most: Amount } {
   const [least, most] = [amountAt('min', min), amountAt('max', max)];
   if (least.atomic > most.atomic)

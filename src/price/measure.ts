@@ -47,13 +47,13 @@ export function isMeasure(name: unknown): name is MeasureName {
   return typeof name === 'string' && Object.hasOwn(MEASURES, name);
 }
 
-/** Of base64 or a data URL. Many readers skip commas, so only the short beginning of a data URL is no content. */
+/** The content of base64 or a data URL. Many decoders skip commas, so only the short prefix of a data URL is excluded. */
 function bytesIn(text: string): number {
   const [beginning = ''] = /^data:[^,]{0,100};base64,/i.exec(text) ?? [];
   return Buffer.byteLength(text.slice(beginning.length), 'base64');
 }
 
-/** As `maxLength` counts them. */
+/** Characters, counted like `maxLength`. */
 function charactersIn(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at++) {
@@ -67,7 +67,7 @@ function charactersIn(text: string): number {
 
 const whole = (count: number): Exact => ({ units: BigInt(count), scale: 1n });
 
-/** A number as JSON writes it; what is below zero counts as zero. Undefined for what is no number. */
+/** A number in JSON notation; negative numbers count as zero. Undefined if it is not a number. */
 export function exact(value: number): Exact | undefined {
   if (!Number.isFinite(value)) return undefined;
   if (value <= 0) return ZERO;
@@ -84,7 +84,7 @@ export function isAtMost(a: Exact, b: Exact): boolean {
   return a.units * b.scale <= b.units * a.scale;
 }
 
-/** Why a value can't be measured so; undefined if it can. */
+/** Why this measure can't be applied to a value; undefined if it can. */
 export function unmeasured(name: MeasureName, { types, always }: DescribedValue): string | undefined {
   const fit: readonly string[] = MEASURES[name].types;
   if (types.length === 0 || !types.every(each => fit.includes(each)))

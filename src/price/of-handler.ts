@@ -5,21 +5,21 @@ import type { Asked, OwnPrice, PriceKind } from './price.js';
 
 const DEADLINE_MS = 1_000;
 
-/** `mode: handler`: the function `price` of the handler says it, from `min` to `max`. */
+/** `mode: handler`: the handler's function `price` returns it, from `min` to `max`. */
 export const ofHandler: PriceKind = {
   keys: ['min', 'max'],
   read: xPrice => ({
     ...boundsOf(xPrice),
     needsBody: true,
-    terms: 'by what is asked for; the 402 of a call says its price',
+    terms: 'depends on the call; the 402 of a call shows its price',
     ofHandler: true,
     quote,
   }),
 };
 
-/** The function gets a copy, so that it can't change what is sold. */
+/** The function gets a copy, so that it can't change the call. */
 async function quote(asked: Asked, own?: OwnPrice): Promise<Amount> {
-  if (!own) throw new Error('no handler says the price');
+  if (!own) throw new Error('no handler has a function price');
   const said = await withDeadline(DEADLINE_MS, new AbortController().signal, async () =>
     own(structuredClone(asked)),
   );

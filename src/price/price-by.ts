@@ -3,11 +3,11 @@ const EXAMPLES =
 const UNITS = /^(value|length|items|bytes) of (\/\S+), (\S+) per (\d{1,15}), at most (\S+)$/;
 const HANDLER = /^handler, at most (\S+)$/;
 
-/** What a price rises by, as a command names it. */
+/** The rule of a rising price, in the form of the commands' options. */
 export type PriceBy = { mode: 'tiered' | 'handler'; max: string; [key: string]: unknown };
 
 /**
- * What `x-price` says of a price that depends on the call, beside `min`, currency and flow.
+ * The `x-price` members of a price that depends on the call, except `min`, currency and flow.
  * @throws Error whose message follows the name of the option
  */
 export function readPriceBy(text: string): PriceBy {

@@ -1,6 +1,6 @@
 import type { Amount } from './amount.js';
 
-/** What a call asks for, as far as its price may depend on it. */
+/** The parts of a call that its price may depend on. */
 export type Asked = {
   readonly params: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
@@ -8,30 +8,30 @@ export type Asked = {
   readonly body: unknown;
 };
 
-/** A function of a handler that says what a call costs: dollars as a decimal string. */
+/** A handler's function that returns the price of a call: dollars as a decimal string. */
 export type OwnPrice = (asked: Asked) => string | Promise<string>;
 
 /** What a call of an operation costs. */
 export interface Price {
   readonly most: Amount;
   readonly least: Amount;
-  /** Whether it depends on what is asked for, so that nobody knows it before the body is read. If not, most, least and quote are one. */
+  /** Whether the price depends on the call, so that it is unknown before the body is read. If not, most, least and quote are the same. */
   readonly needsBody: boolean;
   /** What it depends on, for people: `by the length of /body/text: …`. */
   readonly terms?: string;
-  /** Whether the handler of the operation has a function that says it. */
+  /** Whether the operation's handler has a function that returns it. */
   readonly ofHandler?: true;
   /** The price of a call whose body is valid: the same for the same call, from `least` to `most`. */
   quote(asked: Asked, own?: OwnPrice): Amount | Promise<Amount>;
 }
 
-/** What the contract says of one value of a call. */
+/** The contract's description of one value of a call. */
 export type DescribedValue = {
   /** Types of JSON Schema; none if the contract does not say. */
   readonly types: readonly string[];
   /** Whether every call has it, if only by default. */
   readonly always: boolean;
-  /** Whether its text is bytes, as base64 or as a data URL. */
+  /** Whether its text encodes bytes, as base64 or as a data URL. */
   readonly bytes: boolean;
 };
 

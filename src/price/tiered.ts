@@ -14,14 +14,14 @@ import type { Asked, Price, PriceKind, ValueAt } from './price.js';
 
 type Keys = Readonly<Record<string, unknown>>;
 
-/** What a number costs, and that in words. */
+/** The price for a number, and its description. */
 type Rule = { least: Amount; most: Amount; words: (unit: string) => string; costs: (size: Exact) => Amount };
 
 const MAX_STEPS = 100;
 const STEPS = "steps: [{ upTo: 1000, amount: '0.01' }, { amount: '0.03' }]";
 const PER = "per: { amount: '0.001', units: 1000 }, with min and max";
 
-/** `mode: tiered`: what a call costs depends on one value of it, by steps or by the unit. A call without that value costs the most. */
+/** `mode: tiered`: the price depends on one value of the call, by steps or by the unit. A call without that value costs the maximum. */
 export const tiered: PriceKind = {
   keys: ['by', 'measure', 'steps', 'per', 'min', 'max'],
   read(xPrice, valueAt): Price {

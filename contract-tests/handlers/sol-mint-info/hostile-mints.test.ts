@@ -90,7 +90,7 @@ describe('hostile mint accounts', () => {
     expect(extensions.unknown).to.have.length(1);
     expect(extensions.unknown?.[0]).to.include({ type: 4_711, bytes: 3 });
     expect(extensions.permanentDelegate?.delegate, 'the one behind it').to.equal(AUTHORITY.toBase58());
-    expect(brief).to.match(/Extension number 4711 \(3 bytes\) is not known here/);
+    expect(brief).to.match(/Extension number 4711 \(3 bytes\) is unknown here/);
     expect(warnings.join()).to.match(/not known here, so this list may be incomplete \(numbers 4711\)/);
   });
 

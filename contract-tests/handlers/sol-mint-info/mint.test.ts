@@ -187,8 +187,8 @@ describe('mint facts from the chain', () => {
       ],
       [/multisig/, () => read(Buffer.alloc(MULTISIG_SIZE, 1))],
       [/multisig/, () => read(Buffer.alloc(MULTISIG_SIZE, 1), TOKEN_2022_PROGRAM_ID)],
-      [/but no mint/, () => read(Buffer.alloc(100))],
-      [/but no mint/, () => read(extendedMint({}, []).fill(1, 165), TOKEN_PROGRAM_ID)],
+      [/but not a mint/, () => read(Buffer.alloc(100))],
+      [/but not a mint/, () => read(extendedMint({}, []).fill(1, 165), TOKEN_PROGRAM_ID)],
       [
         /program, not of a token/,
         () =>

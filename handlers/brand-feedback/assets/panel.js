@@ -15,7 +15,7 @@
     return exchangeToken();
   }
 
-  // A reload shows the questions as they are, not once more the outcome of a reply.
+  // A reload shows the questions as they are, without repeating the outcome of a reply.
   if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 
   function make(tag, className, text) {
@@ -74,7 +74,7 @@
     summary.scrollIntoView({ block: 'start' });
   }
 
-  /** In place of the form: what happened, and the way to the next question. */
+  /** Replaces the form: what happened, and a link to the next question. */
   function showDone(card, kind, message, text) {
     const used = isInUse(card);
     const done = make('div', 'done', '');
@@ -119,7 +119,7 @@
     }
   }
 
-  /** Nothing can be sent any more: the text stays, to be copied. */
+  /** Closes the form for sending; the text stays, so that it can be copied. */
   function lock(card, why) {
     const form = card.querySelector('form');
     if (!form) return;
@@ -158,7 +158,7 @@
     announce('This question is open again.');
   }
 
-  // Somebody is done with these: they do not come back, unless the page is reloaded.
+  // Finished cards do not come back unless the page is reloaded.
   const dropped = new Set();
 
   function drop(card) {
@@ -191,9 +191,9 @@
       card.querySelector('.state').textContent = card.dataset.done === 'answered' ? 'Answered' : 'Closed';
   }
 
-  /** Brings a card to the state that the server reports. What somebody wrote stays. */
+  /** Updates a card to the state that the server reports. Text that was typed stays. */
   function change(card, fresh) {
-    // What becomes of a reply that is on its way is known soon.
+    // A reply is being sent; its outcome is known soon.
     if (card.querySelector('form[data-sending]')) return;
     const before = card.dataset.state;
     const state = fresh ? fresh.dataset.state : 'gone';
@@ -289,7 +289,7 @@
     }
   }
 
-  /** A reload would lose what somebody wrote. */
+  /** A reload would lose typed text. */
   function ended() {
     if (!cards().some(draftOf)) return location.reload();
     if (status.dataset.ended) return;
@@ -329,7 +329,7 @@
     const form = /** @type {HTMLFormElement} */ (event.target);
     if (!form.matches('form[data-live]')) return;
     event.preventDefault();
-    // Not disabled, which would take the focus away.
+    // Not disabled, because that would take the focus away.
     if (form.dataset.sending || form.classList.contains('locked')) return;
     form.dataset.sending = 'yes';
     const card = form.closest('article');
@@ -363,7 +363,7 @@
     refresh();
   });
 
-  // Browsers that do not know a group of details: one form at a time anyway.
+  // For browsers without grouped details elements: one form at a time.
   list.addEventListener(
     'toggle',
     event => {
