@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { until } from '../support/faults.js';
 import { freePort } from '../support/free-port.js';
+import { POSTGRES_BIN } from '../support/postgres-programs.js';
 import { Machine } from './machine.js';
 
 const HEALTHY_MS = 120_000;
 const NEEDED = {
   etcd: '/usr/bin/etcd',
   patroni: '/usr/bin/patroni',
-  'PostgreSQL 15': '/usr/lib/postgresql/15/bin/postgres',
+  'PostgreSQL 15': join(POSTGRES_BIN, 'postgres'),
 };
 
 /** What is missing on this machine. */

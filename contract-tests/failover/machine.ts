@@ -1,19 +1,12 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { chownSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../support/free-port.js';
+import { asPostgres, POSTGRES_BIN } from '../support/postgres-programs.js';
 import { cuttableProxy, type CuttableProxy } from './cuttable-proxy.js';
 
-const BIN = '/usr/lib/postgresql/15/bin';
 /** Of the lease of the primary: without it a machine is taken for lost. */
 export const TTL_SECONDS = 10;
-
-/** PostgreSQL does not run as root. */
-export const asPostgres = (): { uid?: number; gid?: number } => {
-  if (process.getuid?.() !== 0) return {};
-  const id = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  return { uid: id('-u'), gid: id('-g') };
-};
 
 type Ports = { postgres: number; rest: number };
 type Outer = Record<'postgres' | 'front' | 'rest' | 'etcd', CuttableProxy>;
@@ -169,7 +162,7 @@ export class Machine {
         listen: local(this.#inner.postgres),
         connect_address: local(postgres.port),
         data_dir: join(this.#folder, 'data'),
-        bin_dir: BIN,
+        bin_dir: POSTGRES_BIN,
         pgpass: join(this.#folder, 'pgpass'),
         pg_hba: ['host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
         authentication: {

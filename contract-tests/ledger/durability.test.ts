@@ -7,6 +7,7 @@ import { expect } from 'chai';
 import { durabilityOf } from '../../src/ledger/durability.js';
 import { until } from '../support/faults.js';
 import { PLACES } from '../support/ledger-places.js';
+import { POSTGRES_BIN } from '../support/postgres-programs.js';
 
 const MEMORY = '/dev/shm';
 
@@ -51,7 +52,7 @@ describe('durability of a SQLite ledger', () => {
 
 const postgres = PLACES.find(({ name }) => name === 'PostgreSQL')?.make;
 /** Keeps a copy of what PostgreSQL logs, as a standby does. */
-const STANDBY = '/usr/lib/postgresql/15/bin/pg_receivewal';
+const STANDBY = join(POSTGRES_BIN, 'pg_receivewal');
 if (postgres)
   describe('durability of a PostgreSQL ledger', () => {
     let url: URL;
