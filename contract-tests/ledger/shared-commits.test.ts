@@ -3,29 +3,38 @@ import { raw, sql } from '../../src/ledger/sql.js';
 import { execute, finish } from '../../src/ledger/engine.js';
 import type { TransactionBody } from '../../src/ledger/engine.js';
 import { SHARED_LOCK_MS, SharedCommits } from '../../src/ledger/engines/shared-commits.js';
-import type { Shared } from '../../src/ledger/engines/shared-commits.js';
+import type { Chain, Shared } from '../../src/ledger/engines/shared-commits.js';
 import { openPostgres } from '../../src/ledger/engines/postgres.js';
 import { LedgerFault } from '../../src/ledger/fault.js';
 import { PLACES } from '../support/ledger-places.js';
 
 const operation = () => finish(raw('select 1'));
 
-/** Commits that are held until the test ends them. Every operation answers with the name of its payment. */
-function heldCommits({ fails }: { fails?: Error } = {}) {
-  const batches: string[][] = [];
-  const alone: string[] = [];
+type Runs = { fails?: Error; taken?: string };
+
+/**
+ * Commits that are held until the test ends them. Every operation answers with the name of its payment. `taken`: the payer that another
+ * server has locked.
+ */
+function heldCommits({ fails, taken }: Runs = {}) {
+  const batches: string[] = [];
+  const apart: string[] = [];
   const ends: (() => void)[] = [];
+  const ended = (): Promise<void> => new Promise(resolve => ends.push(resolve));
+  const namesOf = (chain: Chain): string[] => chain.map(({ payment }) => payment);
   const commits = new SharedCommits({
-    together: async tasks => {
-      batches.push(tasks.map(({ payment }) => payment));
-      await new Promise<void>(resolve => ends.push(resolve));
+    together: async chains => {
+      batches.push(chains.map(chain => namesOf(chain).join('-')).join(' '));
+      await ended();
       if (fails) throw fails;
-      return tasks.map(({ payment }) => payment);
+      return chains.map(chain =>
+        chain.some(({ payer }) => payer === taken && taken) ? undefined : namesOf(chain),
+      );
     },
-    alone: async ({ payment }) => {
-      alone.push(payment);
-      await new Promise<void>(resolve => ends.push(resolve));
-      return payment;
+    apart: async chain => {
+      apart.push(namesOf(chain).join('-'));
+      await ended();
+      return namesOf(chain);
     },
   });
   const add = (payment: string, more: Partial<Shared> = {}): Promise<unknown> =>
@@ -38,12 +47,12 @@ function heldCommits({ fails }: { fails?: Error } = {}) {
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   };
-  return { add, alone, batches, commits, end };
+  return { add, apart, batches, commits, end };
 }
 
 describe('operations that share a commit', () => {
   it('are those that are requested while one is under way, in the order of their payments', async () => {
-    const { add, alone, batches, end } = heldCommits();
+    const { add, apart, batches, end } = heldCommits();
     const first = add('x');
     await new Promise(setImmediate);
     const others = [add('c'), add('a'), add('b')];
@@ -51,35 +60,56 @@ describe('operations that share a commit', () => {
     expect(await first).to.equal('x');
     await end();
     expect(await Promise.all(others)).to.eql(['c', 'a', 'b']);
-    expect({ alone, batches }).to.eql({ alone: ['x'], batches: [['a', 'b', 'c']] });
+    expect({ apart, batches }).to.eql({ apart: ['x'], batches: ['a b c'] });
   });
 
-  it('are of different payments and different payers, and those of one keep their order', async () => {
-    const { add, batches, end, alone } = heldCommits();
+  it('run one after another if they are of one payment or one payer, in the order of their requests', async () => {
+    const { add, batches, end } = heldCommits();
     const all = [
       add('a', { payer: 'P' }),
-      add('b', { payer: 'P' }),
-      add('a'),
+      add('b'),
       add('c', { payer: 'P' }),
       add('d', { payer: 'Q' }),
       add('a'),
+      add('b'),
     ];
-    for (let n = 0; n < 3; n++) await end();
-    await Promise.all(all);
-    const pairs = ['ad', 'ab', 'ac'].map(pair => [...pair]);
-    expect({ alone, batches }).to.eql({ alone: [], batches: pairs });
+    await end();
+    expect(await Promise.all(all)).to.eql(['a', 'b', 'c', 'd', 'a', 'b']);
+    expect(batches).to.eql(['a-c-a b-b d']);
   });
 
-  it('fit into one transaction: 64 of them, and 4 MB', async () => {
-    const { add, alone, batches, end } = heldCommits();
+  it('wait for the next one if they belong to two that run side by side', async () => {
+    const { add, apart, batches, end } = heldCommits();
+    const all = [add('a', { payer: 'P' }), add('b'), add('b', { payer: 'P' }), add('b')];
+    for (let n = 0; n < 2; n++) await end();
+    await Promise.all(all);
+    expect({ apart, batches }).to.eql({ apart: ['b-b'], batches: ['a b'] });
+  });
+
+  it('leave a payer to itself that another server has locked, and what comes of it waits for it alone', async () => {
+    const { add, apart, batches, end } = heldCommits({ taken: 'P' });
+    const [taken, free] = [add('a', { payer: 'P' }), add('b', { payer: 'Q' })];
+    await end();
+    expect(await free).to.equal('b');
+    const later = [add('c', { payer: 'P' }), add('d', { payer: 'R' }), add('e')];
+    await new Promise(resolve => setTimeout(resolve, SHARED_LOCK_MS + 50));
+    expect({ apart, batches }).to.eql({ apart: ['a'], batches: ['a b', 'd e'] });
+    for (let n = 0; n < 3; n++) await end();
+    expect(await Promise.all([taken, ...later])).to.eql(['a', 'c', 'd', 'e']);
+    expect(apart).to.eql(['a', 'c']);
+  });
+
+  it('fit into one transaction: 64 of them, 8 of one payer, and 4 MB', async () => {
+    const { add, apart, batches, end } = heldCommits();
     const size = 1.5 * 1024 * 1024;
     const all = [...'abc'].map(payment => add(payment, { bytes: size }));
+    for (let n = 0; n < 9; n++) all.push(add(`p${n}`, { payer: 'P' }));
     for (let n = 0; n < 70; n++) all.push(add(`d${n}`));
     for (let n = 0; n < 2; n++) await end();
     await Promise.all(all);
-    expect(alone).to.eql([]);
-    expect(batches.map(({ length }) => length)).to.eql([64, 9]);
-    expect(batches[0]).to.include('b').and.not.include('c');
+    expect(apart).to.eql([]);
+    expect(batches.map(batch => batch.split(/[ -]/).length)).to.eql([64, 18]);
+    expect(batches[0]).to.match(/^a b .*p0-p1-p2-p3-p4-p5-p6-p7$/);
   });
 
   it('all say that they do not know, when that one was not confirmed', async () => {

@@ -7,6 +7,8 @@ import { clockOf } from '../../src/ledger/clock.js';
 import { SQLITE } from '../../src/ledger/engine.js';
 import type { Engine, Query, Scope, TransactionBody } from '../../src/ledger/engine.js';
 import { runTogether } from '../../src/ledger/engines/postgres-transaction.js';
+import { SharedCommits } from '../../src/ledger/engines/shared-commits.js';
+import type { Chain, Shared } from '../../src/ledger/engines/shared-commits.js';
 import { migrate } from '../../src/ledger/migrate.js';
 import { ReceiverBinding } from '../../src/ledger/receiver-binding.js';
 import { transitionsOf } from '../../src/ledger/transitions.js';
@@ -64,12 +66,14 @@ function heldLedger() {
       ...query({ sql: 'select payment, size from answers order by payment', parameters: [] }),
     ],
     control: (command: string) => db.exec(command),
-    begin: () => runTogether(transaction, [migrate(SQLITE, OWNER)]),
-    together: (operations: readonly Operation[]) =>
-      runTogether(
-        transaction,
-        operations.map(({ run }) => run()),
-      ),
+    begin: () => runTogether(transaction, [[() => migrate(SQLITE, OWNER)]]),
+    together: async (chains: readonly (readonly Operation[])[]) =>
+      (
+        await runTogether(
+          transaction,
+          chains.map(chain => chain.map(({ run }) => run)),
+        )
+      ).flat(),
     /** Takes the operation that a call asks for, which never ends by itself. */
     async of(call: () => Promise<unknown>): Promise<Operation> {
       void call();
@@ -83,6 +87,8 @@ function heldLedger() {
 
 type Held = ReturnType<typeof heldLedger>;
 type Random = () => number;
+type Rule = { byPayer: boolean };
+type Asked = Shared & { of: Operation };
 type Row = { request: ReturnType<typeof payment>; claim: number; number: number };
 
 const PAYERS = ['Payer111', 'Payer222'];
@@ -113,7 +119,7 @@ async function aRow(held: Held, random: Random): Promise<Row> {
   const { ledger, time } = held;
   const request = aRequest(random);
   const one = async (call: () => Promise<unknown>): Promise<unknown> =>
-    (await held.together([await held.of(call)]))[0];
+    (await held.together([[await held.of(call)]]))[0];
   const made = (await one(() => ledger.claim(request))) as { kind: string; claim: number };
   const row = { request, claim: made.claim, number: 1 };
   const copies = pick(random, [0, 1]);
@@ -161,24 +167,23 @@ function anOperation({ ledger, time }: Held, random: Random, rows: readonly Row[
   ]);
 }
 
-/** Different payments and payers, as in a batch. */
-async function aBatch(
-  held: Held,
-  random: Random,
-  rows: readonly Row[],
-  { byPayer }: { byPayer: boolean },
-): Promise<Operation[]> {
-  const batch: Operation[] = [];
-  const taken = new Set<string | undefined>();
-  for (let n = 0; n < 3 * MOST_TOGETHER && batch.length < MOST_TOGETHER; n++) {
-    const operation = await held.of(anOperation(held, random, rows));
-    const { payment: id, payer } = operation.scope;
-    const keys = byPayer && payer !== undefined ? [id, payer] : [id];
-    if (keys.some(key => taken.has(key))) continue;
-    for (const key of keys) taken.add(key);
-    batch.push(operation);
+/** Operations, and the chains in which they share a transaction. */
+async function aBatch(held: Held, random: Random, rows: readonly Row[], rule: Rule): Promise<Operation[][]> {
+  let taken: readonly (readonly Asked[])[] = [];
+  const take = async (chains: readonly Chain[]): Promise<unknown[][]> => {
+    taken = chains as unknown as Asked[][];
+    return chains.map(chain => [...chain]);
+  };
+  const commits = new SharedCommits({ together: take, apart: async chain => (await take([chain]))[0]! });
+  const asked: Promise<unknown>[] = [];
+  for (let n = 0; n < MOST_TOGETHER; n++) {
+    const of = await held.of(anOperation(held, random, rows));
+    const { payment: id, payer } = of.scope;
+    const scope = rule.byPayer && payer !== undefined ? { payer } : {};
+    asked.push(commits.add({ of, payment: id!, operation: of.run, ...scope } as Asked));
   }
-  return batch;
+  await Promise.all(asked);
+  return taken.map(chain => chain.map(({ of }) => of));
 }
 
 async function outcome(held: Held, run: () => Promise<unknown[]>): Promise<Outcome> {
@@ -201,12 +206,13 @@ const text = (value: unknown): string =>
   JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? `${each}` : each));
 
 /** @returns whether some order of running them one after another ends in the same way */
-async function endsAsInSomeOrder(held: Held, batch: readonly Operation[]): Promise<boolean> {
-  const wanted = text(await outcome(held, () => held.together(batch)));
+async function endsAsInSomeOrder(held: Held, chains: readonly Operation[][]): Promise<boolean> {
+  const wanted = text(await outcome(held, () => held.together(chains)));
+  const batch = chains.flat();
   for (const order of orders(batch.map((_, index) => index))) {
     const answers: unknown[] = [];
     const serial = await outcome(held, async () => {
-      for (const index of order) [answers[index]] = await held.together([batch[index] as Operation]);
+      for (const index of order) [answers[index]] = await held.together([[batch[index] as Operation]]);
       return answers;
     });
     if (text(serial) === wanted) return true;
@@ -215,7 +221,7 @@ async function endsAsInSomeOrder(held: Held, batch: readonly Operation[]): Promi
 }
 
 /** @returns the seeds of the sets that end as in no order */
-async function faults(rule: { byPayer: boolean }): Promise<number[]> {
+async function faults(rule: Rule): Promise<number[]> {
   const found: number[] = [];
   for (let seed = 1; seed <= SETS; seed++) {
     const random = seeded(seed);

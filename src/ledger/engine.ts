@@ -8,6 +8,9 @@ export type { Query };
  */
 export type TransactionBody<T> = Generator<Query, T, unknown[]>;
 
+/** An operation of the ledger. It may run more than once, so it must have no side effects besides its queries. */
+export type Operation<T = unknown> = () => TransactionBody<T>;
+
 /** Runs one query inside an operation. */
 export function* execute<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return (yield query) as Row[];
@@ -77,18 +80,18 @@ export type Scope = {
   payer?: string;
 };
 
-/** One open database. Operations may run more than once, so they must have no side effects besides their queries. */
+/** One open database. */
 export type Engine = {
   readonly dialect: Dialect;
   /** The owner of claims made through this engine; new each time it is opened. */
   readonly owner: string;
   /** Runs a read-only operation. It may see commits that are not yet on disk. */
-  read<T>(operation: () => TransactionBody<T>): Promise<T>;
+  read<T>(operation: Operation<T>): Promise<T>;
   /**
    * Runs an operation in a transaction and resolves once it is on disk. Operations that are requested in one turn of the event loop,
    * or while the disk is busy, may share a transaction.
    */
-  write<T>(operation: () => TransactionBody<T>, scope?: Scope): Promise<T>;
+  write<T>(operation: Operation<T>, scope?: Scope): Promise<T>;
   /**
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */

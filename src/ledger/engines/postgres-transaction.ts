@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { POSTGRES, requireRead } from '../engine.js';
-import type { Query, TransactionBody } from '../engine.js';
+import type { Operation, Query, TransactionBody } from '../engine.js';
 import { unconfirmed } from '../fault.js';
-import { lockPayers } from '../queries/claims.js';
+import { lockPayers, tryPayers } from '../queries/claims.js';
 import { STATEMENT_MS } from './server-presence.js';
 
 /** For schema changes, which may rewrite whole tables. */
@@ -20,8 +20,6 @@ const LIMITS = Object.entries(SESSION_LIMITS).map(([name, ms]) => `; SET LOCAL $
 export type TransactionOptions = {
   /** Locked until the end, before the first query. */
   payers?: readonly string[];
-  /** How long it waits for a lock of others, in ms; by default as long as a statement may take. */
-  lockMs?: number;
 };
 
 /**
@@ -32,16 +30,25 @@ export class Transaction {
   readonly #client: pg.PoolClient;
   readonly #session: Session;
   readonly #payers: readonly string[];
-  readonly #begin: string;
   #state: 'new' | 'open' | 'ended' = 'new';
   #isBroken = false;
 
-  constructor(client: pg.PoolClient, session: Session, { payers = [], lockMs }: TransactionOptions = {}) {
+  constructor(client: pg.PoolClient, session: Session, { payers = [] }: TransactionOptions = {}) {
     this.#client = client;
     this.#session = session;
     this.#payers = payers;
-    this.#begin =
-      lockMs === undefined ? session.begin : `${session.begin}; SET LOCAL lock_timeout = ${lockMs}`;
+  }
+
+  /**
+   * Begins, and waits for rows that others change for so many milliseconds only.
+   * @returns those payers that nobody else has locked, which are locked until the end
+   */
+  async begin(payers: readonly string[], lockMs: number): Promise<Set<string>> {
+    this.#state = 'open';
+    const begun = this.#client.query(`${this.#session.begin}; SET LOCAL lock_timeout = ${lockMs}`);
+    const locked = payers.length === 0 ? [] : this.#session.run(this.#client, tryPayers({ payers }));
+    const [, rows] = await Promise.all([begun, locked]);
+    return new Set(rows.map(({ payer }) => payer));
   }
 
   /** @throws LedgerFault `unknown` if the last query may have been committed or not */
@@ -94,7 +101,7 @@ export class Transaction {
 
   /** Payers are locked in one order by all, so that nobody waits in a circle. */
   #start(): Promise<unknown>[] {
-    const begun = this.#client.query(this.#begin);
+    const begun = this.#client.query(this.#session.begin);
     if (this.#payers.length === 0) return [begun];
     return [begun, this.#session.run(this.#client, lockPayers({ payers: this.#payers }))];
   }
@@ -115,27 +122,65 @@ export class Transaction {
 }
 
 /**
- * Runs operations side by side in one transaction: the first queries of all in one round trip, then the second ones, and so on. None may
- * read what another one changes.
+ * Runs chains of operations side by side in one transaction: the next query of each in one round trip. No chain may read what another one
+ * changes before it writes itself.
+ * @returns the values of each chain
  */
 export async function runTogether(
   transaction: Pick<Transaction, 'runAll'>,
-  operations: readonly TransactionBody<unknown>[],
-): Promise<unknown[]> {
-  const all = operations.map(body => ({ body, step: body.next(), hasWritten: false }));
+  chains: readonly (readonly Operation[])[],
+): Promise<unknown[][]> {
+  const all = chains.map(operations => new RunningChain(operations));
   for (;;) {
-    const open = all.filter(({ step }) => !step.done);
-    if (open.length === 0) break;
-    const queries = open.map(({ step }) => step.value as Query);
-    open.forEach((each, index) => {
-      const query = queries[index] as Query;
-      if (each.hasWritten) requireRead(query);
-      each.hasWritten ||= query.last === true;
-    });
-    const rows = await transaction.runAll(queries);
-    open.forEach((each, index) => (each.step = each.body.next(rows[index] as unknown[])));
+    const running = all.filter(chain => !chain.isDone);
+    if (running.length === 0) return all.map(({ values }) => values);
+    const rows = await transaction.runAll(running.map(chain => chain.query()));
+    running.forEach((chain, index) => chain.resume(rows[index] as unknown[]));
   }
-  return all.map(({ step }) => step.value);
+}
+
+/** Operations that run one after another, query by query. */
+class RunningChain {
+  readonly values: unknown[] = [];
+  readonly #rest: Operation[];
+  #body!: TransactionBody<unknown>;
+  #step!: IteratorResult<Query, unknown>;
+  #hasWritten = false;
+
+  constructor([first, ...rest]: readonly Operation[]) {
+    this.#rest = rest;
+    if (first) this.#start(first);
+  }
+
+  get isDone(): boolean {
+    return this.#step.done === true;
+  }
+
+  /** The next one. Only that of the last operation is the last of the chain. */
+  query(): Query {
+    const query = this.#step.value as Query;
+    if (this.#hasWritten) requireRead(query);
+    this.#hasWritten ||= query.last === true;
+    return this.#rest.length === 0 ? query : { ...query, last: false };
+  }
+
+  resume(rows: unknown[]): void {
+    this.#follow(this.#body.next(rows));
+  }
+
+  #start(operation: Operation): void {
+    this.#body = operation();
+    this.#hasWritten = false;
+    this.#follow(this.#body.next());
+  }
+
+  #follow(step: IteratorResult<Query, unknown>): void {
+    this.#step = step;
+    if (!step.done) return;
+    this.values.push(step.value);
+    const next = this.#rest.shift();
+    if (next) this.#start(next);
+  }
 }
 
 /** An error of the statement, not one of the connection or of a server that stops, which may follow a commit, or says that it can't know. */

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { POSTGRES, runWith } from '../engine.js';
-import type { Engine, Run, Scope, TransactionBody } from '../engine.js';
+import type { Engine, Operation, Run, Scope, TransactionBody } from '../engine.js';
 import { LedgerFault, messageOf, readFault, writeFault } from '../fault.js';
 import { PostgresHosts } from './postgres-hosts.js';
 import {
@@ -16,7 +16,7 @@ import {
 import type { Session, TransactionOptions } from './postgres-transaction.js';
 import { CONNECT_MS, KEPT_ALIVE, ServerPresence, STATEMENT_MS } from './server-presence.js';
 import { SHARED_LOCK_MS, SharedCommits } from './shared-commits.js';
-import type { Shared } from './shared-commits.js';
+import type { Chain, Shared } from './shared-commits.js';
 
 const OLDEST_VERSION = 15;
 const MAX_CONNECTIONS = 10;
@@ -57,7 +57,8 @@ export async function openPostgres(url: string, role: Role, directUrl = url): Pr
     const direct = isPooled ? new PostgresHosts(directUrl) : hosts;
     const presence =
       role === 'beside' || role === 'check' ? undefined : await ServerPresence.announce(direct, role);
-    return new PostgresEngine(pool, { owner, presence, session: sessionOf({ isPooled }) });
+    const lane = poolOf(hosts, isPooled, 1);
+    return new PostgresEngine(pool, { lane, owner, presence, session: sessionOf({ isPooled }) });
   } catch (error) {
     await pool?.end();
     if (error instanceof LedgerFault) throw error;
@@ -70,10 +71,10 @@ export async function openPostgres(url: string, role: Role, directUrl = url): Pr
   }
 }
 
-function poolOf(hosts: PostgresHosts, isPooled: boolean): pg.Pool {
+function poolOf(hosts: PostgresHosts, isPooled: boolean, max = MAX_CONNECTIONS - 1): pg.Pool {
   const pool = new pg.Pool({
     Client: hosts.Client,
-    max: MAX_CONNECTIONS,
+    max,
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: STATEMENT_MS + 2_000,
     ...(isPooled ? {} : SESSION_LIMITS),
@@ -139,18 +140,30 @@ class PostgresEngine implements Engine {
   readonly dialect = POSTGRES;
   readonly owner: string;
   readonly #pool: pg.Pool;
+  /** The connection of what shares commits, which nothing else can keep. */
+  readonly #lane: pg.Pool;
   readonly #presence: ServerPresence | undefined;
   readonly #session: Session;
   readonly #shared = new SharedCommits({
-    together: tasks => this.#writeTogether(tasks),
-    alone: task => this.#writeAlone(task.operation, task),
+    together: chains => this.#writeChains(chains),
+    apart: chain => this.#writeChain(chain),
   });
 
   constructor(
     pool: pg.Pool,
-    { owner, presence, session }: { owner: string; presence: ServerPresence | undefined; session: Session },
+    {
+      lane,
+      owner,
+      presence,
+      session,
+    }: Pick<PostgresEngine, 'owner'> & {
+      lane: pg.Pool;
+      presence: ServerPresence | undefined;
+      session: Session;
+    },
   ) {
     this.#pool = pool;
+    this.#lane = lane;
     this.owner = owner;
     this.#presence = presence;
     this.#session = session;
@@ -164,14 +177,10 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async write<T>(operation: () => TransactionBody<T>, scope: Scope = {}): Promise<T> {
+  async write<T>(operation: Operation<T>, scope: Scope = {}): Promise<T> {
     const { payment } = scope;
     if (payment !== undefined) return this.#shared.add({ ...scope, payment, operation });
-    return this.#writeAlone(operation, scope);
-  }
-
-  async #writeAlone<T>(operation: () => TransactionBody<T>, { payer }: Scope): Promise<T> {
-    const payers = payer === undefined ? [] : [payer];
+    const payers = scope.payer === undefined ? [] : [scope.payer];
     try {
       return await repeated(() =>
         this.#transact(transaction => runWith(query => transaction.run(query), operation()), { payers }),
@@ -181,20 +190,37 @@ class PostgresEngine implements Engine {
     }
   }
 
-  async #writeTogether(tasks: readonly Shared[]): Promise<unknown[] | undefined> {
-    const payers = tasks.flatMap(({ payer }) => payer ?? []);
+  async #writeChain(chain: readonly Shared[]): Promise<unknown[]> {
+    const payers = [...new Set(chain.flatMap(({ payer }) => payer ?? []))];
+    const operations = chain.map(({ operation }) => operation);
+    try {
+      const [values] = await repeated(() =>
+        this.#transact(transaction => runTogether(transaction, [operations]), { payers }),
+      );
+      return values as unknown[];
+    } catch (error) {
+      throw writeFault(error, CHECK);
+    }
+  }
+
+  /** Those chains whose payers are free. If one fails, nothing was written of any. */
+  async #writeChains(chains: readonly Chain[]): Promise<(unknown[] | undefined)[]> {
+    const payers = [...new Set(chains.flat().flatMap(({ payer }) => payer ?? []))];
     try {
       return await this.#transact(
-        transaction =>
-          runTogether(
-            transaction,
-            tasks.map(({ operation }) => operation()),
-          ),
-        { payers, lockMs: SHARED_LOCK_MS },
+        async transaction => {
+          const free = await transaction.begin(payers, SHARED_LOCK_MS);
+          const isFree = (chain: Chain): boolean =>
+            chain.every(({ payer }) => payer === undefined || free.has(payer));
+          const operations = chains.filter(isFree).map(chain => chain.map(({ operation }) => operation));
+          const values = await runTogether(transaction, operations);
+          return chains.map(chain => (isFree(chain) ? values.shift() : undefined));
+        },
+        { pool: this.#lane },
       );
     } catch (error) {
       if (error instanceof LedgerFault && error.code === 'unknown') throw error;
-      return undefined;
+      return [];
     }
   }
 
@@ -221,14 +247,14 @@ class PostgresEngine implements Engine {
   async #end(): Promise<void> {
     await this.#shared.idle();
     await this.#presence?.end();
-    if (!this.#pool.ended) await this.#pool.end();
+    for (const pool of [this.#pool, this.#lane]) if (!pool.ended) await pool.end();
   }
 
-  async #connect(): Promise<pg.PoolClient> {
-    if (this.#pool.waitingCount >= MAX_WAITING)
+  async #connect(pool = this.#pool): Promise<pg.PoolClient> {
+    if (pool.waitingCount >= MAX_WAITING)
       throw new LedgerFault('busy', 'Too many operations wait for the ledger. Try again in a second.');
     try {
-      return await this.#pool.connect();
+      return await pool.connect();
     } catch (error) {
       throw new LedgerFault('failed', `The ledger's PostgreSQL can't be reached (${messageOf(error)}).`, {
         cause: error,
@@ -250,9 +276,9 @@ class PostgresEngine implements Engine {
 
   async #transact<T>(
     work: (transaction: Transaction) => Promise<T>,
-    options: TransactionOptions = {},
+    { pool = this.#pool, ...options }: TransactionOptions & { pool?: pg.Pool } = {},
   ): Promise<T> {
-    const client = await this.#connect();
+    const client = await this.#connect(pool);
     const transaction = new Transaction(client, this.#session, options);
     try {
       const value = await work(transaction);

@@ -1,37 +1,47 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Scope, TransactionBody } from '../engine.js';
+import type { Operation, Scope } from '../engine.js';
 import { LedgerFault } from '../fault.js';
 
 const MAX_QUEUED = 2_000;
 const MAX_BATCH = 64;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+const MAX_CHAIN = 8;
 /**
- * How long a batch waits for locks of other servers. Beyond that, its operations run one by one, so that one waits for another server, not
- * all. Less than `HANG_UP_MARGIN_MS`: a renewal of a caller in it comes that much later.
+ * How long a batch waits for rows that other servers change. Beyond that, its chains run by themselves, so that one waits for another server,
+ * not all. Less than `HANG_UP_MARGIN_MS`: a renewal of a caller in it comes that much later.
  */
 export const SHARED_LOCK_MS = 100;
 
-type Operation = () => TransactionBody<unknown>;
 export type Shared = Scope & { payment: string; operation: Operation };
 type Task = Shared & { resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
-/** How a batch is run. */
-export type BatchRunner = {
-  /** In one transaction. @returns their values, or undefined if nothing was written and each must run by itself */
-  together: (tasks: readonly Shared[]) => Promise<unknown[] | undefined>;
-  alone: (task: Shared) => Promise<unknown>;
+/** Operations of one payment, or one payer, which run one after another. */
+export type Chain = readonly Shared[];
+
+/** How chains are run. All reject with LedgerFault `unknown` if they may have been committed or not. */
+export type ChainRunner = {
+  /**
+   * Side by side in one transaction.
+   * @returns the values of each chain; undefined for one whose payer another server has locked. None, if nothing was written at all
+   */
+  together: (chains: readonly Chain[]) => Promise<(unknown[] | undefined)[]>;
+  /** In a transaction of its own, which waits for its locks. @returns their values */
+  apart: (chain: Chain) => Promise<unknown[]>;
 };
 
 /**
- * Operations that are requested while a commit is under way share the next one. No two of a batch are for the same payment, or the same
- * payer: they run side by side in their transaction, in which locks do not keep them apart.
+ * Operations that are requested while a commit is under way share the next one. Those of one payment, or one payer, are a chain: they run one
+ * after another, since locks do not keep them apart in one transaction. A chain that has to wait for another server leaves the others.
  */
 export class SharedCommits {
-  readonly #runner: BatchRunner;
+  readonly #runner: ChainRunner;
   #queue: Task[] = [];
+  /** The payments and payers of chains that run by themselves. */
+  readonly #busy = new Set<string>();
+  readonly #apart = new Set<Promise<void>>();
   #working: Promise<void> | undefined;
 
-  constructor(runner: BatchRunner) {
+  constructor(runner: ChainRunner) {
     this.#runner = runner;
   }
 
@@ -46,55 +56,111 @@ export class SharedCommits {
 
   /** Resolves once nothing waits. */
   async idle(): Promise<void> {
-    await this.#working;
+    while (this.#working || this.#apart.size > 0) await Promise.all([this.#working, ...this.#apart]);
   }
 
   async #work(): Promise<void> {
     // What is requested in the same turn of the event loop is gathered, too.
     await new Promise(setImmediate);
-    while (this.#queue.length > 0) await this.#run(this.#take());
+    for (let chains = this.#take(); chains.length > 0; chains = this.#take()) await this.#run(chains);
     this.#working = undefined;
   }
 
   /**
-   * The oldest operations that are of different payments and payers, and fit into one transaction; the others keep their order. In the order
-   * of their payments, as at other servers, so that two batches do not wait for each other's rows.
+   * The oldest operations that fit into one transaction; the others keep their order. The chains are in the order of their payments, as at
+   * other servers, so that two batches do not wait for each other's rows.
    */
-  #take(): Task[] {
-    const batch: Task[] = [];
-    const taken = new Set<string>();
-    let bytes = 0;
-    this.#queue = this.#queue.filter(task => {
-      const keys = task.payer === undefined ? [task.payment] : [task.payment, task.payer];
-      const isApart = keys.every(key => !taken.has(key));
-      for (const key of keys) taken.add(key);
-      const fits =
-        batch.length === 0 || (batch.length < MAX_BATCH && bytes + (task.bytes ?? 0) <= MAX_BATCH_BYTES);
-      if (!isApart || !fits) return true;
-      bytes += task.bytes ?? 0;
-      batch.push(task);
-      return false;
-    });
-    return batch.toSorted((a, b) => (a.payment < b.payment ? -1 : 1));
+  #take(): Task[][] {
+    const chains = new Chains(this.#busy);
+    this.#queue = this.#queue.filter(task => !chains.add(task));
+    return chains.all.toSorted(([a], [b]) => (a!.payment < b!.payment ? -1 : 1));
   }
 
-  async #run(batch: readonly Task[]): Promise<void> {
-    if (batch.length === 1) return this.#runEach(batch);
+  async #run(chains: readonly Task[][]): Promise<void> {
+    if (chains.length === 1) return this.#runApart(chains);
     try {
-      const values = await this.#runner.together(batch);
-      if (values) batch.forEach((task, index) => task.resolve(values[index]));
-      else await this.#runEach(batch);
+      const values = await this.#runner.together(chains);
+      chains.forEach((chain, index) => resolveAll(chain, values[index]));
+      await this.#runApart(chains.filter((_, index) => values[index] === undefined));
     } catch (error) {
-      for (const task of batch) task.reject(error);
+      for (const task of chains.flat()) task.reject(error);
     }
   }
 
-  /** Does not wait long: those that wait for another server keep nobody up. */
-  async #runEach(tasks: readonly Task[]): Promise<void> {
+  /** Does not wait long: what waits for another server keeps nobody up. */
+  async #runApart(chains: readonly Task[][]): Promise<void> {
+    if (chains.length === 0) return;
     const limit = new AbortController();
-    const all = tasks.map(task => this.#runner.alone(task).then(task.resolve, task.reject));
     const late = sleep(SHARED_LOCK_MS, undefined, { signal: limit.signal }).catch(() => undefined);
-    await Promise.race([Promise.all(all), late]);
+    await Promise.race([Promise.all(chains.map(chain => this.#begin(chain))), late]);
     limit.abort();
   }
+
+  #begin(chain: readonly Task[]): Promise<void> {
+    const keys = chain.flatMap(keysOf);
+    for (const key of keys) this.#busy.add(key);
+    const run = this.#runChain(chain).then(() => {
+      for (const key of keys) this.#busy.delete(key);
+      this.#apart.delete(run);
+      if (this.#queue.length > 0) this.#working ??= this.#work();
+    });
+    this.#apart.add(run);
+    return run;
+  }
+
+  async #runChain(chain: readonly Task[]): Promise<void> {
+    try {
+      resolveAll(chain, await this.#runner.apart(chain));
+    } catch (error) {
+      const isUnknown = error instanceof LedgerFault && error.code === 'unknown';
+      if (chain.length > 1 && !isUnknown) for (const task of chain) await this.#runChain([task]);
+      else for (const task of chain) task.reject(error);
+    }
+  }
+}
+
+/** The chains of one transaction. */
+class Chains {
+  readonly all: Task[][] = [];
+  readonly #busy: ReadonlySet<string>;
+  /** The chain of each payment and payer; undefined if its next operation must wait. */
+  readonly #byKey = new Map<string, Task[] | undefined>();
+  #count = 0;
+  #bytes = 0;
+
+  constructor(busy: ReadonlySet<string>) {
+    this.#busy = busy;
+  }
+
+  /** @returns whether it is among them */
+  add(task: Task): boolean {
+    const keys = keysOf(task);
+    const chain = this.#chainOf(keys);
+    const isTaken = chain !== undefined && chain.length < MAX_CHAIN && this.#fits(task);
+    for (const key of keys) this.#byKey.set(key, isTaken ? chain : undefined);
+    if (!isTaken) return false;
+    if (chain.length === 0) this.all.push(chain);
+    chain.push(task);
+    this.#count += 1;
+    this.#bytes += task.bytes ?? 0;
+    return true;
+  }
+
+  /** The one chain that an operation belongs to, which may be a new one; undefined if there are two, or one is running. */
+  #chainOf(keys: readonly string[]): Task[] | undefined {
+    const known = keys.filter(key => this.#byKey.has(key) || this.#busy.has(key));
+    const [first, ...others] = known.map(key => this.#byKey.get(key));
+    if (known.length === 0) return [];
+    return others.every(other => other === first) ? first : undefined;
+  }
+
+  #fits({ bytes = 0 }: Task): boolean {
+    return this.#count === 0 || (this.#count < MAX_BATCH && this.#bytes + bytes <= MAX_BATCH_BYTES);
+  }
+}
+
+const keysOf = ({ payment, payer }: Shared): string[] => (payer === undefined ? [payment] : [payment, payer]);
+
+function resolveAll(chain: readonly Task[], values: readonly unknown[] | undefined): void {
+  if (values) chain.forEach((task, index) => task.resolve(values[index]));
 }

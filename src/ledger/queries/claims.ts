@@ -22,14 +22,20 @@ export const summary = (p: Id & { payer: string }) =>
 export const lockPayer = ({ payer }: { payer: string }) =>
   one`select pg_advisory_xact_lock(hashtextextended(${payer}, 0))`;
 
-/** The same for several, always in the same order. */
+/** The same for several, always in the same order, so that nobody waits in a circle. */
 export const lockPayers = ({ payers }: { payers: readonly string[] }) =>
   sql`
     select pg_advisory_xact_lock(key) from (
       select hashtextextended(payer, 0) as key from jsonb_array_elements_text(${JSON.stringify(payers)}::jsonb) as payer order by key offset 0
     ) as ordered`;
 
-/** The same for the payer of a payment. */
+/** Locks those of several that nobody else has locked. */
+export const tryPayers = ({ payers }: { payers: readonly string[] }) =>
+  sql<{ payer: string }>`
+    select payer from jsonb_array_elements_text(${JSON.stringify(payers)}::jsonb) as payer
+    where pg_try_advisory_xact_lock(hashtextextended(payer, 0))`;
+
+/** Serializes the claims of the payer of a payment. */
 export const lockPayerOf = ({ id }: Id) =>
   one<{ created_at: number }>`
     select created_at, pg_advisory_xact_lock(hashtextextended(payer, 0)) from payments where id = ${idBytes(id)}`;
