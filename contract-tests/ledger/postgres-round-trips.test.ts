@@ -3,7 +3,7 @@ import pg from 'pg';
 import { execute, finish } from '../../src/ledger/engine.js';
 import type { Engine } from '../../src/ledger/engine.js';
 import { openPostgres } from '../../src/ledger/engines/postgres.js';
-import { sessionOf, Transaction } from '../../src/ledger/engines/postgres-transaction.js';
+import { runTogether, sessionOf, Transaction } from '../../src/ledger/engines/postgres-transaction.js';
 import { raw, sql } from '../../src/ledger/sql.js';
 import { PLACES } from '../support/ledger-places.js';
 
@@ -57,6 +57,16 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
     await transaction.commit();
     expect(sent).to.have.length(4);
     expect(released).to.eql([false]);
+  });
+
+  it('sends the next queries of operations side by side together, and COMMIT with the last ones of all', async () => {
+    const { client, sent } = connection();
+    const transaction = new Transaction(client, sessionOf({ isPooled: false }));
+    const change = (name: string) => () => finish({ sql: `update ${name}`, parameters: [] });
+    const values = await runTogether(transaction, [[change('a'), change('b')], [change('c')]]);
+    await transaction.commit();
+    expect(sent).to.eql([BEGIN, 'update a', 'update c', 'update b', 'COMMIT']);
+    expect(values).to.eql([[[], []], [[]]]);
   });
 
   it('sends neither for an operation of one query', async () => {

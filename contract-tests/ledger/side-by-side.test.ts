@@ -21,7 +21,7 @@ import { SeededRandom } from '../support/seeded-random.js';
  * The rules are the same on both engines, so SQLite is enough to see it, and quicker.
  */
 
-const SETS = 120;
+const SETS = 60;
 const MOST_TOGETHER = 4;
 
 type Operation = { scope: Scope; run: () => TransactionBody<unknown> };
