@@ -376,7 +376,7 @@ export interface components {
             holders?: number | null;
             /** @description How organic the trading looks, 0 to 100. */
             organicScore?: number | null;
-            /** @description Change of the price in the last 24 hours, in per cent, as one source of an accepted price has it. */
+            /** @description Change of the price in the last 24 hours, in per cent, from one source whose price was accepted. */
             change24hPercent?: number | null;
             /** @description Part of the supply that the largest holders own, in per cent, as Jupiter counts them. */
             topHoldersPercent?: number | null;
@@ -414,13 +414,13 @@ export interface components {
             } & {
                 [key: string]: unknown;
             })[];
-            /** @description How many times the lowest of these prices the highest is; null if there are fewer than two. */
+            /** @description The highest of these prices divided by the lowest; null if there are fewer than two. */
             spread?: number | null;
-            /** @description What speaks against the token or makes the figures doubtful, the most severe first: of its market, and of its mint. */
+            /** @description Risks of the token and reasons to doubt the figures, most severe first: of its market, and of its mint. */
             findings?: components["schemas"]["Finding"][];
             /** @description The sentences of `findings`, in their order. */
             warnings?: string[];
-            /** @description What the figures are not. */
+            /** @description The disclaimer about the figures. */
             disclaimer?: string;
         } & {
             [key: string]: unknown;
@@ -447,7 +447,7 @@ export interface components {
             slot?: number;
             extensions?: components["schemas"]["MintExtensions"];
             metadata?: components["schemas"]["MintMetadata"];
-            /** @description What each address is that has power over the mint. */
+            /** @description The addresses with power over the mint, and what each is. */
             authorities?: components["schemas"]["MintAuthority"][];
             largestAccounts?: components["schemas"]["LargestAccounts"];
             /** @description The transaction that created the mint. Null if the RPC server does not show it, as for every mint that a thousand transactions name. */
@@ -464,7 +464,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             }) | null;
-            /** @description What somebody can do to holders, or does already, the most severe first. Empty if nobody can mint, freeze, tax, seize, stop or rename the token, and no few accounts are known to hold most of it. */
+            /** @description What somebody can do to holders, or already does, most severe first. Empty if nobody can mint, freeze, tax, seize, stop or rename the token, and no few accounts are known to hold most of it. */
             findings?: components["schemas"]["Finding"][];
             /** @description The sentences of `findings`, in their order. */
             warnings?: string[];
@@ -497,7 +497,7 @@ export interface components {
             name: string | null;
             /** @description The symbol. */
             symbol: string | null;
-            /** @description Where the issuer says more; null if it is no URI. It was not read. */
+            /** @description URI of further information from the issuer; null if it is not a URI. It was not read. */
             uri: string | null;
             /** @description False if nobody can change any of it, now or later. */
             mutable: boolean;
@@ -543,16 +543,16 @@ export interface components {
         TokenAccount: {
             /** @description Its address. */
             address: string;
-            /** @description Whose it is; null if it could not be read. */
+            /** @description Its owner; null if it could not be read. */
             owner: string | null;
             /**
              * @description wallet, a key may sign for the owner; program, only a program can; burned, nobody can.
              * @enum {string|null}
              */
             kind: "wallet" | "program" | "burned" | null;
-            /** @description What the owner is known as, such as a pool of a known program; null if it is not known. */
+            /** @description The known name of the owner, such as a pool of a known program; null if it is unknown. */
             name: string | null;
-            /** @description What it holds, in whole tokens. */
+            /** @description Its balance, in whole tokens. */
             amount: string;
             /** @description Part of the supply, in per cent. */
             percent: number;
@@ -718,7 +718,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description What the issuer says of the token. Not verified by anyone. */
+            /** @description The issuer's description of the token. Not verified by anyone. */
             metadata?: {
                 /** @description Who can change it. */
                 authority: string | null;
@@ -788,7 +788,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description Extensions that are not known here, or whose bytes are not as the program stores them. */
+            /** @description Extensions that are unknown here, or whose bytes are not as the program stores them. */
             unknown?: ({
                 /** @description Number of the extension. */
                 type: number;
@@ -910,7 +910,7 @@ export interface components {
             maxTimeoutSeconds?: number;
             /** @description Address of the USDC mint. */
             asset: string;
-            /** @description What the scheme needs beside, and facts that save the client requests to the chain. */
+            /** @description Further data for the scheme, and facts that save the client requests to the chain. */
             extra?: {
                 /** @description Address that pays the network fee and signs last. */
                 feePayer?: string;
@@ -1018,11 +1018,11 @@ export interface components {
         /** @description Health of one backend. */
         UpstreamHealth: {
             /**
-             * @description `unknown` until the backend was looked at for the first time.
+             * @description `unknown` until the backend was first checked.
              * @enum {string}
              */
             status: "ok" | "degraded" | "down" | "unknown";
-            /** @description How long the last look took, in milliseconds. */
+            /** @description How long the last check took, in milliseconds. */
             latencyMs?: number;
             /** @description What does not work, or which backend it is. */
             detail?: string;
@@ -1255,7 +1255,7 @@ export interface components {
                 "application/json": components["schemas"]["PaymentChallenge"];
             };
         };
-        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, and `error` says what follows. With the error reason `refunded` in the receipt, the payment was paid back and buys nothing any more: a new payment is a new purchase, also with the same payment-identifier. */
+        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, and `error` says what follows. With the error reason `refunded` in the receipt, the payment was refunded and can buy nothing more: a new payment is a new purchase, also with the same payment-identifier. */
         UpstreamFailed: {
             headers: {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -1334,7 +1334,7 @@ export interface components {
         /** @description A JWS in compact form (EdDSA), with which the shop signs which payment bought which answer to which call. Its key is in `/.well-known/did.json`. Left out where the other headers leave no room for it. */
         "Answer-Receipt": string;
         /**
-         * @description Where the answer of this call can be fetched without the payment, free of charge. Keep it to yourself: who has it can fetch the answer.
+         * @description Where the answer of this call can be fetched without the payment, free of charge. Keep it to yourself: anyone who has it can fetch the answer.
          * @example https://shop.example/answers/AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg
          */
         Location: string;

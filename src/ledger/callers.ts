@@ -40,7 +40,7 @@ export function callersOf({ engine, now }: Connection) {
     const renewal = () => queries.renew({ ...caller, live_ms: liveSince(seen), now: now() });
     return changes(engine, renewal, { payment: caller.id });
   };
-  /** Of callers whose departure and answer are recorded. */
+  /** The most callers whose departure and answer are recorded. */
   const recorded = async ({ number }: Caller, query: () => Query, scope?: Scope): Promise<boolean> =>
     number > 0 && changes(engine, query, scope);
   return {

@@ -9,8 +9,8 @@ import { formerReceiversOf } from './receiver-binding.js';
 import { raw } from './sql.js';
 
 /**
- * Makes another address the receiver of a ledger. All payments stay: what was delivered is sent again, what is owed stays owed, and
- * the former receiver is recorded, so that each payment can be judged by the address that it was paid to.
+ * Makes another address the receiver of a ledger. All payments stay: delivered answers can still be fetched, owed payments stay owed, and
+ * the former receiver is recorded, so that each payment is judged by the address that it was paid to.
  * @param options.payTo a Solana address
  * @returns the former receiver
  * @throws LedgerFault if a server has the ledger open, a payment is unresolved, or there is nothing to change; nothing was changed then

@@ -3,7 +3,7 @@ import type { Engine } from './engine.js';
 import type { Audience } from './outbox.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
-/** An open database, its clock, and whether somebody is told what changes. */
+/** An open database, its clock, and whether changes create events. */
 export type Connection = { readonly engine: Engine; readonly now: Now; readonly audience: Audience };
 
 /** A server's connection, with numbers for its claims. */

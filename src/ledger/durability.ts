@@ -6,7 +6,7 @@ import { messageOf } from './fault.js';
 import type { PostgresDurability } from './engines/postgres-durability.js';
 import { pathOf } from './engines/sqlite-file.js';
 
-/** What was found about a database, and what to do about it; both without a full stop. */
+/** A finding about a database, and what to do about it; both without a full stop. */
 export type DurabilityFinding = { level: 'ok' | 'warning' | 'error'; found: string; todo?: string };
 
 /** Types of file systems (statfs) that keep files in memory, on another machine, or only as long as a container exists. */
@@ -25,7 +25,7 @@ const MB = 1024 * 1024;
  */
 export async function durabilityOf(url: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {
   if (url.startsWith('file:')) return durabilityOfFile(pathOf(url), answerBudgetBytes);
-  // Whoever keeps his ledger in a file does not load the driver.
+  // A ledger in a file does not load the driver.
   const { postgresDurability } = await import('./engines/postgres-durability.js');
   return durabilityOfPostgres(await postgresDurability(url));
 }
@@ -82,7 +82,10 @@ function fileSystemOf(type: number, folder: string): DurabilityFinding | undefin
   return undefined;
 }
 
-/** Writes and syncs a file beside the ledger. The ledger's own files are left alone: to open one more descriptor of them breaks their locks. */
+/**
+ * Writes and syncs a file beside the ledger. It does not touch the ledger's own files: opening another descriptor of them breaks their
+ * locks.
+ */
 async function syncIn(folder: string): Promise<DurabilityFinding> {
   const file = join(folder, `.sync-check-${process.pid}`);
   try {

@@ -70,9 +70,9 @@ export const POSTGRES: Dialect = {
   },
 };
 
-/** What an operation works on. */
+/** The payment that an operation works on. */
 export type Scope = {
-  /** The size of what it writes. */
+  /** The bytes that it writes. */
   bytes?: number;
   /** The id of its payment, if it may share a transaction: it changes nothing that operations of other payments read before they write. */
   payment?: string;
@@ -96,7 +96,7 @@ export type Engine = {
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
-  /** Shows other servers, until it is closed, what this one uses, in place of what it used of the same kind before. */
+  /** Shows other servers, until it is closed, what this one uses, replacing the earlier value of the same kind. */
   show(kind: string, use: string): Promise<void>;
   /** Waits for all earlier operations, then closes. */
   close(): Promise<void>;
@@ -109,7 +109,7 @@ export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
  * - `server`: a selling server; a SQLite file allows one, PostgreSQL any number.
  * - `beside`: reads while servers are running.
  * - `check`: the same, before a start; refuses a database that a server can't use.
- * - `source`: an existing ledger that is to be moved, or whose receiver is to be changed; no server may have it open.
+ * - `source`: an existing ledger to be moved, or to get another receiver; no server may have it open.
  * - `target`: the database to which it is moved; no server may have it open.
  */
 export type Role = 'server' | 'beside' | 'check' | 'source' | 'target';

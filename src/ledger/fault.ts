@@ -18,12 +18,12 @@ export class LedgerFault extends Error {
   }
 }
 
-/** What an engine reports of a read that failed. A LedgerFault that its operation threw stays as it is. */
+/** An engine's error for a failed read. A LedgerFault thrown by its operation is passed on. */
 export function readFault(error: unknown): LedgerFault {
   return failed(error, `The ledger can't be read (${messageOf(error)}).`);
 }
 
-/** The same of a write. @param check what the operator can do about it */
+/** The same for a write. @param check what the operator can do about it */
 export function writeFault(error: unknown, check: string): LedgerFault {
   return failed(error, `The ledger can't be written (${messageOf(error)}). ${check}`);
 }
@@ -32,7 +32,7 @@ function failed(error: unknown, message: string): LedgerFault {
   return error instanceof LedgerFault ? error : new LedgerFault('failed', message, { cause: error });
 }
 
-/** What an engine reports of a commit that may or may not have happened. */
+/** An engine's error for a commit that may or may not have happened. */
 export function unconfirmed(cause: unknown): LedgerFault {
   return new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(cause)}).`, {
     cause,

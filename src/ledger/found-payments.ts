@@ -19,7 +19,7 @@ export type FoundPayment = Pick<Payment, 'id' | 'payer' | 'amount' | 'network' |
   payTo: string;
 };
 
-/** What a payment that was found on chain is sent for. */
+/** The call that a payment found on chain is sent for. */
 export type CallOf = Pick<
   Payment,
   'payer' | 'operation' | 'requestHash' | 'request' | 'flow' | 'identifier' | 'method'
@@ -36,7 +36,7 @@ export type TakenIn = 'taken' | 'known' | 'busy' | 'resolving' | 'alias';
 /** Payments that the ledger lost and the chain shows. All functions reject with a LedgerFault if the database fails. */
 export function foundPaymentsOf({ engine, now }: Connection) {
   return {
-    /** Makes a payment owed that is on chain and not paid in the ledger. Idempotent, and safe beside servers and other operators. */
+    /** Makes a payment owed that is on chain but not paid in the ledger. Idempotent, and safe while servers and other operators work. */
     takeIn: (found: FoundPayment): Promise<TakenIn> => engine.write(() => takeIn(found, now)),
     /**
      * Gives a payment that was found on chain the call with which it was sent.
@@ -44,7 +44,7 @@ export function foundPaymentsOf({ engine, now }: Connection) {
      */
     giveCall: (id: string, call: CallOf): Promise<boolean> =>
       engine.write(() => giveCall(id, call, { shared: engine.dialect.concurrentWriters, now })),
-    /** Records that a restored ledger has what the chain has, so that servers start. */
+    /** Records that a restored ledger was compared with the chain, so that servers can start. */
     endRestoration: async (): Promise<void> => {
       await engine.write(() => execute(endRestoration()));
     },

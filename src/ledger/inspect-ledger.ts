@@ -16,7 +16,7 @@ import { inspect, type ServerIdentity } from './migrate.js';
 export type LedgerState = {
   kind: 'none' | 'older' | 'unsold' | 'ours';
   hasHints: boolean;
-  /** Those that were asked for, as far as there are any. */
+  /** The requested values that exist. */
   notes: ReadonlyMap<string, string>;
 };
 

@@ -40,7 +40,7 @@ function* isFree(dialect: Dialect, meta: ReadonlyMap<string, string>): Transacti
   return present !== undefined && present.servers <= 1;
 }
 
-/** Makes a ledger without a sale that of another network. What was noted there, such as the height of the chain, is wrong here. */
+/** Assigns a ledger without a sale to another network. Its notes, such as the height of the chain, would be wrong there. */
 function* changeNetwork(network: string): TransactionBody<Map<string, string>> {
   yield* execute(setMeta({ key: 'network', value: network }));
   yield* execute(deleteNotes());
@@ -91,7 +91,7 @@ export function* checkReadable(): TransactionBody<void> {
 }
 
 /**
- * What a start would find, without changing anything: no ledger yet, one of an older schema, which a start brings up to date, or the
+ * Inspects a ledger as a start would, without changing anything: no ledger yet, one with an older schema, which a start migrates, or the
  * ledger's own keys.
  * @throws LedgerFault `open` if a start would be refused
  */
@@ -111,8 +111,8 @@ export function* inspect(
 }
 
 /**
- * A buyer whose payment the restored copy lacks would be asked for another one.
- * @throws LedgerFault `open` if the ledger was restored and nobody has looked since for what it lacks
+ * A buyer whose payment is missing in the restored copy would be asked for another one.
+ * @throws LedgerFault `open` if the ledger was restored and has not been compared with the chain since
  */
 export function refuseRestored(meta: ReadonlyMap<string, string>): void {
   const restored = meta.get('restored');
@@ -138,8 +138,8 @@ function checkVersion(meta: ReadonlyMap<string, string>): number {
   if (Number.isSafeInteger(version) && Math.min(version, least) <= SCHEMA_VERSION) return version;
   throw new LedgerFault(
     'open',
-    `The ledger has schema version ${text}; this program supports versions up to ${SCHEMA_VERSION}. Run the newer program. There is no way ` +
-      'back to this one but a backup that was made before the upgrade. Nothing was changed.',
+    `The ledger has schema version ${text}; this program supports versions up to ${SCHEMA_VERSION}. Run the newer program. The only way ` +
+      'back to this one is a backup from before the upgrade. Nothing was changed.',
   );
 }
 
@@ -163,7 +163,7 @@ function checkIdentity(meta: ReadonlyMap<string, string>, { payTo, network }: Se
   if ((bound ?? payTo) === payTo && itsNetwork === network) return;
   const procedure =
     itsNetwork === network
-      ? ` To change the receiver and keep what is owed, stop every server and run: npm run ledger -- receiver ${payTo}`
+      ? ` To change the receiver and keep owed payments, stop every server and run: npm run ledger -- receiver ${payTo}`
       : '';
   throw new LedgerFault(
     'open',

@@ -27,12 +27,13 @@ export const MIGRATIONS: readonly Migration[] = [
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
- * Servers that know the schema from this version on can use a ledger of the present one, and run beside a server that brings it up to date:
- * every migration after it only adds what they can do without. One that takes something away comes a release later, and raises this number.
+ * Servers from this schema version on can use a ledger of the current version, and keep running while another server migrates it: every
+ * later migration only adds parts that they do not need. A migration that removes something comes a release later, and raises this
+ * number.
  */
 export const OLDEST_BESIDE = 12;
 
-/** Tables that nothing writes any more: the store of an operation has taken over their rows. They are kept for a release. */
+/** Tables that are no longer written: an operation's store has taken over their rows. They are kept for one release. */
 export const FORMER_TABLES = [{ table: 'replies', key: ['payment', 'reply'] }] as const;
 
 /** Holds the schema version, so it must exist before any migration. */
@@ -73,7 +74,7 @@ function firstTables({ bytes }: Dialect): string[] {
   ];
 }
 
-/** What a claim looks through holds no aliases, and those of one payment can be counted. */
+/** Claims are looked up in an index without aliases; the aliases of one payment can be counted. */
 function aliasesApart(): string[] {
   return [
     'drop index payments_open',
@@ -90,9 +91,9 @@ function refundsOfTheirOwn(): string[] {
 }
 
 /**
- * Who waits for a payment. What equal payments look through are rows that their newest caller has not been written to, and those
- * that several callers waited for: of these it counts when they were written. `unwritten` says the same as `written_to` and `callers`,
- * in a column of its own, because PostgreSQL can't estimate how few rows differ in two columns and would walk through all of them.
+ * Who waits for a payment. The search for equal payments reads rows whose answer was not written to the newest caller, and rows with
+ * several callers, for which the time of writing matters. `unwritten` says the same as `written_to` and `callers`, in a column of its
+ * own, because PostgreSQL can't estimate how few rows differ in two columns and would walk through all of them.
  */
 function callersCounted(): string[] {
   return [
@@ -167,7 +168,10 @@ function extensionsOfOrders(): string[] {
   return ['alter table orders add column extended bigint not null default 0'];
 }
 
-/** When an order may be worked on again, how often that was, and why it failed. What failed before may be tried when its buyer asks. */
+/**
+ * When an order may be worked on again, the number of attempts, and the last failure. Orders that failed before this migration can be
+ * retried when their buyer asks.
+ */
 function attemptsOfOrders(): string[] {
   return [
     'alter table orders add column next_attempt_at bigint default 0',
@@ -204,8 +208,8 @@ function releasedToWatch(): string[] {
 }
 
 /**
- * What the operator is told, for each place that is told: `targets` are those places, `outbox` what each is told, in order. A place with
- * `until` is only there for a while; `kinds` is empty, or holds those that it wants, each between spaces.
+ * Events for the operator: `targets` are the places that get them, `outbox` the events of each, in order. A target with `until` is
+ * temporary; `kinds` is empty, or lists the wanted kinds, each between spaces.
  */
 function outboxOfEvents({ name }: Dialect): string[] {
   const number =
@@ -225,9 +229,9 @@ function outboxOfEvents({ name }: Dialect): string[] {
 }
 
 /**
- * Money goes back in parts, and is on its way before it has landed. `refunds` has what earlier versions record, and every whole refund of an
+ * Refunds can be partial, and are under way before they land. `refunds` has the records of earlier versions, and every full refund of an
  * owed payment. `repaid` and `repaying` are sums over the repayments of a payment that landed, and that are under way. The other indexes
- * find a payment by what people quote.
+ * find a payment by the ids that people quote.
  */
 function repaymentsInParts({ bytes }: Dialect): string[] {
   return [
@@ -249,7 +253,7 @@ function repaymentsInParts({ bytes }: Dialect): string[] {
   ];
 }
 
-/** How often each of what is limited was done, until a time. */
+/** The used amount of each limit, until a time. */
 function usesOfQuotas(): string[] {
   return [
     'create table uses (name text primary key, used bigint not null, ends_at bigint not null)',
@@ -257,7 +261,7 @@ function usesOfQuotas(): string[] {
   ];
 }
 
-/** The id of the last request that brought a payment, by which people ask about it. */
+/** The id of the last request that brought a payment, which people quote to ask about it. */
 function requestsOfPayments(): string[] {
   return [
     'alter table payments add column request_id text',

@@ -9,10 +9,10 @@ const SLICE = 200;
 /** Times in ms since 1970, `from` included, `to` not. */
 export type Within = { from: number; to: number };
 
-/** Money that came in. Amounts in atomic units; `evidence`: what its rail settled it by. */
+/** Money that came in. Amounts in atomic units; `evidence`: the rail's evidence for its settlement. */
 export type MovedSale = ReturnType<typeof saleOf>;
 
-/** Money that went back. `source`: whose it was, null if that is not recorded. `evidence`: what was signed, if it was sent with a key. */
+/** A refund. `source`: the sender, null if that is not recorded. `evidence`: the signed transaction, if it was sent with a key. */
 export type MovedRefund = {
   at: number;
   payment: string;
@@ -24,7 +24,7 @@ export type MovedRefund = {
   evidence: string | null;
 };
 
-/** What the books are made of. Every function rejects with a LedgerFault. */
+/** The data for the books. Every function rejects with a LedgerFault. */
 export function movedMoneyOf({ engine }: Connection) {
   return {
     /** Slice by slice, the oldest first. */
@@ -64,7 +64,7 @@ export function movedMoneyOf({ engine }: Connection) {
       const [row] = await engine.read(() => execute(queries.soldBefore({ before })));
       return BigInt(row?.amount ?? '0');
     },
-    /** What this version recorded as gone back, by whose money it was: atomic units. */
+    /** The refunds that this version recorded, by sender, in atomic units. */
     refundedBetween: async (within: Within): Promise<{ source: string | null; amount: bigint }[]> => {
       const rows = await engine.read(() => execute(queries.refundedBetween(within)));
       return rows.map(({ source, amount }) => ({ source, amount: BigInt(amount) }));

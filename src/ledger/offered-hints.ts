@@ -3,13 +3,13 @@ import { execute } from './engine.js';
 import * as queries from './queries/offered-hints.js';
 
 /**
- * A hint that a server on this ledger gave to buyers. `by`: who settles what is signed with it, by name; absent in records of servers that
- * knew one name only.
+ * A hint that a server on this ledger gave to buyers. `by`: the name of the facilitator that settles payments signed with it; absent in
+ * records of servers that knew only one.
  */
 export type OfferedHint = { hint: string; by?: string };
 
 const MAX_LISTED = 64;
-/** A server that starts while nobody names a hint uses the one that was offered last. */
+/** A server that starts while no facilitator gives a hint uses the last offered one. */
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 
 /** The hints that all servers on one ledger have offered. */

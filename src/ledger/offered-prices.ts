@@ -3,7 +3,7 @@ import type { Connection } from './connection.js';
 import { execute } from './engine.js';
 import * as queries from './queries/offered-prices.js';
 
-/** What calls cost, whatever they ask for: atomic units, by operationId. */
+/** Prices that do not depend on the call: atomic units, by operationId. */
 export type PriceList = Readonly<Record<string, string>>;
 
 /** How long a price counts after it was offered last. A challenge of MPP expires as soon. */

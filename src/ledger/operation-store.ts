@@ -21,8 +21,10 @@ export type StoreStep = string | { ifColumn: string; sql: string };
 export type StoreDefinition = {
   /** Each of its tables begins with it. */
   name: string;
-  /** The columns of each primary key, in an order that keeps references valid. A column `payment` holds an id of a payment (`paymentKey`), a column `text` what
-   * people wrote: the operator may have it emptied. */
+  /**
+   * The columns of each primary key, in an order that keeps references valid. A column `payment` holds an id of a payment (`paymentKey`),
+   * a column `text` has text from people, which the operator can delete.
+   */
   tables: Readonly<Record<string, readonly string[]>>;
   /** The steps to each version, in order, never edited once released. */
   migrations: readonly (readonly StoreStep[])[];
@@ -132,7 +134,7 @@ export function* copyStoreSchema(dialect: Dialect, row: StoreRow): TransactionBo
 /** A row that an operation keeps of a payment, with bytes as hex. */
 export type StoredRow = Record<string, string | number | null>;
 
-/** What operations keep of a payment, by table. */
+/** The rows of operations' stores about a payment, by table. */
 export function* storedRows(payment: string): TransactionBody<Record<string, StoredRow[]>> {
   const found: Record<string, StoredRow[]> = {};
   for (const store of yield* execute(allStores()))
@@ -147,7 +149,7 @@ export function* storedRows(payment: string): TransactionBody<Record<string, Sto
   return found;
 }
 
-/** Empties the columns `text` of what operations keep of a payment: they hold what people wrote. */
+/** Empties the columns `text` in operations' rows about a payment, which have text from people. */
 export function* removeStoredTexts(dialect: Dialect, payment: string): TransactionBody<void> {
   for (const store of yield* execute(allStores()))
     for (const [table, key] of tablesOf(store)) {

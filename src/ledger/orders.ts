@@ -52,14 +52,15 @@ export function ordersOf(connection: Connection) {
     /** Records that an attempt ended, delivered or failed. @returns false if it had already ended, or is not the current attempt */
     finishOrder: (payment: string, attempt?: number): Promise<boolean> =>
       changes(engine, () => queries.finishOrder({ payment, attempt, now: now() })),
-    /** Records that an attempt failed. @returns false if the claim is not the current one any more, or the attempt has ended */
+    /** Records that an attempt failed. @returns false if the claim is no longer the current one, or the attempt has ended */
     failOrder: async (payment: string, claim: number, failed: FailedAttempt): Promise<boolean> =>
       (await engine.write(() => fail(payment, claim, failed, connection))).length === 1,
     /** Counts a start of the work on an order in progress. `attemptMs`: the time of an attempt that was not begun before */
     beginOrder: (payment: string, attempt: { deadline: number; attemptMs: number }) =>
       written(() => begin(payment, attempt, now())),
     /**
-     * The server that works on an order stops: its start does not count, and any server may begin at once. The deadline stays.
+     * Called when the server that works on an order stops: the attempt's start is not counted, and any server may continue at once. The
+     * deadline stays.
      * @returns false if the claim is not the current one any more, or the attempt has ended
      */
     handOverOrder: async (payment: string, claim: number): Promise<boolean> =>
@@ -164,7 +165,7 @@ function orderOf(row: OrderRow) {
     nextAttemptAt: row.next_attempt_at,
     /** How often it was opened. Unlike `attempts`, this does not count extensions. */
     tries: row.tries,
-    /** Why the last attempt that failed did, as its buyer was told. */
+    /** The reason of the last failed attempt, as reported to the buyer. */
     failure: row.failure,
   };
 }

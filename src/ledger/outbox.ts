@@ -5,9 +5,9 @@ import type { Engine, TransactionBody } from './engine.js';
 import * as queries from './queries/outbox.js';
 
 const DAY_MS = 86_400_000;
-/** How long an event is tried to be told. */
+/** How long delivery of an event is tried. */
 const TRIED_MS = 3 * DAY_MS;
-/** How long one that ended is kept, so that it can be seen and told again. */
+/** How long a finished event is kept, so that it can be viewed and sent again. */
 const KEPT_MS = 7 * DAY_MS;
 /** Of all targets together. About 100 MB. */
 const MAX_KEPT = 200_000;
@@ -16,8 +16,8 @@ const LEASE_MS = 30_000;
 const MAX_ANSWER_CHARACTERS = 300;
 
 /**
- * Something that the operator is told. `subject` is the id of its payment, if it has one: what is told of a subject stays in order.
- * `once` tells two events of one kind and subject apart; the same event is written once, by whichever server.
+ * An event for the operator. `subject` is the id of its payment, if it has one: events of a subject stay in order. `once` distinguishes
+ * two events of the same kind and subject; the same event is written once, even by several servers.
  */
 export type LedgerEvent = {
   kind: string;
@@ -32,12 +32,10 @@ export type OutboxEvent = Readonly<ReturnType<typeof eventOf>>;
 /** How an attempt went. `againMs`: when the next one is, from now; absent if the target has the event. */
 export type Attempted = { seq: number; attempt: number; answer: string; againMs?: number };
 
-/**
- * Whether anybody is told at all: while nobody is, nothing is written. `onTold` is called before the commit of what was written.
- */
+/** Whether there are any targets: without targets nothing is written. `onTold` is called before the commit of written events. */
 export type Audience = { listens: boolean; onTold: () => void };
 
-/** What it takes to write an event. */
+/** The parts needed to write an event. */
 export type Telling = { readonly audience: Audience; readonly now: Now };
 
 /** Writes an event in the transaction of the change that it tells of. */
@@ -53,7 +51,7 @@ export function* tell(
   audience.onTold();
 }
 
-/** Tells something of a payment, with what its row says now. */
+/** Writes an event about a payment, with the data of its row. */
 export function* tellOf(
   telling: Telling,
   { kind, id, once = '' }: { kind: string; id: string; once?: string },
@@ -67,17 +65,17 @@ export function* tellOf(
   yield* tell(telling, { kind, subject: id, once, facts });
 }
 
-/** Whether the money of a payment is known to have moved. Read before a transition, because somebody may have to be told of it. */
+/** Whether the money of a payment is known to have moved. Read before a transition, because that may create an event. */
 export function* wasSettled({ audience }: Telling, id: string): TransactionBody<boolean> {
   if (!audience.listens) return false;
   const [row] = yield* execute(queries.paymentFacts({ id }));
   return row?.state === 'owed' || row?.state === 'delivered';
 }
 
-/** What waits to be told, and to whom. All functions reject with a LedgerFault if the database fails. */
+/** The events that wait for delivery, and their targets. All functions reject with a LedgerFault if the database fails. */
 export function outboxOf({ engine, now, audience }: Telling & { readonly engine: Engine }) {
   return {
-    /** Tells what is no change of a payment, such as a fee payer that runs low. */
+    /** Writes an event that is not about a payment, such as a fee payer that runs low. */
     tell: async (event: LedgerEvent): Promise<void> => {
       if (audience.listens) await engine.write(() => tell({ audience, now }, event));
     },
@@ -89,11 +87,11 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
       await engine.write(() => execute(queries.keepTarget({ name, kinds: kindsText(kinds), until })));
       audience.listens = true;
     },
-    /** Removes a target, and what waits for it. */
+    /** Removes a target and its waiting events. */
     dropTarget: async (target: string): Promise<void> => {
       await engine.write(() => dropTarget(target));
     },
-    /** Looks who is to be told, which other servers may have changed. */
+    /** Rereads the targets, which other servers may have changed. */
     refreshTargets: async (): Promise<void> => {
       audience.listens = (await engine.read(() => execute(queries.targets({ now: now() })))).length > 0;
     },
@@ -109,7 +107,7 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
     },
     /** Records attempts, of this server's own events only. */
     attempted: (attempts: readonly Attempted[]): Promise<void> => engine.write(() => record(attempts, now)),
-    /** Has an event told again. @returns false if it is not kept any more */
+    /** Has an event sent again. @returns false if it is no longer stored */
     resendEvent: async (seq: number): Promise<boolean> => {
       const [row] = await engine.write(() =>
         execute(queries.resendEvent({ seq, lastMs: TRIED_MS, now: now() })),
@@ -117,7 +115,7 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
       audience.onTold();
       return row !== undefined;
     },
-    /** Ends and forgets what is old. @returns how many events were given up, and how many were dropped for lack of space */
+    /** Ends and deletes old events. @returns how many events were given up, and how many were dropped for lack of space */
     sweepEvents: (): Promise<{ givenUp: number; dropped: number }> => engine.write(() => sweep(now)),
     /** At most 1 000: the newest first, or those that wait, oldest first. */
     events: async (limit: number, { waiting = false } = {}): Promise<OutboxEvent[]> => {
@@ -180,13 +178,13 @@ function eventOf(row: queries.EventRow) {
     subject: row.subject,
     facts: JSON.parse(row.facts) as LedgerEvent['facts'],
     createdAt: row.created_at,
-    /** How often it was tried to be told. */
+    /** The number of delivery attempts. */
     attempts: Number(row.attempts),
     nextAttemptAt: row.next_attempt_at,
-    /** When it was told or given up; null while it waits. */
+    /** When it was delivered or given up; null while it waits. */
     doneAt: row.done_at,
     outcome: row.outcome as 'told' | 'given up' | null,
-    /** What the target said last. */
+    /** The target's last answer. */
     answer: row.answer,
   };
 }

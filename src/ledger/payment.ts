@@ -2,8 +2,8 @@ import { idOf } from './ids.js';
 import type { PaymentRow, PaymentView } from './schema.js';
 
 /**
- * The operation of a payment that the ledger had lost and that was found on chain, which does not say what was called. It gets the call
- * with which it is sent next.
+ * The operation of a payment that the ledger had lost and that was found on chain, where its call is unknown. It gets the next call that
+ * it is sent with.
  */
 export const FOUND_ON_CHAIN = '(found on chain)';
 
@@ -23,7 +23,7 @@ export function paymentOf(row: PaymentView) {
     network: row.network,
     /** The name of the method that carried it. */
     method: row.method ?? `x402-v${row.x402_version === 1 ? 1 : 2}`,
-    /** What its rail settles and proves it by. */
+    /** The evidence with which its rail settles and proves it. */
     evidence: row.signed_transaction,
     identifier: row.identifier,
     flow: row.flow,
@@ -67,7 +67,7 @@ export function paymentOf(row: PaymentView) {
     writtenAt: row.written_at,
     auditedAt: row.audited_at,
     answerExpiresAt: row.answer_expires_at,
-    /** What went back to its payer, and what is on its way back. */
+    /** The refunded amount, and the amount being refunded. */
     repaid: repaidOf(row),
     repaying: BigInt(row.repaying),
     /** The last transaction that repaid some of it. */

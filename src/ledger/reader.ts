@@ -97,7 +97,7 @@ export function readerOf(connection: Connection) {
       for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
       return counts;
     },
-    /** @returns number, sum and age of the payments that are settling or owed, whoever works on them */
+    /** @returns number, sum and age of the payments that are settling or owed, on any server */
     undecided: async (): Promise<Undecided> => {
       const none = { payments: 0, amount: 0n, since: undefined };
       const found: Undecided = { settling: none, owed: none };
@@ -118,7 +118,7 @@ export function readerOf(connection: Connection) {
       const [row] = await engine.write(() => execute(keepMeta({ key: noteKey(key), value })));
       return row?.value ?? value;
     },
-    /** All stored texts whose keys begin so, by key. */
+    /** All stored texts whose keys begin with a prefix, by key. */
     notesOf: async (prefix: string): Promise<{ key: string; value: string }[]> => {
       const rows = await engine.read(() => execute(metaOf({ prefix: noteKey(prefix) })));
       return rows.map(({ key, value }) => ({ key: key.slice(noteKey('').length), value }));
@@ -159,8 +159,8 @@ export function reportsOf(connection: Connection) {
       };
     },
     /**
-     * The payments by the UTC day on which they were settled (days since 1970), operation and state. `repaid`: what of it went back.
-     * @param own payers whose payments are apart from the others
+     * The payments by the UTC day on which they were settled (days since 1970), operation and state. `repaid`: the refunded amount.
+     * @param own payers whose payments are counted separately
      */
     turnover: async (own: readonly string[] = []) => {
       const rows = await engine.read(() => execute(reports.turnover({ own })));
@@ -185,8 +185,8 @@ export function reportsOf(connection: Connection) {
       return (await engine.read(() => execute(reports.newestSales(page)))).map(saleOf);
     },
     /**
-     * What people quote: the id of a payment or at least its first 8 digits, the transaction that settled or refunded it, a refund, a
-     * payer, a payment-identifier, the id of the last request that brought it. The newest first.
+     * Finds payments by the ids that people quote: the id of a payment or at least its first 8 digits, the transaction that settled or
+     * refunded it, a refund, a payer, a payment-identifier, the id of the last request that brought it. The newest first.
      * @returns at most `limit` payments, by default 50
      */
     paymentsNamed: async (text: string, limit?: number): Promise<Payment[]> =>
@@ -202,7 +202,7 @@ export function reportsOf(connection: Connection) {
       const [row] = await engine.read(() => execute(answers.answerFacts({ id })));
       return row && { status: row.status, bytes: row.size, savedAt: row.saved_at };
     },
-    /** What operations keep of a payment in stores of their own, by table. */
+    /** The rows about a payment in operations' own stores, by table. */
     storedRows: (id: string): Promise<Record<string, StoredRow[]>> => engine.read(() => storedRows(id)),
     /** How far the log of a PostgreSQL has come; undefined for SQLite. */
     walPosition: async (): Promise<string | undefined> => {

@@ -13,7 +13,7 @@ export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerRece
 }
 
 /**
- * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to nobody, so that a start with a wrong
+ * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to no receiver, so that a start with a wrong
  * PAY_TO or NETWORK has no consequences. The receiver is one row, and each move to `settling` checks it in its own statement: of several
  * servers that start with different receivers, the database accepts one.
  */

@@ -26,14 +26,14 @@ const BY_HAND = 'another transfer was recorded instead';
 export type Repayment = Readonly<ReturnType<typeof repaymentOf>>;
 
 /**
- * What refunds orders without the operator: those that have been given up for so long, for so much in 24 hours at most (atomic units), by
- * all servers together.
+ * The policy for automatic refunds of orders: how long they must have been given up, and the most in 24 hours (atomic units) over all
+ * servers.
  */
 export type RefundPolicy = { afterMs: number; dailyCap: bigint };
 
 /**
- * `reason`: the operator's words. `after`: the rail's position; only a transfer after it counts. `policy`: what decides it, if it is not
- * the operator.
+ * `reason`: the operator's words. `after`: the rail's position; only a transfer after it counts. `policy`: set if the policy decides it,
+ * not the operator.
  */
 export type NewRepayment = {
   payment: string;
@@ -45,8 +45,8 @@ export type NewRepayment = {
 };
 
 /**
- * `too much`: more than what is left to repay. `under way`: another one must end first. `not paid`: there is no such payment, or its money
- * did not move. `not due` and `over the cap`: the policy does not allow it, or not today.
+ * `too much`: more than the unrefunded amount. `under way`: another one must end first. `not paid`: there is no such payment, or its
+ * money did not move. `not due` and `over the cap`: the policy does not allow it, or not today.
  */
 export type StartedRepayment =
   | { kind: 'started'; repayment: Repayment }
@@ -55,12 +55,12 @@ export type StartedRepayment =
   | { kind: 'not paid'; state: State | undefined }
   | { kind: 'not due' | 'over the cap' };
 
-/** A transfer that repays, as it was seen where it is final. `source`: whose money it was. */
+/** A final transfer of a refund. `source`: its sender. */
 export type LandedRepayment = { signature: string; slot: number; at: number; source: string };
 
 /**
  * A transfer that refunded a payment, as seen on chain; no two refunds share one. `amount`: what the payer received, in atomic units.
- * `refundedAt`: time of its block, in ms since 1970. `source`: whose money it was.
+ * `refundedAt`: time of its block, in ms since 1970. `source`: its sender.
  */
 export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number; source?: string };
 
@@ -76,18 +76,18 @@ function repaymentOf(row: RepaymentRow) {
     id: row.id,
     payment: idOf(row.payment),
     amount: BigInt(row.amount),
-    /** Who is to get it: the payment's payer. */
+    /** The recipient: the payment's payer. */
     receiver: row.receiver,
     way: row.way,
     state: row.state,
     cause: row.cause,
     reason: row.reason,
     after: row.after,
-    /** What was signed, in the rail's own form. It is stored before it is sent, and nothing else is ever sent. */
+    /** The signed transaction, in the rail's own form. It is stored before it is sent, and no other one is ever sent. */
     evidence: row.evidence,
     /** The transaction that repays it, once that is known. */
     signature: row.signature,
-    /** The rail's position after which what was signed can't land. */
+    /** The rail's position after which the signed transaction can't land. */
     position: row.position,
     createdAt: row.created_at,
     /** When it became `done`, `failed` or `cancelled`. */
@@ -101,8 +101,8 @@ function repaymentOf(row: RepaymentRow) {
 }
 
 /**
- * What goes back to payers. An amount is reserved before anything is signed, and stays so until the transfer has landed or is proven never
- * to: all reservations of a payment together are never more than was paid. All functions reject with a LedgerFault.
+ * Refunds to payers. An amount is reserved before anything is signed, and stays so until the transfer has landed or is proven never to:
+ * all reservations of a payment together are never more than was paid. All functions reject with a LedgerFault.
  */
 export function repaymentsOf(connection: Connection) {
   const { engine, now } = connection;
@@ -129,21 +129,21 @@ export function repaymentsOf(connection: Connection) {
       };
       return (await engine.read(() => execute(queries.openRepayments(page)))).map(repaymentOf);
     },
-    /** Owed orders that were given up so long ago, the oldest payments first, at most 100 after the one that is given. */
+    /** Owed orders that were given up for the policy's time, oldest payments first, at most 100 after the given one. */
     givenUpOrders: async (afterMs: number, after?: Payment): Promise<Payment[]> => {
       const page = { afterMs, created_at: after?.createdAt ?? 0, id: after?.id ?? '' };
       const rows = await engine.read(() => execute(givenUpOrders({ ...page, limit: PAGE, now: now() })));
       return rows.map(paymentOf);
     },
     /**
-     * Reserves an amount of a payment that is owed or delivered. Of one payment, one repayment at a time is under way. Nobody works any
-     * more for an owed payment that is repaid as a whole.
+     * Reserves an amount of a payment that is owed or delivered. A payment has at most one repayment under way. Work on an owed payment
+     * ends when it is repaid in full.
      */
     startRepayment: (request: NewRepayment): Promise<StartedRepayment> => {
       const id = randomBytes(ID_BYTES).toString('hex');
       return engine.write(() => start(connection, id, request));
     },
-    /** Stores what was signed, before it is sent. @returns what is stored now: that of another one, if it came first */
+    /** Stores the signed transaction before it is sent. @returns the stored one, which is another process's if that came first */
     writeDownRepayment: (
       id: string,
       signed: { evidence: string; signature: string; position: number },
@@ -158,17 +158,17 @@ export function repaymentsOf(connection: Connection) {
     landRepayment: (id: string, landed: LandedRepayment): Promise<RepaymentOutcome> =>
       engine.write(() => land(connection, id, landed)),
     /**
-     * Records a transfer that was sent by hand, of which the chain shows what it moved. A link that nobody has paid yet is cancelled.
+     * Records a transfer that was sent by hand and that the chain shows. A link that nobody has paid yet is cancelled.
      * @returns `refunded`: an owed payment, as a whole; `repaid`: a part of it, or a payment whose answer was delivered
      */
     refund: (payment: string, paidBack: Refund): Promise<RecordedRefund> => {
       const id = randomBytes(ID_BYTES).toString('hex');
       return engine.write(() => record(connection, id, payment, paidBack));
     },
-    /** What was signed is proven never to land, so that the amount can be repaid otherwise. @returns false if something else is stored */
+    /** Records that the signed transaction is proven never to land, which frees the amount. @returns false if something else is stored */
     failRepayment: async (id: string, signature: string, failure: string): Promise<boolean> =>
       engine.write(() => end(connection, id, { state: 'failed', signature, failure })),
-    /** Nobody is to send it. @returns false if it was decided, or something was signed that may land */
+    /** Cancels it. @returns false if it was decided, or if a signed transaction may land */
     cancelRepayment: async (id: string, failure: string): Promise<boolean> =>
       engine.write(() => end(connection, id, { state: 'cancelled', signature: null, failure })),
   };
@@ -182,7 +182,7 @@ function* start(
   const { now } = connection;
   const { payment, amount, policy } = request;
   yield* refuseRetired();
-  // Whoever else repays this payment waits for this row.
+  // Other repayments of this payment wait for this row.
   const [row] = yield* execute(findToChange({ id: payment }));
   if (!row || !isPaid(row)) return { kind: 'not paid', state: row?.state };
   const open = yield* underWay(payment);
@@ -318,7 +318,7 @@ function* lockBoth(id: string): TransactionBody<{ row: PaymentRow; repayment: Re
   return row && repayment ? { row, repayment } : undefined;
 }
 
-/** Whether a transaction repays something else. Those who ask about one transaction at once wait for each other. */
+/** Whether a transaction is another repayment. Concurrent checks of the same transaction wait for each other. */
 function* isUsed(
   { engine }: Connection,
   signature: string,

@@ -2,8 +2,8 @@ import type { IdBytes } from './ids.js';
 import type { RepaymentCause, RepaymentState, RepaymentWay, State } from './states.js';
 
 /*
- * Rows of the tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units,
- * flags 0 or 1. Integers stay below 2^53. What a column means says the field that is read from it (`Payment`, `Order`, `Refund`,
+ * Rows of the tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units, flags 0 or 1.
+ * Integers stay below 2^53. The meaning of a column is documented at the field that is read from it (`Payment`, `Order`, `Refund`,
  * `Repayment`).
  */
 

@@ -17,7 +17,7 @@ const IN_POSTGRES =
   'moment. docs/how-to/backup.md has the commands. After every restore run npm run ledger -- adopt before the servers start. Nothing was changed.';
 
 /**
- * Copies a ledger in SQLite as it is at one moment, also while a server writes it.
+ * Copies a consistent snapshot of an SQLite ledger, even while a server writes it.
  * @param options.to a path where there is no file
  * @throws LedgerFault
  */
@@ -28,8 +28,8 @@ export async function backUpLedger({ url, to }: { url: string; to: string }): Pr
 }
 
 /**
- * Puts a backup in the place of a lost ledger, brings it up to date, and marks it as restored: no server starts on it before its operator
- * has looked on chain for what it lacks.
+ * Replaces a lost ledger by a backup, migrates it, and marks it as restored: no server starts on it until its operator has compared it
+ * with the chain.
  * @throws LedgerFault if it is no backup, a server has the ledger open, or there are payments in it; nothing was changed then
  */
 export async function restoreLedger(options: { from: string; url: string; at: string }): Promise<Copied> {
@@ -67,7 +67,7 @@ async function prepare(path: string, at: string): Promise<void> {
 
 function* markRestored(dialect: Dialect, at: string): TransactionBody<void> {
   const isLedger = (yield* execute(tableExists(dialect, 'payments'))).length > 0;
-  if (!isLedger) throw new LedgerFault('open', 'The file is no backup of a ledger. Nothing was changed.');
+  if (!isLedger) throw new LedgerFault('open', 'The file is not a backup of a ledger. Nothing was changed.');
   const meta = yield* readMeta();
   const identity = { payTo: meta.get('pay_to') ?? '', network: meta.get('network') ?? '' };
   yield* migrate(dialect, identity);

@@ -50,10 +50,10 @@ export function sourcesOf(to: State, ground: TransitionCause): State[] {
 export type RepaymentWay = 'wallet' | 'key' | 'recorded';
 
 /**
- * - `asked`: a wallet may pay its link. `sending`: it is being sent with a key; what was signed may land.
+ * - `asked`: a wallet may pay its link. `sending`: it is being sent with a key; the signed transaction may land.
  * - `done`: it landed. `failed`: what was signed is proven never to land. `cancelled`: nobody is to send it any more.
  */
 export type RepaymentState = 'asked' | 'sending' | 'done' | 'failed' | 'cancelled';
 
-/** Who decided that money goes back: the operator, or the setting that refunds owed payments. */
+/** The cause of a refund: the operator, or the setting that refunds owed payments. */
 export type RepaymentCause = 'operator' | 'policy';

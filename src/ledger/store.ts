@@ -114,7 +114,7 @@ function* endFormerServer(): TransactionBody<void> {
  */
 export async function openLedgerReader(options: { url: string; now?: () => number }) {
   const engine = await openEngine(options.url, 'beside');
-  // Whether somebody is told what a command changes, the ledger knows.
+  // The ledger knows whether a command's changes create events.
   const audience: Audience = { listens: true, onTold: () => {} };
   const connection: Connection = { engine, now: clockOf(engine.dialect, options.now), audience };
   try {

@@ -136,7 +136,7 @@ function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): Transact
   return true;
 }
 
-/** Work that is done after it was paid is told of when it begins, or fails. */
+/** Work done after payment creates an event when it begins or fails. */
 function* owe(fence: Fence, how: SettlementRecord, telling: Telling): TransactionBody<boolean> {
   const { id } = fence;
   const { settlement } = how;

@@ -8,10 +8,10 @@ export type { Use } from './queries/uses.js';
 /** How many old rows one use deletes. A use adds at most five. */
 const FORGOTTEN_AT_ONCE = 20;
 
-/** Taken: `left` is what is left of each, in their order. Otherwise the first of which there is none, and nothing was counted. */
+/** Taken: `left` is the rest of each, in order. Otherwise the first limit that is used up; then nothing was counted. */
 export type Taken = { left: number[] } | { usedUp: Use };
 
-/** What is limited for a time, whichever server of the ledger counts it. */
+/** Limits over a period, shared by all servers of the ledger. */
 export function usesOf({ engine, now }: Pick<Connection, 'engine' | 'now'>) {
   return {
     /** Counts one use of each of these, or of none. */
@@ -21,7 +21,7 @@ export function usesOf({ engine, now }: Pick<Connection, 'engine' | 'now'>) {
         await engine.write(() => execute(queries.forgetUses({ now: now(), limit: FORGOTTEN_AT_ONCE })));
       return taken;
     },
-    /** Takes back what was counted. */
+    /** Takes back counted uses. */
     giveUsesBack: (uses: readonly Use[]): Promise<void> => engine.write(() => giveBack(uses)),
   };
 }

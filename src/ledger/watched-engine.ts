@@ -3,7 +3,7 @@ import type { Engine } from './engine.js';
 /** `committed`: after every write, how long it took in ms. `failed`: why a write or a read failed. */
 export type LedgerWatch = { committed(ms: number): void; failed(error: Error): void };
 
-/** An engine that reports its operations. What the watch does changes no result: a write that was committed is never called failed. */
+/** An engine that reports its operations. Reporting never changes a result: a committed write is never reported as failed. */
 export function watched(engine: Engine, watch: LedgerWatch): Engine {
   const failed = (error: unknown): void => watch.failed(error as Error);
   function written<T>(work: Promise<T>): Promise<T> {

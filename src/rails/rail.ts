@@ -2,15 +2,15 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { ClaimRequest, Payment as Row } from '../ledger/store.js';
 import type { Transport } from '../observe/observer.js';
 
-/** A payment that its rail has read: its payer has signed it. Neither the ledger nor whoever settles it has seen it yet. */
+/** A payment that its rail has read: its payer has signed it. Neither the ledger nor a facilitator has seen it yet. */
 export type Checked = {
   /** The payment's id: 64 hex digits, the same for each copy of it. */
   readonly id: string;
-  /** Whose money moves. */
+  /** The owner of the money. */
   readonly payer: string;
-  /** What settles it and proves the outcome of its money, as text in the rail's own form. The ledger keeps it. */
+  /** The evidence that settles it and proves its outcome, as text in the rail's own form. Stored in the ledger. */
   readonly evidence: string;
-  /** Whether its payer can have it sent without the server, so that its money may move at any time, unseen. */
+  /** Whether its payer can send it without the server, so that its money may move at any time, unnoticed. */
   readonly selfPaid?: boolean;
 };
 
@@ -18,46 +18,49 @@ export type Checked = {
 export type Check<C extends Checked = Checked> =
   { ok: true; checked: C } | { ok: false; error: string; checked?: C };
 
-/** What buyers sign with beside price and receiver, and what changes while the server runs. Each rail has its own names. */
+/**
+ * The values besides price and receiver that buyers sign with, and that change while the server runs. Each rail has its own names for
+ * them.
+ */
 export type Hints = Readonly<Record<string, string>>;
 
-/** What a payment is for, and how it was called. */
+/** The purpose of a payment, and the transport of its call. */
 export type Called = { operation: PricedOperation; transport: Transport };
 
-/** Where the rail stands when a payment is claimed, in numbers that never fall. Only the rail reads them. */
+/** The state of the rail when a payment is claimed, as numbers that never decrease. Only the rail reads them. */
 export type Position = Pick<ClaimRequest, 'after' | 'position'>;
 
-/** The service that settles a payment is known not to answer. `instead`: what the buyer can do at once, if there is anything. */
+/** The facilitator of a payment is known not to answer. `instead`: what the buyer can do at once, if anything. */
 export type Outage = { name: string; retryAfterSeconds: number; instead?: string };
 
-/** A failure of whoever settles, not of one payment. */
+/** A failure of the facilitator, not of one payment. */
 export type Trouble = {
-  /** It can't be connected to, or asked to wait: it is not asked again before it has rested. */
+  /** It can't be reached, or asked for a wait: it is paused before the next request. */
   rest: boolean;
   /** How long it asked to wait, from 1 to 120. */
   seconds?: number;
-  /** It answered, but uselessly: with a status such as 500, or without JSON. A single payment may be the reason. */
+  /** It gave an unusable answer: a status such as 500, or no JSON. A single payment may be the reason. */
   answered?: true;
 };
 
 export type VerifyResult =
-  /** `moved`: its buyer has had the transfer made already, so that it is paid. */
+  /** `moved`: the buyer has already sent the transfer, so it is paid. */
   | { kind: 'valid'; moved?: true }
   | { kind: 'refused'; reason: string }
-  /** Whoever verifies could not be reached or gave no usable answer. `outage`: the buyer need not wait for it. */
+  /** The facilitator could not be reached or gave no usable answer. `outage`: the buyer need not wait for it. */
   | { kind: 'unavailable'; detail: string; trouble?: Trouble; outage?: Required<Outage> };
 
-/** The answer of somebody who sends a payment on its way, before that is done. */
+/** The result of signing, before anything is sent. */
 export type SignResult =
   /**
    * `transaction`: what will be sent; `signature`: the name under which it will be found. The ledger stores both before anything is sent.
-   * `withdraw`: they were stored nowhere and nothing is sent, so that nothing need be set aside for it any more. `movedAfter`: its
-   * buyer has had the transfer made already, after this position; nothing need be sent.
+   * `withdraw`: called if they were not stored and nothing is sent, which releases the reserved amounts. `movedAfter`: the buyer has
+   * already sent the transfer, after this position; nothing need be sent.
    */
   | { kind: 'signed'; transaction: string; signature: string; withdraw?: () => void; movedAfter?: number }
   | { kind: 'refused'; reason: string }
   | { kind: 'unavailable'; detail: string }
-  /** This payment is signed when it is settled. */
+  /** This payment needs no signature before settlement. */
   | { kind: 'not-needed' };
 
 export type SettleResult =
@@ -72,7 +75,7 @@ export type SettleResult =
   | { kind: 'unknown'; reason: string; signature: string; trouble?: Trouble };
 
 /**
- * What the rail proves about a payment. `absent`: its money did not move and never will; `final` if nobody need look again. `unknown`:
+ * The rail's proof about a payment. `absent`: its money did not move and never will; `final` if no further check is needed. `unknown`:
  * neither is proven yet.
  */
 export type Fate =
@@ -80,83 +83,89 @@ export type Fate =
   | { kind: 'absent'; why: string; final: boolean }
   | { kind: 'unknown' };
 
-/** A transfer that its buyer had made, by the name that it gave. `not-seen`: it may be seen yet. */
+/** A transfer that the buyer already sent, found by its name. `not-seen`: it may still appear. */
 export type Named = { kind: 'found'; evidence: string } | { kind: 'failed' } | { kind: 'not-seen' };
 
-/** What one look for a payment finds. `not-seen` alone proves nothing: it may land yet, or whoever was asked may be behind. */
+/** The result of one check for a payment. `not-seen` alone proves nothing: it may still land, or the server may be behind. */
 export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen' } | { kind: 'unclear' };
 
-/** What gives buyers the hints of a rail. */
+/** The source of a rail's hints for buyers. */
 export interface Hinting<C extends Checked = Checked> {
   /** For the challenge of a call without payment: another object whenever anything in it changes. */
   hints(called?: Called): Hints;
-  /** For the challenge after a refusal. `fresh`: whether the buyer may sign with what the refused payment was signed with. */
+  /** For the challenge after a refusal. `fresh`: whether the buyer may reuse the refused payment's hints. */
   hintsAfter(fresh: boolean, payment?: C): Hints;
 }
 
 /**
- * What moves money and proves where it is: one network and one asset. A payment is always handed back to the rail that checked it. Amounts
+ * Moves money and proves where it is, for one network and one asset. A payment is always handed back to the rail that checked it. Amounts
  * are atomic units, durations ms unless noted otherwise. None of the methods throws; those that return a promise reject only where noted.
  */
 export interface Rail<C extends Checked = Checked> {
-  /** As the ledger writes it. */
+  /** The name stored in the ledger. */
   readonly network: string;
-  /** What makes a payment another one, after "sign a new one for this call, with". */
+  /** What the buyer must change to make a different payment; follows "sign a new one for this call, with". */
   readonly another: string;
   /**
    * Reads and checks a payment locally.
-   * @param answered what the challenge that it answers named, if its method knows that: it must have been signed with it
+   * @param answered the values in the challenge that it answers, if its method knows them: they must have been used for signing
    */
   check(evidence: string, amount: bigint, answered?: Hints): Promise<Check<C>>;
 
-  /** What a buyer signed that had the transfer made, as `check` takes it. Looks once. Rejects if the rail can't be read. */
+  /**
+   * The signed transaction of a transfer that the buyer already sent, in the form that `check` takes. Looks once. Rejects if the rail
+   * can't be read.
+   */
   find(name: string, signal: AbortSignal): Promise<Named>;
 
-  /** A request with this payment has come. */
+  /** Records that a request with this payment has come. */
   arrived(payment: C): void;
-  /** Its money moved, or may have. */
+  /** Records that its money moved or may have moved. */
   moved(payment: C): void;
 
-  /** Undefined while the rail can't be read: nothing is claimed then. */
+  /** Undefined while the rail can't be read; then nothing is claimed. */
   position(): Position | undefined;
-  /** The hint that the payment was signed with, unless this server offers it now: then the ledger decides whether it counts. */
+  /** The hint that the payment was signed with, if this server does not offer it now: the ledger then decides whether it is accepted. */
   formerHint(payment: C): ClaimRequest['hint'];
-  /** Why a payment whose former hint does not count can't be claimed. */
+  /** The reason why a payment whose former hint is not accepted can't be claimed. */
   unoffered(payment: C): string;
-  /** Why the work for a payment should not begin: it may expire before it is settled. */
+  /** The reason why the work for a payment should not begin: it may expire before it is settled. */
   tooOld(payment: C): Promise<string | undefined>;
   outage(payment: C): Outage | undefined;
-  /** Whether whoever settles it gave a usable answer the last time it was asked about a payment. */
+  /** Whether its facilitator's last answer about a payment was usable. */
   isHealthy(payment: C): boolean;
 
   /** Rejects like any failed request. */
   verify(payment: C, call: Called): Promise<VerifyResult>;
   /** Rejects like any failed request. */
   sign(payment: C, call: Called): Promise<SignResult>;
-  /** Settles a payment, or what was signed for it. Rejects like any failed request: the money may have moved. */
+  /** Settles a payment, or its signed transaction. Rejects like any failed request: the money may have moved. */
   settle(payment: C, call: Called, signed?: string): Promise<SettleResult>;
   /** Whether a second settle request for an unresolved payment can do any good. */
   maySettleAgain(row: Row): boolean;
   /** Settles on the terms under which the payment was claimed. Rejects as `settle`. */
   settleAgain(row: Row): Promise<SettleResult>;
-  /** Why a payment was refused, for its buyer. */
+  /** The reason of a refusal, worded for the buyer. */
   explain(reason: string): string;
 
   /** Whether a reported settlement of this payment counts only once it is seen. */
   isDoubted(payment: C): boolean;
   /** Waits until the settlement of a payment can be seen. False if it is not there, failed, or was not seen in time. */
   confirm(row: Row, settlement: string): Promise<boolean>;
-  /** Looks once for a payment that was refused because it would fail, which is also what is said of one that has landed. May reject. */
+  /** Looks once for a payment that was refused because it would fail, since a landed one gets the same refusal. May reject. */
   lookFor(row: Row): Promise<Sighting>;
-  /** Begins a round of looks, which share what they read. Rejects if the ledger fails. */
+  /** Starts a round of checks, which share their reads. Rejects if the ledger fails. */
   beginRound(): Promise<void>;
   /**
-   * The outcome of a payment that is `settling`, was released, or is reported as settled. Rejects if the rail can't be read. `absent` is
-   * said of a released payment only once no wrong answer can be the reason.
+   * The outcome of a payment that is `settling`, was released, or is reported as settled. Rejects if the rail can't be read. A released
+   * payment is `absent` only once a wrong answer can be excluded.
    */
   fate(row: Row, signal: AbortSignal): Promise<Fate>;
   /** What is to be kept of the evidence of a payment whose fate is final: what books and refunds read of it. */
   condense(row: Pick<Row, 'evidence'>): string;
-  /** Its settlement was reported, and it never happened: no report of whoever said so is believed unseen. Rejects if the ledger fails. */
+  /**
+   * Records that its reported settlement never happened: from then on, reports of that facilitator are checked. Rejects if the ledger
+   * fails.
+   */
   distrust(row: Row): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import type { Json } from '../contract/json.js';
 
-/** Where the keys of a host are published (the method did:web of Decentralized Identifiers). */
+/** The path where a host publishes its keys (the method did:web of Decentralized Identifiers). */
 export const DID_PATH = '/.well-known/did.json';
 
 /** An Ed25519 key of a shop, as its document has it. `x` is the public key in base64url, `name` the part of its id after `#`. */
@@ -25,7 +25,7 @@ export function nameOf(x: string): string {
   return createHash('sha256').update(members).digest('base64url').slice(0, NAME_LENGTH);
 }
 
-/** All keys with which receipts of this host were ever signed: a receipt of an old key is still a receipt. */
+/** All keys that ever signed receipts of this host, so that old receipts stay verifiable. */
 export function didDocument(did: string, keys: readonly PublicKey[]): Json {
   const ids = keys.map(({ name }) => `${did}#${name}`);
   return {

@@ -1,17 +1,14 @@
 import type { Ledger } from '../ledger/store.js';
 import { nameOf, type PublicKey } from './did-document.js';
 
-/** Where a ledger notes the public keys of its servers. */
+/** The ledger's note with the public keys of its servers. */
 const NOTES = 'receipt key ';
-/** A shop that had more has a server that makes a key at each start; the oldest are forgotten. */
+/** The most keys; the oldest are dropped. More keys mean that a server makes a new one at each start. */
 export const MAX_KEYS = 64;
 
 type Notes = Pick<Ledger, 'keepMeta' | 'notesOf' | 'forgetNotes'>;
 
-/**
- * The public keys of all servers of a ledger, those of today and of former times, the newest first. Private keys never leave their
- * servers.
- */
+/** The public keys of all servers of a ledger, current and former ones, newest first. Private keys never leave their servers. */
 export class PublishedKeys {
   readonly #ledger: Notes;
   readonly #now: () => number;
@@ -21,7 +18,7 @@ export class PublishedKeys {
     this.#now = now;
   }
 
-  /** Notes a key, before anything is signed with it. @returns how many keys were forgotten for its sake */
+  /** Records a key before anything is signed with it. @returns how many old keys were dropped for it */
   async publish({ name, x }: PublicKey): Promise<number> {
     await this.#ledger.keepMeta(NOTES + name, `${this.#now()} ${x}`);
     const all = await this.#read();

@@ -8,9 +8,9 @@ import type { PublishedKeys } from './published-keys.js';
 /** Tells an answer receipt from every other JWS of a shop (RFC 7515, 4.1.9). */
 export const ANSWER_RECEIPT_TYPE = 'answer-receipt+jws';
 
-/** What was sold, and for which call: hex sha256 of what was asked for. */
+/** The sold operation, and the hex sha256 of the call's input. */
 export type SoldCall = { operation: string; requestHash: string };
-/** The answer, as it is sold. */
+/** The sold answer. */
 type SoldAnswer = { status: number; body: Buffer };
 /** The payment: `amount` in atomic units, `transaction` in base58 or empty. */
 type PaidBy = { payer: string; transaction: string; amount?: string };
@@ -19,7 +19,7 @@ type PaidBy = { payer: string; transaction: string; amount?: string };
 export type SignedReceipts = {
   /** x402's receipt (extension offer-receipt): that this payer got something at this URL. */
   receipt: string;
-  /** Ours: which payment bought which answer to which call. */
+  /** Coinslot's own: which payment bought which answer to which call. */
   answer: string;
 };
 
@@ -43,7 +43,7 @@ const VERSION = 1;
 const TOO_MANY =
   'this shop has published so many keys for receipts that the oldest were removed from did.json: keep STATE_DIR between starts, or set RECEIPT_KEY_FILE at all servers';
 
-/** Signs the receipts of a shop, and says with which keys its servers sign. */
+/** Signs the receipts of a shop, and publishes the keys of its servers. */
 export class Receipts {
   readonly #parts: ReceiptParts;
   readonly #did: string;
@@ -53,7 +53,7 @@ export class Receipts {
   readonly #timer: NodeJS.Timeout;
   #document: Json;
   #shown = '';
-  /** Told of the document when it changes. */
+  /** Gets the document whenever it changes. */
   onDocument: (document: Json) => void = () => {};
 
   private constructor(parts: ReceiptParts) {
@@ -71,7 +71,7 @@ export class Receipts {
     this.#timer = setInterval(() => void this.#refresh(), refreshMs).unref();
   }
 
-  /** Publishes the key of this server in the ledger, and begins to watch for those of others. */
+  /** Publishes this server's key in the ledger, and starts watching for keys of others. */
   static async open(parts: ReceiptParts): Promise<Receipts> {
     const forgotten = await parts.published.publish(publicKeyOf(parts.key));
     if (forgotten > 0) parts.log.warn({ forgotten }, TOO_MANY);

@@ -8,7 +8,7 @@ import { hostOf } from './resolve-did.js';
 
 export type Verified = { kind: 'receipt' | 'answer receipt' | 'offer'; kid: string; payload: Json };
 
-/** What else is known of the call that a receipt is about. */
+/** Further facts about the call of a receipt. */
 export type Known = {
   /** As bytes. */
   answer?: Buffer;

@@ -13,7 +13,7 @@ export type SpawnOptions = {
   publicUrl: string;
   /** Length of a slot in ms. Default 400. */
   slotMs?: number;
-  /** Called with a message if the sandbox ends before `stop` was called. */
+  /** Called with a message if the sandbox ends before `stop` is called. */
   onExit: (reason: string) => void;
 };
 

@@ -8,7 +8,7 @@ import { contexts, type ContextParts } from './open-handlers.js';
 import { readSettings } from './settings.js';
 import { loadShop, type HandlerTable } from './load-shop.js';
 
-/** An answer of a handler, and what the contract gives as its example. */
+/** A handler's answer, and the contract's example of it. */
 export type ExampleAnswer = {
   status: number;
   body: unknown;
@@ -16,15 +16,15 @@ export type ExampleAnswer = {
   example: unknown;
 };
 
-/** `env`: what the settings of the operation are read from. */
+/** `env`: the variables that the operation's settings are read from. */
 type Given = Partial<ContextParts> & { env?: Readonly<Record<string, string>> };
 
 const DEADLINE_MS = 20_000;
 
 /**
- * Calls a handler with the example of its operation in openapi.yaml, and checks its answer against the contract.
- * For tests: nothing is paid, and no server runs.
- * @param given what the handler uses of its context; `chain`, `network` and `panel` must be given where they are used; `env`: its settings
+ * Calls a handler with the example of its operation in openapi.yaml, and checks its answer against the contract. For tests: nothing is
+ * paid, and no server runs.
+ * @param given the parts of the context that the handler uses; `chain`, `network` and `panel` must be given if used; `env`: its settings
  * @param folder of the shop, compiled
  * @throws Error if the handler does, or if the answer breaks the contract; ContractFault if the shop can't be loaded
  */
@@ -59,7 +59,7 @@ export async function answerOfExample(
   return { status, body, headers, example: form.example };
 }
 
-/** Calls the entry of an operation with the settings that the test gave, and with what else it gave of the context. */
+/** Calls the entry of an operation with the settings and context parts that the test gave. */
 async function openWith(
   id: string,
   create: HandlerTable[string],
@@ -83,14 +83,14 @@ function exampleOf({ parameters, request }: PricedOperation): AnyAsked {
   return { params: values('path'), query: values('query'), body, ...headers };
 }
 
-/** What nothing has to be given for. */
+/** The parts of the context that need not be given. */
 const UNUSED: Pick<ContextParts, 'log' | 'publicUrl' | 'sandboxServices'> = {
   log: { info: () => {}, warn: () => {}, error: () => {} },
   publicUrl: 'https://shop.example',
   sandboxServices: undefined,
 };
 
-/** Fails where a handler takes what the test did not give. */
+/** Throws if a handler uses something that the test did not give. */
 function contextFrom(id: string, given: Partial<ContextParts>, values: object): HandlerContext {
   const parts: Partial<HandlerContext> = contexts({ ...UNUSED, ...given } as ContextParts)(id, values);
   return new Proxy(parts, {

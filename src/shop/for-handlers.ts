@@ -30,7 +30,7 @@ export type {
 export { setting, withSettings, type Setting, type Settings, type ValuesOf } from './settings.js';
 export { answerOfExample, type ExampleAnswer } from './answer-of-example.js';
 
-// How a handler fails, and what its answer says then.
+// How a handler fails, and the resulting answer.
 export { backoffSeconds, failureKind, readRetryAfter, UpstreamFailure } from '../net/failure.js';
 
 // Calls of a service over HTTP, with a circuit that lets it rest after failures.
@@ -44,7 +44,7 @@ export {
 } from '../net/http-client.js';
 export { Circuit, Resting, type CircuitOptions } from '../net/circuit.js';
 
-// Work on this machine: a queue in which callers take turns, and threads.
+// Work on this machine: a fair queue and threads.
 export { FairQueue, QueueFull, type Expected, type FairQueueOptions } from '../upstreams/fair-queue.js';
 export { Threads, type Job, type ThreadsOptions } from '../upstreams/threads.js';
 
@@ -59,7 +59,7 @@ export {
 } from '../net/deadline.js';
 export type { Log } from '../net/log.js';
 
-// What is read from the chain.
+// Reads of the chain.
 export type { Account, Holding } from '../rails/solana/rpc-results.js';
 export { isOnCurve, programAddress, readAddress, toAddress } from '../rails/solana/address.js';
 export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';

@@ -7,15 +7,15 @@ import type { SolanaChain } from '../rails/solana/rpc.js';
 import type { AdminSection } from './admin-section.js';
 import type { Pages } from './pages.js';
 
-/** What a handler may read from the chain. */
+/** The chain reads available to a handler. */
 export type ChainReads = Pick<
   SolanaChain,
   'account' | 'accounts' | 'balance' | 'largestHoldings' | 'signaturesFor' | 'transaction'
 >;
 
 /**
- * All that an operation gets of the server that sells it. What is not here is imported from 'coinslot'. `Values`: those of the settings
- * that it declares (`withSettings`).
+ * Everything that an operation gets from its server. Anything else is imported from 'coinslot'. `Values`: those of the settings that it
+ * declares (`withSettings`).
  */
 export type HandlerContext<Values = Record<never, never>> = {
   settings: Values;
@@ -25,7 +25,7 @@ export type HandlerContext<Values = Record<never, never>> = {
   log: Log;
   /** The name of the shop, as its pages show it. */
   shopName: string;
-  /** Where callers reach this server, without trailing slash. */
+  /** The public URL of this server, without trailing slash. */
   publicUrl: string;
   /** The sandbox's doubles of public services, each below a path of its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
@@ -37,16 +37,16 @@ export type HandlerContext<Values = Record<never, never>> = {
   openStore: (definition: StoreDefinition) => Promise<OperationStore>;
   /** The operation's orders in progress, oldest first, at most 1 000: those whose work has parts (`wanted`). */
   ordersInProgress: () => Promise<OrderInProgress[]>;
-  /** Aborts when the server shuts down: what a page keeps open must end then. */
+  /** Aborts when the server shuts down; open streams of pages must end then. */
   closing: AbortSignal;
-  /** What several operations share: `make` is called once for each server, and what it returns is given to all who name it. */
+  /** A value shared by several operations: `make` is called once per server, and its result is given to all that use the same name. */
   shared: <T>(make: (context: HandlerContext<Values>) => T) => T;
 };
 
-/** An order that is worked on, or waits for it. `body`: of the call, validated. */
+/** An order in progress or waiting. `body`: of the call, validated. */
 export type OrderInProgress = OrderRef & { body: unknown; wanted: number; done: number };
 
-/** What people see of an operation: pages on the public server, and a section on the operator page. */
+/** The pages of an operation for people: pages on the public server, and a section on the operator page. */
 export type Shown = { pages?: Pages; admin?: AdminSection };
 
 /** How a paid operation is served. */
@@ -54,7 +54,7 @@ export type Served<O> = Paid<O> & Shown;
 /** How a free operation of the shop is served. */
 export type ServedFree<O> = Free<O> & Shown;
 
-/** Builds what sells an operation, once for each server. It does no slow work: a call or `health` does. */
+/** Builds the functions that sell an operation, once per server. Slow work belongs in a call or in `health`. */
 export type Entry<O> = (context: HandlerContext) => Served<O> | Promise<Served<O>>;
 /** As `Entry`, for an operation that is free. */
 export type FreeEntry<O> = (context: HandlerContext) => ServedFree<O> | Promise<ServedFree<O>>;

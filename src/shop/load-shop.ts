@@ -15,10 +15,10 @@ export type HandlerTable = Readonly<
 /** What an entry returns, whatever its operation. */
 export type AnyOpened = (AnyServed | AnyFree) & Shown;
 
-/** What a folder sells. */
+/** The contract and handlers of a folder. */
 export type Shop = { contract: Contract; handlers: HandlerTable };
 
-/** Where this program is; the folder of its repository is a shop, too. */
+/** The folder of this program; its repository is a shop, too. */
 const PROGRAM = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** The files of a shop. What is compiled is in dist/, and may be missing. */
@@ -42,7 +42,7 @@ export function isProgram(folder: string): boolean {
 
 /**
  * Loads the contract of a folder and the handlers that serve it.
- * @throws ContractFault that says what does not fit, and what to do
+ * @throws ContractFault that says what does not match, and what to do
  */
 export async function loadShop(folder: string): Promise<Shop> {
   const files = shopFiles(folder);
@@ -57,7 +57,7 @@ export async function loadShop(folder: string): Promise<Shop> {
   return { contract, handlers };
 }
 
-/** What reads YAML and completes a contract takes a tenth of a second to load, and a shop that was built does not need it. */
+/** The code that reads YAML and completes a contract takes a tenth of a second to load, and a built shop does not need it. */
 async function parsed(file: string, compiled: URL): Promise<Contract> {
   const { loadAnyContract } = await import('../contract/parse-contract.js');
   return loadAnyContract(file, compiled);
@@ -68,7 +68,7 @@ async function loadHandlers({
   compiledHandlers,
 }: ReturnType<typeof shopFiles>): Promise<HandlerTable> {
   if (!existsSync(compiledHandlers)) {
-    // A shop that sells other APIs only has none.
+    // A shop that sells only other APIs has none.
     if (!existsSync(handlers)) return {};
     throw new ContractFault(`${handlers} is not compiled: build the shop (npm run build).`);
   }

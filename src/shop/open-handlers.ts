@@ -21,7 +21,7 @@ export type OpenHandlers = {
   close(): Promise<void>;
 };
 
-/** What every operation gets alike. */
+/** The context common to all operations. */
 export type ContextParts = Omit<HandlerContext, 'shared' | 'settings' | 'ordersInProgress'> & {
   ordersInProgress: (operation: string) => Promise<OrderInProgress[]>;
 };
@@ -72,7 +72,7 @@ export async function openHandlers(
   };
 }
 
-/** Of those whose handlers say the price, or would be asked for none. */
+/** Checks that exactly the operations with `mode: handler` have a price function. */
 function priceFaults(
   { paid }: Pick<Contract, 'paid'>,
   all: readonly (readonly [string, AnyOpened])[],
@@ -87,7 +87,7 @@ function priceFaults(
     );
 }
 
-/** Contexts that differ in their settings, and share what was made for all. */
+/** Contexts with separate settings that share common values. */
 export function contexts(parts: ContextParts): (id: string, settings: object) => HandlerContext {
   const made = new Map<unknown, unknown>();
   return (id, settings) => {

@@ -15,12 +15,12 @@ export type PageRoute = {
  * other site can read, frame or post to them, and `readForm` bounds what a form may hold.
  */
 export type Pages = {
-  /** One segment, such as `/panel`. No operation of the contract may be there. */
+  /** One path segment, such as `/panel`, that no operation of the contract uses. */
   path: string;
-  /** How they are called at the terminal, for instance `Panel`. */
+  /** Their name on the terminal, for instance `Panel`. */
   name: string;
   routes: readonly PageRoute[];
-  /** Answers instead of a route that threw. A `PageFault` has a status and a message for people. Default: the message as text. */
+  /** Answers when a route has thrown. A `PageFault` has a status and a message for people. Default: the message as text. */
   failed?: (ctx: PageContext, error: unknown) => Promise<void> | void;
   /**
    * Opens the pages and holds a token that signs in, so it is shown at a terminal and never logged. `isMade`: the token was made at this

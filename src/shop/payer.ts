@@ -1,6 +1,6 @@
 import { importFromSandbox } from '../endpoints/sandbox-package.js';
 
-/** A signed payment as it is kept: JSON. Anyone who has it can send it, and can see on chain the outcome of it. */
+/** A signed payment as stored: JSON. Anyone who has it can send it and see its outcome on chain. */
 export type KeptPayment = {
   /** Hex sha256 of the transaction's message. */
   id: string;
@@ -16,16 +16,18 @@ export type KeptPayment = {
   payment: Record<string, unknown>;
 };
 
-/** What the chain shows of a payment. `dead`: it was not settled, and never will be. */
+/** The state of a payment on chain. `dead`: it was not settled and never will be. */
 export type Fate = { kind: 'open'; why: string } | { kind: 'dead' } | { kind: 'landed'; signature: string };
 
-/** A challenge that can be paid. `sign` makes a payment that is to be kept before it is sent; it rejects with a sentence. */
+/** A challenge that can be paid. `sign` makes a payment, which must be stored before it is sent; it rejects with a sentence. */
 export type Priced = { amount: bigint; payTo: string; sign(): Promise<KeptPayment> };
 
-/** Pays other shops in USDC. It keeps nothing: the caller writes a payment down before it sends it, and signs no other while it lives. */
+/**
+ * Pays other shops in USDC. It stores nothing: the caller must store a payment before sending it, and sign no other while it is valid.
+ */
 export type Payer = {
   address: string;
-  /** What a 402 asks for, or a sentence that says why it can't be paid. */
+  /** Reads the offer of a 402, or returns a sentence that says why it can't be paid. */
   read(answer: { status: number; body: Buffer; header(name: string): string | undefined }): Priced | string;
   /** The header that carries a payment. */
   headers(payment: KeptPayment): Record<string, string>;
@@ -48,7 +50,7 @@ export type PayerOptions = {
 
 /**
  * Opens the wallet that `coinslot buy` uses, for a handler that buys from another shop.
- * @param purpose what needs it, such as a setting: the beginning of the message
+ * @param purpose the feature that needs it, such as a setting: the beginning of the message
  * @throws ConfigFault if the package coinslot-sandbox, which holds it, is not installed
  */
 export async function openPayer(options: PayerOptions, purpose: string): Promise<Payer> {

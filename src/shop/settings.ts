@@ -6,9 +6,9 @@ import type { HandlerContext } from './handler-context.js';
 /** An environment variable that an operation reads: declared once, it is in errors, in `npm run check` and in `context.settings`. */
 export type Setting<T> = {
   readonly name: string;
-  /** What the operator decides by it. */
+  /** Its description for the operator. */
   readonly what: string;
-  /** Never shown. */
+  /** Whether its value is secret and never shown. */
   readonly secret: boolean;
   /** Whether it signs people in who must not be the operator. */
   readonly isToken?: true;
@@ -20,10 +20,10 @@ export type Settings = Readonly<Record<string, Setting<unknown>>>;
 /** The values of settings, under the names that their operation gave them. */
 export type ValuesOf<S extends Settings> = { readonly [K in keyof S]: ReturnType<S[K]['read']> };
 
-/** What values are wrong together, each in a sentence that begins with the names of the variables; empty if none is. */
+/** Conflicts between values, each as a sentence that begins with the names of the variables; empty if there are none. */
 export type FaultsOf<Values> = (values: Values, network: NetworkName) => string[];
 
-/** How an entry of the table declares what it reads. */
+/** How an entry of the table declares its settings. */
 export type Declared = { readonly settings?: Settings; readonly faults?: FaultsOf<never> };
 
 type Text = { secret?: boolean; pattern?: RegExp; form?: string };
@@ -83,8 +83,8 @@ export const setting = {
 };
 
 /**
- * An entry of the handler table that reads settings: `open` finds their values in `context.settings`. `faults` says what is wrong with
- * values together. What is wrong ends the start, before anything is opened.
+ * An entry of the handler table that reads settings: `open` finds their values in `context.settings`. `faults` reports conflicts between
+ * values. Faults stop the start before anything is opened.
  */
 export function withSettings<S extends Settings, R>(
   settings: S,

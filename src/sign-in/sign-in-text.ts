@@ -17,7 +17,7 @@ const MAX_RESOURCES = 20;
 // eslint-disable-next-line no-control-regex -- one of these would begin a line that was not meant
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-/** A field of what is to be signed is missing, or can't be a line of a text. */
+/** A field of the text to sign is missing, or can't be written on one line. */
 export class UnsignableField extends Error {
   readonly missing: boolean;
 
@@ -28,10 +28,10 @@ export class UnsignableField extends Error {
   }
 }
 
-/** All are texts but `resources`, which is a list of them. */
+/** All are texts except `resources`, a list of texts. */
 export type SignedFields = { readonly [name: string]: string | readonly string[] };
 
-/** The fields that are signed, of what somebody says: nothing else counts. @throws UnsignableField */
+/** The signed fields of a statement; all others are ignored. @throws UnsignableField */
 export function signedFields(info: Json): SignedFields {
   const kept: Record<string, string> = {};
   for (const name of ['domain', 'statement', ...LINES.map(([each]) => each)]) {

@@ -13,13 +13,13 @@ export const SIGN_IN_PATH = '/.well-known/coinslot/sign-in';
 const LIFE_MS = 5 * 60_000;
 /** How far the clock of a wallet may be ahead. */
 const AHEAD_MS = 60_000;
-/** So much longer is a used statement remembered, whatever the clocks of servers and database say. */
+/** How much longer a used statement is remembered, to allow for differing clocks of servers and database. */
 const CLOCKS_DIFFER_MS = 60 * 60_000;
 const NONCE = /^[A-Za-z0-9_-]{8,128}$/;
 const MAX_SENT = 8_192;
 const STATEMENT = 'Call free of charge, within the limits of this shop';
 
-/** A wallet that has signed in. `use` names its statement, of which there is one use until `endsAt` (ms since 1970). */
+/** A wallet that has signed in. `use` identifies its statement, which can be used once until `endsAt` (ms since 1970). */
 export type SignedIn = { wallet: string; use: string; endsAt: number };
 
 /** Why a statement is refused: a word of x402's extension `sign-in-with-x`, and the same for people. */
@@ -38,7 +38,7 @@ export class SignIns {
     this.#now = now;
   }
 
-  /** What a wallet can sign now, as the extension says it in a 402. */
+  /** The statement that a wallet can sign now, in the extension's form in a 402. */
   extension(): Json {
     const now = this.#now();
     const info = {

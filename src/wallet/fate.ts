@@ -10,8 +10,8 @@ import { NETWORKS } from '../rails/solana/networks.js';
 import type { PendingPayment } from './purse.js';
 
 /**
- * What the chain shows of a payment. `open`: it may still be settled, or the chain can't tell. `dead`: it was not settled, and
- * never will be.
+ * The state of a payment on chain. `open`: it may still be settled, or the chain can't tell. `dead`: it was not settled, and never will
+ * be.
  */
 export type Fate = { kind: 'open'; why: string } | { kind: 'dead' } | { kind: 'landed'; signature: string };
 
@@ -24,7 +24,7 @@ const CALL_MS = 5_000;
 const DEADLINE_MS = 12_000;
 /** A purchase does not wait longer than this for the chain's clock. */
 const CLOCK_DEADLINE_MS = 1_500;
-/** A reading of the chain's clock is used for so long, and its absence, too. */
+/** How long a reading of the chain's clock is cached, even a failed one. */
 const CLOCK_LIFE_MS = { read: 5 * 60_000, failed: 60_000 };
 /** A blockhash lives for 150 blocks, which is about a minute. After this time, by the chain's clock, it is dead. */
 const YOUNG_MS = 90_000;
@@ -120,7 +120,7 @@ export async function fateOf(
   const finalized = { finality: 'finalized', minContextSlot: slot, maxReads: MAX_READS } as const;
   const proof = await findTransfer(chain, row, finalized, signal, known);
   if (proof.kind === 'absent' || (proof.kind === 'found' && proof.failed)) return { kind: 'dead' };
-  return { kind: 'open', why: 'the chain does not show yet what became of its transaction' };
+  return { kind: 'open', why: 'the chain does not show the outcome of its transaction yet' };
 }
 
 /**

@@ -5,7 +5,7 @@ import { NETWORKS, type Network } from '../rails/solana/networks.js';
 /** What a shop wants to be paid: x402's PaymentRequired, and how it reads a payment (an object, or its base64). */
 export type Challenge = { required: Json & { accepts: Json[] }; base64: boolean };
 
-/** One way to pay that the wallet knows: scheme exact, USDC on a known network. `amount` in atomic units. */
+/** One payment option that the wallet supports: scheme exact, USDC on a known network. `amount` in atomic units. */
 export type Offer = { required: Json & { accepts: [Json] }; network: Network; amount: bigint; payTo: string };
 
 const NAMES = [NETWORKS.mainnet, NETWORKS.devnet];
@@ -21,7 +21,7 @@ export function requiredOf(value: unknown): Challenge['required'] | undefined {
 }
 
 /**
- * The cheapest way to pay that the wallet knows, or why there is none.
+ * The cheapest payment option that the wallet supports, or the reason why there is none.
  * @param payer must not pay the network's fee, too
  */
 export function chooseOffer({ required }: Pick<Challenge, 'required'>, payer: string): Offer | string {
@@ -36,7 +36,7 @@ export function chooseOffer({ required }: Pick<Challenge, 'required'>, payer: st
   const seen = required.accepts
     .slice(0, 5)
     .map(({ scheme, network }) => `${shown(scheme)} on ${shown(network)}`);
-  return `it offers ${seen.join(', ') || 'no way to pay'}; this wallet pays USDC on Solana with the scheme exact`;
+  return `it offers ${seen.join(', ') || 'no payment options'}; this wallet pays USDC on Solana with the scheme exact`;
 }
 
 function offerOf(required: Challenge['required'], accepted: Json, payer: string): Offer[] {

@@ -8,7 +8,7 @@ import { Purse } from './purse.js';
 import { createSigner } from './signer.js';
 import type { StatementLine } from './statement.js';
 
-/** What a key pair buys with. */
+/** The wallet of a key pair. */
 export type Wallet = BuyerParts & { purse: Purse; fates: Fates };
 
 export type WalletOptions = Pick<BuyerParts, 'limits' | 'timeoutMs' | 'attemptMs'> & {
@@ -27,7 +27,7 @@ export async function openWallet(
   return { ...parts, signer, purse: new Purse(folderOf(signer.address)), fates: new Fates(rpcUrl) };
 }
 
-/** Where a wallet is unless its owner says otherwise: all programs that buy with one key share limits and payments. */
+/** The default folder of a wallet: all programs that buy with the same key share limits and payments. */
 export function usualFolder(payer: string): string {
   return join(homedir(), '.coinslot', 'wallets', payer);
 }

@@ -19,7 +19,7 @@ const LEAST_READ_MS = 5_000;
 
 type Parts = BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call' | 'read'>; files: AnswerFiles };
 
-/** Calls tools of a shop, pays what they cost, and tells the host what happened to the money. */
+/** Calls tools of a shop, pays for them, and reports to the host what happened to the money. */
 export class PaidTools {
   readonly #parts: Parts;
   readonly #buyer: Buyer;
@@ -55,12 +55,12 @@ export class PaidTools {
       return errorResult(`${outcome.error} ${next}`, note, answer);
     }
     const error = outcome.waiting ? `No answer yet: ${outcome.error}` : outcome.error;
-    const next = `The payment of ${usdc(amount)} is kept: call ${asked.tool} with the same arguments to go on without paying twice.`;
+    const next = `The payment of ${usdc(amount)} is kept: call ${asked.tool} with the same arguments to continue without paying twice.`;
     const note = { ...this.#note(), reserved: amount, transaction: payment.landed };
     return errorResult(`${sentence(error)} ${next}`, note, answer);
   }
 
-  /** What a result links to, in a file. */
+  /** Saves the content that a result links to in a file. */
   #inFiles(result: ToolResult, { tool }: HostCall, deadline: number): Promise<ToolResult> {
     const { shop, files } = this.#parts;
     const withinMs = Math.max(LEAST_READ_MS, deadline - Date.now());
@@ -91,7 +91,7 @@ export class PaidTools {
   }
 }
 
-/** What the shop's result means. */
+/** Interprets the shop's result. */
 function replyOf(reply: ShopReply): Reply<ToolResult> {
   if (reply.kind === 'challenge') return { kind: 'price', challenge: reply.challenge };
   if (reply.kind === 'lost') return { kind: 'later', error: reply.error };

@@ -6,7 +6,7 @@ import { chooseOffer, reasonOf, type Challenge, type Offer } from './offer.js';
 import type { PendingPayment, Purse } from './purse.js';
 import type { Signed, Signer } from './signer.js';
 
-/** Amounts in atomic units of USDC: of one call, and of one day (UTC). */
+/** Limits in atomic units of USDC: for one call, and for one day (UTC). */
 export type Limits = { maxPrice: bigint; budget: bigint };
 
 export type BuyerParts = {
@@ -21,7 +21,7 @@ export type BuyerParts = {
 };
 
 /**
- * What a shop said to one request. `later`: no answer yet, or the connection was lost. `failed`: a final answer that is not the one that
+ * A shop's answer to one request. `later`: no answer yet, or the connection was lost. `failed`: a final answer that is not the one that
  * was bought; `owed`: the shop says that it was paid.
  */
 export type Reply<A> = {
@@ -39,7 +39,7 @@ export type Reply<A> = {
 
 /** One call of a shop, over any transport. */
 export type Call<A> = {
-  /** Two calls with one name are the same call, which has at most one payment without an answer. */
+  /** Two calls with the same name are the same call, which has at most one payment without an answer. */
   name: string;
   shop: string;
   tool: string;
@@ -57,8 +57,8 @@ export type Call<A> = {
 };
 
 /**
- * How a call ended. The texts are sentences that say what happened to the money. `kept`: the same call goes on with the payment. `closed`:
- * there is no answer any more and the payment counts as spent; the next call is a new purchase.
+ * How a call ended. The texts are sentences that say what happened to the money. `kept`: the same call continues with the payment.
+ * `closed`: the answer is gone and the payment counts as spent; the next call is a new purchase.
  */
 export type Outcome<A> =
   | { kind: 'unpriced'; answer: A }
@@ -69,7 +69,7 @@ export type Outcome<A> =
 
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
-/** With less time than this a further request to the shop is not worth its while. */
+/** With less time than this, a further request to the shop is not worthwhile. */
 const LEAST_MS = 1_000;
 const MINUTE_MS = 60_000;
 /**
@@ -77,9 +77,9 @@ const MINUTE_MS = 60_000;
  * shop that first took it for lost finds it on chain within minutes; a backend may be down for hours.
  */
 const GIVE_UP_MS = { refused: 15 * MINUTE_MS, failed: 24 * 60 * MINUTE_MS };
-/** A refused payment of which the chain can't tell its outcome is given up after this time. */
+/** A refused payment whose outcome the chain can't show is given up after this time. */
 const UNSURE_MS = 24 * 60 * MINUTE_MS;
-/** After this time a payment is given up whatever the shop says: none keeps an answer for so long. */
+/** After this time a payment is given up whatever the shop says, because no shop keeps an answer that long. */
 const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;
 
 /**
@@ -176,7 +176,7 @@ export class Buyer {
     return fate;
   }
 
-  /** Goes on with a payment that was signed for this call before: its answer may be ready. */
+  /** Continues with a payment that was signed for this call before: its answer may be ready. */
   async #continue<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
     call.onKept?.(payment, true);
     if (payment.pickUp !== undefined && call.pickUp) {
@@ -249,7 +249,7 @@ export class Buyer {
         error: `${error} No other is signed for this call yet: ${fate.why}`,
       };
     if (deadline - Date.now() < LEAST_MS || call.signal.aborted) return neverSettled(error);
-    // Only once: a shop that refuses the new payment, too, finds it young.
+    // Only once: if the shop refuses the new payment, too, that one is still young.
     return this.#sign(challenge, call, deadline);
   }
 
@@ -264,7 +264,7 @@ export class Buyer {
     return fate.kind === 'dead' ? neverSettled(error, answer) : this.#giveUp(payment, fate, error);
   }
 
-  /** Closes a payment for which there is no answer any more, and says so, once. */
+  /** Closes a payment whose answer is gone, and says so once. */
   #giveUp<A>(payment: PendingPayment, fate: Exclude<Fate, { kind: 'dead' }>, reason: string): Outcome<A> {
     const { id, amount, signedAt } = payment;
     this.#parts.purse.unanswered(id, reason);
@@ -274,7 +274,7 @@ export class Buyer {
         ? `It was settled as ${fate.signature} and is spent`
         : `Whether it was settled can't be seen (${fate.why}), so it counts as spent`;
     const error = [
-      `There is no answer to this call any more: a payment of ${usdc(BigInt(amount))} was signed for it at ${new Date(signedAt).toISOString()}, and the shop says: ${sentence(reason)}`,
+      `The answer to this call is gone: a payment of ${usdc(BigInt(amount))} was signed for it at ${new Date(signedAt).toISOString()}, and the shop says: ${sentence(reason)}`,
       `${money}. The wallet has closed it; only the shop's operator can refund it. Nothing else was paid.`,
     ].join(' ');
     return { kind: 'closed', payment, error, landed };

@@ -47,7 +47,7 @@ export type PendingPayment = {
 
 type State = {
   version: 1;
-  /** What was signed on a day (UTC), less what is known not to have been settled. */
+  /** The amount signed on a day (UTC), minus payments known not to have been settled. */
   spent: Record<string, string>;
   pending: PendingPayment[];
 };
@@ -69,9 +69,9 @@ const LOCK_MS = 10_000;
 const DAYS_KEPT = 400;
 
 /**
- * What a key pair has spent, and its payments without an answer, in a folder that all wallets with this key share. Everything is on
- * disk before a payment leaves: the state is written to a new file, flushed, and renamed, under a lock that the kernel releases
- * however the process ends.
+ * The spending of a key pair and its payments without an answer, in a folder shared by all wallets with this key. Everything is on disk
+ * before a payment is sent: the state is written to a new file, flushed, and renamed, under a lock that the kernel releases however the
+ * process ends.
  */
 export class Purse {
   readonly folder: string;
@@ -113,7 +113,7 @@ export class Purse {
 
   /**
    * Counts a signed payment against the budget of today and keeps it, unless something speaks against it. Once this has returned
-   * undefined, the payment may leave.
+   * undefined, the payment may be sent.
    */
   add(
     signed: Omit<PendingPayment, 'signedAt'>,
@@ -164,7 +164,7 @@ export class Purse {
     this.#remove(id, 'released');
   }
 
-  /** The shop gives no answer for the payment any more. It stays counted; the next call is a new purchase. */
+  /** Closes a payment that the shop no longer answers. It stays counted; the next call is a new purchase. */
   unanswered(id: string, note: string): void {
     this.#remove(id, 'unanswered', { note: note.slice(0, 200) });
   }

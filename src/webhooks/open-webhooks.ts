@@ -9,7 +9,7 @@ import type { Target } from './target.js';
 import { TargetTeller } from './tell-targets.js';
 import { EventWatch, type WatchParts } from './watch-events.js';
 
-/** Who is told what happens, at a server. */
+/** The event targets of a server. */
 export type Webhooks = Awaited<ReturnType<typeof openWebhooks>>;
 
 type Parts = Omit<WatchParts, 'ledger'> & { ledger: Ledger; config: WebhookConfig; sender: Sender; log: Log };
@@ -24,7 +24,7 @@ export async function openTarget(
   return mailTarget(target, config.allowPrivate);
 }
 
-/** Begins to tell the targets what happens. */
+/** Starts sending events to the targets. */
 export async function openWebhooks({ config, sender, ledger, log, ...watched }: Parts) {
   const teller = new TargetTeller({ ledger, sender, log });
   const targets = await Promise.all(
@@ -35,10 +35,10 @@ export async function openWebhooks({ config, sender, ledger, log, ...watched }: 
   await teller.start(targets);
   watch.start();
   return {
-    /** Hears what happens beside sales. */
+    /** Listens for events other than sales. */
     watch,
     listen: () => listeners.listen(),
-    /** Tells all targets a sample of some kinds, or of all. */
+    /** Sends samples of some or all kinds to all targets. */
     tellSamples: async (kinds: readonly string[]): Promise<number> => {
       const samples = sampleEvents(kinds, String(Date.now()));
       for (const sample of samples) await ledger.tell(sample);

@@ -4,15 +4,15 @@ import type { Log } from '../net/log.js';
 import { messageOf, type Sender } from './event-message.js';
 import { NotTold, type Target } from './target.js';
 
-/** What is sent to one target at a time. */
+/** The most events sent to one target at a time. */
 const BATCH = 8;
-/** Without a word from the ledger, it is asked so often: other servers write, too. */
+/** How often the ledger is polled without a notification, because other servers write, too. */
 const ASK_MS = 2_000;
-/** Between what was written and its commit. */
+/** The wait between a write and its commit. */
 const COMMIT_MS = 50;
 /** Before the next attempt of one event: five seconds, then four times as long each time, three hours at most. */
 const AGAIN_MS = { first: 5_000, factor: 4, most: 3 * 3_600_000 };
-/** A target that took nothing of a batch rests, so that an outage costs few attempts. */
+/** A target that accepted nothing of a batch is paused, so that an outage costs few attempts. */
 const REST_MS = { first: 1_000, most: 60_000 };
 const REFRESH_MS = 5_000;
 const SWEEP_MS = 10 * 60_000;
@@ -52,7 +52,7 @@ export class TargetTeller {
     this.#log = log;
   }
 
-  /** Tells the ledger who is told, and begins. */
+  /** Registers the targets in the ledger, and starts sending. */
   async start(targets: readonly { target: Target; kinds: readonly string[] }[]): Promise<void> {
     await this.#ledger.setTargets(targets.map(({ target: { name }, kinds }) => ({ name, kinds })));
     await this.#ledger.refreshTargets();
@@ -62,7 +62,7 @@ export class TargetTeller {
     this.#every(SWEEP_MS, () => this.#sweep());
   }
 
-  /** Tells a target until the signal aborts, then closes it. */
+  /** Sends events to a target until the signal aborts, then closes it. */
   serve(target: Target, signal: AbortSignal): void {
     const run = this.#run(target, signal).finally(() => {
       this.#running.delete(run);
@@ -87,7 +87,7 @@ export class TargetTeller {
 
   #every(ms: number, work: () => Promise<unknown>): void {
     const timer = setInterval(() => {
-      // A ledger that fails is told of elsewhere.
+      // Failures of the ledger are reported elsewhere.
       work().catch(() => {});
     }, ms);
     this.#timers.push(timer.unref());
@@ -96,7 +96,7 @@ export class TargetTeller {
   async #sweep(): Promise<void> {
     const { givenUp, dropped } = await this.#ledger.sweepEvents();
     if (givenUp > 0)
-      this.#log.warn({ events: givenUp }, 'targets could not be told of events within 3 days: given up');
+      this.#log.warn({ events: givenUp }, 'events could not be delivered to targets within 3 days: given up');
     if (dropped > 0)
       this.#log.warn({ events: dropped }, 'too many events wait for targets: the oldest were dropped');
   }
@@ -143,7 +143,7 @@ export class TargetTeller {
       return { seq, attempt, answer: await target.send(messageOf(event, this.#sender), signal) };
     } catch (error) {
       if (!(error instanceof NotTold) && !signal.aborted)
-        this.#log.error({ error, target: target.name }, 'a target could not be told of an event');
+        this.#log.error({ error, target: target.name }, 'an event could not be delivered to a target');
       const answer = error instanceof NotTold ? error.message : 'unexpected error, see the log';
       return { seq, attempt, answer, againMs: signal.aborted ? 0 : againMsAfter(attempt) };
     }

@@ -3,7 +3,7 @@ import type { Log } from '../net/log.js';
 import type { Event, Listener } from '../observe/observer.js';
 
 const LOOK_MS = 20_000;
-/** A facilitator that is away for shorter is nobody's business. */
+/** A shorter outage of a facilitator is not reported. */
 const DOWN_MS = 60_000;
 const UNRESOLVED_MS = 10 * 60_000;
 const MAX_LISTED = 1_000;
@@ -15,9 +15,9 @@ const LAMPORTS_PER_SOL = 1e9;
 export type WatchParts = {
   ledger: Pick<Ledger, 'tell' | 'openOrders' | 'list'>;
   facilitators: () => readonly { name: string; status: string; detail: string }[];
-  /** Of the embedded facilitator, if its balance is known. Lamports; below `low`, somebody should send SOL. */
+  /** Of the embedded facilitator, if its balance is known. Lamports; below `low`, the operator should send SOL. */
   feePayer: () => { address: string; lamports: bigint; low: bigint } | undefined;
-  /** Of the wallet that refunds owed orders, if somebody should fill it. */
+  /** The balance of the wallet that refunds owed orders, if the operator should top it up. */
   refundWallet: () => { address: string; left: string } | undefined;
   /** Bytes of the store of answers. */
   answers: () => { bytes: number; budget: number };
@@ -26,8 +26,8 @@ export type WatchParts = {
 };
 
 /**
- * Tells what no transaction of a sale tells: what has taken too long, and what happens beside sales. Every server looks; the ledger writes
- * each event once, and what lasts is told once an hour or a day.
+ * Creates the events that are not part of a sale's transaction: overdue payments and orders, and events other than sales. Every server
+ * checks; the ledger writes each event once, and a lasting state is reported once an hour or a day.
  */
 export class EventWatch implements Listener {
   readonly #parts: WatchParts;
@@ -62,7 +62,7 @@ export class EventWatch implements Listener {
         ...this.#down(),
       ]);
     } catch (error) {
-      this.#parts.log.warn({ error }, 'the ledger could not be searched for what somebody should be told');
+      this.#parts.log.warn({ error }, 'the ledger could not be searched for events');
     }
   }
 
@@ -149,7 +149,7 @@ export class EventWatch implements Listener {
     });
   }
 
-  /** The number of the present hour or day: all servers have the same. */
+  /** The number of the current hour or day, the same on all servers. */
   #each(ms: number): string {
     return String(Math.floor(this.#now() / ms));
   }

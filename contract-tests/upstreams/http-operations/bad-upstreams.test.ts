@@ -155,7 +155,7 @@ const CASES: Case[] = [
     play: says(200, Buffer.from('{"value":1,"name":"é"}', 'latin1')),
     status: 502,
     error: UNUSABLE,
-    logs: /no JSON in UTF-8/,
+    logs: /not JSON in UTF-8/,
   },
   {
     name: '202, not done yet',

@@ -9,7 +9,7 @@ export const CONNECT_MS = 5_000;
 export const STATEMENT_MS = 10_000;
 const PRESENCE_RETRY_MS = 2_000;
 const PRESENCE_CHECK_MS = 10_000;
-/** Sends something on a silent connection before routers forget it, and notices within 20 s that nobody is at its other end. */
+/** Sends something on a silent connection before routers forget it, and notices within 20 s that the other end is gone. */
 export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 
 /**
@@ -48,7 +48,7 @@ export class ServerPresence {
     );
   }
 
-  /** Shows other servers what this one uses, in place of what it used of the same kind before. */
+  /** Shows other servers what this one uses, replacing the earlier value of the same kind. */
   async show(kind: string, use: string): Promise<void> {
     const before = this.#uses.get(kind);
     if (before === use) return;
@@ -90,7 +90,7 @@ export class ServerPresence {
     return rows[0]?.taken === true;
   }
 
-  /** Cuts a connection whose other end is there, and does nothing any more: what it shows, nobody sees. */
+  /** Cuts a connection whose other end exists but no longer responds, because nobody sees what it shows. */
   #watch(client: pg.Client): void {
     const seen = { text: 'select 1', query_timeout: CONNECT_MS };
     const look = (): void => void client.query(seen).catch(() => client.connection.stream.destroy());

@@ -84,7 +84,7 @@ export class SqliteFile {
   }
 
   /**
-   * Copies a file as it is at one moment, also while a server writes it. The copy is checked and on disk when this returns.
+   * Copies a consistent snapshot of a file, even while a server writes it. The copy is checked and on disk when this returns.
    * @throws LedgerFault `open` if there is no such file or it is damaged, or there is a file in the place of the copy
    */
   static copy(from: string, to: string): void {

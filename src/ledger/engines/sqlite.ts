@@ -262,7 +262,7 @@ class SqliteEngine implements Engine {
       if (this.#prepared.size < 256) this.#prepared.set(query.sql, entry);
     }
     if (entry.reader && query.single) {
-      // A third of what an iterator over one row costs.
+      // A third of the cost of an iterator over one row.
       const row: unknown = entry.statement.get(query.parameters);
       return row === undefined ? [] : [row];
     }

@@ -144,7 +144,7 @@ export const hold = (p: Fence & At & { lease_ms: number }) =>
   one<IdRow>`
     update payments set lease_until = ${p.now} + ${p.lease_ms} where ${ours(p)} and alias_of is null returning id`;
 
-/** Takes over a row beyond `claimed` whose lease has ended. Nobody works for a payment that is being repaid as a whole. */
+/** Takes over a row beyond `claimed` whose lease has ended. There is no work on a payment that is being refunded in full. */
 export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}

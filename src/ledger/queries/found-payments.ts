@@ -14,7 +14,7 @@ export type FoundColumns = Pick<
 > &
   Id;
 
-/** Nobody waits for it, and nothing is left to be audited: it was found at `finalized`. */
+/** It has no callers and needs no audit: it was found at `finalized`. */
 export const insertFound = (p: FoundColumns & At) =>
   one<IdRow>`
     insert into payments (id, operation, request_hash, payer, amount, network, x402_version, signed_transaction, flow, state, claim, owner,

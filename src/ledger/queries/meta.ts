@@ -20,13 +20,13 @@ export const tableExists = ({ name: engine }: Dialect, name: string): Query =>
 
 export const ownMeta = () => sql<MetaRow>`select key, value from meta where key in (${OWN_KEYS})`;
 
-/** What is copied to another ledger: the receivers and all keys that are not the ledger's own. */
+/** The values copied to another ledger: the receivers and all keys that are not the ledger's own. */
 export const COPIED_META = "key not in ('schema', 'least', 'network', 'retired', 'arriving')";
 
 export const getMeta = ({ key }: { key: string }) =>
   one<{ value: string }>`select value from meta where key = ${key}`;
 
-/** All texts whose keys begin so, in their order. The prefix has no wildcard. */
+/** All texts whose keys begin with a prefix, in order. The prefix has no wildcard. */
 export const metaOf = ({ prefix }: { prefix: string }) =>
   sql<MetaRow>`select key, value from meta where key like ${`${prefix}%`} order by key`;
 
@@ -54,7 +54,7 @@ export const receiverBound = () => one<{ value: string }>`select value from meta
 /** Everything that is not the ledger's own. */
 export const deleteNotes = () => sql`delete from meta where key like 'note:%'`;
 
-/** Somebody has looked on chain for what a restored ledger lacks. */
+/** Records that a restored ledger was compared with the chain. */
 export const endRestoration = () => sql`delete from meta where key = 'restored'`;
 
 /** The condition of a sale: the ledger is not bound to another receiver. */

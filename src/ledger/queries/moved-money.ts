@@ -37,7 +37,7 @@ export const movedRefunds = (p: MovedWithin) =>
 
 export type FormerRefundRow = RefundRow & Pick<PaymentRow, 'payer' | 'operation'>;
 
-/** What earlier versions recorded, and this one did not. There are as many as these recorded, and no more. */
+/** Refunds that only earlier versions recorded. There will be no further ones. */
 export const formerRefunds = (p: { from: number; to: number }) =>
   sql<FormerRefundRow>`
     select refunds.payment, refunds.signature, refunds.amount, refunds.slot, refunded_at, payer, operation

@@ -11,7 +11,7 @@ type HintRow = { key: string; value: string };
 export const timeText = (now: Query, ago = 0): Query => sql`cast(cast(${now} - ${ago} as bigint) as text)`;
 
 /**
- * The value is the time, ms since 1970, and the name of who settles after a space, if it is known. The time has had thirteen digits since
+ * The value is the time, ms since 1970, and the name of the facilitator after a space, if known. The time has had thirteen digits since
  * 2001, so values compare as text. An earlier one changes nothing.
  */
 export const offerHint = ({ hint, now, suffix }: At & { hint: string; suffix: string }) =>

@@ -23,7 +23,7 @@ const SETTLING_AT = raw('settling_at');
 /** Keeps SQLite from another index than that of undecided payments, which are few. */
 const SORTED_BY_SETTLING_AT = raw('settling_at + 0');
 
-/** Payments of which the rail has not said for good whether they were paid: at most `limit` of each kind. */
+/** Payments whose fate is not yet proven by the rail: at most `limit` of each kind. */
 export const openFates = (p: Page) =>
   sql<PaymentView>`
     select * from ${oldest(p, sql`${SETTLING} and lease_until <= ${p.now}`, SORTED_BY_SETTLING_AT)} as settling

@@ -64,7 +64,7 @@ export const handOver = ({ payment }: Key) =>
     update orders set starts = case when starts > 1 then starts - 1 else starts end, next_attempt_at = 0
     where payment = ${idBytes(payment)} and finished_at is null returning payment`;
 
-/** Whether work that was interrupted pauses: nobody holds the order, and nobody may begin. */
+/** Whether interrupted work is paused: no server holds the order, and none may begin. */
 const interrupted = ({ payment, now }: Key & At) =>
   sql`(finished_at is null and next_attempt_at > ${now}
       and exists (select 1 from payments where id = ${idBytes(payment)} and lease_until <= ${now}))`;
@@ -88,7 +88,7 @@ export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
 export const setDone = (p: Key & { done: number }) =>
   sql`update orders set done = ${p.done} where payment = ${idBytes(p.payment)}`;
 
-/** Given up so long ago: only the operator may start another attempt. */
+/** Given up for this long: only the operator may start another attempt. */
 const givenUp = (p: At & { afterMs: number }) =>
   sql`finished_at is not null and next_attempt_at is null and finished_at <= ${p.now} - ${p.afterMs}`;
 
@@ -105,7 +105,7 @@ export const givenUpOrders = (p: At & { afterMs: number; created_at: number; id:
       and id in (select payment from orders where ${givenUp(p)})
     order by created_at + 0, id limit ${p.limit}`;
 
-/** Nobody may start another attempt: there is nothing left to be worked on. */
+/** No attempt may be started: there is no work left. */
 export const rejectOrder = (p: Key & At & { failure: string }) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now}, next_attempt_at = null, failure = ${p.failure}

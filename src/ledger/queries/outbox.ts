@@ -50,8 +50,8 @@ export const waits = ({ target, now }: Target & At) =>
     select seq from outbox where target = ${target} and done_at is null and next_attempt_at <= ${now} limit 1`;
 
 /**
- * Takes the oldest events that are due, of each subject only the first: a later one waits until the target has it, so that what is told of
- * one payment stays in order. A server that stops without a word loses them after `leaseMs`.
+ * Takes the oldest events that are due, of each subject only the first: a later one waits until the target has it, so that the events of
+ * one payment stay in order. A server that crashes loses them after `leaseMs`.
  */
 export const takeEvents = (p: Target & At & { limit: number; leaseMs: number }) => sql<EventRow>`
   with due as materialized (
@@ -79,7 +79,7 @@ export const resendEvent = (p: At & { seq: number; lastMs: number }) =>
     update outbox set done_at = null, outcome = null, next_attempt_at = ${p.now}, ends_at = ${p.now} + ${p.lastMs}
     where seq = ${p.seq} returning seq`;
 
-/** What nobody could be told in all its time. */
+/** Events that could not be delivered in time. */
 export const endEvents = ({ now }: At) =>
   sql<{ target: string }>`
     update outbox set done_at = ${now}, lease_until = 0, outcome = 'given up'
@@ -88,7 +88,7 @@ export const endEvents = ({ now }: At) =>
 export const forgetEvents = ({ now, keptMs }: At & { keptMs: number }) =>
   sql`delete from outbox where done_at is not null and done_at < ${now} - ${keptMs}`;
 
-/** The oldest beyond a number, told or not: a place that nobody can reach must not fill the disk. */
+/** The oldest events beyond a number, delivered or not: an unreachable target must not fill the disk. */
 export const dropOldest = ({ most }: { most: number }) =>
   sql<{ done_at: number | null }>`
     delete from outbox where seq <= (select max(seq) from outbox) - ${most} returning done_at`;
@@ -109,7 +109,7 @@ export const countWaiting = () =>
 export const continueNumbers = () =>
   sql`select setval(pg_get_serial_sequence('outbox', 'seq'), (select coalesce(max(seq), 1) from outbox))`;
 
-/** What an event of a payment says of it. */
+/** The payment's data in its events. */
 export const paymentFacts = ({ id }: Id) =>
   one<Pick<PaymentRow, 'operation' | 'payer' | 'amount' | 'network' | 'settlement' | 'state' | 'flow'>>`
     select operation, payer, amount, network, settlement, state, flow from payments where id = ${idBytes(id)}`;

@@ -29,7 +29,7 @@ export const repaymentBy = (p: { signature: string }) =>
 export const refundBy = (p: { signature: string }) =>
   one<{ payment: PaymentRow['id'] }>`select payment from refunds where signature = ${p.signature}`;
 
-/** Those that nobody has decided yet, the oldest first. */
+/** Undecided repayments, oldest first. */
 export const openRepayments = (p: { created_at: number; id: string; limit: number }) =>
   sql<RepaymentRow>`
     select * from repayments
@@ -50,7 +50,7 @@ export const landRepayment = (
       source = ${p.source}, decided_at = ${p.now}, failure = null
     where id = ${p.id} and state <> 'done' returning *`;
 
-/** @param p.signature what is proven never to land; null if nothing was signed */
+/** @param p.signature the transaction proven never to land; null if nothing was signed */
 export const endRepayment = (
   p: Id & At & { state: 'failed' | 'cancelled'; signature: string | null; failure: string },
 ) =>
@@ -63,7 +63,7 @@ export const setRepaid = (p: Id & { repaid: string; repaying: string; repaid_by:
     update payments set repaid = ${p.repaid}, repaying = ${p.repaying}, repaid_by = ${p.repaid_by}
     where id = ${idBytes(p.id)} returning id`;
 
-/** Ends the work of whoever holds the payment. */
+/** Ends the work of the server that holds the payment. */
 export const fenceOff = ({ id }: Id) =>
   one<IdRow>`
     update payments set claim = claim + 1, lease_until = 0 where id = ${idBytes(id)} and state = 'owed' returning id`;

@@ -11,7 +11,7 @@ export const PRESENCE_LOCK = 8403;
 /** Its second key is the version of the schema that the server knows. Version 1.0 has none. */
 export const VERSION_LOCK = 8405;
 
-/** Its second key is a hash of the schema's name and of what is used. */
+/** Its second key is a hash of the schema's name and the used value. */
 export const USE_LOCK = 8406;
 
 /** Counts the locks with which servers on this ledger show that they are there. */

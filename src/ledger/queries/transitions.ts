@@ -76,7 +76,7 @@ export const refund = (p: Id & At & { reason: string }) =>
       answer_expires_at = ${p.now}, claim = claim + 1
     where id = ${idBytes(p.id)} and ${MAY_REFUND} returning id`;
 
-/** What was asked for, and until when its answer is kept. */
+/** The request, and until when its answer is kept. */
 export const removeRequest = (p: Id & At) =>
   one<IdRow>`
     update payments set request = null,

@@ -1,7 +1,7 @@
 import { one, sql } from '../sql.js';
 import type { At } from './conditions.js';
 
-/** Something of which there may be so many until a time (ms since 1970). */
+/** A limited use: at most this many until a time (ms since 1970). */
 export type Use = { name: string; atMost: number; endsAt: number };
 
 /** Counts one more, from 1 in a new period. A server whose clock lags counts in the later period. No row means that none are left. */

@@ -2,7 +2,7 @@
 export const LEAST_BLOCKS_PER_SECOND = 4;
 /** No reading allows more: twice the blocks of a chain of 200 ms slots. */
 const MOST_BLOCKS_PER_SECOND = 10;
-/** What a chain may be faster for a while than it was when it was measured. */
+/** How much faster than measured a chain may be for a while. */
 const MARGIN = 1.25;
 /** A server's rate is the median of its last readings, so that one that catches up, or a clock that jumps, changes nothing. */
 const MAX_RATES = 5;

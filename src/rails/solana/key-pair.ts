@@ -32,7 +32,7 @@ export function readKeyPairFile(file: string): KeyPair {
 }
 
 /**
- * The 64 bytes of a key pair, seed and public key, from a file that nobody else may read.
+ * The 64 bytes of a key pair, seed and public key, from a file that nobody else can read.
  * @throws KeyPairFault
  */
 export function readSecretKeyFile(file: string): Uint8Array {

@@ -1,7 +1,7 @@
 import { keyOf } from './address.js';
 import type { Key, SolanaTransaction } from './message.js';
 
-/** Programs that move the money of wallets which have no key of their own. Those of Crossmint are accounts of Squads or Swig. */
+/** Programs that move the money of wallets without their own key. Crossmint's wallets are accounts of Squads or Swig. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf: 'Squads',
   SMPLecH534NA9acpos4G6x7uf3LWbCAwZQE9e8ZekMu: 'Squads',
@@ -16,8 +16,8 @@ const WALLETS: ReadonlyMap<Key, string> = new Map(
 );
 
 /**
- * Why the payment of a smart wallet is refused, and what its owner can do; undefined for that of any other wallet. What a program would
- * move shows only when it runs, and no transfer of its own stands in the transaction.
+ * Why the payment of a smart wallet is refused, and what its owner can do; undefined for that of any other wallet. The amount that a
+ * program moves is only known when it runs, and the transaction contains no explicit transfer.
  */
 export function smartWalletFault({ instructions, keys }: SolanaTransaction): string | undefined {
   for (const { program } of instructions) {

@@ -12,8 +12,8 @@ import { bytesOf, type CheckedTransaction } from './transaction.js';
 export type ChainView = { blockhash: string; slot: number; height: number; earlier?: readonly Key[] };
 
 /**
- * Challenges take turns over so many blockhashes, of the newest so many: several calls at once from a wallet that sets no memo are several
- * transactions, and none is so old that its buyer has too little time.
+ * Challenges rotate over this many of the newest blockhashes: several calls at once from a wallet without memos then make different
+ * transactions, and no blockhash is too old for its buyer.
  */
 const OFFERED = { hashes: 16, ofNewest: 24 };
 /** With fewer left, the chain is read again soon. */
@@ -34,7 +34,7 @@ const MAX_SEEN = 256;
 type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
- * What buyers on Solana sign with now: the fee payer and a recent blockhash; and the view of the chain.
+ * The current hints for buyers on Solana: the fee payer and a recent blockhash; and the view of the chain.
  *
  * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. So no two challenges in a
  * row name the same blockhash, and one that such a payment has used is no longer offered.
@@ -44,7 +44,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   #feePayer: string;
   /** Without a blockhash: the same object until the fee payer changes. */
   #bare: Hints;
-  /** The offered blockhashes, the one whose turn is next first. Each has the same object for as long as it is offered. */
+  /** The offered blockhashes, the next one first. Each has the same object for as long as it is offered. */
   #offered = new Map<Key, Hints>();
   readonly #used = new Set<string>();
   /** The heights of the blockhashes that this server has read. */
@@ -54,11 +54,11 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   #usedUp = false;
   /** Called when few of the offered blockhashes are left, so that the chain is read again. */
   onUsedUp: () => void = () => {};
-  /** The fee payer for this call, if it is another one than that of all others; its payments must be taken already. */
+  /** The fee payer for this call, if it differs from the usual one; payments with it must already be accepted. */
   elsewhere: (called: Called) => string | undefined = () => undefined;
   /** The fee payer whose key this server has, while it can pay, for methods whose payments only this server settles. */
   sponsor: () => string | undefined = () => undefined;
-  /** The hints with such fee payers, by those with the usual one. */
+  /** Hints with special fee payers, by the hints with the usual one. */
   readonly #others = new WeakMap<Hints, Map<string, Hints>>();
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
@@ -171,7 +171,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     return hints;
   }
 
-  /** Whose turn it is; without a blockhash if none is offered but `except`. */
+  /** The next hints; without a blockhash if only `except` is offered. */
   #next(except?: Key): Hints {
     for (const [key, hints] of this.#offered) {
       if (key === except) continue;
@@ -195,7 +195,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     }
   }
 
-  /** Those that were not offered yet are next. */
+  /** Blockhashes that were not offered yet come next. */
   #offer({ blockhash, earlier = [] }: ChainView): void {
     const newest = [bytesOf(blockhash), ...earlier.slice(0, OFFERED.ofNewest - 1)];
     const unused = new Set(newest.filter(key => !this.#used.has(key)).slice(0, OFFERED.hashes));

@@ -29,22 +29,22 @@ import {
 } from './transaction.js';
 import { sightingIn, TransferFates } from './transfer-fates.js';
 
-/** Who verifies a payment and settles it. */
+/** A facilitator's functions for one payment. */
 type Sending<Ask> = {
   verify(ask: Ask): Promise<VerifyResult>;
   sign(ask: Ask): Promise<SignResult>;
   settle(ask: Ask): Promise<SettleResult>;
 };
 
-/** Those who verify and settle on Solana. The fee payer that a buyer signed for names one of them. `Ask`: what they are asked with. */
+/** The facilitators on Solana. The fee payer in a payment selects one of them. `Ask`: the type of a request to them. */
 type Settlers<Ask> = Sending<Ask> & {
   outage(feePayer: string): { name: string; retryAfterSeconds: number } | undefined;
   isHealthy(feePayer: string): boolean;
-  /** The names of those that may have this fee payer. */
+  /** The names of the facilitators that may have this fee payer. */
   namesFor(feePayer: string): string[];
 };
 
-/** How they are asked: on the terms of today's offer, or on those of an earlier claim. */
+/** Builds a request: on the terms of the current offer, or of an earlier claim. */
 type Asks<Ask> = {
   request(call: Called, payment: CheckedTransaction): Ask;
   repeatRequest(row: Row): Ask;
@@ -70,7 +70,7 @@ export type SolanaRailParts<Ask> = {
   chain: ChainHistory;
   /** All addresses that payments of the ledger were paid to. */
   receivers: readonly string[];
-  /** Without it, every report of a settlement is believed. */
+  /** Without it, every reported settlement is believed. */
   trust?: Trust | undefined;
   /** Without it, a new payer's work starts however few blocks are left. */
   blocksLeft?: BlockhashLife['blocksLeft'] | undefined;
@@ -86,11 +86,11 @@ export type SolanaTiming = {
 
 /** The number of blocks that the longest work takes. A transaction with fewer left may expire before it is settled. */
 const WORK_BLOCKS = 50;
-/** What a buyer does whose facilitator is down, and another is not. */
+/** What a buyer should do if the facilitator is down but another one is up. */
 export const SIGN_AGAIN = 'sign a new payment with the fee payer in this challenge';
 const TOO_OLD = `the blockhash would expire before the work is done. ${NOT_CHARGED}; sign again with the blockhash in this challenge`;
 
-/** USDC on Solana: half-signed transactions that name a fee payer, which the facilitators have. */
+/** USDC on Solana: half-signed transactions that name a facilitator's fee payer. */
 export class SolanaRail<Ask extends { transaction: string }> implements Rail<CheckedTransaction> {
   readonly network: string;
   readonly another = 'the new blockhash or a unique memo';

@@ -25,9 +25,9 @@ export type CheckedTransaction = Checked & {
   readonly feePayer: string;
   /** Its blockhash, as a key. */
   readonly blockhash: Key;
-  /** Whether a memo distinguishes it from payments of the same payer and price with the same blockhash. */
+  /** Whether a memo distinguishes it from payments with the same payer, price and blockhash. */
   readonly hasNonce: boolean;
-  /** Whether it was checked against the very challenge that it answers, which named its fee payer. */
+  /** Whether it was checked against the challenge that it answers, including its fee payer. */
   readonly answers: boolean;
   /** Whether the payer pays the fee, too: it is signed in full. */
   readonly selfPaid: boolean;
@@ -195,7 +195,7 @@ function checkLayout(transaction: SolanaTransaction, form: TransactionForm): voi
   }
 }
 
-/** How a transaction differs from what the challenge that it answers named; undefined if it does not. */
+/** How a transaction differs from the values in its challenge; undefined if it does not. */
 function unlike({ feePayer, memo }: Hints, { instructions, keys }: SolanaTransaction): string | undefined {
   if (feePayer !== undefined && nameOf(keys[0]) !== feePayer)
     return `transaction: its fee payer is ${nameOf(keys[0])}, must be ${feePayer} as in the challenge`;

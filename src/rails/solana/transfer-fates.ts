@@ -15,7 +15,7 @@ const UNKNOWN: Fate = { kind: 'unknown' };
 const NOT_LANDED = 'the transaction never landed';
 const FAILED = 'the transaction failed on chain';
 
-/** What the chain proves about payments. All payments of one round share its reads. */
+/** The chain's proofs about payments. All payments of one round share its reads. */
 export class TransferFates {
   readonly #chain: ChainHistory;
   /** In blocks: how long a payment that was proven absent is still watched, in case an RPC server answered wrongly. */
@@ -71,7 +71,7 @@ export class TransferFates {
   }
 }
 
-/** Of a transfer that was looked for once: that one failed is not final yet. */
+/** For a transfer that was checked once: a failure is not final yet. */
 export function sightingIn(finding: SearchResult): Sighting {
   if (finding.kind === 'absent') return { kind: 'not-seen' };
   return hasLanded(finding) ? { kind: 'seen', settlement: finding.signature } : { kind: 'unclear' };

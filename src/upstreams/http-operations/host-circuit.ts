@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
 
-/** `quietMs`: for how long nobody was served before the host rests. Default 10 s. */
+/** `quietMs`: how long no call must have succeeded before the host is paused. Default 10 s. */
 export type HostCircuitOptions = CircuitOptions & { quietMs?: number | undefined };
 
 const FAILURES = 5;
@@ -9,15 +9,15 @@ const PAYERS = 3;
 const QUIET_MS = 10_000;
 const REST_MS = 5_000;
 const MAX_REST_MS = 60_000;
-/** How many calls may probe the host at once: one that hangs does not keep the others from finding out. */
+/** How many calls may probe the host at once, so that one that hangs does not block the others. */
 const MAX_PROBES = 3;
 /** The payers whose failures are remembered, and for how long after the last one. */
 const FAILED = { max: 2_000, ttl: 120_000 };
 
 /**
- * The circuit of a host that many payers share. One payer's calls may fail because of what it asks for, so its failures pause that payer
- * only, in a circuit of its own. The host rests for everybody when several payers failed and nobody was served for a while, or when the
- * host itself asks to wait. After the rest, the call of a payer that has not failed, or `reached`, decides whether it is asked again.
+ * The circuit of a host that many payers share. One payer's calls may fail because of their input, so its failures pause only that payer,
+ * in its own circuit. The host is paused for everybody when several payers failed and no call succeeded for a while, or when the host
+ * itself asks for a wait. After the pause, the call of a payer that has not failed, or `reached`, decides whether it is used again.
  */
 export class HostCircuit {
   readonly #options: HostCircuitOptions;

@@ -22,19 +22,19 @@ import {
 /** The operations that an HTTP API serves instead of a handler, by operationId. */
 export type HttpOperations = {
   served: Record<string, AnyServed>;
-  /** By operationId too: the host of an API is nobody's business. */
+  /** Also by operationId, because the host of an API is private. */
   probes: Record<string, Probe>;
-  /** Which of them are not asked now, because their host failed. */
+  /** The operations that are paused because their host failed. */
   breakers(): { name: string; open: boolean }[];
-  /** What the operator should know, though it does not prevent the start. */
+  /** Warnings for the operator that do not prevent the start. */
   warnings: string[];
   close(): Promise<void>;
 };
 
 type Sold = GivenOperation;
-/** What the operations of one host share. `sent`: the secrets that this host is sent. */
+/** The state shared by the operations of one host. `sent`: the secrets sent to this host. */
 type Host = { host: UpstreamHost; url: URL; sent: Secrets };
-/** `free`: it is given away. */
+/** `free`: it is a free operation. */
 type Resolved = { operation: Sold; request: UpstreamRequest; free: boolean };
 
 const MEGABYTE = 1024 * 1024;
@@ -43,8 +43,8 @@ const MAX_ANSWER_BYTES = 16 * MEGABYTE;
 const MOST_BYTES_OF_CHARACTER = 4;
 const OWN_HEADERS = { 'user-agent': 'coinslot', 'accept-encoding': 'gzip' };
 /**
- * Builds the operations that have an `x-upstream`. Those with the same host share its connections and its circuit; those that are given
- * away have others, so that no flood of free calls that fail, or meet a limit of the API, keeps it from those who pay.
+ * Builds the operations that have an `x-upstream`. Those with the same host share its connections and its circuit; free operations have
+ * separate ones, so that a flood of failing or rate-limited free calls does not block paying callers.
  * @throws ContractFault with everything that is missing in the environment
  */
 export function createHttpOperations(
@@ -86,7 +86,7 @@ function secretsOf(operations: readonly Resolved[]): Secrets {
   return new Secrets(operations.flatMap(({ request }) => request.secrets));
 }
 
-/** What shares a host: the operations of an origin that are sold, and those that are given away. */
+/** The key of a shared host: its origin, separately for paid and free operations. */
 function keyOf({ request: { origin }, free }: Resolved): string {
   return free ? `${origin} free` : origin;
 }

@@ -18,7 +18,7 @@ import { backoffOf } from './upstream-host.js';
 export type Reading = {
   /** The operation, for the log. */
   name: string;
-  /** The forms that the contract declares for what is sold. */
+  /** The declared forms of the sold answer. */
   answers: readonly AnswerForm[];
   /** The headers that the contract declares for one that is sold with a status. */
   headersOf: (status: SoldStatus) => readonly string[];
@@ -27,7 +27,7 @@ export type Reading = {
   maxMembers: number;
   /** What they must conform to; the schema is checked later, as that of a handler's answer. */
   check: AnswerCheck;
-  /** What its host is sent, which must not be sold. */
+  /** The secrets sent to its host, which must not be sold. */
   secrets: Secrets;
   /** Removes all secrets and the name of the host. */
   conceal: (text: string) => string;
@@ -127,7 +127,7 @@ async function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading
   try {
     if (kind === 'text') return { body: textOf(bytes, charset) };
     const body = withoutMark(bytes);
-    if (!isUtf8(body)) throw unusable(reading, 'it is no JSON in UTF-8');
+    if (!isUtf8(body)) throw unusable(reading, 'it is not JSON in UTF-8');
     if (hasMoreMembers(body, reading.maxMembers)) throw tooManyMembers(reading);
     await nextTurn();
     const text = body.toString('utf8');
@@ -276,7 +276,7 @@ function unusable(reading: Reading, why: string): UpstreamFailure {
   return new UpstreamFailure('failed', `${SERVICE} gave an unusable answer; try again later.`, { cause });
 }
 
-/** Only what is meant for the operator's log. What a library threw may hold a part of the answer. */
+/** Only messages meant for the operator's log: an exception of a library may contain a part of the answer. */
 function logged({ name, conceal }: Reading, message: string): Error {
   return new Error(`${name}: ${conceal(message)}`);
 }
