@@ -110,6 +110,10 @@ clients: build $(TOOLS_STAMP) ## generate clients with other tools, and let them
 bench: build $(PEERS_STAMP) ## compare the server with other x402 servers (about half an hour; QUICK=1: under four minutes)
 	@exec node bench/run.js
 
+.PHONY: growth-all
+growth-all: build $(PEERS_STAMP) ## fill ledgers with ten million sales and time what reads them (an hour; ROWS=100000: a minute; TEST_DATABASE_URL: on PostgreSQL, too)
+	@exec node bench/grown-ledgers.js
+
 .PHONY: bench-smoke
 bench-smoke: build $(PEERS_STAMP) ## run every benchmark for a moment, so that none breaks unnoticed (a minute or two)
 	@SMOKE=1 BEFORE='$(CURDIR)' exec node bench/run.js

@@ -1,15 +1,11 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
-import Koa from 'koa';
-import { createOperatorPage } from '../dist/src/admin/operator-page.js';
 import { DAY_MS, fill, open, payers } from './filled-ledger.js';
 import { median } from './figures.js';
 import { cleanRuns, runFolder } from './processes.js';
-import { PAY_TO } from './terms.js';
+import { look, serve, signIn } from './served-page.js';
 
 /**
  * How long the operator page takes over a ledger with a million sales of the last 30 days (`ROWS`: another number), and how long it holds
@@ -17,74 +13,13 @@ import { PAY_TO } from './terms.js';
  */
 
 const ROWS = Number(process.env.ROWS ?? 1_000_000);
-const TOKEN = 'a-token-for-the-benchmark';
 const LATER_LOOKS = 20;
-const COUNTING = 'Earlier sales are still being counted';
 /** Each answers from the ledger itself. */
 const PAGES = [
   ['the first page of sales', '/sales'],
   ['sales of an operation that has none', '/sales?operation=nothing'],
   ['the best buyer', `/payers/${payers[0]}`],
 ];
-
-const silent = () => {};
-const nothing = { version: '0', uptimeSeconds: 1, status: 'ok', upstreams: {} };
-
-async function serve(ledger) {
-  const app = new Koa();
-  // Its own address is known once it listens, and the page needs it.
-  app.use((ctx, next) => page(ctx, next));
-  const server = createServer(app.callback()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${server.address().port}`;
-  const closing = new AbortController();
-  const page = createOperatorPage({
-    ledger,
-    shop: 'Coinslot',
-    network: 'sandbox',
-    payTo: PAY_TO,
-    publicUrl: url,
-    health: () => nothing,
-    facilitators: () => [],
-    breakers: () => [],
-    listings: async () => [],
-    counted: () => ({ since: Date.now(), operations: [] }),
-    canary: async () => [],
-    ownWallets: new Set(),
-    refund: async () => {},
-    retry: async () => {},
-    log: { info: silent, warn: silent, error: silent },
-    signal: closing.signal,
-    token: TOKEN,
-    url,
-  });
-  const close = () => {
-    closing.abort();
-    server.closeAllConnections();
-    server.close();
-  };
-  return { url, close };
-}
-
-async function signIn(url) {
-  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
-  const answer = await fetch(`${url}/login`, {
-    method: 'POST',
-    headers,
-    body: `token=${TOKEN}`,
-    redirect: 'manual',
-  });
-  return (answer.headers.get('set-cookie') ?? '').split(';')[0];
-}
-
-/** @returns {Promise<{ ms: number, counting: boolean }>} */
-async function look(url, cookie, path = '/overview') {
-  const began = performance.now();
-  const answer = await fetch(`${url}${path}`, { headers: { cookie } });
-  const text = await answer.text();
-  if (answer.status !== 200) throw new Error(`the page answered ${answer.status}`);
-  return { ms: performance.now() - began, counting: text.includes(COUNTING) };
-}
 
 /** @param {string} what @param {() => Promise<string>} work */
 async function watched(what, work) {

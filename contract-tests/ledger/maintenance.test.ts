@@ -243,7 +243,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
     it('condenses the evidence of audited sales of earlier versions, slice by slice, once', async () => {
       const ids: string[] = [];
-      for (let n = 0; n < 205; n += 1) {
+      for (let n = 0; n < 105; n += 1) {
         const request = payment({ evidence: `whole ${n}` });
         await delivered(ledger, request);
         ids.push(request.id);
@@ -253,7 +253,6 @@ function promises(make: () => Promise<LedgerPlace>): void {
       const condense = (evidence: string): string => evidence.replace('whole', 'kept');
       expect(await ledger.condenseSales(condense)).to.equal(true);
       await reopen();
-      expect(await ledger.condenseSales(condense)).to.equal(true);
       expect(await ledger.condenseSales(condense)).to.equal(false);
       const found = await ledger.list();
       expect(found.filter(({ evidence }) => !evidence.startsWith('kept')).map(({ id }) => id)).to.deep.equal([

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
 import { execute } from './engine.js';
-import type { TransactionBody } from './engine.js';
+import type { Dialect, TransactionBody } from './engine.js';
 import { idOf } from './ids.js';
 import * as queries from './queries/condensing.js';
 import { getMeta, noteKey, setMeta } from './queries/meta.js';
@@ -25,23 +25,24 @@ export function condensingOf({ engine }: Pick<Connection, 'engine'>) {
      */
     condenseSales: async (condense: (evidence: string) => string): Promise<boolean> => {
       if (isDone) return false;
-      isDone = await engine.write(() => condenseSlice(condense));
+      isDone = await engine.write(() => condenseSlice(engine.dialect, condense));
       return !isDone;
     },
   };
 }
 
 /** @returns whether nothing is left */
-function* condenseSlice(condense: (evidence: string) => string): TransactionBody<boolean> {
+function* condenseSlice(dialect: Dialect, condense: (evidence: string) => string): TransactionBody<boolean> {
   const [note] = yield* execute(getMeta({ key: PLACE }));
   if (note?.value === EVERYTHING) return true;
   const { settledAt: settled_at, id } = note ? (JSON.parse(note.value) as Place) : BEGINNING;
   const rows = yield* execute(queries.evidenceAfter({ settled_at, id, limit: SLICE }));
-  for (const row of rows) {
-    const kept = condense(row.signed_transaction);
-    if (row.audited_at !== null && kept !== row.signed_transaction)
-      yield* execute(queries.setEvidence({ id: idOf(row.id), signed_transaction: kept }));
-  }
+  const kept = rows
+    .filter(row => row.audited_at !== null)
+    .map(row => ({ row, signed_transaction: condense(row.signed_transaction) }))
+    .filter(({ row, signed_transaction }) => signed_transaction !== row.signed_transaction)
+    .map(({ row, signed_transaction }) => ({ id: idOf(row.id), signed_transaction }));
+  if (kept.length > 0) yield* execute(queries.setEvidence(kept, dialect));
   const last = rows.at(-1);
   const isLast = last === undefined || rows.length < SLICE;
   const place = isLast ? EVERYTHING : JSON.stringify({ settledAt: last.settled_at, id: idOf(last.id) });

@@ -1,7 +1,9 @@
 import { idBytes } from '../ids.js';
-import { one, sql } from '../sql.js';
+import type { Dialect } from '../engine.js';
+import { list, raw, sql } from '../sql.js';
+import type { Query } from '../sql.js';
 import type { PaymentRow } from '../schema.js';
-import type { Id, IdRow } from './conditions.js';
+import type { Id } from './conditions.js';
 
 export type EvidenceRow = Pick<PaymentRow, 'id' | 'signed_transaction' | 'audited_at'> & {
   settled_at: number;
@@ -15,5 +17,15 @@ export const evidenceAfter = (p: { settled_at: number; id: string; limit: number
       and settled_at >= ${p.settled_at} and (settled_at > ${p.settled_at} or id > ${idBytes(p.id)})
     order by settled_at, id limit ${p.limit}`;
 
-export const setEvidence = (p: Id & Pick<PaymentRow, 'signed_transaction'>) =>
-  one<IdRow>`update payments set signed_transaction = ${p.signed_transaction} where id = ${idBytes(p.id)} returning id`;
+type Kept = Id & Pick<PaymentRow, 'signed_transaction'>;
+
+/** At least one. PostgreSQL plans no statement of this kind ahead: there is one for each number of rows. */
+export const setEvidence = (rows: readonly Kept[], { bytes }: Dialect): Query => {
+  const values = rows.map(row => sql`(cast(${idBytes(row.id)} as ${raw(bytes)}), ${row.signed_transaction})`);
+  return {
+    ...sql`
+      with kept (id, evidence) as (values ${list(values)})
+      update payments set signed_transaction = kept.evidence from kept where payments.id = kept.id`,
+    slow: true,
+  };
+};
