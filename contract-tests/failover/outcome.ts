@@ -5,7 +5,8 @@ import { until } from '../support/faults.js';
 import type { TestChain } from '../support/test-chain.js';
 import type { Buyers } from './buyers.js';
 
-const RESOLVED_MS = 120_000;
+/** The lease of a claim, and the losses that follow meanwhile. */
+const RESOLVED_MS = 300_000;
 const SETTLED = ['delivered', 'owed', 'refunded'];
 /** More than a settlement may take until it is final. */
 const LATER_MS = 300_000;
