@@ -195,7 +195,7 @@ describe('coinslot canary', function () {
     {
       name: 'an answer that is off its schema, and not the one that was signed',
       change: () => ({ body: Buffer.from('{"summary":7}') }),
-      says: [/not what the contract says: .*summary/, /receipt is wrong: it is about an answer with sha256/],
+      says: [/does not match the contract: .*summary/, /receipt is wrong: it is about an answer with sha256/],
     },
     {
       name: 'an answer of another type',
@@ -237,7 +237,7 @@ describe('coinslot canary', function () {
     const before = signed();
     const payTo = Keypair.generate().publicKey.toBase58();
     const { fault, payment } = await buyAsCanary(await parts({ payTo }));
-    expect(fault).to.include(`and PAY_TO is ${payTo}`).and.include('Nothing was paid.');
+    expect(fault).to.include(`but PAY_TO is ${payTo}`).and.include('Nothing was paid.');
     expect([payment, signed()]).to.deep.equal([undefined, before]);
   });
 
@@ -249,7 +249,7 @@ describe('coinslot canary', function () {
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     expect((await once(child, 'close'))[0]).to.equal(1);
-    expect(stderr).to.include('the next run tells it').and.include("can't be reached");
+    expect(stderr).to.include('the next run sends it').and.include("can't be reached");
     expect(await history()).to.have.lengthOf(known);
     await start('--max-price', '0.000001').ended;
     const faults = (await history()).slice(0, 2).map(({ fault }) => fault);
