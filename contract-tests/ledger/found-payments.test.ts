@@ -40,6 +40,17 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('a payment that only the chain knows', () => {
+    it('is booked on the day on which it was taken in, however long before it was claimed', async () => {
+      const lost = { ...found(), paidAt: time.now - 90 * 86_400_000 };
+      await ledger.takeIn(lost);
+      const settledAt = (await ledger.find(lost.id))?.settledAt ?? 0;
+      const booked = async (from: number, to: number): Promise<string[]> =>
+        (await ledger.list({ booked: { from, to } })).map(({ id }) => id);
+      expect(await booked(settledAt, settledAt + 1)).to.deep.equal([lost.id]);
+      expect(await booked(settledAt + 1, settledAt + 2)).to.deep.equal([]);
+      expect(await booked(lost.paidAt, lost.paidAt + 1)).to.deep.equal([]);
+    });
+
     it('is owed once, whoever takes it in and however many do at once', async () => {
       const operators = await Promise.all(
         [1, 2].map(() => openLedgerReader({ url: place.url, now: () => time.now })),

@@ -1,6 +1,6 @@
 import { execute } from './engine.js';
 import type { Connection } from './connection.js';
-import type { Query } from './engine.js';
+import type { Query, TransactionBody } from './engine.js';
 import { sql } from './sql.js';
 import { bytesOf, idOf } from './ids.js';
 import { readMeta } from './migrate.js';
@@ -218,14 +218,18 @@ export function reportsOf(connection: Connection) {
   };
 }
 
-async function list({ engine, now }: Connection, listing: Listing = {}): Promise<Payment[]> {
+async function list(connection: Connection, listing: Listing = {}): Promise<Payment[]> {
+  return (await connection.engine.read(() => listedBy(connection, listing))).map(paymentOf);
+}
+
+function* listedBy({ now }: Connection, listing: Listing): TransactionBody<PaymentView[]> {
   const { state = null, payer = null, operation = null, booked, newest = false } = listing;
   const values = {
     payer,
     operation,
     now: now(),
     leased: listing.idle ? now() : sql`${Number.MAX_SAFE_INTEGER}`,
-    created_at: listing.after?.createdAt ?? 0,
+    created_at: listing.after?.createdAt ?? (yield* firstBooked(booked)),
     id: listing.after?.id ?? '',
     limit: Math.min(listing.limit ?? MAX_LISTED, MAX_LISTED),
   };
@@ -238,7 +242,17 @@ async function list({ engine, now }: Connection, listing: Listing = {}): Promise
       return reports.listUndecided({ ...values, state }, newest);
     return reports.listPayments({ ...values, state }, newest);
   };
-  return (await engine.read(() => execute(query()))).map(paymentOf);
+  return yield* execute(query());
+}
+
+/** When the first payment was claimed that may be booked there, so that those long before it are not read. */
+function* firstBooked({
+  from = 0,
+  to = Number.MAX_SAFE_INTEGER,
+}: Listing['booked'] = {}): TransactionBody<number> {
+  if (from === 0) return 0;
+  const [row] = yield* execute(reports.firstClaimOf({ from, to }));
+  return Math.min(from, row?.created_at ?? from);
 }
 
 function saleOf({ settled_at: settledAt, ...row }: reports.SaleRow) {

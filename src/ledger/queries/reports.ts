@@ -100,6 +100,11 @@ export const listUndecided = (p: Listed & { state: State }, newest: boolean) =>
     select ${viewed(p.now)} from payments where state = ${p.state} and decided_at is null and ${listed(p)}
     order by created_at + 0 ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
+/** Of the sales of a time, by their index: one that was found on chain was claimed long before. */
+export const firstClaimOf = (p: { from: number; to: number }) =>
+  one<{ created_at: number | null }>`
+    select min(created_at + 0) as created_at from payments where ${IS_SALE} and settled_at >= ${p.from} and settled_at < ${p.to}`;
+
 /** The day of an open or released payment is that of its claim. */
 export const listBooked = (p: Listed & { state: State | null; from: number; to: number }) =>
   sql<PaymentView>`
