@@ -109,7 +109,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await execute(target.url, 'drop table stores');
     for (const name of ['outbox', 'targets', 'repayments', 'uses'])
       await execute(target.url, `drop table ${name}`);
-    for (const name of ['settlement', 'identifiers', 'of_payer', 'request_ids'])
+    for (const name of ['settlement_start', 'identifiers', 'of_payer', 'request_ids'])
       await execute(target.url, `drop index payments_${name}`);
     for (const name of ['repaid', 'repaying', 'repaid_by', 'request_id'])
       await execute(target.url, `alter table payments drop column ${name}`);

@@ -82,7 +82,7 @@ describe('coinslot upgrade', function () {
     expect(stdout)
       .to.include(`Built with 1.0.0; this is ${programVersion()}`)
       .and.include('Prices by the call: `x-price` with `mode: tiered`')
-      .and.match(/POST \/v1\/\S+: may answer 402 now/)
+      .and.match(/POST \/v1\/\S+: may now answer 402/)
       .and.match(/POST \/v1\/\S+ 499: is gone/)
       .and.match(/removed: paths\.\S+\.499/)
       .and.include('The shop builds with this version');
