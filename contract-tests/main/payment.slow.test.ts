@@ -143,7 +143,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     const { uninitialised, doubtful } = world.sandbox.info.mints;
     const refused = await post(world.url + path, { mint: uninitialised }, await signFor(world, path));
     expect(refused.status).to.equal(400);
-    expect(refused.json().error).to.match(/has not been initialised, so it is no token yet/);
+    expect(refused.json().error).to.match(/has not been initialised, so it is not a token yet/);
     expect(await world.earned()).to.equal(before);
     const sold = await post(world.url + path, { mint: doubtful }, await signFor(world, path));
     const { findings, warnings } = sold.json() as { findings: { code: string }[]; warnings: string[] };

@@ -198,7 +198,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     const NEVER = new AbortController().signal;
     bend = {};
     expect(await mcpCheck(url).look(NEVER)).to.deep.equal([
-      { level: 'ok', subject: 'MCP', found: `${url}/mcp greets its clients` },
+      { level: 'ok', subject: 'MCP', found: `${url}/mcp accepts clients` },
     ]);
     bend = { refuse: 'The Host header names upstream, which is not this server' };
     const [warning] = await mcpCheck(url).look(NEVER);
