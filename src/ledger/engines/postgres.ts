@@ -180,18 +180,12 @@ class PostgresEngine implements Engine {
   async write<T>(operation: Operation<T>, scope: Scope = {}): Promise<T> {
     const { payment } = scope;
     if (payment !== undefined) return this.#shared.add({ ...scope, payment, operation });
-    const payers = scope.payer === undefined ? [] : [scope.payer];
-    try {
-      return await repeated(() =>
-        this.#transact(transaction => runWith(query => transaction.run(query), operation()), { payers }),
-      );
-    } catch (error) {
-      throw writeFault(error, CHECK);
-    }
+    const [value] = await this.#writeChain([{ ...scope, operation }]);
+    return value as T;
   }
 
-  async #writeChain(chain: readonly Shared[]): Promise<unknown[]> {
-    const payers = [...new Set(chain.flatMap(({ payer }) => payer ?? []))];
+  async #writeChain(chain: readonly Pick<Shared, 'operation' | 'payer'>[]): Promise<unknown[]> {
+    const payers = payersOf(chain);
     const operations = chain.map(({ operation }) => operation);
     try {
       const [values] = await repeated(() =>
@@ -205,7 +199,7 @@ class PostgresEngine implements Engine {
 
   /** Those chains whose payers are free. If one fails, nothing was written of any. */
   async #writeChains(chains: readonly Chain[]): Promise<(unknown[] | undefined)[]> {
-    const payers = [...new Set(chains.flat().flatMap(({ payer }) => payer ?? []))];
+    const payers = payersOf(chains.flat());
     try {
       return await this.#transact(
         async transaction => {
@@ -292,6 +286,10 @@ class PostgresEngine implements Engine {
     }
   }
 }
+
+const payersOf = (operations: readonly Scope[]): string[] => [
+  ...new Set(operations.flatMap(({ payer }) => payer ?? [])),
+];
 
 /** Repeats what PostgreSQL has undone for the sake of others. */
 async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
