@@ -8,6 +8,7 @@ import pg from 'pg';
 import { Replica, type ReplicaState } from '../../src/ledger/replica.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { findFreePort } from '../../src/http/listen.js';
+import { until } from '../support/faults.js';
 import { delivered, OWNER, payment } from '../support/ledgers.js';
 
 const INSTALLED = '/usr/lib/postgresql';
@@ -86,6 +87,8 @@ describe('a replica of a ledger in PostgreSQL', () => {
   });
   beforeEach(async () => {
     ledger = await openLedger({ url: url(pieces.ports[0]), ...OWNER });
+    // Its tables come to the standby a moment later than to the primary.
+    await until('the standby has the ledger', async () => (await tablesOfReplica()) > 0);
     changes = [];
     replica = new Replica({
       url: url(pieces.ports[1]),
@@ -98,12 +101,15 @@ describe('a replica of a ledger in PostgreSQL', () => {
     await ledger.close();
   });
 
-  async function onReplica(statement: string): Promise<void> {
+  async function onReplica(statement: string): Promise<pg.QueryResult> {
     const client = new pg.Client(url(pieces.ports[1]));
     await client.connect();
-    await client.query(statement);
+    const result = await client.query(statement);
     await client.end();
+    return result;
   }
+  const tablesOfReplica = async (): Promise<number> =>
+    (await onReplica("select from pg_tables where tablename = 'payments'")).rowCount ?? 0;
 
   const sold = async (): Promise<string> => {
     const request = payment();
