@@ -10,10 +10,10 @@ import type { Fence, Id } from './queries/conditions.js';
 /** An answer to be stored. Its expiry is set at delivery. */
 export type AnswerContent = Omit<StoredAnswer, 'expiresAt'>;
 
-/** The interval after which answers stored by other servers are counted. */
+/** Other servers store answers, too, so on PostgreSQL the size is read again after this time. */
 const RECOUNT_MS = 10_000;
 const SLICE = 100;
-/** Once the store is half full, no answer is kept for longer: a few buyers could fill it and end all sales. */
+/** Once the store is half full, answers are not kept for longer than usual; otherwise a few buyers could fill it and stop all sales. */
 const SHARE_OF_KEPT = 2;
 
 /** The stored answers of a ledger, and their total size as far as this server knows. */
@@ -32,12 +32,12 @@ export class AnswerStore {
     return this.#bytes;
   }
 
-  /** Whether the budget is used up, so that nothing new is claimed. */
+  /** Whether the budget is used up. No new payment is then claimed. */
   get closed(): boolean {
     return this.#bytes >= this.#budget;
   }
 
-  /** Claims made since the last check of the budget may exceed it, up to this second limit. */
+  /** Claims that were accepted before the budget was used up may still store their answers, up to twice the budget. */
   isFull(more: number): boolean {
     return this.#bytes + more > 2 * this.#budget;
   }
@@ -46,7 +46,7 @@ export class AnswerStore {
     this.#bytes += bytes;
   }
 
-  /** Counts the stored bytes again, to include answers of other servers. */
+  /** Reads the size of all stored answers, including those of other servers. */
   async recount(): Promise<void> {
     this.#countedAt = performance.now();
     const [row] = await this.#connection.engine.read(() => execute(queries.answerBytes()));
@@ -70,7 +70,10 @@ export class AnswerStore {
     return true;
   }
 
-  /** Keeps an answer at least until a time (ms since 1970). @returns until when it is kept; undefined if it is not */
+  /**
+   * Keeps a delivered answer at least until `until` (ms since 1970), unless the store is more than half full.
+   * @returns its expiry; undefined if it has expired
+   */
   async keep(id: string, until: number): Promise<number | undefined> {
     const { engine, now } = this.#connection;
     const kept = this.#bytes * SHARE_OF_KEPT <= this.#budget ? until : 0;
@@ -85,7 +88,7 @@ export class AnswerStore {
     return pruned;
   }
 
-  /** Resolves to the number of bytes by which the store grew. */
+  /** @returns the number of bytes by which the store grew; false if the claim is no longer this server's */
   *#save(fence: Fence, answer: AnswerContent): TransactionBody<false | 'full' | number> {
     const [held] = yield* execute(queries.holdForAnswer(fence));
     if (!held) return false;
@@ -120,6 +123,6 @@ export function answerRow(payment: string, { status, headers, body }: AnswerCont
 export function fullFault(): LedgerFault {
   return new LedgerFault(
     'full',
-    'The store of answers is full. Space is freed as answers expire; try again later.',
+    'The answer store is full. Space is freed as answers expire; try again later.',
   );
 }

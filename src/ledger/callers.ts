@@ -12,23 +12,24 @@ export const CALLER_LIVE_MS = 5_000;
 export const HANG_UP_MARGIN_MS = 250;
 
 /**
- * How long a caller counts as present from now on that was seen at a time (`performance.now()`), in ms: an operation that had to wait says
- * nothing of the time it waited.
+ * For how many more ms a caller counts as present that was last seen at `seen` (`performance.now()`). The time that a write spends in the
+ * queue does not extend its caller's presence.
  */
 export const liveSince = (seen: number): number => CALLER_LIVE_MS - Math.floor(performance.now() - seen);
 
-/** The number of concurrent renewals, which share a commit. */
+/** Renewals sent to the database together, so that they share a commit. */
 const RENEWED_TOGETHER = 64;
 
 /**
- * A request that waits for a row. Its callers are numbered from 1. Number 0: the request came when the payment may already have been
- * public, so it may be a stranger's. It can't renew, and neither its departure nor its answer is recorded.
+ * An HTTP or MCP request that waits for the answer of a payment. The callers of a payment are numbered from 1. Number 0: the request came
+ * when the transaction may already have been public on chain, so its sender may not be the buyer. It can't be renewed, and neither its
+ * departure nor the delivery of the answer to it is recorded.
  */
 export type Caller = { id: string; number: number };
 
 export type PaymentLookup = {
   row: Payment | undefined;
-  /** The payment of which the row is an alias. */
+  /** If the row is an alias: the payment whose answer it redeems. */
   target: Payment | undefined;
   payerKnown: boolean;
 };
@@ -40,19 +41,19 @@ export function callersOf({ engine, now }: Connection) {
     const renewal = () => queries.renew({ ...caller, live_ms: liveSince(seen), now: now() });
     return changes(engine, renewal, { payment: caller.id });
   };
-  /** The most callers whose departure and answer are recorded. */
   const recorded = async ({ number }: Caller, query: () => Query, scope?: Scope): Promise<boolean> =>
     number > 0 && changes(engine, query, scope);
   return {
-    /** Whether other servers may use this ledger and have callers of the same payments. */
+    /** Whether other servers can use this ledger, and have callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
-    /** Reads a payment, the payment of which it is an alias, and whether its payer is known. */
     lookUp: (id: string, payer: string): Promise<PaymentLookup> =>
       engine.read(() => readPayment(id, payer, now)),
     /**
-     * Adds a request that waits for this payment. `proven`: it came with another payment (an alias of this one, or one with the same
-     * identifier), so it is not a stranger's even if this payment is public. `requestId`: of that request.
-     * @returns undefined if no request can wait for it: it is deleted, released, refunded or an alias
+     * Adds a request that waits for this payment.
+     * @param how.proven the request presented another payment of the same payer (an alias of this one, or one with the same identifier),
+     * so it is the buyer's even if this payment is public
+     * @param how.requestId the id of the request (`X-Request-Id`)
+     * @returns undefined if no request can wait for the payment: it is deleted, released, refunded or an alias
      */
     addCaller: async (
       id: string,
@@ -67,7 +68,10 @@ export function callersOf({ engine, now }: Connection) {
       const number = proven || row.state === 'claimed' ? row.callers : 0;
       return { row: paymentOf(row), caller: { id, number } };
     },
-    /** Renews callers. @returns those that are the newest of their rows and were not answered with 503; the others must not renew again */
+    /**
+     * Renews callers.
+     * @returns those that are the newest of their payment and were not answered with 503; the others must not be renewed again
+     */
     renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
       const numbered = callers.filter(({ number }) => number > 0);
       const present: Caller[] = [];
@@ -79,18 +83,23 @@ export function callersOf({ engine, now }: Connection) {
       return present;
     },
     /**
-     * Records that its socket closed, or that it will be answered with 503, within `HANG_UP_MARGIN_MS`: it waits for no other operation.
+     * Records that a caller's socket closed, or that it will be answered with 503. Not queued behind other operations on the payment, so
+     * that it is recorded within `HANG_UP_MARGIN_MS`.
      * @returns false if there is a newer caller or no row
      */
     removeCaller: (caller: Caller): Promise<boolean> => recorded(caller, () => queries.leave(caller)),
-    /** Records that the answer was written out to it `msAgo`. @returns false if that does not count because there is a newer caller */
+    /**
+     * Records that the answer was written to a caller's socket `msAgo` ms ago.
+     * @returns false if that does not count because there is a newer caller
+     */
     markWritten: (caller: Caller, msAgo: number): Promise<boolean> =>
       recorded(caller, () => queries.written({ ...caller, ms_ago: Math.round(msAgo), now: now() }), {
         payment: caller.id,
       }),
     /**
-     * Records that the answer was fetched `msAgo` with the key that this caller was given, as if a newer caller of its own had come and the
-     * answer had been written to it. @returns false if that does not count: there is a newer caller, or it was written before
+     * Records that the answer was fetched `msAgo` ms ago with the key given to this caller. It counts as one more caller, to which the
+     * answer was written.
+     * @returns false if it does not count: there is a newer caller, or the answer was already written to this one
      */
     markFetched: (caller: Caller, msAgo: number): Promise<boolean> =>
       recorded(caller, () => queries.fetched({ ...caller, ms_ago: Math.round(msAgo), now: now() })),

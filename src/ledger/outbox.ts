@@ -5,19 +5,19 @@ import type { Engine, TransactionBody } from './engine.js';
 import * as queries from './queries/outbox.js';
 
 const DAY_MS = 86_400_000;
-/** How long delivery of an event is tried. */
+/** How long the server tries to deliver an event. */
 const TRIED_MS = 3 * DAY_MS;
-/** How long a finished event is kept, so that it can be viewed and sent again. */
+/** How long a delivered or given-up event is kept, so that the operator can view it and send it again. */
 const KEPT_MS = 7 * DAY_MS;
-/** Of all targets together. About 100 MB. */
+/** The most events stored for all targets together: about 100 MB. */
 const MAX_KEPT = 200_000;
-/** Longer than an attempt may take. */
+/** Longer than a delivery attempt can take. */
 const LEASE_MS = 30_000;
 const MAX_ANSWER_CHARACTERS = 300;
 
 /**
- * An event for the operator. `subject` is the id of its payment, if it has one: events of a subject stay in order. `once` distinguishes
- * two events of the same kind and subject; the same event is written once, even by several servers.
+ * An event for the operator. `subject` is the id of its payment, if it is about one; the events of a subject are delivered in order. `once`
+ * distinguishes two events of the same kind and subject. An event that several servers write is stored once.
  */
 export type LedgerEvent = {
   kind: string;
@@ -26,26 +26,26 @@ export type LedgerEvent = {
   facts: Readonly<Record<string, string | number | boolean | null>>;
 };
 
-/** An event on its way to one target. `seq` orders them. Times are milliseconds since 1970. */
+/** An event to be delivered to one target. Events are ordered by `seq`. Times are milliseconds since 1970. */
 export type OutboxEvent = Readonly<ReturnType<typeof eventOf>>;
 
-/** How an attempt went. `againMs`: when the next one is, from now; absent if the target has the event. */
+/** The result of a delivery attempt. `againMs`: milliseconds until the next one; absent if the event was delivered. */
 export type Attempted = { seq: number; attempt: number; answer: string; againMs?: number };
 
-/** Whether there are any targets: without targets nothing is written. `onTold` is called before the commit of written events. */
+/** `listens`: whether there are targets; without any, no event is written. `onTold`: called when an event is written, before its commit. */
 export type Audience = { listens: boolean; onTold: () => void };
 
-/** The parts needed to write an event. */
+/** What writing an event needs. */
 export type Telling = { readonly audience: Audience; readonly now: Now };
 
-/** Writes an event in the transaction of the change that it tells of. */
+/** Writes an event, in the same transaction as the change that it reports. */
 export function* tell(
   { audience, now }: Telling,
   { kind, subject = '', once, facts }: LedgerEvent,
 ): TransactionBody<void> {
   if (!audience.listens) return;
   const id = `msg_${createHash('sha256').update(`${kind}\n${subject}\n${once}`).digest('hex').slice(0, 32)}`;
-  // Events without a payment need no order among themselves, so each is its own subject.
+  // Events that are not about a payment need no order, so each has its own id as its subject.
   const event = { id, kind, subject: subject || id, facts: JSON.stringify(facts) };
   yield* execute(queries.tell({ ...event, lastMs: TRIED_MS, now: now() }));
   audience.onTold();
@@ -65,39 +65,39 @@ export function* tellOf(
   yield* tell(telling, { kind, subject: id, once, facts });
 }
 
-/** Whether the money of a payment is known to have moved. Read before a transition, because that may create an event. */
+/** Whether the payment was already known to be paid before a transition. If not, the transition writes the event `sale.paid`. */
 export function* wasSettled({ audience }: Telling, id: string): TransactionBody<boolean> {
   if (!audience.listens) return false;
   const [row] = yield* execute(queries.paymentFacts({ id }));
   return row?.state === 'owed' || row?.state === 'delivered';
 }
 
-/** The events that wait for delivery, and their targets. All functions reject with a LedgerFault if the database fails. */
+/** The events to be delivered, and their targets. All functions reject with a LedgerFault if the database fails. */
 export function outboxOf({ engine, now, audience }: Telling & { readonly engine: Engine }) {
   return {
-    /** Writes an event that is not about a payment, such as a fee payer that runs low. */
+    /** Writes an event that is not about a payment, such as a fee payer running low. */
     tell: async (event: LedgerEvent): Promise<void> => {
       if (audience.listens) await engine.write(() => tell({ audience, now }, event));
     },
-    /** Replaces the lasting targets by those of this server's settings. `kinds`: the events that each gets; empty: all. */
+    /** Replaces the permanent targets with those of this server's settings. `kinds`: the kinds of events each target gets; empty: all. */
     setTargets: (targets: readonly { name: string; kinds: readonly string[] }[]): Promise<void> =>
       engine.write(() => setTargets(targets)),
-    /** Adds a target for a while, or keeps it for longer. @param until ms since 1970 */
+    /** Adds a temporary target, or extends its time. @param until ms since 1970 */
     holdTarget: async (name: string, kinds: readonly string[], until: number): Promise<void> => {
       await engine.write(() => execute(queries.keepTarget({ name, kinds: kindsText(kinds), until })));
       audience.listens = true;
     },
-    /** Removes a target and its waiting events. */
+    /** Removes a target and its events. */
     dropTarget: async (target: string): Promise<void> => {
       await engine.write(() => dropTarget(target));
     },
-    /** Rereads the targets, which other servers may have changed. */
+    /** Reads the targets again, because other servers may have changed them. */
     refreshTargets: async (): Promise<void> => {
       audience.listens = (await engine.read(() => execute(queries.targets({ now: now() })))).length > 0;
     },
-    /** Called whenever something was written for a target. */
+    /** Sets the function that is called whenever an event is written. */
     onTold: (listener: () => void): void => void (audience.onTold = listener),
-    /** Takes events that are due, the oldest first, of each payment only the first that the target does not have. */
+    /** Leases events that are due, oldest first. Of each payment's events only the first undelivered one, which keeps them in order. */
     takeEvents: async (target: string, limit: number): Promise<OutboxEvent[]> => {
       const waiting = await engine.read(() => execute(queries.waits({ target, now: now() })));
       if (waiting.length === 0) return [];
@@ -105,9 +105,9 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
       const rows = await engine.write(() => execute(queries.takeEvents({ ...taken, now: now() })));
       return rows.map(eventOf).sort((a, b) => a.seq - b.seq);
     },
-    /** Records attempts, of this server's own events only. */
+    /** Records the results of attempts. Ignores attempts at events that another server has leased since. */
     attempted: (attempts: readonly Attempted[]): Promise<void> => engine.write(() => record(attempts, now)),
-    /** Has an event sent again. @returns false if it is no longer stored */
+    /** Marks an event to be sent again. @returns false if it is no longer stored */
     resendEvent: async (seq: number): Promise<boolean> => {
       const [row] = await engine.write(() =>
         execute(queries.resendEvent({ seq, lastMs: TRIED_MS, now: now() })),
@@ -115,14 +115,14 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
       audience.onTold();
       return row !== undefined;
     },
-    /** Ends and deletes old events. @returns how many events were given up, and how many were dropped for lack of space */
+    /** Gives up and deletes old events. @returns how many were given up, and how many undelivered ones were deleted because too many were stored */
     sweepEvents: (): Promise<{ givenUp: number; dropped: number }> => engine.write(() => sweep(now)),
-    /** At most 1 000: the newest first, or those that wait, oldest first. */
+    /** At most 1 000 events, newest first; with `waiting`, only the undelivered ones, oldest first. */
     events: async (limit: number, { waiting = false } = {}): Promise<OutboxEvent[]> => {
       const page = { limit: Math.min(limit, 1_000), waitingFirst: waiting };
       return (await engine.read(() => execute(queries.newestEvents(page)))).map(eventOf);
     },
-    /** How many events wait for each target, and since when. */
+    /** For each target: the number of undelivered events, and when the oldest was created. */
     eventsWaiting: async (): Promise<{ target: string; events: number; since: number }[]> => {
       const rows = await engine.read(() => execute(queries.countWaiting()));
       return rows.map(({ target, events, since }) => ({
@@ -170,18 +170,18 @@ function kindsText(kinds: readonly string[]): string {
 function eventOf(row: queries.EventRow) {
   return {
     seq: Number(row.seq),
-    /** The same for every target and every attempt. */
+    /** The same for all targets and attempts, so that a receiver can detect duplicates. */
     id: row.id,
     target: row.target,
     kind: row.kind,
-    /** The id of its payment, or its own. */
+    /** The id of its payment; its own id if it is not about a payment. */
     subject: row.subject,
     facts: JSON.parse(row.facts) as LedgerEvent['facts'],
     createdAt: row.created_at,
     /** The number of delivery attempts. */
     attempts: Number(row.attempts),
     nextAttemptAt: row.next_attempt_at,
-    /** When it was delivered or given up; null while it waits. */
+    /** When it was delivered or given up; null before that. */
     doneAt: row.done_at,
     outcome: row.outcome as 'told' | 'given up' | null,
     /** The target's last answer. */

@@ -4,10 +4,10 @@ import type { PaymentView } from '../schema.js';
 import { viewed } from './conditions.js';
 import type { At, Id, IdRow } from './conditions.js';
 
-/** A request that waits for a row, by its number among the callers of that row. */
+/** The key of a caller: the payment's id and the number of the caller among the payment's callers. */
 type CallerKey = Id & { number: number };
 
-/** Adds a caller to a row. Requests can't wait for an alias or for a row in a final state. */
+/** Adds a caller to a payment. No request can wait for an alias or for a released or refunded payment. */
 export const watch = (p: Id & At & { live_ms: number; request_id: string | null }) =>
   one<PaymentView>`
     update payments set callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms},
@@ -15,7 +15,7 @@ export const watch = (p: Id & At & { live_ms: number; request_id: string | null 
     where id = ${idBytes(p.id)} and alias_of is null and state in ('claimed', 'settling', 'owed', 'delivered')
     returning ${viewed(p.now)}`;
 
-/** A caller that has left, or whose row has a newer caller, is never renewed. */
+/** Changes nothing if the caller has left or there is a newer one. */
 export const renew = (p: CallerKey & At & { live_ms: number }) =>
   one<IdRow>`
     update payments set caller_until = ${p.now} + ${p.live_ms}
@@ -31,8 +31,8 @@ export const written = (p: CallerKey & At & { ms_ago: number }) =>
     where id = ${idBytes(p.id)} and state = 'delivered' and callers = ${p.number} returning id`;
 
 /**
- * A fetch counts as one more caller that the answer was written to, so that a payment that came before it still redeems the answer (see
- * `isWritten`).
+ * Counts the fetch as one more caller, to which the answer was written. With more than one caller, `isWritten` compares the time of writing,
+ * so a newly signed payment that arrived before the fetch can still redeem the answer.
  */
 export const fetched = (p: CallerKey & At & { ms_ago: number }) =>
   one<IdRow>`

@@ -22,7 +22,7 @@ export type EventRow = {
 
 type Target = { target: string };
 
-/** Writes an event for each target that wants it. One that was written before is not written again. */
+/** Writes an event for each target that wants its kind, unless it was written before. */
 export const tell = (
   p: At & { id: string; kind: string; subject: string; facts: string; lastMs: number },
 ) => sql`
@@ -44,14 +44,14 @@ export const dropTarget = ({ target }: Target) => sql`delete from targets where 
 
 export const dropEventsOf = ({ target }: Target) => sql`delete from outbox where target = ${target}`;
 
-/** Whether anything waits for a target; most of the time nothing does. */
+/** Returns a row if a target has an event due. Checked first because it is a read: usually there is none, and `takeEvents` writes. */
 export const waits = ({ target, now }: Target & At) =>
   one<{ seq: number }>`
     select seq from outbox where target = ${target} and done_at is null and next_attempt_at <= ${now} limit 1`;
 
 /**
- * Takes the oldest events that are due, of each subject only the first: a later one waits until the target has it, so that the events of
- * one payment stay in order. A server that crashes loses them after `leaseMs`.
+ * Leases the oldest events that are due. Of each subject, only the first undelivered event is taken, so that the events of one payment
+ * arrive in order. If the server crashes, another one can take them after `leaseMs`.
  */
 export const takeEvents = (p: Target & At & { limit: number; leaseMs: number }) => sql<EventRow>`
   with due as materialized (
@@ -65,7 +65,7 @@ export const takeEvents = (p: Target & At & { limit: number; leaseMs: number }) 
 
 type Attempt = { seq: number; attempt: number; answer: string };
 
-/** The number of the attempt fences off a server that took longer than its lease. */
+/** Changes nothing if another server has taken the event since: its attempt has another number. */
 export const toldEvent = (p: Attempt & At) => sql`
   update outbox set done_at = ${p.now}, lease_until = 0, outcome = 'told', answer = ${p.answer}
   where seq = ${p.seq} and attempts = ${p.attempt} and done_at is null`;
@@ -79,7 +79,7 @@ export const resendEvent = (p: At & { seq: number; lastMs: number }) =>
     update outbox set done_at = null, outcome = null, next_attempt_at = ${p.now}, ends_at = ${p.now} + ${p.lastMs}
     where seq = ${p.seq} returning seq`;
 
-/** Events that could not be delivered in time. */
+/** Gives up events that could not be delivered in time. */
 export const endEvents = ({ now }: At) =>
   sql<{ target: string }>`
     update outbox set done_at = ${now}, lease_until = 0, outcome = 'given up'
@@ -88,7 +88,7 @@ export const endEvents = ({ now }: At) =>
 export const forgetEvents = ({ now, keptMs }: At & { keptMs: number }) =>
   sql`delete from outbox where done_at is not null and done_at < ${now} - ${keptMs}`;
 
-/** The oldest events beyond a number, delivered or not: an unreachable target must not fill the disk. */
+/** Deletes the oldest events beyond a number, delivered or not, so that an unreachable target can't fill the disk. */
 export const dropOldest = ({ most }: { most: number }) =>
   sql<{ done_at: number | null }>`
     delete from outbox where seq <= (select max(seq) from outbox) - ${most} returning done_at`;
@@ -105,11 +105,11 @@ export const countWaiting = () =>
   sql<{ target: string; events: number; since: number }>`
     select target, count(*) as events, min(created_at) as since from outbox where done_at is null group by target order by target`;
 
-/** Numbers go on after those that were copied from another ledger. */
+/** Sets the sequence past the numbers of events copied from another ledger. */
 export const continueNumbers = () =>
   sql`select setval(pg_get_serial_sequence('outbox', 'seq'), (select coalesce(max(seq), 1) from outbox))`;
 
-/** The payment's data in its events. */
+/** What the events about a payment contain of its row. */
 export const paymentFacts = ({ id }: Id) =>
   one<Pick<PaymentRow, 'operation' | 'payer' | 'amount' | 'network' | 'settlement' | 'state' | 'flow'>>`
     select operation, payer, amount, network, settlement, state, flow from payments where id = ${idBytes(id)}`;
