@@ -5,22 +5,23 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 
 /*
- * An agent that has nothing but an address and a wallet: it reads /llms.txt, follows it, and buys one of each operation with a stock
- * x402 client. It knows no path, no field and no price of any shop. Run it by itself:
- *   KEYPAIR=.coinslot/buyer.json RPC_URL=http://127.0.0.1:8899 node dist/contract-tests/support/agent.js http://127.0.0.1:8402
+ * An agent that knows only a server's URL and has a wallet. It reads /llms.txt and buys every operation listed there
+ * once, with a stock x402 client. No path, field or price is hard-coded.
+ * Run it by itself: KEYPAIR=.coinslot/buyer.json RPC_URL=http://127.0.0.1:8899 node
+ * dist/contract-tests/support/agent.js http://127.0.0.1:8402
  */
 
 /** What /llms.txt says about one operation. */
 export type Listed = { title: string; url: string; usdc: string; method: string; body: string | undefined };
 
-/** What was bought, or why not. `receipt` is the signature of the transfer. */
+/** The result of one purchase, or why it failed. `receipt` is the signature of the transfer. */
 export type Bought = Listed & { status: number; type: string; bytes: number; receipt: string | undefined };
 
 const PAID = /^## Paid operations$/m;
 const LINE =
   /^- \[(?<title>[^\]]+)\]\((?<url>[^)\s]+)\): (?<usdc>[\d.]+) USDC\. .* Example: `(?<example>[^`]+)`\.$/;
 
-/** Reads the operations that a shop lists in its /llms.txt. */
+/** Reads the list of operations in a shop's /llms.txt. */
 export async function readOffers(address: string): Promise<Listed[]> {
   const answer = await fetch(new URL('/llms.txt', address), { signal: AbortSignal.timeout(10_000) });
   if (!answer.ok) throw new Error(`${address} has no /llms.txt: ${answer.status}`);
@@ -31,16 +32,16 @@ export async function readOffers(address: string): Promise<Listed[]> {
     .filter(line => line.startsWith('- '))
     .map(line => {
       const { title = '', url = '', usdc = '', example = '' } = LINE.exec(line)?.groups ?? {};
-      if (!url) throw new Error(`this line is not one of an operation: ${line}`);
+      if (!url) throw new Error(`this line does not describe an operation: ${line}`);
       const [method = '', , ...body] = example.split(' ');
       return { title, url, usdc, method, body: body.length > 0 ? body.join(' ') : undefined };
     });
 }
 
-/** A key, and the RPC server that the wallet's user has chosen (the sandbox's is in sandbox.json). */
+/** The buyer's key, and the RPC server of its wallet (the sandbox's is in sandbox.json). */
 export type Wallet = { keypair: Uint8Array; rpcUrl: string };
 
-/** Buys one of each, with the examples of the shop. An operation that is paid before its work may take `waitMs`. */
+/** Buys each operation once, with the shop's own examples. `waitMs` limits the wait for an operation that is paid before its work. */
 export async function buyAll(
   address: string,
   { keypair, rpcUrl }: Wallet,
@@ -59,7 +60,7 @@ export async function buyAll(
   return bought;
 }
 
-/** Follows the advice for a 503: the answer is at `Location`, free. */
+/** Does what a 503 advises: fetches the answer from `Location`, free of charge. */
 async function finished(first: Response, until: number): Promise<Omit<Bought, keyof Listed>> {
   let answer = first;
   const place = first.headers.get('location');

@@ -78,7 +78,7 @@ export const GOOD: Record<Kind, Behaviour> = {
   geckoterminal: json(geckoToken()),
 };
 
-/** Names what a source does wrong, and how it fails for it. */
+/** A way for a source to misbehave, and the failure that is expected then. */
 export const FAILURES: Record<string, { behave: Behaviour; kind: 'failed' | 'unavailable' }> = {
   'never answers': { behave: () => {}, kind: 'failed' },
   'stops in mid-answer': {
@@ -118,10 +118,10 @@ export const FAILURES: Record<string, { behave: Behaviour; kind: 'failed' | 'una
   'cuts the connection': { behave: request => request.socket.destroy(), kind: 'failed' },
 };
 
-/** Short only where the deadline itself is what ends the call. */
+/** A short deadline, used only where the deadline itself ends the call. */
 export const deadlineFor = (what: string, short = 500): number => (/never|stalls/.test(what) ? short : 4_000);
 
-/** The three aggregators on one server; `behave` may be changed at any time. */
+/** The three aggregators on one server; `behave` can change their behaviour at any time. */
 export class Aggregators {
   readonly behave: Record<Kind, Behaviour> = { ...GOOD };
   readonly asked: IncomingMessage[] = [];
@@ -179,7 +179,7 @@ export async function openMarket(): Promise<void> {
   market = await new Aggregators().start();
 }
 
-/** Gives every test of a suite a market of its own, and closes the sources that it opened. */
+/** Gives every test of a suite a market of its own, and closes its sources afterwards. */
 export function eachWithANewMarket(): void {
   beforeEach(async () => {
     await openMarket();

@@ -1,6 +1,6 @@
 import type { AnswerSecret } from '../../src/http/answer-secrets.js';
 
-/** One that counts for good. */
+/** An answer secret that never expires. */
 export function answerSecret(bytes: Buffer): AnswerSecret {
   return { secret: bytes.toString('hex'), from: 0, until: null };
 }

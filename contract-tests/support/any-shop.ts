@@ -2,7 +2,10 @@ const FAILED = ['400', '402', '502', '503']
   .map(status => `'${status}': { $ref: '#/components/responses/Failed' }`)
   .join('\n        ');
 
-/** Operations as no shop has them all: all methods, path and query, JSON, text and binary answers, references, recursion. */
+/**
+ * A contract with more kinds of operations than a real shop has: all methods, parameters in path and query, JSON, text
+ * and binary answers, references, recursive schemas.
+ */
 export const ANY_SHOP = `
 openapi: 3.1.0
 info: { title: Any shop, version: 1.0.0 }

@@ -9,7 +9,7 @@ import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { SUMMARIZE } from './test-chain.js';
 import { sellingOf } from './selling.js';
 
-/** The HTTP server with one priced operation, and whatever handler a test gives it. */
+/** The HTTP server with one priced operation, whose handler is given by the test. */
 export type BareServer = { server: Server; url: string; close(): void };
 
 export async function openBareServer(handle: Listener, deadlines: HttpDeadlines): Promise<BareServer> {
@@ -41,11 +41,11 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** Connections that a suite opens by hand; all of them end with it. */
+/** Connections that a suite opens by hand; they are closed when the suite ends. */
 export class Sockets {
   readonly #open: Socket[] = [];
 
-  /** A connection that is not there yet. */
+  /** A connection that is still being made. */
   begin(url: string): Socket {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname).on('error', () => {});

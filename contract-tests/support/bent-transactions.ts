@@ -33,7 +33,7 @@ export async function reasonOf(transaction: string): Promise<string> {
   return result.error;
 }
 
-/** Rewrites a compact-u16 below 128 at `offset` in two bytes where one is canonical. */
+/** Rewrites the compact-u16 at `offset`, a value below 128, with two bytes instead of the canonical one. */
 export function longLength(offset: number): (bytes: Buffer) => Buffer {
   return bytes =>
     Buffer.concat([

@@ -2,7 +2,7 @@ import { REPLY_TABLES, replyStoreOn } from '../../handlers/brand-feedback/reply-
 import type { ReplyStore } from '../../handlers/brand-feedback/replies.js';
 import type { Ledger } from '../../src/ledger/store.js';
 
-/** The replies of brandFeedback in a ledger, as its handler opens them. */
+/** Opens the replies of brandFeedback in a ledger, as its handler does. */
 export async function openReplies(ledger: Ledger): Promise<ReplyStore> {
   return replyStoreOn(await ledger.openStore(REPLY_TABLES), {
     ordersInProgress: async () =>

@@ -19,7 +19,7 @@ export type BrandServer = { url: string; reader: LedgerReader & LedgerReports; s
 export const SAME_PAYMENT = /paid.*in progress.*send the same payment again/i;
 
 let asked = 0;
-/** No two are equal: a new payment for an equal call that is not answered yet would attach to it. */
+/** Every question is different: a new payment for the same call would attach to one that is not answered yet. */
 export const aBody = (n?: number): Body => ({
   brand: 'Harbour Coffee',
   question: `What do you think of cup number ${++asked}?`,
@@ -69,7 +69,7 @@ export const send = (
     ...(wait === undefined ? {} : { Prefer: `wait=${wait}` }),
   });
 
-/** Gives the tests of a suite one chain and one server together, and stops the servers that they opened. */
+/** Gives the tests of a suite a chain and a server to share, and stops further servers that the tests started. */
 export function allInOneWorld(chain: { slotMs?: number } = {}): void {
   before(async () => {
     world = await openWorld({}, chain);

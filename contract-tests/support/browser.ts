@@ -11,7 +11,7 @@ const CHROMIUM = '/usr/bin/chromium';
 const AXE = fileURLToPath(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url));
 const CALL_MS = 15_000;
 
-/** Why no browser test can run here; undefined when one can. */
+/** The reason why browser tests can't run here, or undefined if they can. */
 export const noBrowser = existsSync(CHROMIUM) ? undefined : `${CHROMIUM} is not installed`;
 
 type Message = {
@@ -27,9 +27,9 @@ export class Browser {
   readonly #child: ChildProcess;
   readonly #folder: string;
   readonly #waiting = new Map<number, (message: Message) => void>();
-  /** What the page complained about: violations of its policy, failed scripts. */
+  /** Errors of the page: violations of its content security policy, failed scripts. */
   readonly complaints: string[] = [];
-  /** Events of domains that a test enables. */
+  /** Events of the DevTools domains that a test enables. */
   onEvent: ((method: string, params: unknown) => void) | undefined;
   #serial = 0;
   #session = '';
@@ -45,7 +45,7 @@ export class Browser {
     });
   }
 
-  /** @param folder what an earlier browser has kept, of which `kill` tells */
+  /** @param folder the profile of an earlier browser, as `kill` returns it */
   static async start(folder?: string): Promise<Browser> {
     folder ??= await mkdtemp(join(tmpdir(), 'coinslot-browser-'));
     const flags = [
@@ -90,7 +90,7 @@ export class Browser {
     await this.call('Page.navigate', { url });
   }
 
-  /** Value of an expression in the page. */
+  /** Evaluates an expression in the page. */
   async read(expression: string): Promise<unknown> {
     const { result, exceptionDetails } = await this.call('Runtime.evaluate', {
       expression,
@@ -103,7 +103,7 @@ export class Browser {
   /** Waits until an expression is true in the page. */
   async until(expression: string): Promise<void> {
     const end = Date.now() + CALL_MS;
-    // While the page changes there is nothing to ask.
+    // While the page navigates, evaluation fails.
     while (!(await this.read(`Boolean(${expression})`).catch(() => false))) {
       if (Date.now() > end)
         throw new Error(
@@ -113,7 +113,7 @@ export class Browser {
     }
   }
 
-  /** What axe-core finds wrong with the page. */
+  /** The accessibility violations that axe-core finds in the page. */
   async violations(): Promise<unknown> {
     const expression = `${await readFile(AXE, 'utf8')}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
       JSON.stringify(violations.map(({ id, nodes }) => [id, nodes[0].html.slice(0, 150), nodes[0].failureSummary])))`;
@@ -159,12 +159,12 @@ export class Browser {
     return Buffer.from(data as string, 'base64');
   }
 
-  /** Runs a script in every page before its own. */
+  /** Runs a script in every page before the page's own scripts. */
   async beforePages(source: string): Promise<void> {
     await this.call('Page.addScriptToEvaluateOnNewDocument', { source });
   }
 
-  /** Ends the browser as a power cut does. @returns the folder with what it has kept */
+  /** Ends the browser without warning, as a power cut does. @returns its profile folder */
   async kill(): Promise<string> {
     const gone = new Promise(resolve => this.#child.once('exit', resolve));
     this.#child.kill('SIGKILL');

@@ -42,7 +42,7 @@ export const operation = (id: string): PricedOperation => operationIn(RELEASED, 
 export const SUMMARIZE = operation('summarize');
 export const MINT_INFO = operation('solMintInfo');
 
-/** What the buyer sees of an outcome. */
+/** The part of an outcome that the buyer sees. */
 export const asSent = (outcome: Outcome): object => ({ ...outcome, sale: undefined, kept: undefined });
 
 export const SIGNATURE = '5'.repeat(88);
@@ -60,7 +60,7 @@ export const MINUTE = 60_000;
 type RailParts = Parameters<typeof solanaRail>[0];
 export const ID = 'order-0000000000001';
 
-/** A facilitator that does what a test says, and counts. */
+/** A facilitator whose answers a test sets, and which counts its calls. */
 export class FakeFacilitator implements Facilitator {
   verifies = 0;
   settles = 0;
@@ -84,14 +84,14 @@ export class FakeFacilitator implements Facilitator {
   async close(): Promise<void> {}
 }
 
-/** As the charge knows it: the only one, with the fee payer of all payments here. */
+/** The facilitator as the charge knows it: the only one, whose fee payer all payments here name. */
 export function asked(facilitator: Facilitator): Facilitators {
   const facilitators = new Facilitators([{ name: 'fake.example/', facilitator }]);
   facilitators.learn([{ hint: FEE_PAYER }]);
   return facilitators;
 }
 
-/** A gate that something waits at until a test opens it. */
+/** A gate that blocks until a test opens it. */
 export class Gate {
   readonly passed: Promise<void>;
   readonly reached: Promise<void>;
@@ -110,7 +110,7 @@ export class Gate {
   }
 }
 
-/** One server: a real ledger in a file, offers with a view of the chain, a charge. */
+/** One server: a real ledger in a file, offers with a view of the chain, and a charge. */
 export class World {
   readonly folder: string;
   readonly facilitator = new FakeFacilitator();
@@ -121,7 +121,7 @@ export class World {
   charge: Charge;
   runs = 0;
   readonly #time: { ahead: number };
-  /** The real time, and how far a test has moved it on. */
+  /** The real time plus what a test has added to it. */
   readonly clock = (): number => Date.now() + this.#time.ahead;
 
   private constructor(folder: string, ledger: Ledger, time: { ahead: number }) {
@@ -133,7 +133,7 @@ export class World {
     this.charge = this.newCharge();
   }
 
-  /** @param shared as if other servers were on the ledger, too */
+  /** @param shared whether to behave as if other servers used the ledger, too */
   static async open(shared = false): Promise<World> {
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-charge-'));
     const time = { ahead: 0 };
@@ -160,7 +160,7 @@ export class World {
     return hints;
   }
 
-  /** Solana's rail for this world's ledger and facilitator, or others. */
+  /** Solana's rail, by default with this world's ledger and facilitator. */
   newRail(options: Partial<RailParts> & RailOptions = {}): Rail {
     const { ledger, hints } = this;
     const own = { ledger, hints, terms: TERMS, facilitator: asked(this.facilitator) };
@@ -180,7 +180,7 @@ export class World {
     });
   }
 
-  /** Ends the server and starts another one on the same ledger. */
+  /** Stops the server and starts another one on the same ledger. */
   async restart(): Promise<void> {
     await this.charge.idle();
     await this.ledger.close();
@@ -202,7 +202,7 @@ export class World {
 
   readonly checkedPayment = paymentOf;
 
-  /** A payment as the charge sees it, newly signed. */
+  /** A newly signed payment, in the form that the charge gets. */
   payment(recipe: Recipe & { identifier?: string } = {}): Payment {
     const { transaction } = craftPayment({ ...RECIPE, ...recipe });
     const extensions = recipe.identifier === undefined ? undefined : withIdentifier(recipe.identifier);
@@ -230,7 +230,7 @@ export class World {
     return this.charge.process(this.call(payment, change));
   }
 
-  /** A payer with a delivered payment. */
+  /** A payer that has one delivered payment. */
   async knownPayer(): Promise<Keypair> {
     const payer = Keypair.generate();
     expect((await this.redeem(this.payment({ payer }))).kind).to.equal('sold');
@@ -240,7 +240,7 @@ export class World {
     return payer;
   }
 
-  /** The facilitator's last answer was none, so that the next payments are verified first, those of known payers, too. */
+  /** Makes the facilitator fail once, so that the next payments are verified first, even those of known payers. */
   async troubleAtVerify(): Promise<void> {
     const { onVerify } = this.facilitator;
     this.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
@@ -250,8 +250,8 @@ export class World {
   }
 
   /**
-   * Starts as many unverified runs of a known payer as it may have: its next payment is verified, beside its work.
-   * @returns a function that lets them end, and waits for that
+   * Starts as many unverified runs of a known payer as it may have, so that its next payment is verified while its work
+   * runs. @returns a function that lets these runs end, and waits for that
    */
   async unverifiedRuns(payer: Keypair): Promise<() => Promise<void>> {
     const gate = new Gate();
@@ -269,7 +269,7 @@ export class World {
     };
   }
 
-  /** Whether the ledger trusts this payer. */
+  /** Whether this payer is known, so that its work may begin before its payment is verified. */
   async isKnown(payer: Keypair): Promise<boolean> {
     return (await this.ledger.lookUp('0'.repeat(64), payer.publicKey.toBase58())).payerKnown;
   }
@@ -328,7 +328,7 @@ export function eachInANewWorld(shared = false): void {
   afterEach(() => world.close());
 }
 
-/** The ledger of the world, of which one method fails. */
+/** The world's ledger, with one method that always fails. */
 export function faulty(method: keyof Ledger): Ledger {
   return new Proxy(world.ledger, {
     get(target, name) {

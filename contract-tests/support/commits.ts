@@ -1,9 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Where the index of a write-ahead log counts its commits (`iChange` in SQLite's WalIndexHdr), in native byte order. */
+/**
+ * The offset of the commit counter in the index of a write-ahead log (`iChange` in SQLite's WalIndexHdr), which is in
+ * native byte order.
+ */
 const COMMITS_OFFSET = 8;
 
-/** How many commits that changed something an open SQLite ledger has had. */
+/** The number of commits that changed an open SQLite ledger. */
 export function commitsOf(ledgerFile: string): number {
   const file = openSync(`${ledgerFile}-shm`, 'r');
   try {

@@ -8,8 +8,8 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const INSTALLED = ['node_modules', 'contract-tests/tools/node_modules', 'contract-tests/fuzz/.venv'];
 
 /**
- * A temporary folder with every file of this repository that is not ignored, with what was built, and with links to the packages that
- * are installed here. Times are kept, so that make builds and installs only what the caller changes.
+ * A temporary folder with a copy of this repository: every file that is not ignored, the build output, and links to the
+ * installed packages. Modification times are kept, so that make rebuilds and installs only what the caller changes.
  */
 export function copyRepository(prefix: string): string {
   const folder = mkdtempSync(join(tmpdir(), prefix));
@@ -18,7 +18,7 @@ export function copyRepository(prefix: string): string {
     encoding: 'utf8',
   });
   for (const file of listed.split('\0').filter(Boolean)) {
-    // A file that was removed is listed until that is committed.
+    // git lists a deleted file until the deletion is committed.
     if (!existsSync(join(ROOT, file))) continue;
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(ROOT, file), join(folder, file), { preserveTimestamps: true });

@@ -21,10 +21,10 @@ export const DEVNET_USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
 export const DEVNET = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 export const DEVNET_V1 = 'solana-devnet';
 
-/** How to build a payment. Everything has a default; a test names only what it bends. */
+/** The fields of a payment. Each has a valid default; a test sets only the ones that it makes invalid. */
 export type Recipe = {
   payer?: Keypair;
-  /** Base58. Sits at key 0 unless `message` moves it. */
+  /** Base58. It is account key 0 unless `message` moves it. */
   feePayer?: string;
   /** Base58 of the mint and of the owner of the receiving account. */
   asset?: string;
@@ -35,39 +35,39 @@ export type Recipe = {
   tokenProgram?: PublicKey;
   source?: PublicKey;
   destination?: PublicKey;
-  /** Who must have signed for the money; the payer unless bent. */
+  /** The required signer of the transfer; the payer unless a test changes it. */
   authority?: PublicKey;
-  /** Further signers of the transfer, as a multisig has. */
+  /** Additional signers of the transfer, as a multisig has. */
   cosigners?: Keypair[];
   blockhash?: string;
   version?: 0 | 'legacy';
   computeLimit?: number;
   /** Micro-lamports per compute unit. */
   computePrice?: bigint;
-  /** Text of the memo; random by default, null for none. */
+  /** Text of the memo; random by default, null for no memo. */
   memo?: string | null;
-  /** Instructions after the memo. */
+  /** Further instructions after the memo. */
   extra?: TransactionInstruction[];
-  /** Has the last word on the instructions: limit, price, transfer, memo, extra. */
+  /** Replaces the list of instructions: limit, price, transfer, memo, extra. */
   instructions?: (usual: TransactionInstruction[]) => TransactionInstruction[];
   lookupTables?: AddressLookupTableAccount[];
-  /** Bends the compiled message before it is signed. */
+  /** Changes the compiled message before it is signed. */
   message?: (message: VersionedMessage) => void;
-  /** `none` leaves the payer's slot empty, `wrong` signs other bytes, `stranger` signs with another key. */
+  /** `none` leaves the payer's signature empty, `wrong` signs other bytes, `stranger` signs with another key. */
   signature?: 'right' | 'none' | 'wrong' | 'stranger';
-  /** Bends the bytes after signing. */
+  /** Changes the bytes after signing. */
   bytes?: (bytes: Buffer) => Buffer;
 };
 
 export type CraftedPayment = {
-  /** Base64, as it travels in a payment. */
+  /** Base64, as sent in a payment. */
   transaction: string;
   bytes: Buffer;
   messageBytes: Buffer;
   payer: Keypair;
 };
 
-/** A payment of `recipe`, half-signed by its payer: compute limit, compute price, TransferChecked, memo. */
+/** A payment built from `recipe` and signed by its payer only: compute limit, compute price, TransferChecked, memo. */
 export function craftPayment(recipe: Recipe): CraftedPayment {
   const payer = recipe.payer ?? Keypair.generate();
   const feePayer = new PublicKey(recipe.feePayer ?? Keypair.generate().publicKey);
@@ -136,7 +136,7 @@ export function memoInstruction(text: string, signers: PublicKey[] = []): Transa
   return new TransactionInstruction({ programId: MEMO_PROGRAM, keys, data: Buffer.from(text) });
 }
 
-/** What wallets add to guard a transfer. */
+/** An instruction of the kind that wallets add to guard a transfer (Lighthouse). */
 export function lighthouseInstruction(
   account: PublicKey = Keypair.generate().publicKey,
 ): TransactionInstruction {
@@ -144,7 +144,7 @@ export function lighthouseInstruction(
   return new TransactionInstruction({ programId: LIGHTHOUSE_PROGRAM, keys, data: Buffer.from([5, 0]) });
 }
 
-/** An instruction that makes whoever pays the fees open a token account, too. */
+/** An instruction that opens a token account at the fee payer's cost. */
 export function openAccountInstruction(
   funder: PublicKey,
   owner: PublicKey,
@@ -197,8 +197,8 @@ export function withIdentifier(id: string): object {
 }
 
 /**
- * The same payment as a transaction of version 1 (SIMD-0385): message first, signatures last. Signed, but of a version that
- * is not accepted.
+ * The same payment as a correctly signed transaction of version 1 (SIMD-0385): message first, signatures last. The
+ * server does not accept that version.
  */
 export function craftVersion1(recipe: Recipe): string {
   const payer = recipe.payer ?? Keypair.generate();

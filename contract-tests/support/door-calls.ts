@@ -8,16 +8,16 @@ import { CUT, type Sent } from './test-server.js';
 
 type Json = Record<string, unknown>;
 type Arrived = { status: number; headers: Record<string, string>; body: Buffer };
-/** What a buyer sees of a call, and the link to its answer that it was given. */
+/** What a buyer sees of a call, including the link to its answer. */
 export type Seen = { sent: Sent; link: string | undefined };
 
-/** A connection is read to its end, so that what was read was written. */
 const ASKED = { operation: 'summarize', requestHash: '' };
+/** A sale whose answer was read to the end, so that nothing is left to report. */
 const READ: Sale = { written: () => {}, linked: async () => undefined, lost: async () => {} };
-/** A server that lives answers sooner, also on a slow machine. */
+/** A running server answers sooner than this, even on a slow machine. */
 const PATIENCE_MS = 30_000;
 
-/** Sends a call with its payment (the base64 of a PAYMENT-SIGNATURE header) to a server. */
+/** Sends a paid call to a server. The payment is the base64 of a PAYMENT-SIGNATURE header. */
 export async function callThrough(
   door: Transport,
   url: string,
@@ -38,7 +38,7 @@ export async function callThrough(
   return door === 'http' ? seenOverHttp(arrived) : seenOverMcp(arrived);
 }
 
-/** Fetches an answer by its link. Undefined if the connection breaks. */
+/** Fetches an answer by its link. @returns undefined if the connection breaks */
 export async function pickUpThrough(
   door: Transport,
   url: string,
@@ -78,7 +78,10 @@ function post(
   );
 }
 
-/** One request on a connection of its own. Undefined if it breaks, or its client hangs up; rejects where no answer comes. */
+/**
+ * Sends one request on a connection of its own. @returns undefined if the connection breaks or the client hangs up.
+ * Rejects if no answer comes.
+ */
 function exchange(
   method: string,
   url: string,
@@ -145,7 +148,7 @@ type ToolCall = {
   _meta?: Json;
 };
 
-/** A tool's result as the call over HTTP would have ended. */
+/** Converts a tool's result to the outcome that the same call has over HTTP. */
 function resultIn({ body, status }: Arrived): { status: number; body: Buffer; meta: Json } {
   const text = body.toString();
   const lines = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data]) => data ?? '');
@@ -168,10 +171,10 @@ function sentAs(status: number, body: Buffer, receipt: Receipt | undefined): Sen
   if (status === 400) return { kind: 'invalid', error };
   if (status === 503) return { kind: 'unavailable', error, retryAfterSeconds: 1, ...given };
   if (status === 502) return { kind: 'failed', answer: { status, headers: {}, body }, ...given };
-  throw new Error(`an answer that no call has: ${status} ${body.toString()}`);
+  throw new Error(`unexpected kind of answer: ${status} ${body.toString()}`);
 }
 
-/** A receipt of MPP, which names no payer. */
+/** The receipt of an MPP payment, which names no payer. */
 function receiptOf(told: unknown): Receipt | undefined {
   const { reference } = (told ?? {}) as { reference?: string };
   return reference === undefined ? undefined : { success: true, payer: '', transaction: reference };

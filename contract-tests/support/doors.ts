@@ -30,13 +30,13 @@ const PICK_UP = `paths:
       responses: { '200': { description: The answer. } }
 `;
 
-/** What version 1.0.0 sold, with a path for answers. */
+/** The operations of version 1.0.0, and a path for answers. */
 const TEXT = readFileSync(
   new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url),
   'utf8',
 ).replace(/^paths:\n/m, PICK_UP);
 
-/** What a handler answers, and the payment for which it works. */
+/** A test's handler: it gets the id of the payment that it works for. */
 export type DoorWork = (payment: string, body: { text: string }) => Promise<Reply>;
 type Reply = { status: 200; body: { summary: string }; headers?: Record<string, string> };
 
@@ -45,7 +45,10 @@ type Sold = { contract: Contract; routes: Routes };
 const released = parseContract(TEXT);
 const soldAt = new Map<bigint, Promise<Sold>>();
 
-/** What a server sells at its prices. Compiling validators takes longer than a schedule may be held up, so that all share them. */
+/**
+ * The priced operations of each price list. Compiling validators takes longer than a schedule may be held up, so all
+ * schedules share them.
+ */
 function soldBy(testServer: TestServer): Promise<Sold> {
   const paid = released.paid.map(operation => ({ ...operation, price: testServer.priced(operation).price }));
   const key = paid[0]!.price.atomic;
@@ -60,14 +63,14 @@ async function compiled(contract: Contract): Promise<Sold> {
   return { contract, routes };
 }
 
-/** The same routes with handlers of their own. */
+/** The same routes, with handlers given by the test. */
 function handledBy(shared: Routes, handlers: HandlerParts['handlers']): Routes {
   const handle: Routes['handle'] = (id, call) => handlers[id]!.call(call!);
   const bound = (name: keyof Routes): unknown => shared[name].bind(shared as never);
   return new Proxy(shared, { get: (_, name) => (name === 'handle' ? handle : bound(name as keyof Routes)) });
 }
 
-/** A test server's own HTTP and MCP, on a socket, as production wires them; its `summarize` is a test's. */
+/** A test server's HTTP and MCP on a socket, wired as in production; the test provides the handler of `summarize`. */
 export class Doors {
   readonly url: string;
   readonly close: () => Promise<void>;
@@ -101,7 +104,7 @@ export class Doors {
       void (mcp.serves(request) ? mcp.serve(request, response) : callback(request, response));
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
-    // The connections of a process that dies break, and it takes no more: also none that is being made.
+    // When a process dies, its connections break and it accepts no more, not even those that are being made.
     server.on('connection', socket => {
       if (testServer.dead) socket.destroy();
     });
@@ -115,7 +118,7 @@ export class Doors {
   }
 }
 
-/** A charge whose work knows for which payment it is done: a handler is not told. */
+/** A charge that gives the payment's id to the work, which real handlers do not get. */
 function working(charge: Charge, work: DoorWork): { charge: Charge; handlers: HandlerParts['handlers'] } {
   const paying = new AsyncLocalStorage<string>();
   const process = (call: PaidCall): ReturnType<Charge['process']> => {

@@ -1,7 +1,7 @@
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { writtenExample } from '../../src/contract/sent-body.js';
 
-/** A call of an operation at its `examplePath`, with the examples of the contract, without payment. */
+/** An unpaid call of an operation at its `examplePath`, with the examples of the contract. */
 export function exampleCall({ method, parameters, request }: PricedOperation): {
   query: string;
   init: RequestInit;

@@ -1,25 +1,25 @@
 /**
- * How much of the tests runs (CONTRIBUTING.md, "Which tests run where"): `local` is what `make test` runs, `ci` what `.ci/run` runs.
- * Otherwise everything does: with `make test-all`, or where a file is run by hand.
+ * How many of the tests run (CONTRIBUTING.md, "Which tests run where"): `local` for `make test`, `ci` for `.ci/run`.
+ * With `make test-all`, or if a file is run by hand, all of them run.
  */
 const EXTENT = process.env['TESTS'] ?? 'all';
 
-/** The rows of a table of which one stands for the others, because a faster test proves those, too: the first, or all of them. */
+/** The rows of a table to run: all of them, or only the first one where a faster test covers the others. */
 export function rows<T>(all: readonly T[]): readonly T[] {
   return EXTENT === 'all' ? all : all.slice(0, 1);
 }
 
-/** What takes minutes and is shown elsewhere, too, is left to `make test-all`. */
+/** Guards tests that take minutes and whose subject other tests cover, too; only `make test-all` runs them. */
 export const isEverythingRun = EXTENT === 'all';
 
-/** How often something is repeated: `few` times show it, `many` look further. */
+/** How often a random test repeats: `few` times as a check, `many` times in a full run. */
 export function repeated(many: number, few: number): number {
   return EXTENT === 'all' ? many : few;
 }
 
-/** A suite that `make test` leaves to `.ci/run`. */
+/** Defines a suite that `make test` skips and `.ci/run` runs. */
 export function describeInCi(title: string, body: (this: Mocha.Suite) => void): void {
-  // Looked up at each call: every file has another `describe`.
+  // Resolved at each call, because every test file has its own `describe`.
   if (EXTENT === 'local') describe.skip(`${title} (skipped: .ci/run and make test-all run it)`, body);
   else describe(title, body);
 }

@@ -1,6 +1,6 @@
 import { serveFacilitator, type FacilitatorOptions } from '../../src/sandbox/facilitator-server.js';
 
-/** A facilitator as a process of its own, so that a test can kill it. Its options come as JSON in the first argument. */
+/** Runs a facilitator in a process of its own, so that a test can kill it. Its options are the first argument, as JSON. */
 const options = JSON.parse(process.argv[2] ?? '{}') as Omit<FacilitatorOptions, 'feePayer' | 'log'> & {
   feePayer: number[];
 };

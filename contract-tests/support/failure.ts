@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { UpstreamFailure } from '../../src/net/failure.js';
 
-/** The failure that a call of a backend ends with. */
+/** Returns the failure that a backend's call rejects with. */
 export async function failureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
   const error: unknown = await promise.then(
     value => expect.fail(`answered ${JSON.stringify(value)}`),

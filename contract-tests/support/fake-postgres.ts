@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** Speaks as much of PostgreSQL's protocol as tells a primary from a standby. */
+/** A server that speaks just enough of PostgreSQL's protocol to say whether it is a primary or a standby. */
 export type FakePostgres = {
   host: string;
   isPrimary: boolean;
-  /** It takes connections, and answers nothing any more. */
+  /** Makes it accept connections without answering. */
   isFrozen: boolean;
-  /** The connections that are open, without those that are only being asked. */
+  /** The open connections, except those that only ask for its role. */
   connections: () => number;
   close: () => Promise<void>;
 };
@@ -48,7 +48,7 @@ function part(type: string, content: Buffer): Buffer {
 
 const READY = part('Z', Buffer.from('I'));
 
-/** One row of one column, `transaction_read_only`. */
+/** A result of one row and one column, `transaction_read_only`. */
 function rowOf(value: string): Buffer {
   const described = Buffer.from(
     '\0\x01transaction_read_only\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0',

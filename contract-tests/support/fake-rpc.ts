@@ -15,7 +15,7 @@ export const never = new AbortController().signal;
 export const ADDRESS = Keypair.generate().publicKey;
 export const AUTHORITY = Keypair.generate().publicKey;
 
-/** A JSON-RPC server on loopback that knows some accounts and can be told to misbehave. */
+/** A JSON-RPC server on loopback that has some accounts and can be made to misbehave. */
 export class FakeRpc {
   readonly accounts = new Map<string, StoredAccount>();
   readonly results = new Map<string, unknown>();
@@ -100,7 +100,7 @@ export function mintBytes({ supply = 0n, decimals = 6, mintAuthority, freezeAuth
   return data;
 }
 
-/** A Token-2022 mint with type-length-value entries behind it, as the program lays it out. */
+/** The account of a Token-2022 mint with type-length-value entries, laid out as the program does. */
 export function extendedMint(
   fields: MintFields,
   entries: [number, Buffer][],
@@ -116,7 +116,7 @@ export function extendedMint(
   return Buffer.concat([mintBytes(fields), padding, Buffer.from([type]), ...tlv]);
 }
 
-/** The failure of a call, whose message shows nothing of the server it was sent to. */
+/** Returns the failure of a call, after checking that its message reveals nothing about the server. */
 export async function publicFailureOf(promise: Promise<unknown>): Promise<UpstreamFailure> {
   const failure = await failureOf(promise);
   expect(failure.message, 'public message').to.not.match(

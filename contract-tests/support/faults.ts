@@ -6,7 +6,7 @@ import type { FacilitatorChain } from '../../src/facilitators/embedded-facilitat
 import type { Intervention } from './proxy.js';
 import { sha256, type TestChain } from './test-chain.js';
 
-/** What happens at one call of the ledger. `kill…`: the whole server dies there, like a process. */
+/** What happens at one call of the ledger. `kill…`: the whole server dies there, as a killed process does. */
 export type LedgerFaultKind = 'fail' | 'failAfter' | 'stall' | 'killBefore' | 'killAfter';
 export type LedgerFaults = (method: string, id: string | undefined) => LedgerFaultKind | undefined;
 
@@ -16,7 +16,7 @@ export function pause(ms: number): Promise<void> {
 
 const never = (): Promise<never> => new Promise(() => {});
 
-/** After its server's death, nothing that was waited for comes back, and nothing new is begun. */
+/** Once its server is dead, no pending call returns and no new one begins. */
 export function mortal<T extends object>(part: T, state: { dead: boolean }): T {
   return wrapped(part, (_name, run) => async () => {
     if (state.dead) return never();
@@ -69,7 +69,7 @@ function wrapped<T extends object>(part: T, wrap: Wrapping): T {
   });
 }
 
-/** Tells which payment a body of /settle or /verify is about. */
+/** Finds the payment that a body of /settle or /verify is about. */
 export function askedFor(body: Buffer): string {
   const ask = JSON.parse(body.toString()) as { paymentPayload: { payload: { transaction: string } } };
   const wire = Buffer.from(ask.paymentPayload.payload.transaction, 'base64');
@@ -95,7 +95,7 @@ export type SettleFault =
 const refusal = (errorReason: string): string =>
   JSON.stringify({ success: false, errorReason, transaction: '', network: '' });
 
-/** A facilitator that misbehaves at a settlement. `tooMany` asks to wait for a second. */
+/** A facilitator that misbehaves at a settlement. `tooMany` answers 429 with a wait of one second. */
 export function settleFault(kind: SettleFault): Intervention {
   return async ({ forward, respond, drop }) => {
     if (kind === 'dropBefore') return drop();
@@ -126,12 +126,12 @@ export type RpcFault = 'none' | 'slow' | 'dropAfter' | 'error' | 'lag' | 'noRow'
 type RpcResult = { result?: unknown; error?: unknown };
 type Latest = { context: { slot: number }; value: { lastValidBlockHeight: number } };
 
-/** So far behind, in slots, a server that is asked when a payment is dead by height does not show that it landed. */
+/** How many slots a lagging server is behind: so many that it does not show a landed payment once the payment is dead by block height. */
 const LAG = EXPIRED_AFTER_BLOCKS + 200;
 
 /**
- * An RPC server that misbehaves at one call. `lag`: it is `LAG` slots behind; `noRow`: it has lost a transaction; `lost`: it accepts a
- * transaction and loses it before it lands.
+ * An RPC server that misbehaves at one call. `lag`: it is `LAG` slots behind; `noRow`: it has no record of a
+ * transaction; `lost`: it accepts a transaction and loses it before it lands.
  */
 export function rpcFault(kind: RpcFault, testChain: TestChain): Intervention {
   return async ({ method, body, forward, respond, drop }) => {
@@ -173,7 +173,7 @@ function lagged(method: string | undefined, params: unknown[], json: RpcResult, 
   }
 }
 
-/** What comes within so many ms; otherwise throws what it was waiting for. */
+/** Waits for a promise. Throws a description of it after `ms`. */
 export async function within<T>(ms: number, what: string, waited: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
@@ -186,7 +186,7 @@ export async function within<T>(ms: number, what: string, waited: Promise<T>): P
   }
 }
 
-/** Waits until something is so; throws what it was waiting for after the deadline. */
+/** Waits until a condition holds. Throws a description of it after the deadline. */
 export async function until(what: string, so: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
   for (const end = Date.now() + ms; !(await so()); await pause(50)) {
     if (Date.now() > end) throw new Error(`waited ${ms} ms in vain until ${what}`);

@@ -10,7 +10,7 @@ import { accountOf, MINT, newKeyPair } from './refund-chain.js';
 import { SeededRandom } from './seeded-random.js';
 
 const { caip2: NETWORK } = NETWORKS.devnet;
-/** Two signatures, and 60 000 units at 0.02 lamports, as `buildTransfer` asks for. */
+/** The network fee of the transfers that `buildTransfer` builds: two signatures, and 60 000 compute units at 0.02 lamports. */
 const FEE_LAMPORTS = 11_200n;
 const CHUNK = 20_000;
 
@@ -24,7 +24,10 @@ export type Landed = {
   counterparty: string;
 };
 
-/** What happened to a receiver. The chain is summed up here, transfer by transfer; the ledger has only what a server books of it. */
+/**
+ * A receiver's transfers on the chain. The chain's totals are computed from these one by one; the ledger has only what
+ * a server would have written.
+ */
 export type Business = {
   payTo: string;
   account: string;
@@ -38,7 +41,7 @@ export type Business = {
   withdrawn: bigint;
   given: bigint;
   fees: bigint;
-  /** What was there when the month began, and when it ended. */
+  /** The receiver's balances at the beginning and the end of the month. */
   opening: bigint;
   closing: bigint;
 };
@@ -46,9 +49,9 @@ export type Business = {
 type Made = Business & { payments: unknown[][]; repayments: unknown[][] };
 
 /**
- * A month of business: sales at several prices to payers that come back, some paid back fully or partly with a key or by a wallet, some
- * transactions that failed, money that the operator takes out and puts in, sales before and after the month, and two that were booked in it
- * and landed outside, or the other way round.
+ * A month of business: sales at several prices to returning payers; refunds, in full or in part, sent with a key or
+ * from a wallet; failed transactions; money that the operator withdraws or deposits; sales before and after the month;
+ * and two sales that the ledger dates inside the month and the chain outside, or the reverse.
  */
 function make(sales: number, from: number, to: number): Made {
   const random = new SeededRandom(20_261_101);
@@ -91,7 +94,7 @@ function make(sales: number, from: number, to: number): Made {
     const amount = [10_000n, 50_000n, 123_457n, 500_000n][below(4)] ?? 0n;
     const [id, signature] = [randomBytes(32), land(landedAt, amount, payers[payer] ?? '')];
     const operation = amount === 500_000n ? 'brandFeedback' : 'summarize';
-    // A tenth was settled by a facilitator of somebody else, which pays its own fees.
+    // One sale in ten was settled by an external facilitator, which pays its own network fees.
     const isOwn = below(10) > 0;
     const [signed = '', unsigned = ''] = templates[payer] ?? [];
     made.payments.push([
@@ -131,7 +134,7 @@ function make(sales: number, from: number, to: number): Made {
     made.refunded += amount;
     if (isKey) made.fees += FEE_LAMPORTS;
   };
-  // Before the month: sales of another time, and money that the ledger knows nothing of.
+  // Before the month: earlier sales, and transfers that the ledger does not have.
   land(from - 40 * 86_400_000, 7_000_001n, 'somebody');
   for (let n = 0; n < 5; n += 1) sell(from - 20 * 86_400_000 + n, from - 20 * 86_400_000 + n);
   sell(from - 2_000, from + 1_500);
@@ -155,7 +158,7 @@ function make(sales: number, from: number, to: number): Made {
   return made;
 }
 
-/** As the ledger has it: with the signature of the fee payer, and without. */
+/** The evidence as the ledger has it: one with the fee payer's signature, and one without. */
 function evidenceOf(payer: string, feePayer: string, destination: string): [string, string] {
   const unsigned = transferOf({ feePayer, owner: payer, source: accountOf(payer), destination });
   return [signedAs(unsigned, base58.encode(Buffer.alloc(64, 7))), unsigned];
@@ -185,7 +188,7 @@ function signedAs(transaction: string, signature: string): string {
   return bytes.toString('base64');
 }
 
-/** Writes a month of business into a new ledger in SQLite, and returns what happened on chain. */
+/** Writes a month of business into a new SQLite ledger. @returns the transfers on the chain */
 export async function generatedBusiness(
   file: string,
   { sales, from, to }: { sales: number; from: number; to: number },
@@ -216,7 +219,7 @@ export async function generatedBusiness(
   return business;
 }
 
-/** A Solana RPC server that knows this chain and nothing else. */
+/** A Solana RPC server that has this chain and nothing else. */
 export async function chainOf({
   chain,
   account,

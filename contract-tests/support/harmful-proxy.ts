@@ -4,25 +4,25 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * What happens to a request on its way: the connection is cut before it arrives or in the middle of its answer, it arrives twice at once, its
- * answer is `late`, or a gateway answers 503.
+ * What happens to a request on its way: the connection is cut before the request arrives or in the middle of its
+ * answer; it arrives twice at once; its answer is `late`; or a gateway answers 503.
  */
 export type Harm = 'none' | 'cut before' | 'cut after' | 'repeat' | 'late' | '503';
 
-/** A request as it came, with the payment in its header. */
+/** A request, with the payment from its header. */
 export type Passing = { number: number; method: string; path: string; payment: string | undefined };
 
 export type HarmfulProxy = {
   url: string;
-  /** All payments so far, once for each request that had one. */
+  /** The payments of all requests so far; one that was sent twice is listed twice. */
   payments: string[];
-  /** How often each harm was done. */
+  /** How often each kind of harm was done. */
   done: Map<Harm, number>;
   harm(next: (passing: Passing) => Harm): void;
   close(): void;
 };
 
-/** An HTTP server in front of a shop that passes everything on, headers included, and harms what it is told to. */
+/** An HTTP proxy in front of a shop. It forwards everything, headers included, and does to each request the harm that the test chooses. */
 export async function harmfulProxy(target: string, lateMs: number): Promise<HarmfulProxy> {
   const payments: string[] = [];
   const done = new Map<Harm, number>();

@@ -11,10 +11,10 @@ import type {
 import { callOf, claim, payment } from './ledgers.js';
 import { ledger, time } from './ledger-suite.js';
 
-/** A claim of a payment, and what its server knows of it. */
+/** A claim of a payment, with what its server knows about it. */
 export type Held = Claim & { request: ClaimRequest };
 
-// A second more than needed: PostgreSQL's clock goes on while a test stands still.
+// One second more than needed: PostgreSQL's clock runs on while a test is delayed.
 export const MARGIN = HANG_UP_MARGIN_MS + 1_000;
 export const LAPSED = CALLER_LIVE_MS + HANG_UP_MARGIN_MS + 1_000;
 
@@ -23,7 +23,7 @@ export async function held(ledger: Ledger, overrides: Partial<ClaimRequest> = {}
   return { ...(await claim(ledger, request)), request };
 }
 
-/** @param newestLocal the newest request that waits for it at this server; by default the one that claimed */
+/** @param newestLocal the newest request that waits for the payment at this server; by default the one that claimed it */
 export function settle(
   ledger: Ledger,
   { request, claim: number, caller }: Held,
@@ -45,7 +45,7 @@ export async function deliver(
 export const copyOf = async ({ request }: Held, proven = false): Promise<Caller> =>
   (await ledger.addCaller(request.id, { proven }))!.caller;
 
-/** Sold, its answer kept, and delivered: nobody was written to yet. */
+/** Settled and delivered, with its answer kept, which was not written to any caller yet. */
 export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held> => {
   const one = await held(ledger, overrides);
   expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });
@@ -53,7 +53,7 @@ export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held>
   return one;
 };
 
-/** Paid, or possibly paid, and its caller is gone: what a new signature redeems. */
+/** Paid, or possibly paid, and abandoned by its caller: a new signature for the same call redeems it. */
 export const abandoned = async (): Promise<Held> => {
   const one = await sold();
   expect(await ledger.removeCaller(one.caller)).to.equal(true);

@@ -8,7 +8,7 @@ function fill(unit: string, size: number): string {
 const COMBINING = '\u0300\u0327\u0316\u031b\u0323\u0345\u0308\u032d';
 const FAMILY = '👨\u200d👩\u200d👧\u200d👦';
 
-/** Texts of strangers that made some program slow: they grow when they are read, or make patterns look again and again. */
+/** Texts from strangers that once made some program slow: they grow when they are decoded, or cause patterns to backtrack. */
 export const HOSTILE_TEXTS: Record<string, (size: number) => string> = {
   'U+FDFA, which decomposes to 18 characters': size => fill('\ufdfa', size),
   'U+FDFA with a word': size => `hello ${fill('\ufdfa ', size - 6)}`,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { FacilitatorRequest } from '../../src/facilitators/facilitator.js';
 import { DEVNET, DEVNET_USDC } from './craft.js';
 
-/** A request to the facilitator with this fee payer. The transaction is none. */
+/** A request to the facilitator that names this fee payer. Its transaction is not valid. */
 export function facilitatorRequest(feePayer: string): FacilitatorRequest {
   return {
     transaction: 'AAAA',
@@ -23,7 +23,7 @@ export function facilitatorRequest(feePayer: string): FacilitatorRequest {
 type Reply = (request: IncomingMessage, response: ServerResponse) => void;
 type Seen = { url: string; method: string; headers: IncomingHttpHeaders; body: unknown };
 
-/** A real HTTP server that answers whatever a test tells it to, and keeps what it was sent. */
+/** A real HTTP server whose answers a test sets, and which keeps the requests that it got. */
 export class FakeHttpFacilitator {
   readonly seen: Seen[] = [];
   reply: Reply = (_request, response) => response.end('{}');

@@ -1,6 +1,6 @@
 /**
- * A process that is killed at its n-th question to the parts that it works with: `before` it is asked, or `after`, so that the answer does not
- * arrive. Nothing that it asks for after that is asked.
+ * A process that is killed at its n-th call to the parts that it works with: `before` the call is made, or `after` it,
+ * so that the result does not arrive. No later call is made.
  */
 export function killedAt(step: number, when: 'before' | 'after') {
   let asked = 0;

@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/ledger/main.js', import.meta.url));
-/** Every command is a process, and a slow machine starts them slowly. */
+/** Every command is a new process, and slow machines start processes slowly. */
 export const SLOW_MS = 90_000;
 
 export type Outcome = { status: number; stdout: string; stderr: string };
 
-/** Without it, a command would find the sandbox that was started in this folder last. */
+/** Without this setting, a command would find the sandbox that was last started in this folder. */
 const NO_STATE = '/no-such-folder';
 
-/** Runs the command as the operator does: in a process of its own, knowing only its environment. */
+/** Runs the command as the operator does: in a process of its own, with only this environment. */
 export function ledgerCommand(env: Record<string, string>, ...args: string[]): Promise<Outcome> {
   const environment = { PATH: process.env['PATH'] ?? '', INIT_CWD: '/', STATE_DIR: NO_STATE, ...env };
   return new Promise(resolve => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { ClaimRequest, Ledger, Refund } from '../../src/ledger/store.js';
 
-/** A place where ledgers can be opened: a file or a schema per test. */
+/** A place where a test can open ledgers: a file, or a schema of a database. */
 export type LedgerPlace = { url: string; remove: () => Promise<void> };
 
 export async function sqlitePlace(): Promise<LedgerPlace> {
@@ -13,7 +13,7 @@ export async function sqlitePlace(): Promise<LedgerPlace> {
   return { url: `file:${folder}/ledger.db`, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Its sessions have a name of their own: tests in other processes use the same database (THESE_SESSIONS). */
+/** The name of its database sessions: tests in other processes use the same database (THESE_SESSIONS). */
 export async function postgresPlace(base: string): Promise<LedgerPlace> {
   const schema = `t${randomUUID().replaceAll('-', '')}`;
   const run = async (command: string): Promise<void> => {
@@ -29,18 +29,18 @@ export async function postgresPlace(base: string): Promise<LedgerPlace> {
   return { url: url.href, remove: () => run(`drop schema ${schema} cascade`) };
 }
 
-/** A condition on pg_stat_activity, for the sessions of the place in which it is asked. */
+/** A condition on pg_stat_activity that selects the sessions of the place that asks. */
 export const THESE_SESSIONS = `application_name = current_setting('application_name')`;
 
 const database = process.env['TEST_DATABASE_URL'];
 
-/** The engines to test on; PostgreSQL only where TEST_DATABASE_URL says where it is. */
+/** The engines to test on; PostgreSQL only if TEST_DATABASE_URL names a server. */
 export const PLACES: { name: string; make?: () => Promise<LedgerPlace> }[] = [
   { name: 'SQLite', make: sqlitePlace },
   { name: 'PostgreSQL', ...(database ? { make: () => postgresPlace(database) } : {}) },
 ];
 
-/** Runs a suite on SQLite, and on PostgreSQL where there is one; elsewhere its tests count as skipped. */
+/** Runs a suite on SQLite and on PostgreSQL; without a PostgreSQL server, those tests are skipped. */
 export function onEachEngine(
   title: string,
   suite: (make: () => Promise<LedgerPlace>, engine: string) => void,
@@ -73,7 +73,7 @@ export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimReques
   };
 }
 
-/** A refund as the chain would show it, of a transaction of its own. */
+/** A refund as it would be found on the chain, each with a transaction of its own. */
 export function aRefund(overrides: Partial<Refund> = {}): Refund {
   const signature = `refund-${randomUUID()}`;
   return { signature, amount: 500_000n, slot: 2_000, refundedAt: Date.now(), ...overrides };

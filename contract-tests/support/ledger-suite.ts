@@ -3,7 +3,7 @@ import type { Ledger, LedgerOptions } from '../../src/ledger/store.js';
 import { OWNER } from './ledgers.js';
 import type { LedgerPlace } from './ledger-places.js';
 
-/** What a test may change: the ledger's clock. */
+/** What a test may change: the time of the ledger's clock. */
 export const time = { now: 0 };
 export let place: LedgerPlace;
 export let ledger: Ledger;
@@ -23,14 +23,14 @@ export function eachWithANewLedger(make: () => Promise<LedgerPlace>): void {
   });
 }
 
-/** One more ledger on the same place; it is closed after the test. */
+/** Opens one more ledger in the same place; it is closed after the test. */
 export async function open(options: Partial<LedgerOptions> = {}): Promise<Ledger> {
   const result = await openLedger({ url: place.url, ...OWNER, now: () => time.now, ...options });
   closeLater(result);
   return result;
 }
 
-/** Closes the ledger of the test, and opens it with other options. */
+/** Closes the ledger of the test and opens it again with other options. */
 export async function reopen(options: Partial<LedgerOptions> = {}): Promise<void> {
   await ledger.close();
   ledger = await open(options);
@@ -40,5 +40,5 @@ export function closeLater(one: { close: () => Promise<void> }): void {
   opened.push(one);
 }
 
-/** PostgreSQL's own clock goes on while a test stands still. */
+/** Lets this much time pass. PostgreSQL's own clock runs on while a test is delayed. */
 export const SLOW_MS = 10_000;

@@ -38,7 +38,7 @@ export async function claimed(ledger: Ledger, request: ClaimRequest): Promise<nu
   return (await claim(ledger, request)).claim;
 }
 
-/** Moves a claim to settling, whatever other payments of its call there are. @returns whether it moved */
+/** Moves a claim to settling, regardless of other payments for its call. @returns whether it moved */
 export async function settles(ledger: Ledger, id: string, claimNumber: number): Promise<boolean> {
   return (await ledger.settle(id, claimNumber, { newestLocal: 0 })).kind === 'settling';
 }

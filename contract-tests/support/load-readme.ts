@@ -1,7 +1,7 @@
 /** A command of a console block, and what its output must look like. */
 export type ShownCommand = { command: string; shown: RegExp };
 
-/** What differs from run to run, each with the pattern that stands for it. */
+/** Patterns for output that differs from run to run. */
 const VARIES: [from: string, to: string][] = [
   // Signatures, keys, the header of a challenge.
   ['(?<![\\w])[1-9A-HJ-NP-Za-km-z]{86,88}(?!\\w)', '[1-9A-HJ-NP-Za-km-z]{86,88}'],
@@ -11,18 +11,21 @@ const VARIES: [from: string, to: string][] = [
   // Dates, figures, sizes.
   ['\\d{4}-\\d\\d-\\d\\d', '\\d{4}-\\d\\d-\\d\\d'],
   ['(?<![\\w.])\\d+(?:\\.\\d+)?[MKB]?', '[\\d.]+[MKB]?'],
-  // What the sample respondents say.
+  // Replies of the sample respondents.
   ['"text":"[^"]*"', '"text":"[^"]*"'],
   ['"sentiment":"\\w+"', '"sentiment":"\\w+"'],
   ['…', '[^]*'],
   ['-{3,}', '-{3,}'],
-  // A line of the README is broken where the output is not.
+  // The README may break a line where the output does not.
   [' *\\n\\s*', '\\s*'],
   [' +', ' +'],
 ];
 const TOKENS = new RegExp(VARIES.map(([from]) => `(${from})`).join('|'), 'g');
 
-/** The commands of the console blocks of a text. In their output, `…` stands for anything, and what varies need not be the same. */
+/**
+ * The commands of the console blocks of a text. In their expected output, `…` matches anything, and varying values are
+ * matched by pattern.
+ */
 export function load(markdown: string): ShownCommand[] {
   return [...markdown.matchAll(/^```console\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
     block

@@ -3,17 +3,17 @@ import { call, TEXT } from './world.js';
 type Json = Record<string, unknown>;
 
 export type ToolAnswer = {
-  /** Of HTTP. */
+  /** The HTTP status. */
   status: number;
   /** The JSON-RPC message that answers the request. */
   message: Json & { result?: Json; error?: { code: number; message: string } };
-  /** The other messages before it. */
+  /** The messages that came before it. */
   notifications: Json[];
 };
 
 let requests = 0;
 
-/** Sends one MCP message as a client without a session would, and reads its answer, a stream or not. */
+/** Sends one MCP message without a session, and reads the answer, whether it is a stream or not. */
 export async function mcp(
   url: string,
   method: string,
@@ -60,15 +60,15 @@ export async function callTool(
   return message.result as unknown as ToolCall;
 }
 
-/** The metadata of a call that carries a payment. */
+/** The metadata of a call with a payment. */
 export const paid = (payment: unknown): Json => ({ 'x402/payment': payment });
 
 let texts = 0;
 
-/** Arguments with another text each time, so that no two tests ask for the same. */
+/** Arguments with a different text each time, so that no two tests make the same call. */
 export const anotherText = (): { text: string } => ({ text: `${TEXT} Day ${(texts += 1)}.` });
 
-/** The payment of a PAYMENT-SIGNATURE header, as MCP carries it. */
+/** Converts the payment of a PAYMENT-SIGNATURE header to the form that MCP sends. */
 export function payloadOf(headers: Record<string, string>): Json {
   const header = headers['PAYMENT-SIGNATURE'] ?? headers['X-PAYMENT'] ?? '';
   return JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as Json;

@@ -4,26 +4,26 @@ import type { AddressInfo } from 'node:net';
 
 type Json = Record<string, unknown>;
 
-/** What the relay knows of a message. `payment`: its payment as JSON text, if it carries one. */
+/** What the relay reads from a message. `payment`: the payment as JSON text, if there is one. */
 type Relayed = {
   tool: string | undefined;
   payment: string | undefined;
   pass: () => Promise<Response>;
-  /** The shop's challenge with this error, as if it did not take the payment, which does not reach it. */
+  /** Answers with the shop's challenge and this error, as if the shop refused the payment, which is not forwarded. */
   refuse: (error: string) => Promise<Response>;
 };
 type Relay = (message: Relayed) => Promise<Response | 'drop'>;
 
 export type McpRelay = {
   url: string;
-  /** The payments that came by, in order. */
+  /** The payments that were sent, in order. */
   payments: string[];
-  /** Decides over messages from now on; undefined passes everything on. */
+  /** Sets what happens to each message from now on; undefined forwards everything. */
   intervene(relay: Relay | undefined): void;
   close(): void;
 };
 
-/** Something between an MCP client and a shop that sees payments, and that may answer itself or cut connections. */
+/** A relay between an MCP client and a shop. It records payments, and can answer in the shop's place or cut connections. */
 export async function mcpRelay(target: string): Promise<McpRelay> {
   const payments: string[] = [];
   let relay: Relay | undefined;

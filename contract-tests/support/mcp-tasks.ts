@@ -2,7 +2,7 @@ import { mcp, paid } from './mcp-call.js';
 
 type Json = Record<string, unknown>;
 
-/** A result of MCP 2026-07-28 that is a task, or says how far one is. */
+/** A result of MCP 2026-07-28 that is a task or a task's status. */
 export type TaskJson = {
   resultType: string;
   taskId: string;
@@ -19,7 +19,7 @@ const META = {
   [`${NAMESPACE}/protocolVersion`]: '2026-07-28',
   [`${NAMESPACE}/clientInfo`]: { name: 'test', version: '1' },
 };
-/** The metadata of a client that knows tasks; below, of one that does not. */
+/** The metadata of a client that supports tasks, followed by that of one that does not. */
 const WITH_TASKS = {
   ...META,
   [`${NAMESPACE}/clientCapabilities`]: { extensions: { [`${NAMESPACE}/tasks`]: {} } },

@@ -15,14 +15,14 @@ export type MemoryReplyStore = ReplyStore & {
   put(question: Question): Question;
   /** Closes it, as a delivered or refunded order does. */
   finish(id: string): void;
-  /** While true, every read fails, as with a ledger that can't be reached. */
+  /** While true, every read fails, as if the ledger were unreachable. */
   broken: boolean;
-  /** Called after each saved intent, so that a test can crash there. */
+  /** Called after each saved intent, so that a test can simulate a crash there. */
   onIntent: ((intent: string) => void) | undefined;
   reads: number;
 };
 
-/** A reply store in memory, with the same rules as that of the ledger. */
+/** An in-memory reply store with the same rules as the ledger's. */
 export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore {
   const pages = new Map<string, Page>();
   const page = (id: string): Page => {
@@ -98,12 +98,12 @@ export function createMemoryBook(now: () => number = Date.now): MemoryReplyStore
 }
 
 export type MemoryNotes = SharedNotes & {
-  /** While true, nothing can be read or written. */
+  /** While true, every read and write fails. */
   broken: boolean;
   writes: number;
 };
 
-/** What servers share through a ledger, in memory. */
+/** An in-memory stand-in for what servers share through a ledger. */
 export function createMemoryNotes(): MemoryNotes {
   const texts = new Map<string, string>();
   const use = () => {
@@ -125,7 +125,6 @@ export function createMemoryNotes(): MemoryNotes {
   return notes;
 }
 
-/** Somebody is on the panel page, always. */
 /** Nobody has ever opened the panel page. */
 export function nobodyThere(): Respondents {
   return new Respondents({ notes: createMemoryNotes() });
@@ -137,7 +136,7 @@ export function somebodyThere(): Respondents {
 
 let counter = 0;
 
-/** A question with an id of its own. */
+/** A question with a new id. */
 export function aQuestion(change: Partial<Question> = {}): Question {
   counter++;
   return {
@@ -151,7 +150,7 @@ export function aQuestion(change: Partial<Question> = {}): Question {
   };
 }
 
-/** A reply of its own respondent. */
+/** A reply from a new respondent. */
 export function aReply(change: Partial<Reply> = {}): Reply {
   counter++;
   return {

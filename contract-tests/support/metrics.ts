@@ -1,4 +1,4 @@
-/** The samples of a page in the text format of Prometheus, by name with labels: `up{job="a"}`. */
+/** Parses a page in Prometheus' text format into samples by name with labels: `up{job="a"}`. */
 export type Samples = Map<string, number>;
 
 export async function scrape(adminUrl: string): Promise<Samples> {

@@ -3,10 +3,10 @@ import type { SolanaChain } from '../../src/rails/solana/rpc.js';
 import { reportMint, type MintReport } from '../../handlers/mints/report.js';
 import { ADDRESS, never } from './fake-rpc.js';
 
-/** Of the read. */
+/** The slot at which the account was read. */
 export const SLOT = 384_210_553;
 
-/** The report of a mint with these bytes, on a chain that holds nothing else and cuts accounts as an RPC server does. */
+/** The report about a mint with these bytes, on a chain that has nothing else and truncates accounts as an RPC server does. */
 export function reportOf(
   data: Buffer,
   owner = TOKEN_2022_PROGRAM_ID.toBase58(),

@@ -3,9 +3,9 @@ import type { Keypair } from '@solana/web3.js';
 import { craftPayment, type Recipe } from './craft.js';
 import { sha256 } from './test-chain.js';
 
-/** A challenge as its header has it, and what is in it. */
+/** A challenge as its header has it, with its fields decoded. */
 export type ReadChallenge = {
-  /** The parameters, as they are sent. */
+  /** The parameters as they were sent. */
   wire: Record<string, string>;
   request: {
     amount: string;
@@ -19,7 +19,7 @@ export type ReadChallenge = {
 export const base64url = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 export function readChallenge(header: string | null): ReadChallenge {
-  if (!header?.startsWith('Payment ')) throw new Error(`no challenge of Payment: ${header}`);
+  if (!header?.startsWith('Payment ')) throw new Error(`no Payment challenge in: ${header}`);
   const wire = Object.fromEntries(
     [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
   );
@@ -30,16 +30,16 @@ export function readChallenge(header: string | null): ReadChallenge {
 }
 
 export type MppPayment = {
-  /** The value of `Authorization`. */
+  /** The value of the `Authorization` header. */
   authorization: string;
-  /** The same for `_meta` of MCP, where the request is JSON. */
+  /** The same for MCP's `_meta`, where the request is JSON. */
   meta: Record<string, unknown>;
   transaction: string;
   /** The id of the payment in the ledger. */
   id: string;
 };
 
-/** A payment as the clients of MPP build it: price before limit, the transfer, `externalId` as its memo. */
+/** A payment as MPP clients build it: compute price before limit, the transfer, and `externalId` as its memo. */
 export function mppPayment({ wire, request }: ReadChallenge, payer: Keypair, bend: Recipe = {}): MppPayment {
   const { feePayerKey = payer.publicKey.toBase58(), recentBlockhash } = request.methodDetails;
   const { transaction, messageBytes } = craftPayment({
@@ -57,7 +57,7 @@ export function mppPayment({ wire, request }: ReadChallenge, payer: Keypair, ben
   return { ...credentialOf({ wire, request }, transaction), transaction, id: sha256(messageBytes) };
 }
 
-/** The headers with which a payment is sent, as the value of PAYMENT-SIGNATURE or of Authorization. */
+/** The headers of a payment whose value is one of PAYMENT-SIGNATURE or of Authorization. */
 export function carrierOf(header: string): Record<string, string> {
   return isMpp(header) ? { authorization: header } : { 'payment-signature': header };
 }
@@ -66,7 +66,7 @@ export function isMpp(header: string): boolean {
   return header.startsWith('Payment ');
 }
 
-/** A credential of type `signature`: its buyer has sent the transaction. */
+/** A credential of type `signature`, for a transaction that the buyer has already sent. */
 export function madeCredential(
   challenge: ReadChallenge,
   { transaction }: Pick<MppPayment, 'transaction'>,

@@ -10,7 +10,7 @@ export let payer: Keypair;
 let place: LedgerPlace;
 export let cluster: TestCluster;
 export let testServer: TestServer;
-/** The method of the ledger that fails now, if one does. */
+/** The method of the ledger that fails at the moment, if one does. */
 export const ledgerFault: { method: string | undefined } = { method: undefined };
 let calls = 0;
 
@@ -56,7 +56,7 @@ export function answerOf(sent: Sent): string {
   return sent.answer.body.toString();
 }
 
-/** Lands a payment behind everybody's back, as a facilitator does that was asked and never answered. */
+/** Lands a payment without the server's knowledge, as a facilitator does whose answer is lost. */
 export async function land(transaction: string): Promise<void> {
   const { facilitator } = testChain.sandbox;
   const { feePayer, network, usdcMint: asset, payTo } = testChain.sandbox.info;
@@ -78,7 +78,7 @@ export async function land(transaction: string): Promise<void> {
   expect(await response.json()).to.include({ success: true });
 }
 
-/** Whoever signs anew for this call gets its answer by the first payment, the only one that lands. */
+/** Checks that a new payment for the same call gets the answer of the first one, and that only the first one lands. */
 export async function expectNextAttaches(first: string, text: string): Promise<void> {
   const second = signed(testChain, testServer, { payer, text });
   await until('it is decided', async () => {
@@ -94,7 +94,7 @@ export async function openServer(parts: Parameters<TestCluster['testServer']>[0]
   testServer = await cluster.testServer(parts);
 }
 
-/** Gives the tests of a suite one chain together, and each a ledger and a server of its own. */
+/** Gives the tests of a suite one chain to share, and each test a ledger and a server of its own. */
 export function allOnOneStage(): void {
   before(async () => {
     testChain = await TestChain.open(14);

@@ -67,7 +67,7 @@ export async function startPanel(
 
 export type Answer = { status: number; headers: Headers; text: string };
 
-/** A browser without JavaScript: keeps the cookie, sends forms. */
+/** A browser without JavaScript: it keeps the cookie and sends forms. */
 export class Visitor {
   readonly #url: string;
   cookie = '';
@@ -126,7 +126,7 @@ export let panel: Panel;
 
 export let visitor: Visitor;
 
-/** Gives every test of a suite a panel, and a visitor who is not signed in yet. */
+/** Gives every test of a suite a panel, and a visitor who has not signed in yet. */
 export function eachWithANewPanel(): void {
   beforeEach(async () => {
     panel = await startPanel();

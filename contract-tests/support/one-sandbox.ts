@@ -82,7 +82,7 @@ export const transfer = async (amount: bigint, blockhash?: string): Promise<Vers
 export const base64 = (transaction: VersionedTransaction): string =>
   Buffer.from(transaction.serialize()).toString('base64');
 
-/** Gives the tests of a suite one sandbox together. */
+/** Gives the tests of a suite one sandbox to share. */
 export function allInOneSandbox(): void {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-sandbox-'));

@@ -17,15 +17,15 @@ export const OPERATOR_TOKEN = 'a-token-that-nobody-guesses';
 const DAY_MS = 86_400_000;
 const PAYER = '7xKXtg2CW87d97TXJSDpbD5jBkheTqA83TZRuJosgAsU';
 
-/** The admin listener with the operator page over a real ledger whose clock a test sets. */
+/** The admin listener and its operator page over a real ledger whose clock the test sets. */
 export type OperatorWorld = {
   url: string;
   ledger: Ledger;
   replies: ReplyStore;
   clock: { now: number };
-  /** What the page asked for. */
+  /** The actions that the page requested. */
   asked: { refunds: [string, string][]; retries: string[] };
-  /** Whether an order that is retried is free to be. */
+  /** Whether a retried order is free to be worked on. */
   startsAttempts: boolean;
   logged: string[];
   close(): Promise<void>;
@@ -173,7 +173,7 @@ export async function leaveUnresolved({ ledger }: OperatorWorld): Promise<string
   return paymentIn(ledger, 'settling', { operation: 'summarize', payer: PAYER, amount: 10_000n });
 }
 
-/** A month of sales, and something of everything that the page shows. */
+/** A month of sales, with an example of everything that the page shows. */
 export async function fillMonth(
   world: OperatorWorld,
 ): Promise<{ failed: string; open: string; unresolved: string }> {

@@ -34,8 +34,8 @@ function lead(document: Json, pointer: string): { node: Json; pointer: string } 
 }
 
 /**
- * Everything in an answer to a paid operation that breaks the contract: an undeclared status, a body that is not of its
- * schema, a required header that is missing.
+ * Everything in an answer to a paid operation that violates the contract: an undeclared status, a body that does not
+ * match its schema, a missing required header.
  */
 export function contractFaults({ document }: Contract, { path }: PricedOperation, seen: Seen): string[] {
   const { status, headers, body } = seen;
@@ -63,7 +63,7 @@ export function contractFaults({ document }: Contract, { path }: PricedOperation
   return validate(value) ? faults : [...faults, ajv.errorsText(validate.errors)];
 }
 
-/** What is wrong with a challenge beyond its schema: header and body differ, or the offer is not the one of the operation. */
+/** What is wrong with a challenge beyond its schema: header and body differ, or the offer belongs to another operation. */
 export function challengeFaults(operation: PricedOperation, terms: Terms, seen: Seen): string[] {
   if (seen.status !== 402) return [];
   const faults: string[] = [];
@@ -71,7 +71,8 @@ export function challengeFaults(operation: PricedOperation, terms: Terms, seen: 
   const body = seen.body.toString('utf8');
   const inHeader = (JSON.parse(body) as Json)['x402Version'] === 1 ? '' : seen.body.toString('base64');
   if (header !== inHeader) faults.push('the header is not the base64 of the body');
-  if (header.length > MAX_HEADER_BYTES) faults.push(`the header takes ${header.length} bytes`);
+  if (header.length > MAX_HEADER_BYTES)
+    faults.push(`the header has ${header.length} bytes, which is too long`);
   const { x402Version, accepts } = JSON.parse(body) as {
     x402Version: number;
     accepts: Json[];
@@ -96,14 +97,14 @@ export function challengeFaults(operation: PricedOperation, terms: Terms, seen: 
   return faults;
 }
 
-/** What the x402 project's own schemas say of a challenge. */
+/** The errors that the x402 project's own schemas find in a challenge. */
 export function x402Faults(seen: Seen): string[] {
   if (seen.status !== 402) return [];
   const parsed = parsePaymentRequired(JSON.parse(seen.body.toString('utf8')));
   return parsed.success ? [] : [parsed.error.message];
 }
 
-/** Examples of a document that don't validate against the schema beside them. */
+/** Examples in a document that don't validate against the schema beside them. */
 export function exampleFaults(document: Json): string[] {
   const ajv = createAjv().addSchema(document, 'contract');
   const faults: string[] = [];
@@ -120,7 +121,7 @@ export function exampleFaults(document: Json): string[] {
   return faults;
 }
 
-/** Where an object of an answer does not say that it may have other fields, as JSON pointers. */
+/** JSON pointers to the objects of an answer that don't allow additional fields. */
 export function closedAnswers(document: Json): string[] {
   const { components, paths } = document as { components: Json; paths: Record<string, Record<string, Json>> };
   const closed = [...closedObjects(components['schemas'], '#/components/schemas')];

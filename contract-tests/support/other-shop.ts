@@ -7,7 +7,7 @@ const COMMAND_MS = 400_000;
 
 type Environment = Record<string, string>;
 
-/** Settings of a server on ports of its own, with its sandbox, that knows nothing of the environment of the tests. */
+/** Settings of a server with ports and a sandbox of its own, without the tests' environment. */
 export function ownPlace(stateDir: string, more: Environment = {}): Environment {
   return {
     PATH: process.env['PATH'] ?? '',
@@ -21,7 +21,7 @@ export function ownPlace(stateDir: string, more: Environment = {}): Environment 
   };
 }
 
-/** Runs a command that must succeed. @returns its stdout */
+/** Runs a command and throws if it fails. @returns its stdout */
 export async function succeed(
   cwd: string,
   env: Environment,
@@ -42,10 +42,10 @@ export async function succeed(
   }
 }
 
-/** A shop that runs in a process of its own. `kill` ends it. */
+/** A shop in a process of its own. `kill` ends it. */
 export type Running = { url: string; kill(): Promise<void> };
 
-/** Starts a server, and waits until it can be paid. */
+/** Starts a server and waits until it accepts payments. */
 export async function startShop(
   cwd: string,
   env: Environment,

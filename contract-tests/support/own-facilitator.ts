@@ -16,7 +16,7 @@ import { SUMMARIZE, type TestChain } from './test-chain.js';
 
 export const WIDE: FeePayerLimits = { floor: 1_000_000n, hourlyCap: 1_000_000_000n };
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
-/** Such that a transaction that an RPC server lost is sent again within a test. */
+/** Short enough that a transaction that an RPC server lost is sent again within a test. */
 const BRISK: EmbeddedTiming = {
   verifyMs: 4_000,
   signMs: 4_000,
@@ -27,25 +27,25 @@ const BRISK: EmbeddedTiming = {
 
 type Options = {
   feePayer?: Keypair;
-  /** Given to a new fee payer. Default 1 SOL. */
+  /** The balance of a new fee payer. Default 1 SOL. */
   lamports?: number;
   limits?: FeePayerLimits;
   rpcUrls?: string[];
   timing?: Partial<EmbeddedTiming>;
   now?: () => number;
-  /** Wraps the chain, for faults and deaths. */
+  /** Wraps the chain, to inject faults and kills. */
   chain?: (chain: SolanaChain) => FacilitatorChain & Pick<SolanaChain, 'balance'>;
 };
 
-/** The embedded facilitator on a test chain, as production wires it, with a funded fee payer. */
+/** The embedded facilitator on a test chain, wired as in production, with a funded fee payer. */
 export type OwnFacilitator = {
   facilitator: Required<Facilitator>;
   guard: FeePayerGuard;
   keyPair: KeyPair;
   feePayer: Keypair;
-  /** What the fee payer has on the chain, in lamports. */
+  /** The fee payer's balance on the chain, in lamports. */
   lamports(): bigint;
-  /** A payment for a summary, bent as told, as the charge hands it over. */
+  /** A payment for a summary, changed as the recipe says, as the charge passes it on. */
   payment(bend?: Recipe): FacilitatorRequest;
   requirements: PaymentRequirements;
   close(): Promise<void>;

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What is installed, compiled or left by a run is not the repository's. */
+/** Folders that are installed, compiled or written by a run, and so are not part of the repository. */
 const NOT_OURS = /^(?:node_modules|dist.*|state|\..*)$/;
 
-/** The pages below a folder. */
+/** The Markdown pages below a folder. */
 export function pagesIn(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap(entry => {
     const path = join(folder, entry.name);
@@ -13,7 +13,7 @@ export function pagesIn(folder: string): string[] {
   });
 }
 
-/** The links of a page, and the files of its images, outside code. */
+/** The links and image files of a page, without those in code. */
 export function linksOf(page: string): string[] {
   const text = readFileSync(page, 'utf8').replaceAll(/^```.*?^```$/gms, '');
   const markdown = [...text.matchAll(/\]\(([^)\s]+)\)/g)];
@@ -21,7 +21,7 @@ export function linksOf(page: string): string[] {
   return [...markdown, ...html].map(([, link = '']) => link).filter(link => !/^[a-z]+:/.test(link));
 }
 
-/** The names by which GitHub links to the headings of a page. */
+/** The anchors that GitHub gives the headings of a page. */
 function anchorsOf(page: string): string[] {
   const text = readFileSync(page, 'utf8').replaceAll(/^```.*?^```$/gms, '');
   const seen = new Map<string, number>();
@@ -34,7 +34,7 @@ function anchorsOf(page: string): string[] {
   });
 }
 
-/** What is wrong with a link of a page; undefined if nothing is. */
+/** Returns what is wrong with a link of a page, or undefined. */
 export function faultOf(page: string, link: string): string | undefined {
   const [file = '', heading] = link.split('#');
   const target = file === '' ? page : join(dirname(page), decodeURIComponent(file));

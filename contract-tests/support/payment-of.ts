@@ -16,7 +16,7 @@ const SELLING = sellingOf({
   publicUrl: '',
 });
 
-/** A well-formed payment as the charge sees it once it is checked. Checks nothing itself, so that tests need not wait for it. */
+/** A well-formed payment as the charge gets it after the check. It is not checked here, so that tests need not wait for that. */
 export function paymentOf(header: string): Payment & { checked: CheckedTransaction } {
   const decoded = decodePayment({ headers: { 'payment-signature': header } });
   if (decoded.kind !== 'payment') throw new Error(`decoded: ${JSON.stringify(decoded)}`);

@@ -14,8 +14,8 @@ import {
 export type GoodPayment = Recipe & Required<Pick<Recipe, 'payer' | 'feePayer' | 'payTo' | 'asset'>>;
 
 /**
- * What is wrong with a payment, what our check says about it, and the transaction (base64). `good` is the payment that is bent; its fee
- * payer, receiver and payer must be given.
+ * What is wrong with a payment, the message of our check, and the transaction (base64). `good` is the valid payment
+ * that each row changes; its fee payer, receiver and payer must be given.
  */
 export function wrongTransactions(good: GoodPayment): [string, RegExp, () => string][] {
   const craft = (bend: Recipe = {}): string => craftPayment({ ...good, ...bend }).transaction;
@@ -333,7 +333,7 @@ export function wrongTransactions(good: GoodPayment): [string, RegExp, () => str
   ];
 }
 
-/** Payments that pay the price, and how they differ from the usual one. */
+/** Valid payments, and how they differ from the usual one. */
 export function rightPayments(payer: Keypair): [string, Recipe][] {
   return [
     ['v0', {}],

@@ -14,7 +14,7 @@ const START_MS = 10_000;
 export type Proxy = { url: string; close: () => Promise<void> };
 export type ProxyName = 'nginx' | 'haproxy' | 'caddy';
 
-/** How a proxy of Debian is run in the foreground with a configuration. */
+/** How a proxy from Debian is run in the foreground with a configuration. */
 const PROGRAMS: Record<ProxyName, { binary: string; pack: string; args: (file: string) => string[] }> = {
   nginx: {
     binary: '/usr/sbin/nginx',
@@ -29,20 +29,20 @@ const PROGRAMS: Record<ProxyName, { binary: string; pack: string; args: (file: s
   },
 };
 
-/** Why there is no such proxy; undefined if there is one. */
+/** Why this proxy can't run here, or undefined. */
 export function noProxy(name: ProxyName): string | undefined {
   const { binary, pack } = PROGRAMS[name];
   return existsSync(binary) ? undefined : `there is no ${binary} (apt-get install ${pack})`;
 }
 
-/** nginx in front of a server, with its defaults. */
+/** nginx with its defaults, in front of a server. */
 export function openNginx(target: string): Promise<Proxy> {
   return openProxy('nginx', (port, folder) =>
     nginxWith(folder, `server { listen 127.0.0.1:${port}; location / { proxy_pass ${target}; } }`),
   );
 }
 
-/** HAProxy in front of a server, with its defaults. */
+/** HAProxy with its defaults, in front of a server. */
 export function openHaproxy(target: string): Promise<Proxy> {
   return openProxy(
     'haproxy',
@@ -58,10 +58,10 @@ listen all
   );
 }
 
-/** Servers at addresses of their own, all with the same ports. */
+/** Servers that have different addresses and the same ports. */
 export type Beside = { hosts: readonly string[]; port: number; ready: number };
 
-/** HAProxy with its file of ops/ in front of several servers, of which it asks the listener for operators whether they are ready. */
+/** HAProxy with the file from ops/, in front of several servers, whose readiness it checks at their admin listeners. */
 export function openHaproxyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
   const lines = hosts.map(
     (host, index) =>
@@ -72,7 +72,7 @@ export function openHaproxyOver({ hosts, port, ready }: Beside): Promise<Proxy> 
   );
 }
 
-/** Caddy with its file of compose.yaml in front of several servers, of which it asks the same. */
+/** Caddy with the file of compose.yaml, in front of several servers, which checks the same. */
 export function openCaddyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
   const servers = hosts.map(host => `${host}:${port}`).join(' ');
   return openProxy('caddy', own =>
@@ -85,7 +85,7 @@ export function openCaddyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
   );
 }
 
-/** Caddy that sends on at once what it gets, and keeps hang-ups to itself. */
+/** Caddy configured to forward each byte at once, and not to pass hang-ups on to the server. */
 export function openFlushingCaddy(target: string): Promise<Proxy> {
   return openProxy(
     'caddy',
@@ -95,8 +95,8 @@ export function openFlushingCaddy(target: string): Promise<Proxy> {
 }
 
 /**
- * A proxy in front of a server, with its file of ops/, but on a port of its own, without TLS, and without the check of the listener for
- * operators. @throws Error if the file no longer has what is replaced
+ * A proxy in front of a server, configured by its file in ops/, but on a free port, without TLS and without the
+ * readiness check. @throws Error if the file no longer has the text to replace
  */
 export function openWithOps(name: ProxyName, target: string): Promise<Proxy> {
   const at = { '127.0.0.1:8402': new URL(target).host };
@@ -127,7 +127,7 @@ const HAPROXY_PLACE = {
   ':443 ssl crt /etc/haproxy/api.example.com.pem alpn h2,http/1.1': '127.0.0.1:PORT',
 };
 
-/** A file of ops/ with other places. @throws Error if it no longer has what is replaced */
+/** A file of ops/ with some texts replaced. @throws Error if it no longer has one of them */
 function opsFile(file: string, port: number, replaced: Record<string, string>): string {
   let text = readFileSync(fileURLToPath(new URL(`../../../ops/${file}`, import.meta.url)), 'utf8');
   for (const [from, to] of Object.entries(replaced)) {

@@ -7,14 +7,14 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a proxy does with one request instead of, or around, passing it on. */
+/** How a proxy answers one request in place of forwarding it, or what it does around that. */
 export type Intervention = (ask: {
   path: string;
   /** The JSON-RPC method, for an RPC server. */
   method: string | undefined;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** Passes the request on and resolves to the real answer. */
+  /** Forwards the request and resolves to the real answer. */
   forward: () => Promise<{ status: number; body: Buffer }>;
   respond: (status: number, body: string | Buffer, headers?: Record<string, string>) => void;
   /** Cuts the connection without an answer. */
@@ -23,14 +23,17 @@ export type Intervention = (ask: {
 
 export type CountingProxy = {
   url: string;
-  /** Requests so far, all or those whose path is named, or JSON-RPC method (`getAccountInfo`), or that with its subject (`getAccountInfo 4Nd1m…`). */
+  /**
+   * The number of requests so far: all, or those with a path, a JSON-RPC method (`getAccountInfo`), or a method and its
+   * subject (`getAccountInfo 4Nd1m…`).
+   */
   count(name?: string): number;
-  /** Intervenes from now on; undefined passes everything through again. */
+  /** Sets what happens to each request from now on; undefined forwards everything. */
   intervene(intervention: Intervention | undefined): void;
   close(): Promise<void>;
 };
 
-/** An HTTP server in front of a real one (which one may depend on the body), which counts what passes and can be told to misbehave. */
+/** An HTTP proxy that counts requests and can misbehave. The server behind it may depend on the request's body. */
 export async function countingProxy(target: string | ((body: Buffer) => string)): Promise<CountingProxy> {
   const counts = new Map<string, number>();
   let intervention: Intervention | undefined;

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { importContract, type Imported } from '../../src/contract/import/import-contract.js';
 import { objectOf } from '../../src/contract/references.js';
 
-/** OpenAPI documents that nobody wrote for Coinslot (contract-tests/fixtures/openapi). */
+/** OpenAPI documents that were not written for Coinslot (contract-tests/fixtures/openapi). */
 
 const FOLDER = new URL('../../../contract-tests/fixtures/openapi/', import.meta.url);
 
@@ -14,16 +14,16 @@ export const PUBLIC_DOCUMENTS = JSON.parse(
   readFileSync(new URL('sources.json', FOLDER), 'utf8'),
 ) as PublicDocument[];
 
-/** Read to the end by 5 s where nothing else runs; a machine with other work takes ten times as long. */
+/** Takes 5 s on an idle machine, and up to ten times as long on a busy one. */
 export const IMPORT_DEADLINE_MS = 180_000;
 const REASONS = 6;
 
-/** As its package has it. */
+/** The file of the package, unchanged. */
 export function textOf({ file }: Pick<PublicDocument, 'file'>): string {
   return gunzipSync(readFileSync(new URL(`${file}.gz`, FOLDER))).toString('utf8');
 }
 
-/** Every operation for a cent, from an API at an address that nobody calls. */
+/** Every operation at one cent, from an API whose address is never called. */
 export function importedFrom(
   document: Pick<PublicDocument, 'file'>,
   upstream = 'https://api.example.com',
@@ -31,7 +31,7 @@ export function importedFrom(
   return importContract(textOf(document), { prices: ['*=0.01'], upstream });
 }
 
-/** What a document says of itself: its version of OpenAPI, and how many operations its paths have. */
+/** What a document says about itself: its OpenAPI version and its number of operations. */
 export function described(document: Pick<PublicDocument, 'file'>): { version: string; operations: number } {
   const { openapi, swagger, paths } = objectOf(parse(textOf(document).replace(/^\uFEFF/, '')));
   const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
@@ -44,17 +44,17 @@ export function described(document: Pick<PublicDocument, 'file'>): { version: st
   };
 }
 
-/** Its name in the report: several describe one API. */
+/** Its name in the report, because several documents describe one API. */
 export function nameOf({ what, file }: Pick<PublicDocument, 'what' | 'file'>): string {
   return `${what} (\`${file}\`)`;
 }
 
-/** How many of the operations are sold. */
+/** How many operations can be sold. */
 export function soldOf({ table }: Imported): number {
   return table.filter(({ leftOut }) => leftOut === undefined).length;
 }
 
-/** A line of docs/reports/imports.md: what is sold, and what is not and why. */
+/** A row of docs/reports/imports.md: what can be sold, and what can't and why. */
 export function lineOf(document: PublicDocument, imported: Imported): string {
   const { version, operations } = described(document);
   const rows = imported.table.filter(({ method }) => method !== 'WEBHOOK');
@@ -65,7 +65,7 @@ export function lineOf(document: PublicDocument, imported: Imported): string {
 
 function reasonsOf(all: string[]): string {
   const counts = new Map<string, number>();
-  // What names something of one operation is one reason for all.
+  // Reasons that name a detail of one operation are counted as one reason.
   const plain = (text: string): string =>
     text
       .split('; ', 1)

@@ -7,15 +7,15 @@ export function succeeds(command: string, args: string[]): boolean {
 }
 
 /**
- * A virtual environment in `venv` with exactly what `requirements` lists; installed again when that file changes. `what` is installed
- * is written to standard output. `stopped` says why there is none.
+ * A virtual environment in `venv` with exactly the packages that `requirements` lists; it is reinstalled when that file
+ * changes. What was installed is reported on standard output. `stopped` says why there is no environment.
  */
 export function pythonEnvironment(
   venv: string,
   requirements: string,
   what: string,
 ): { bin: string } | { stopped: string } {
-  // Written last: an installation that was broken off, or of other versions, is done again.
+  // Written last, so that an interrupted installation, or one of other versions, is repeated.
   const stamp = join(venv, 'installed-from.txt');
   const wanted = readFileSync(requirements, 'utf8');
   const bin = join(venv, 'bin');

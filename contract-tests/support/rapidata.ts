@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { Ajv } from 'ajv';
 
-/** Every scope that the SDK asks for. */
+/** Every scope that the SDK requests. */
 const SCOPE = 'openid email api';
-/** The answer of somebody who skips the task. */
+/** The answer of a respondent who skips the task. */
 export const SKIPPED = '(skipped)';
 
 export type Labeler = { answer: string; id?: string; age?: string };
@@ -16,7 +16,7 @@ type FakeJob = {
   definitionId: string;
   state: string;
   votes: number;
-  /** Why it waits for approval, if it does. */
+  /** Why the job waits for approval, if it does. */
   reviewReason?: string;
   labelers: Labeler[];
   listed: boolean;
@@ -25,26 +25,26 @@ type FakeJob = {
 
 export type FakeRapidata = {
   url: string;
-  /** Method and path, without query, of every call but those for tokens. */
+  /** Method and path, without query, of every call except those for tokens. */
   calls: string[];
   jobs: FakeJob[];
   definitions: Map<string, { name: string; votes: number; question: string; datasetId: string }>;
   tokens: number;
   pricePerResponse: number;
-  /** What the account has less than a job costs. */
+  /** How much more the job costs than the account holds. */
   shortfall: number;
-  /** Answers of 409 before a definition has a price. */
+  /** How often it answers 409 before a definition has a price. */
   unpriced: number;
-  /** Looked at before every call: an answer here is sent instead; `hang up` closes the connection. */
+  /** Called before every request: an answer from here is sent instead; `hang up` closes the connection. */
   before:
     | ((
         call: string,
         job: FakeJob | undefined,
       ) => { status: number; headers?: Record<string, string> } | 'hang up' | undefined)
     | undefined;
-  /** Looked at after a call was carried out: true closes the connection instead of answering. */
+  /** Called after every request was carried out: true closes the connection instead of answering. */
   loseAnswer: ((call: string) => boolean) | undefined;
-  /** What a new job finds when it starts. */
+  /** Called with each new job when it starts. */
   onJob: ((job: FakeJob) => void) | undefined;
   expireTokens(): void;
   close(): Promise<void>;
@@ -83,7 +83,7 @@ const { calls: SHAPES } = JSON.parse(
 // The published schema has a oneOf without members (of cyclic values), which the standard does not allow.
 const ajv = new Ajv({ strict: false, allErrors: true, validateSchema: false });
 
-/** The path of the schema that a request is for, with what stands in its place of an id. */
+/** The path of the schema that matches a request, with the values of its parameters. */
 function shapeOf(method: string, path: string): { key: string; id: string } | undefined {
   for (const key of Object.keys(SHAPES)) {
     const [ownMethod, pattern = ''] = key.split(' ');
@@ -93,14 +93,14 @@ function shapeOf(method: string, path: string): { key: string; id: string } | un
   return undefined;
 }
 
-/** What of a value the schema does not allow. */
+/** The errors of a value according to the schema. */
 function faultOf(schema: object | undefined, value: unknown): string | undefined {
   return schema && !ajv.validate(schema, value) ? ajv.errorsText() : undefined;
 }
 
 /**
- * Rapidata's API as the SDK's published schema describes it (fixtures/rapidata-api.json): a path or a request that is not in it is
- * refused, and so is an answer of this double that is not in it, which fails the test.
+ * A stand-in for Rapidata's API, checked against the SDK's published schema (fixtures/rapidata-api.json). It refuses a
+ * path or request that the schema does not have. If one of its own answers violates the schema, the test fails.
  */
 export async function startFakeRapidata(): Promise<FakeRapidata> {
   let serial = 0;
@@ -264,7 +264,7 @@ export async function startFakeRapidata(): Promise<FakeRapidata> {
     const job = fake.jobs.find(({ jobId }) => jobId === id);
     const [status, value] = shape.request ? write(key, text) : read(key, id, url.searchParams, job);
     const own = status === shape.status ? faultOf(shape.response, value) : undefined;
-    if (own) throw new Error(`this double answers ${key} as the schema does not allow: ${own}`);
+    if (own) throw new Error(`the stand-in's answer to ${key} violates the schema: ${own}`);
     return [status, value];
   }
 

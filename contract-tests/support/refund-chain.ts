@@ -17,7 +17,7 @@ const LIFE = 150;
 export const newKeyPair = (): KeyPair => readKeyPair(JSON.stringify([...Keypair.generate().secretKey]));
 export const accountOf = (payTo: string): string => receiverAccount({ asset: MINT, payTo });
 
-/** A payment as its payer has signed it. */
+/** A payment signed by its payer. */
 export function evidenceOf(
   payer: string,
   source = accountOf(payer),
@@ -43,14 +43,14 @@ type Landed = { signature: string; slot: number; failed: boolean; bytes: Buffer 
 /** `state`: 1 is open, 2 is frozen. */
 type TokenAccount = { owner: string; mint: string; amount: bigint; state: number };
 
-/** A chain in memory on which what is sent lands at once, where it is final. Each transaction lands once, as on a chain. */
+/** An in-memory chain on which every transaction lands at once and is final, and lands only once. */
 export class RefundChain {
   readonly accounts = new Map<string, TokenAccount>();
   readonly landed: Landed[] = [];
   readonly sent: string[] = [];
   lamports = 1_000_000_000n;
   height = 1_000;
-  /** What is sent is accepted, and lost. */
+  /** When true, transactions are accepted and lost. */
   loses = false;
   fails = false;
   simulation: string | null = null;
@@ -66,7 +66,7 @@ export class RefundChain {
     return this.accounts.get(accountOf(owner))?.amount ?? 0n;
   }
 
-  /** What one of its RPC servers answers. `hides`: it knows of no transfer. */
+  /** An RPC server of the chain. `hides`: it does not show transfers. */
   server(hides: () => boolean = () => false): SolanaChain {
     const shown = (): Landed[] => (hides() ? [] : this.landed);
     const parts: Partial<SolanaChain> = {

@@ -11,7 +11,7 @@ export const BRAND_PRICE = priceOf('brandFeedback');
 
 const OPEN_WITHIN_MS = 20_000;
 
-/** A person with a browser of their own on the panel page of one server. */
+/** A person with a browser, on the panel page of one server. */
 export class Respondent {
   #url: string;
   #cookie = '';
@@ -20,7 +20,7 @@ export class Respondent {
     this.#url = url;
   }
 
-  /** Goes on at another address, with the same cookie. */
+  /** Continues at another address with the same cookie. */
   moveTo(url: string): void {
     this.#url = url;
   }
@@ -38,7 +38,7 @@ export class Respondent {
     return (await fetch(`${this.#url}/panel/`, { headers: { cookie: this.#cookie } })).text();
   }
 
-  /** Sends the form as the page's script does. @returns the outcome of it */
+  /** Sends the form as the page's script does. @returns its outcome */
   async reply(question: string, text: string, sentiment = 'neutral'): Promise<string> {
     const form = /name="form" value="([^"]+)"/.exec(await this.page())?.[1] ?? '';
     const fields = { form, question, text, sentiment };
@@ -73,7 +73,7 @@ export async function signedIn(url: string): Promise<Respondent> {
   return respondent;
 }
 
-/** A payment for brandFeedback that nobody has seen yet; `id` is its id in the ledger and the id of its question. */
+/** A new payment for brandFeedback that no server has seen; `id` is its id in the ledger and the id of its question. */
 export type BrandPayment = {
   id: string;
   headers: Record<string, string>;

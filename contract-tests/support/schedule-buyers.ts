@@ -10,8 +10,8 @@ import type { Schedule } from './schedule.js';
 import { BRAND, SUMMARIZE } from './test-chain.js';
 
 /**
- * How a payment is sent. `copies`: to several servers at once. `hidden`: the buyer gives up, and a proxy keeps its connection open.
- * `hangUp`: it gives up, and the server notices a little later.
+ * How a payment is sent. `copies`: to several servers at once. `hidden`: the buyer gives up, but a proxy keeps its
+ * connection open. `hangUp`: the buyer gives up, and the server notices a little later.
  */
 type Way = 'once' | 'copies' | 'hidden' | 'hangUp';
 const WAYS: [number, Way][] = [
@@ -21,22 +21,25 @@ const WAYS: [number, Way][] = [
   [3, 'hangUp'],
 ];
 const COPIES = 3;
-/** A buyer gives up so long (ms, at most) after it is known to wait. */
+/** How long (ms, at most) a buyer still waits after its request is known to wait, before it gives up. */
 const PATIENCE_MS = 250;
-/** Between a hang-up, after which the buyer signs anew at once, and the server's notice: committed within HANG_UP_MARGIN_MS (250 ms). */
+/**
+ * How long after a hang-up the server notices it, where the buyer signs again at once. The notice is committed within
+ * HANG_UP_MARGIN_MS (250 ms).
+ */
 const NOTICED_MS = { least: 50, most: 150 };
-/** The same where the buyer first sends its payment again. */
+/** The same where the buyer first sends its old payment again. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
-/** The shares of purchases with a payment-identifier, and of those over HTTP and MCP. */
+/** The share of purchases with a payment-identifier, and of those made over HTTP and MCP. */
 const IDENTIFIED = 0.4;
 const OVER_DOORS = 0.5;
-/** How often a buyer goes back to an older one of its payments, and how often it fetches its answer by its key before it goes on. */
+/** How often a buyer sends an older one of its payments, and how often it first tries to fetch its answer by its key. */
 const OLDER = 0.2;
 const PICKED_UP = 0.3;
 /** The answer to a payment whose run ended before it was settled. */
 const FACILITATOR_FAILED = /^The (payment )?facilitator .*can't be reached/;
-/** How often a handler names a header that can not be sent, and what it is. */
+/** How often a handler returns a header that can't be sent, and that header. */
 const HEADER_FAULTS = 0.1;
 const UNSENDABLE: [number, { [name: string]: string }][] = [
   [1, { 'X Source': 'a' }],
@@ -45,25 +48,25 @@ const UNSENDABLE: [number, { [name: string]: string }][] = [
   [1, { Trailer: 'X-Later' }],
 ];
 
-/** What one sending tells its buyer. `told`: a server that knew the payment has sent it away, or refused it. */
+/** What a buyer learns from one request. `told`: a server that knows the payment refused it or answered 503. */
 type SendResult = { sent: Sent | typeof GIVEN_UP; told: boolean };
 
-/** A header with its base64 of a payment, as a buyer or a stranger sends it. */
+/** A header with the base64 of a payment, as a buyer or a stranger sends it. */
 type Sending = { header: string; copy: string | number; gone?: AbortSignal };
 
 /** The buyers of a schedule, and a stranger who reads the chain. */
 export class BuyerSide {
   readonly #schedule: Schedule;
-  /** What goes on behind hang-ups. */
+  /** Requests that are still running after their buyers hung up. */
   readonly #left: Promise<void>[] = [];
-  /** The runs of payments that were lost through the facilitator. */
+  /** The runs that payments lost because the facilitator failed. */
   readonly #excused = new Set<string>();
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
   }
 
-  /** Sends the same payment again, or signs anew after a 503, a refusal, a cut or a hang-up, until it has its answer. */
+  /** Sends the same payment again, or signs a new one after a 503, a refusal, a cut or a hang-up, until the answer arrives. */
   async purchase(n: number, payer: Keypair): Promise<void> {
     const record = this.#newRecord(n, payer);
     this.#schedule.records.push(record);
@@ -80,8 +83,8 @@ export class BuyerSide {
     const { n } = record;
     await pause(random.roll('begin', n) * 1_000);
     let attempt = this.#schedule.sign(record);
-    // A hidden hang-up and then another payment look like two calls on purpose, unless a payment-identifier says that they are one:
-    // without it, such a buyer first sends its payment again.
+    // A hidden hang-up followed by another payment looks like two calls on purpose, unless a payment-identifier says that
+    // they are one. Without an identifier, such a buyer first sends its old payment again.
     let hidden = false;
     const end = Date.now() + 150_000;
     const mayGoOn = (): boolean => Date.now() < end && !this.#schedule.over;
@@ -101,19 +104,19 @@ export class BuyerSide {
         this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
       } else if (!hidden) attempt = this.#orOlder(record, attempt);
     }
-    // Not the reader of the beginning: its server may have been killed and closed since.
+    // Not the reader that the schedule began with: its server may have been killed and closed since.
     const story = await storyOf(this.#schedule.reader, record);
     violations.push(
       `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${story}`,
     );
   }
 
-  /** Resolves when every request has ended, also those whose buyers hung up. */
+  /** Resolves when every request has ended, including those whose buyers hung up. */
   async ended(): Promise<void> {
     await Promise.all(this.#left);
   }
 
-  /** A stranger who takes landed payments from the chain, guesses what they are for, and reads the answers. */
+  /** A stranger who reads landed payments from the chain, guesses which call they paid for, and sends them. */
   async replayLanded(payers: Keypair[]): Promise<void> {
     const { random, testChain, byId } = this.#schedule;
     const seen = new Set<string>();
@@ -137,7 +140,7 @@ export class BuyerSide {
     }
   }
 
-  /** The answer reaches the client, or its connection breaks in the last moment. */
+  /** Reports that the answer was written or, at times, that the connection broke at the last moment. */
   async #answered(record: Record, sent: Sent & { kind: 'sold' }): Promise<void> {
     if (this.#schedule.random.roll('written', record.n, record.sends) < 0.8) sent.sale.written();
     else await sent.sale.lost();
@@ -176,13 +179,13 @@ export class BuyerSide {
     }
     const door = this.#schedule.random.roll('door', n, sends, copy) < 0.5 ? 'http' : 'mcp';
     const { sent, link } = await this.#schedule.callOver(door, testServer, record, header, gone);
-    // MPP has receipts for what was sold alone.
+    // MPP has receipts only for calls that were sold.
     const receipt = isMpp(header) || ('receipt' in sent && sent.receipt !== undefined);
     if (link !== undefined) record.links.push({ link, receipt });
     return sent;
   }
 
-  /** Of the signatures of its purchase, another one may be sent next. */
+  /** The signature to send next: this one or, at times, an older one of the same purchase. */
   #orOlder(record: Record, attempt: Attempt): Attempt {
     const { random } = this.#schedule;
     const { n, sends, attempts } = record;
@@ -191,8 +194,9 @@ export class BuyerSide {
   }
 
   /**
-   * At times fetches the answer of a payment by its key. Over a socket it then counts as written, and the purchase is over; straight from the
-   * charge, with the key of nobody in particular, it changes nothing, and the buyer goes on. @returns whether the purchase is over
+   * At times fetches a payment's answer by its key. Over a socket, the answer then counts as written and the purchase
+   * is over. Directly from the charge, with a made-up key, this changes nothing and the buyer continues. @returns
+   * whether the purchase is over
    */
   async #pickUp(record: Record, attempt: Attempt): Promise<boolean> {
     const { n, sends, links } = record;
@@ -217,7 +221,7 @@ export class BuyerSide {
     return record.overDoors;
   }
 
-  /** The server goes on, and writes its answer where nobody reads it. */
+  /** The buyer gives up without the server's knowledge, and the answer is written where nobody reads it. */
   async #sendHidden(record: Record, attempt: Attempt): Promise<SendResult> {
     const { pending } = attempt;
     const sending = this.#sendOnce(record, { header: attempt.header, copy: 'hidden' });
@@ -234,12 +238,12 @@ export class BuyerSide {
 
   #afterwards(sending: Promise<Sent>, end: (late: Sent) => void | Promise<void>): void {
     const left = sending.then(end);
-    // Who waits for all of them hears of it.
+    // A failure is reported to whoever waits for all of these.
     left.catch(() => {});
     this.#left.push(left);
   }
 
-  /** The server notices before it writes: what it wrote to a connection that is gone, it would know as lost. */
+  /** The server notices the hang-up before it writes; an answer written to a closed connection would be known as lost. */
   async #hangUp(record: Record, attempt: Attempt, { least, most }: typeof NOTICED_MS): Promise<SendResult> {
     const { pending } = attempt;
     const gone = new AbortController();
@@ -257,14 +261,17 @@ export class BuyerSide {
     return { sent, told: false };
   }
 
-  /** Gives up some time after the ledger knows that this request waits: one that is on its way may come in after its successor. */
+  /**
+   * Gives up some time after the ledger knows that this request waits; a request that is still on its way could arrive
+   * after its successor.
+   */
   async #orGivenUp(
     record: Record,
     attempt: Attempt,
     sending: Promise<Sent>,
   ): Promise<Sent | typeof GIVEN_UP> {
     const { reader, random } = this.#schedule;
-    // With an identifier, it may wait for another one of its payments.
+    // With an identifier, it may wait for another payment of the same purchase.
     const waitedFor = record.identifier === undefined ? [attempt] : record.attempts;
     const callers = async (): Promise<number> => {
       const rows = await Promise.all(waitedFor.map(({ id }) => reader.find(id).catch(() => undefined)));
@@ -278,12 +285,12 @@ export class BuyerSide {
     return Promise.race([ended, patience.then(() => GIVEN_UP)]);
   }
 
-  /** @param pending whether the buyer knew already when it sent this that the settlement is open */
+  /** @param pending whether the buyer knew, when it sent this, that a settlement was open */
   async #note(record: Record, attempt: Attempt, sent: Sent, pending: boolean): Promise<void> {
     if (sent.kind === 'sold') record.bodies.add(sent.answer.body.toString());
     if (sent.kind === 'unavailable' && sent.receipt?.errorReason === 'settlement_pending')
       attempt.pending = true;
-    // The newest caller waited as long as a call is held: as if it had hung up, the run ends without it.
+    // The newest caller waited as long as a call may be held: the run ends as if it had hung up.
     if (sent.kind === 'unavailable' && sent.error.startsWith(inProgress().error)) record.failures += 1;
     if (sent.kind === 'unavailable' && FACILITATOR_FAILED.test(sent.error)) this.#excuse(record, attempt);
     if (sent.kind !== 'refused') return;
@@ -297,8 +304,8 @@ export class BuyerSide {
   }
 
   /**
-   * Beside or after the work, the facilitator did not answer, or was found to rest after failures about other payments: that run is lost,
-   * and is excused once, however many copies hear of it. Before the work, it excuses nothing.
+   * The facilitator did not answer during or after the work, or was considered down after it failed for other payments:
+   * that run is lost and is excused once, however many copies get that answer. Before the work, it excuses nothing.
    */
   #excuse(record: Record, { id }: Attempt): void {
     const lost = `${id} ${this.#schedule.runs.get(id)}`;
@@ -311,14 +318,14 @@ export class BuyerSide {
     return jsonAnswer((await this.#summary(record, id)).body);
   }
 
-  /** Another run is another answer, so that one that replaced an answer that was handed out is noticed. */
+  /** Every run returns a different answer, so that a schedule notices if a delivered answer was replaced. */
   async #summary(record: Record, id: string): Promise<{ body: { summary: string }; run: number }> {
     const run = this.#schedule.ran(id);
     await pause(this.#schedule.random.roll('work', record.n, run) * 60);
     return { body: { summary: `${record.text}, ${id}, run ${run}` }, run };
   }
 
-  /** The handler behind HTTP and MCP: at times it names a header that can not be sent, for which nobody may be charged. */
+  /** The handler behind HTTP and MCP. At times it returns a header that can't be sent, which must not be charged. */
   readonly workOverDoors: DoorWork = async id => {
     const record = this.#schedule.byId.get(id);
     if (!record) throw new Error(`work for an unknown payment ${id}`);
@@ -358,8 +365,9 @@ export class BuyerSide {
 }
 
 /**
- * Whether a server may take for alive what its buyer gave up, or for written what its buyer did not read: over a socket, what the
- * operating system has accepted counts as written.
+ * Whether a server may believe that a caller still waits although the buyer gave up, or that an answer was written
+ * although the buyer did not read it: over a socket, bytes count as written once the operating system has accepted
+ * them.
  */
 function isHidden({ overDoors }: Record, way: Way, sent: Sent | typeof GIVEN_UP): boolean {
   if (sent === GIVEN_UP) return way === 'hidden' || overDoors;

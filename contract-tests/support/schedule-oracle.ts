@@ -15,9 +15,9 @@ type FinishedSchedule = Pick<
 >;
 
 /**
- * What a schedule that is over has broken: every purchase is charged at most once, money on chain is settled rows of the same amount, and
- * every settled row has its answer, the same bytes from every server.
- * @param landed how often each payment landed, by its id
+ * What a finished schedule has violated. Every purchase is charged at most once; the money on the chain equals the
+ * settled rows; every settled row has its answer, with the same bytes at every server. @param landed how often each
+ * payment landed, by its id
  */
 export async function faultsIn(schedule: FinishedSchedule, landed: Map<string, number>): Promise<string[]> {
   const { byId, reader } = schedule;
@@ -61,7 +61,10 @@ function* moneyFaults(
   for (const row of rows) if (row.runs > MAX_RUNS) yield `${row.id} had ${row.runs} runs`;
 }
 
-/** The work of a payment is done once; once more only where a server died, ledger or facilitator failed it or its buyer hung up. */
+/**
+ * The work of a payment is done once, and once more for each time that a server died, the ledger or the facilitator
+ * failed, or the buyer hung up.
+ */
 function* runFaults({ runs, deaths }: FinishedSchedule, record: Record): Generator<string> {
   const excused = 1 + record.failures + deaths;
   const request = JSON.stringify({ text: record.text });
@@ -72,7 +75,7 @@ function* runFaults({ runs, deaths }: FinishedSchedule, record: Record): Generat
   }
 }
 
-/** A link leads to the answer of what was paid, and none is given where nothing is paid or may have been. */
+/** A link must lead to the answer of the payment that was made, and none may be given if nothing was or may have been paid. */
 async function linkFaults(schedule: FinishedSchedule, record: Record): Promise<string[]> {
   const faults: string[] = [];
   const { url } = schedule.doorsOf(schedule.testServers[0]!);
@@ -88,7 +91,7 @@ async function linkFaults(schedule: FinishedSchedule, record: Record): Promise<s
   return faults;
 }
 
-/** The payment to which a link leads: a key begins with its id. */
+/** The payment that a link leads to: the key begins with its id. */
 function paymentIn(link: string): string {
   const key = link.slice(link.lastIndexOf('/') + 1);
   return Buffer.from(key, 'base64url').subarray(0, 32).toString('hex');
@@ -102,7 +105,7 @@ async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promis
   const faults: string[] = [];
   const bodies = new Set<string>();
   for (const n of testServers.keys()) {
-    // Looked up each time: another takes the place of one that was killed.
+    // Looked up each time, because a killed server is replaced.
     const sent = await patiently(async () =>
       record.overDoors
         ? (await schedule.callOver('http', testServers[n]!, record, header)).sent
@@ -120,7 +123,7 @@ async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promis
   return faults;
 }
 
-/** A killed worker's order is taken up when its lease ends, and a kill may come late. */
+/** Waits for orders: a killed worker's order is taken over when its lease ends, and a kill may come late. */
 async function patiently(again: () => Promise<Sent>): Promise<Sent> {
   let sent = await again();
   for (let times = 0; times < 20 && ['unavailable', 'cut'].includes(sent.kind); times++) {

@@ -3,44 +3,44 @@ import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Payment as Row } from '../../src/ledger/store.js';
 import type { Sent, TestServer } from './test-server.js';
 
-/** One signature of a purchase. `amount` in atomic units; `pending`: the buyer was told that its settlement is open. */
+/** One signature of a purchase. `amount` is in atomic units; `pending`: the buyer was told that its settlement is open. */
 export type Attempt = { id: string; header: string; landedHeader: string; amount: bigint; pending: boolean };
 
-/** A link to an answer, and whether it came with the receipt of a payment, or of one that may have been made. */
+/** A link to an answer, and whether it came with a receipt for a payment or for one that may have been made. */
 type GivenLink = { link: string; receipt: boolean };
 
-/** What a buyer wants once, and what came of it. */
+/** What a buyer wants once, and what happened. */
 export type Record = {
   n: number;
   payer: Keypair;
   text: string;
   operation: PricedOperation;
-  /** It sends this payment-identifier with each of its signatures. */
+  /** The payment-identifier that it sends with each of its signatures, if it has one. */
   identifier: string | undefined;
-  /** Its calls go over HTTP and MCP; otherwise straight to the charge. */
+  /** Whether its calls go over HTTP and MCP rather than directly to the charge. */
   overDoors: boolean;
   links: GivenLink[];
   attempts: Attempt[];
   sends: number;
   bodies: Set<string>;
   refusals: string[];
-  /** How often its ledger failed, it hung up or was sent away during a run, each of which excuses one more run. */
+  /** How often a run was lost because the ledger failed, the buyer hung up or the server sent it away; each one excuses one more run. */
   failures: number;
   last?: Sent | typeof GIVEN_UP;
-  /** What the buyer did, in order. */
+  /** What the buyer did, in order, for the error message. */
   trace: string[];
 };
 
 /** The buyer hung up without an answer. */
 export const GIVEN_UP = { kind: 'given up' } as const;
 
-/** The row of a payment, or of the one whose answer it redeems. */
+/** The row of a payment, or of the payment whose answer it redeems. */
 export async function targetOf(reader: TestServer['reader'], id: string): Promise<Row | undefined> {
   const row = await reader.find(id).catch(() => undefined);
   return row?.aliasOf ? reader.find(row.aliasOf).catch(() => undefined) : row;
 }
 
-/** A purchase as its rows and its buyer tell it. */
+/** Describes a purchase by its rows and by what its buyer did. */
 export async function storyOf(reader: TestServer['reader'], { attempts, trace }: Record): Promise<string> {
   const rows = await Promise.all(attempts.map(({ id }) => reader.find(id)));
   const told = rows.map((row, n) => [

@@ -24,13 +24,13 @@ import type { TestChain } from './test-chain.js';
 
 const PAYERS = 3;
 const PURCHASES = 10;
-/** The share of payments without an identifier that MPP carries. */
+/** The share of payments without an identifier that are made by MPP. */
 const BY_MPP = 0.4;
 const CALM_AFTER_MS = 2_500;
-/** How long a whole schedule, and a new server, may take on a slow machine. */
+/** How long a whole schedule, and the start of a new server, may take on a slow machine. */
 const LONGEST_MS = 240_000;
 const OPENED_WITHIN_MS = 30_000;
-/** What servers charge, as multiples of the contract's prices. */
+/** The servers' prices, as multiples of the contract's. */
 const PRICE_FACTORS = [1n, 2n, 3n] as const;
 const MOVES = [
   'claim',
@@ -49,7 +49,7 @@ const MOVES = [
   'extendLease',
   'markWritten',
 ];
-/** What the embedded facilitator asks the chain; its server may die before or after. */
+/** The embedded facilitator's calls to the chain; its server may die before or after each of them. */
 const CHAIN_CALLS = ['simulate', 'send', 'signatureStatuses', 'blockhashLives', 'account'];
 const CHAIN_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [80, undefined],
@@ -80,7 +80,7 @@ const RPC_FAULTS: [number, RpcFault][] = [
   [8, 'lag'],
   [8, 'noRow'],
 ];
-/** With the embedded facilitator, the same RPC server also takes the transactions. */
+/** With the embedded facilitator, this RPC server also gets the transactions to send. */
 const OWN_RPC_FAULTS: [number, RpcFault][] = [...RPC_FAULTS, [20, 'lost']];
 const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [170, undefined],
@@ -91,22 +91,22 @@ const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [2, 'killAfter'],
 ];
 
-/** What a schedule in which nothing was broken has done. `landed`: the payments on the chain; `deaths`: of servers. */
+/** The totals of a schedule without violations. `landed`: the payments on the chain; `deaths`: of servers. */
 export type Totals = { purchases: number; answered: number; landed: number; deaths: number };
 
 /**
- * One run of everything that can go wrong, decided by a seed: the servers, their faults, and the buyers. Servers of one
- * cluster differ in their prices and fee payers.
+ * One run of everything that can go wrong, determined by a seed: servers, faults and buyers. The servers of a cluster
+ * have different prices and fee payers.
  */
 export class Schedule {
   readonly random: SeededRandom;
   readonly testChain: TestChain;
   readonly records: Record[] = [];
   readonly byId = new Map<string, Record>();
-  /** Payments whose settlement the facilitator made up. */
+  /** Payments for which the facilitator reported a settlement that did not happen. */
   readonly lied = new Set<string>();
   readonly violations: string[] = [];
-  /** How often the work was done, by payment; an order's by its request. */
+  /** How often the work of each payment was done; for an order, counted by its request. */
   readonly runs = new Map<string, number>();
   deaths = 0;
   over = false;
@@ -142,7 +142,7 @@ export class Schedule {
     this.#lying = random.roll('lying') < 0.25;
   }
 
-  /** Rejects with its seed and what it has broken, or what it waited for in vain. */
+  /** Rejects with the seed and either the violations or what it waited for in vain. */
   async run(): Promise<Totals> {
     this.#cluster = await TestCluster.open(this.testChain, this.#place.url);
     try {
@@ -167,7 +167,7 @@ export class Schedule {
   async #course(): Promise<void> {
     const payers = await this.testChain.payers(PAYERS);
     this.testServers = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
-    // A ledger that has never seen the chain has to believe the first server it asks.
+    // A ledger without any record of the chain has to trust the first server that it asks.
     this.#misbehave();
     await Promise.all([this.#sell(payers), this.#revive(), this.#buyers.replayLanded(payers)]);
   }
@@ -189,18 +189,21 @@ export class Schedule {
     this.over = true;
   }
 
-  /** Once all is calm, buyers stay with the server whose price they were named: on a slow machine they would not come to an end. */
+  /**
+   * Once the faults are over, buyers stay with the server whose price they were offered; on a slow machine they would
+   * not finish otherwise.
+   */
   testServer(...about: (string | number)[]): TestServer {
     if (this.#calm) return this.testServers.find(testServer => !testServer.dead) ?? this.testServers[0]!;
     return this.testServers[Math.floor(this.random.roll('server', ...about) * this.testServers.length)]!;
   }
 
-  /** The ledger behind all faults. */
+  /** The ledger without the injected faults. */
   get reader(): TestServer['reader'] {
     return (this.testServers.find(testServer => !testServer.dead) ?? this.testServers[0]!).reader;
   }
 
-  /** A buyer signs what one of the servers offers. */
+  /** A buyer signs the offer of one of the servers. */
   sign(record: Record): Attempt {
     const { operation, attempts, identifier } = record;
     const offering = this.testServer('offer', record.n, attempts.length);
@@ -223,7 +226,7 @@ export class Schedule {
     return run;
   }
 
-  /** A process that dies loses its connections at once; one that is only played dead, when it is cleared away. */
+  /** Waits until dead servers are replaced: a simulated death breaks connections only when the server is cleared away. */
   async cleared(): Promise<void> {
     const dead = this.testServers.filter(testServer => testServer.dead);
     await until(
@@ -256,7 +259,7 @@ export class Schedule {
     return this.random.pick<SettleFault>([...SETTLE_FAULTS, lies], 'settle', ...about);
   }
 
-  /** At every move of the ledger something may happen, once per payment, move and server life. */
+  /** At every state change in the ledger, at most one fault may happen for each payment, change and server life. */
   readonly #ledgerFaults: LedgerFaults = (method, id) => {
     if (this.#calm) return undefined;
     if (CHAIN_CALLS.includes(method)) return this.#chainFault(method);
@@ -266,7 +269,7 @@ export class Schedule {
     const nth = (this.#calls.get(key) ?? 0) + 1;
     this.#calls.set(key, nth);
     const fault = this.random.pick<LedgerFaultKind | undefined>(LEDGER_FAULTS, 'ledger', key, nth);
-    // A renewal that arrives this late makes the hang-up after it a hidden one.
+    // A renewal that arrives this late hides the hang-up that follows it.
     if (fault === 'stall' && method === 'renewCallers') return undefined;
     if (fault?.startsWith('kill')) this.deaths += 1;
     else if (fault && record) record.failures += 1;
@@ -284,7 +287,7 @@ export class Schedule {
   /** The HTTP and MCP of a server. */
   doorsOf(testServer: TestServer): Doors {
     const doors = this.#doors.get(testServer);
-    if (!doors) throw new Error('a server without doors');
+    if (!doors) throw new Error('a server without HTTP and MCP');
     return doors;
   }
 
@@ -333,7 +336,7 @@ export class Schedule {
     }
   }
 
-  /** Resolves every unresolved payment, with all servers up and without further faults. */
+  /** Resolves every unresolved payment, with all servers running and no further faults. */
   async #settleDown(): Promise<void> {
     await this.cleared();
     const { reader } = this;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Decides by a seed and by what it is asked about, so that a replay decides alike although its timing differs. */
+/** Random decisions that depend only on a seed and a key, so that a replay decides the same although its timing differs. */
 export class SeededRandom {
   readonly seed: number;
 
@@ -8,7 +8,7 @@ export class SeededRandom {
     this.seed = seed;
   }
 
-  /** From 0 to below 1. */
+  /** A number from 0 to below 1. */
   roll(...about: (string | number)[]): number {
     const digest = createHash('sha256')
       .update([this.seed, ...about].join('/'))

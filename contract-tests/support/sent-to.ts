@@ -1,7 +1,7 @@
 import type { Routed } from '../../src/contract/routes.js';
 import { sentBodyOf, type SentBody } from '../../src/contract/sent-body.js';
 
-/** A value as the body of a call of an operation; nothing if the operation takes none. */
+/** Encodes a value as an operation's body, or nothing if the operation has no body. */
 export function sentTo({ priced, given }: Routed, value: unknown): SentBody | undefined {
   const request = (priced ?? given)?.request;
   if (!request || value === undefined) return undefined;

@@ -39,7 +39,7 @@ export const keypairOf = async (stateDir: string): Promise<Keypair> =>
     Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]),
   );
 
-/** A server on a state folder of its own, which reaches the chain and the facilitator through the proxies. */
+/** A server with its own state folder that reaches the chain and the facilitator through the proxies. */
 export const proxied = (name: string, more: Environment = {}): Environment => ({
   STATE_DIR: join(folder, name),
   PORT: '0',
@@ -61,7 +61,7 @@ function launch(
   const child = spawn(command, options, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: the command may run the server as its child.
+    // In a process group of its own, because the command may run the server as its child.
     detached: under.length > 0,
   });
   children.push(child);
@@ -70,7 +70,7 @@ function launch(
   return { child, lines: createInterface(child.stdout), said: () => said };
 }
 
-/** Ends a server, and the command that runs it. */
+/** Ends a server and the command that runs it. */
 function kill(child: ChildProcess): void {
   child.kill('SIGKILL');
   try {
@@ -81,8 +81,7 @@ function kill(child: ChildProcess): void {
 }
 
 /**
- * Runs a server until it is ready to be paid.
- * @param hear is told each line that it logs until then
+ * Starts a server and waits until it accepts payments. @param hear is called with each line that it logs until then
  * @param under a command that runs it, such as `faketime -f +2d`
  */
 export async function serve(
@@ -108,7 +107,7 @@ export async function serve(
   throw new Error(`the server ended: ${said()}`);
 }
 
-/** Runs a server that is expected to refuse to start, and returns what it says. */
+/** Runs a server that is expected to refuse to start, and returns its output. */
 export async function refusedStart(env: Environment, under: string[] = []): Promise<string> {
   const { child, said } = launch(env, under);
   child.stdout?.resume();
@@ -120,7 +119,7 @@ export async function refusedStart(env: Environment, under: string[] = []): Prom
   return said();
 }
 
-/** Gives the tests of a suite one chain with its facilitator, each behind a proxy, and ends the servers of each test. */
+/** Gives the tests of a suite one chain and one facilitator, each behind a proxy, and ends the servers of each test. */
 export function allOnOneChain(chain: { slotMs?: number } = {}): void {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-crash-'));

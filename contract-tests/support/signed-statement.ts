@@ -4,7 +4,7 @@ import { createPrivateKey, randomBytes, sign } from 'node:crypto';
 import { textToSign, type SignedFields } from '../../src/sign-in/sign-in-text.js';
 import { TERMS } from './charge-world.js';
 
-/** What a wallet signs for one free call of the shops that tests open. */
+/** The statement that a wallet signs for one free call in the shops of these tests. */
 export function statementInfo(now: number): SignedFields {
   return {
     domain: new URL(TERMS.publicUrl).host,
@@ -17,7 +17,7 @@ export function statementInfo(now: number): SignedFields {
   };
 }
 
-/** The same, signed: JSON as MCP carries it. */
+/** The signed statement as JSON, as MCP carries it. */
 export function signedStatement(wallet: Keypair, info: SignedFields): SignedFields {
   const address = wallet.publicKey.toBase58();
   const [d, x] = [wallet.secretKey.subarray(0, 32), wallet.publicKey.toBytes()].map(bytes =>
@@ -28,7 +28,7 @@ export function signedStatement(wallet: Keypair, info: SignedFields): SignedFiel
   return { ...info, type: 'ed25519', address, signature };
 }
 
-/** As the header SIGN-IN-WITH-X has it. */
+/** The signed statement as the SIGN-IN-WITH-X header. */
 export function headerOf(statement: SignedFields): Record<string, string> {
   return { 'SIGN-IN-WITH-X': Buffer.from(JSON.stringify(statement)).toString('base64') };
 }

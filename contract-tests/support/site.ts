@@ -23,7 +23,7 @@ export const TERMS = {
   publicUrl: 'https://shop.example',
 };
 
-/** What a browser sends for a page. */
+/** The headers that a browser sends for a page. */
 export const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
 
 const ROOT = new URL('../../../', import.meta.url);
@@ -36,7 +36,7 @@ export const CONTRACTS: Record<string, Contract> = {
   'any shop': parseContract(ANY_SHOP),
 };
 
-/** The pages of a contract on a server that sells nothing: only its documents are served. */
+/** A server that serves the pages of a contract and sells nothing. */
 export async function serveSite(
   contract: Contract,
   more: Partial<SiteParts> = {},
@@ -68,7 +68,7 @@ export async function serveSite(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
-/** The text of an element of a page, by its id. */
+/** The text of the element with this id. */
 export function textOfElement(html: string, id: string): string {
   const [, text = ''] = new RegExp(` id="${id}"[^>]*>([^<]*)<`).exec(html) ?? [];
   const entities: Record<string, string> = { lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' };

@@ -3,7 +3,7 @@ import { Marked, type Tokens } from 'marked';
 
 const ROOT = new URL('../../../', import.meta.url);
 
-/** A block of code of a page. `language` is the first word after the fence, or `indented`. */
+/** A code block of a page. `language` is the first word after the fence, or `indented`. */
 export type Snippet = { page: string; language: string; text: string };
 
 export const PAGES = [
@@ -13,7 +13,7 @@ export const PAGES = [
     .map(file => `docs/${file.replaceAll('\\', '/')}`),
 ];
 
-/** All blocks of a page, also those in lists. */
+/** All code blocks of a page, including those in lists. */
 export function snippetsOf(page: string): Snippet[] {
   const found: Snippet[] = [];
   const marked = new Marked();
@@ -27,9 +27,9 @@ export function snippetsOf(page: string): Snippet[] {
   return found;
 }
 
-/** How a snippet is held to what it says. */
+/** How a snippet is checked. */
 export type Held =
-  /** A test runs it: the file, and words of it that show that. */
+  /** A test runs it: the test's file, and words of it that show that. */
   | { by: string; part: string }
   /** snippets.slow.test.ts runs it. */
   | 'run here'
@@ -47,7 +47,7 @@ const NO_DOCKER: Held = {
   why: 'needs Docker; contract-tests/image/ runs the steps of the images without it',
 };
 
-/** The first row that fits a snippet says how it is held: part of the page's name, part of the text, and how. */
+/** The first row that matches a snippet says how it is checked: part of the page's name, part of the snippet's text, and how. */
 export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [/^README/, /^\$ /, by(here('readme-commands.slow.test.ts'), "'README.md'")],
   [/^README/, /^(make|export) /, by(here('readme.test.ts'), 'RUN_BY')],
@@ -69,11 +69,11 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [
     /buy\.md/,
     /from '(ai|@langchain)/,
-    { why: 'needs packages of other makers; `make clients CLIENTS=hosts` buys with both' },
+    { why: 'needs third-party packages; `make clients CLIENTS=hosts` buys with both' },
   ],
   [/buy\.md/, /Buyer\(/, by('contract-tests/clients/python/careful_buyer.py', 'Buyer(')],
   [/canary/, /^npx/, by('contract-tests/cli/canary/canary.slow.test.ts', 'canary')],
-  [/canary/, /^solana-keygen/, { why: 'needs solana-keygen, of which the tests write the file' }],
+  [/canary/, /^solana-keygen/, { why: 'needs solana-keygen; the tests write its file themselves' }],
   [/canary/, /systemctl/, NO_SYSTEMD],
   [/clients/, /./, by(here('clients.test.ts'), 'word for word')],
   [/containers/, /^(docker|mkdir)/, NO_DOCKER],
@@ -93,7 +93,7 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [
     /mcp\.md/,
     /MultiServerMCPClient|MCPServerStdio|createMCPClient/,
-    { why: 'needs packages of other makers; `make clients CLIENTS=hosts` buys with each' },
+    { why: 'needs third-party packages; `make clients CLIENTS=hosts` buys with each' },
   ],
   [/mcp\.md/, /coinslot\.js/, by('contract-tests/cli/mcp/host-configuration.slow.test.ts', 'how-to/mcp.md')],
   [/mpp/, /^METHODS/, 'read'],
@@ -105,7 +105,7 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [
     /operating/,
     /opentelemetry/,
-    { why: 'needs packages of OpenTelemetry; contract-tests/observe/ reads the same spans' },
+    { why: 'needs OpenTelemetry packages; contract-tests/observe/ reads the same spans' },
   ],
   [/pages/, /^info:/, 'read'],
   [/people/, /^https:/, 'shown'],
@@ -138,7 +138,7 @@ export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [/reference\/cli/, /./, by(here('reference.slow.test.ts'), 'cli.md')],
   [/reports\/(images|going-live)/, /./, 'shown'],
   [/mint-facts/, /./, 'shown'],
-  [/speech/, /^python3/, { why: 'needs a voice of 60 MB from PyPI' }],
+  [/speech/, /^python3/, { why: 'needs a voice model of 60 MB from PyPI' }],
   [/first-calls/, /^\$ /, by(here('readme-commands.slow.test.ts'), 'first-calls.md')],
   [/first-calls|README/, /^make run/, by(here('sell-your-own.slow.test.ts'), 'sell-your-own.md')],
   [/sell-your-own/, /./, by(here('sell-your-own.slow.test.ts'), 'sell-your-own.md')],

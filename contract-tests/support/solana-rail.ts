@@ -13,19 +13,19 @@ import { sightingIn } from '../../src/rails/solana/transfer-fates.js';
 type Parts = SolanaRailParts<FacilitatorRequest>;
 type Trust = NonNullable<Parts['trust']>;
 
-/** What a test says in place of the chain. */
+/** Answers that a test gives in place of the chain. */
 export type RailOptions = Partial<Pick<Parts, 'blocksLeft' | 'timing'>> & {
   trust?: Pick<Trust, 'lied'> & Partial<Trust>;
   chain?: ChainHistory;
-  /** What directories are told. */
+  /** Receives what the rail reports to directories. */
   listings?: Listings;
-  /** Whether a reported transfer is seen. */
+  /** Whether a reported transfer is found on the chain. */
   confirm?: (id: string) => Promise<boolean>;
-  /** What is found of a payment that was refused because it would fail. */
+  /** What is found for a payment that was refused because its transaction would fail. */
   findDenied?: () => Promise<SearchResult>;
 };
 
-/** Solana's rail. Without a chain, no transfer is ever seen, and a denied one is absent. */
+/** Solana's rail. Without a chain, no transfer is ever found, and a refused payment counts as absent. */
 export function solanaRail(
   from: {
     hints: SolanaHints;

@@ -12,28 +12,28 @@ import { call, post, receiptOf, type Answer } from './world.js';
 
 const ANSWERED_MS = 100_000;
 
-/** An order of brandFeedback for two replies, on servers that are killed and started again on one ledger. */
+/** An order of brandFeedback for two replies, whose servers are killed and restarted on one ledger. */
 export type KilledSale = {
   id: string;
   /** How often a server was killed. */
   kills: number;
-  /** Kills the server that runs now. True, for a stand-in that cuts the connection then. */
+  /** Kills the running server. @returns true, for a stand-in that then cuts the connection */
   kill(): true;
-  /** Resolves when the server that runs now has been killed. */
+  /** Resolves when the running server has been killed. */
   killed(): Promise<void>;
   start(env?: Record<string, string>): Promise<void>;
-  /** Ends the server, and starts one with other settings. */
+  /** Stops the server, and starts one with other settings. */
   restart(env: Record<string, string>): Promise<void>;
   buy(): Promise<void>;
-  /** What the killed server had written down of its marketplace. */
+  /** What the killed server had stored about its marketplace. */
   intent(): string;
-  /** Waits until the health of brandFeedback says such words. */
+  /** Waits until the health of brandFeedback contains these words. */
   health(words: RegExp): Promise<string>;
   /** Two people answer on the panel. */
   answerOnPanel(): Promise<void>;
   /**
-   * Sends the same payment again until it is answered, and holds what happened against the promises.
-   * @param paidOut what marketplaces may have got from the wallet of the buyer, who pays for both
+   * Sends the same payment again until it is answered, and checks the promises about it. @param paidOut what
+   * marketplaces may have got from the buyer's wallet, which pays for both
    */
   finish(paidOut: bigint): Promise<Answer>;
 };
@@ -49,7 +49,7 @@ async function usdcOf(owner: string): Promise<bigint> {
   return BigInt((await connection.getTokenAccountBalance(account)).value.amount);
 }
 
-/** @param settings of the first server, and of every later one that has no others */
+/** @param settings of the first server, and of every later one that sets no others */
 export async function killedSale(settings: Record<string, string>): Promise<KilledSale> {
   const name = `sale-${++sales}`;
   const file = join(folder, name, 'ledger.db');

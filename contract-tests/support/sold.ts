@@ -1,12 +1,12 @@
 import type { Contract, PricedOperation } from '../../src/contract/contract.js';
 import { loadContract } from '../../src/contract/parse-contract.js';
 
-/** What this repository sells today, at today's prices. Tests of a running server take prices from here. */
+/** The operations and prices of this repository today. Tests of a running server take their prices from here. */
 export const SOLD = loadContract(new URL('../../../openapi.yaml', import.meta.url));
 
 /**
- * What version 1.0.0 sold, at its prices: a contract that does not change. Tests of what works for any contract use it, so that they
- * need not change with what is sold.
+ * The operations and prices of version 1.0.0: a contract that does not change. Tests that hold for any contract use it,
+ * so that they don't change with the shop.
  */
 export const RELEASED = loadContract(
   new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url),

@@ -7,11 +7,11 @@ export const COINSLOT = fileURLToPath(new URL('../../src/cli/main.js', import.me
 
 type Json = Record<string, unknown>;
 
-/** A wallet as a host has it: a child that speaks MCP over its stdin and stdout. */
+/** A wallet as an MCP host runs it: a child process that speaks MCP over stdin and stdout. */
 export type StdioWallet = {
   client: Client;
   pid: number;
-  /** What it wrote to stderr. */
+  /** Its output on stderr. */
   said: () => string;
   call(name: string, args: Json, more?: { onProgress?: (told: Json) => void }): Promise<ToolCall>;
   close(): Promise<void>;

@@ -19,18 +19,18 @@ export const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 export const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
 export const BLOCKHASH = 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N';
 export const RECEIVER = getAssociatedTokenAddressSync(new PublicKey(USDC), new PublicKey(PAY_TO)).toBase58();
-/** The signature of whatever the facilitator settles. */
+/** The transaction signature that the facilitator reports for every settlement. */
 export const SETTLED = '5'.repeat(87);
-/** What a facilitator lists that serves mainnet. */
+/** The kind of payment that a facilitator for mainnet lists at /supported. */
 export const KIND = { x402Version: 2, scheme: 'exact', network: CAIP2, extra: { feePayer: FEE_PAYER } };
 
 const FROZEN = 2;
 const CONTEXT = { slot: 300_000_000, apiVersion: '2.3.0' };
 
-/** The receiver's token account, as far as tests change it. */
+/** The fields of the receiver's token account that tests change. */
 export type StubReceiver = { program: string; mint: string; owner: string; frozen: boolean };
 
-/** An RPC server and a facilitator that look like mainnet's. A test changes what they say. */
+/** An RPC server and a facilitator that look like mainnet's. Tests change their answers. */
 export class StubMainnet {
   kinds: unknown[] = [{ ...KIND, x402Version: 1, network: 'solana' }, { ...KIND, scheme: 'upto' }, KIND];
   genesis = MAINNET_GENESIS;
@@ -41,10 +41,10 @@ export class StubMainnet {
     owner: PAY_TO,
     frozen: false,
   };
-  /** By how much the chain's time differs from ours. */
+  /** How far the chain's time is from ours. */
   aheadSeconds = 0;
   lamports = 1_000_000_000;
-  /** Methods and paths, as they were requested. */
+  /** The methods and paths that were requested. */
   asked: string[] = [];
   readonly rpc = createServer(this.#listener(({ text }) => this.#rpcAnswer(text)));
   readonly facilitator = createServer(
@@ -90,7 +90,7 @@ export class StubMainnet {
     }
   }
 
-  /** Every payment is taken. */
+  /** Accepts every payment. */
   #facilitatorAnswer(url: string): object {
     if (url.endsWith('/verify')) return { isValid: true };
     if (url.endsWith('/settle')) return { success: true, transaction: SETTLED, network: CAIP2 };
@@ -131,7 +131,7 @@ export class StubMainnet {
   }
 }
 
-/** The bytes of a mint with six decimals, without authorities. */
+/** The bytes of a mint with six decimals and no authorities. */
 function mintAccount(): Buffer {
   const data = Buffer.alloc(MINT_SIZE);
   const none = {

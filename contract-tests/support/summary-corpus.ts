@@ -6,8 +6,8 @@ import { parse } from 'yaml';
 /** The corpus of contract-tests/fixtures/summaries, and how a summary of one of its texts is scored. */
 
 /**
- * `must`: what a good summary contains, each with the wordings that count. `mustNot`: what it leaves out. `held`: the summarizer was
- * not tuned on this text.
+ * `must`: what a good summary contains, each with its accepted wordings. `mustNot`: what it leaves out. `held`: the
+ * summarizer was not tuned on this text.
  */
 export type CorpusText = {
   id: string;
@@ -20,8 +20,8 @@ export type CorpusText = {
 };
 
 /**
- * `facts`: share of `must` that the summary contains. `unwanted`: how many of `mustNot` it contains. `faults`: where it breaks the
- * form of a summary, in words. `score`: 0 to 1. `words`: its length.
+ * `facts`: the share of `must` that the summary contains. `unwanted`: how many of `mustNot` it contains. `faults`:
+ * where it breaks the rules for a summary's form, in words. `score`: 0 to 1. `words`: its length.
  */
 export type Score = { facts: number; unwanted: number; faults: string[]; score: number; words: number };
 
@@ -55,7 +55,7 @@ export function readCorpus(): CorpusText[] {
     });
 }
 
-/** Lower case, one kind of digits and quotes, single spaces: a summary is not marked down for its typography. */
+/** Normalizes case, digits, quotes and spaces: typography does not change a summary's score. */
 const plain = (text: string): string =>
   text.normalize('NFKC').toLowerCase().replaceAll('’', "'").replace(/\s+/g, ' ');
 
@@ -66,7 +66,7 @@ export function wordCount(text: string, language: string): number {
   return count;
 }
 
-/** The sentences of a summary by two readers: ICU's, and one who takes every end mark before a space for an end. */
+/** The sentences of a summary, split in two ways: by ICU, and at every end mark before a space. */
 function countings(summary: string, language: string): string[][] {
   const icu = [...new Intl.Segmenter(language, { granularity: 'sentence' }).segment(summary)];
   const byMarks = summary.split(/(?<=[.!?…]["'”’»)\]]*)\s+|(?<=[。！？]["'”’」』)）]*)(?=\S)/u);
@@ -75,7 +75,7 @@ function countings(summary: string, language: string): string[][] {
   );
 }
 
-/** Where `summary` breaks the form that the contract and docs/explanation/promises.md state. */
+/** Where `summary` breaks the form that the contract and docs/explanation/promises.md promise. */
 export function formFaults(summary: string, language: string): string[] {
   const faults: string[] = [];
   for (const sentences of countings(summary, language)) {
@@ -103,7 +103,7 @@ export function scoreOf(summary: string, { must, mustNot, language }: CorpusText
   return { facts, unwanted, faults, score, words: wordCount(summary, language) };
 }
 
-/** The sentences of `text` by ICU, in order; a line break ends one. */
+/** The sentences of `text` by ICU, in order; a line break ends a sentence. */
 export function sentencesOf(text: string, language: string): string[] {
   const segmenter = new Intl.Segmenter(language, { granularity: 'sentence' });
   return [...segmenter.segment(text)]
@@ -111,11 +111,11 @@ export function sentencesOf(text: string, language: string): string[] {
     .filter(sentence => /[\p{L}\p{N}]/u.test(sentence));
 }
 
-/** The first three sentences: the summary that is hardest to beat on news. */
+/** The first three sentences: for news, the baseline that is hardest to beat. */
 export const leadThree = ({ text, language }: Pick<CorpusText, 'text' | 'language'>): string =>
   sentencesOf(text, language).slice(0, MOST_SENTENCES).join(' ');
 
-/** The beginning of the text, by whole sentences, until it is at least as long as another summary of it. */
+/** Whole sentences from the beginning of the text, at least as long together as another summary of it. */
 export function leadAsLong({ text, language }: CorpusText, words: number): string {
   const taken: string[] = [];
   let length = 0;
@@ -127,7 +127,7 @@ export function leadAsLong({ text, language }: CorpusText, words: number): strin
   return taken.join(' ');
 }
 
-/** Where a text of contract-tests/fixtures/judged comes from. */
+/** The source of a text of contract-tests/fixtures/judged. */
 export type Source = {
   id: string;
   language: string;
@@ -139,7 +139,7 @@ export type Source = {
 
 const JUDGED = fileURLToPath(new URL('../../../contract-tests/fixtures/judged/', import.meta.url));
 
-/** The texts that nobody wrote for this repository, with their sources. */
+/** The texts that were not written for this repository, with their sources. */
 export const readJudged = (): (Source & { text: string })[] =>
   (JSON.parse(readFileSync(`${JUDGED}sources.json`, 'utf8')) as Source[]).map(source => ({
     ...source,

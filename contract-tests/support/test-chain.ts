@@ -31,17 +31,17 @@ export const BRAND = operationOf('brandFeedback');
 
 /** In lamports. */
 const FEES = 10_000_000;
-/** A slot of this length lets a payment be proven absent (claim height + 450, finalized) within fifteen seconds. */
+/** Slots this short let a payment be proven absent (claim height + 450, finalized) within fifteen seconds. */
 const SLOT_MS = 30;
 
-/** A real local chain whose time is fast, and money for payers. Schedules that run side by side share one. */
+/** A real local chain with short slots, and payers with money. Schedules that run side by side share one. */
 export class TestChain {
   readonly sandbox: Sandbox;
   readonly connection: Connection;
   readonly terms: Terms;
   readonly #folder: string;
   readonly #funder: Keypair;
-  /** Pays the fees at a facilitator of its own. */
+  /** A second fee payer, with a facilitator of its own. */
   #second: { feePayer: string; facilitator: HttpServer } | undefined;
 
   private constructor(folder: string, sandbox: Sandbox, funder: Keypair) {
@@ -60,18 +60,18 @@ export class TestChain {
     return new TestChain(folder, sandbox, Keypair.fromSecretKey(Uint8Array.from(secret)));
   }
 
-  /** What servers may offer: the sandbox's fee payer, and the second one if there is one. */
+  /** The fee payers that servers may offer: the sandbox's, and the second one if it exists. */
   get feePayers(): string[] {
     const { feePayer } = this.sandbox.info;
     return this.#second ? [feePayer, this.#second.feePayer] : [feePayer];
   }
 
-  /** Who pays for what tests prepare. */
+  /** Pays for what tests prepare. */
   get funder(): PublicKey {
     return this.#funder.publicKey;
   }
 
-  /** From now on there is a second fee payer. */
+  /** Adds a second fee payer. */
   async addFeePayer(): Promise<void> {
     const { rpc, info } = this.sandbox;
     const key = Keypair.generate();
@@ -90,7 +90,7 @@ export class TestChain {
     this.#second = { feePayer: key.publicKey.toBase58(), facilitator };
   }
 
-  /** The facilitator whose fee payer a question names. */
+  /** The facilitator of the fee payer that a request names. */
   facilitatorFor(body: Buffer): string {
     if (this.#second && body.includes(`"feePayer":"${this.#second.feePayer}"`))
       return this.#second.facilitator.url;
@@ -107,14 +107,14 @@ export class TestChain {
     return getAssociatedTokenAddressSync(new PublicKey(this.terms.asset), owner, true);
   }
 
-  /** New payers with this much USDC each, in atomic units. */
+  /** New payers, each with this much USDC in atomic units. */
   async payers(count: number, amount = 20_000_000n): Promise<Keypair[]> {
     const payers = Array.from({ length: count }, () => Keypair.generate());
     for (const payer of payers) await this.fund(payer, amount);
     return payers;
   }
 
-  /** Opens a token account for a new payer and gives it this much USDC, in atomic units, and SOL for the fees that it may pay. */
+  /** Opens a token account for a new payer and funds it with this much USDC, in atomic units, and with SOL for fees that it may pay. */
   async fund(payer: Keypair, amount: bigint): Promise<void> {
     const mint = new PublicKey(this.terms.asset);
     const { publicKey } = this.#funder;
@@ -126,7 +126,7 @@ export class TestChain {
     ]);
   }
 
-  /** Moves all USDC of a payer to somebody else. */
+  /** Moves all of a payer's USDC to somebody else. */
   async spendAll(payer: Keypair): Promise<void> {
     const mint = new PublicKey(this.terms.asset);
     const [from, to] = [this.tokenAccount(payer.publicKey), this.tokenAccount(this.funder)];
@@ -149,14 +149,14 @@ export class TestChain {
       throw new Error(`the payers could not be funded: ${JSON.stringify(value)}`);
   }
 
-  /** Signs a payment as the facilitator does, and sends it whatever may become of it. */
+  /** Signs a payment as the facilitator does, and sends it without waiting for the outcome. */
   async sendAsFacilitator(base64: string): Promise<string> {
     const transaction = VersionedTransaction.deserialize(Buffer.from(base64, 'base64'));
     transaction.sign([Keypair.fromSecretKey(Uint8Array.from(this.sandbox.chain.genesis.keys.feePayer))]);
     return this.connection.sendTransaction(transaction, { skipPreflight: true });
   }
 
-  /** How often each payment of these payers has landed and taken effect, by payment id. */
+  /** How often each payment of these payers landed successfully, by payment id. */
   landed(payers: Keypair[]): Map<string, number> {
     const counts = new Map<string, number>();
     for (const payer of payers) {
@@ -165,7 +165,7 @@ export class TestChain {
         if (entry.err) continue;
         const wire = Buffer.from(this.sandbox.chain.details(entry).wire, 'base64');
         const { message } = VersionedTransaction.deserialize(wire);
-        // Money that came in is none of ours.
+        // Incoming money is not one of the payments.
         if (!message.staticAccountKeys.slice(0, 2).some(key => key.equals(payer.publicKey))) continue;
         const id = sha256(message.serialize());
         counts.set(id, (counts.get(id) ?? 0) + 1);
@@ -175,7 +175,7 @@ export class TestChain {
   }
 }
 
-/** Servers that die are played, not killed, so nothing needs a disk, whose pace would be that of whoever else writes to it. */
+/** A folder in memory: servers only simulate their death, so tests need no disk, whose speed would depend on other programs. */
 async function memoryFolder(): Promise<string> {
   return mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'coinslot-faults-'));
 }

@@ -34,7 +34,7 @@ import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
 import { MPP_HEADER_BYTES, shopMethods } from '../../src/methods/shop-methods.js';
 import { createSender } from '../../src/facilitators/sender.js';
 
-/** What these fast chains make at most, with room to spare. */
+/** The most slots that these fast chains produce, with a margin. */
 const STAGE_BLOCKS_PER_SECOND = 200;
 /** The view of the chain must be as fresh, in slots, as in production. */
 const VIEW_MS = 100;
@@ -45,9 +45,9 @@ const SENDER_TIMING = { verifyMs: 2_000, settleMs: 4_000, resendMs: 200, lookMs:
 const LEASE_MS = 10_000;
 const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
-/** A server that lives answers sooner, also on a slow machine. */
+/** A running server answers sooner than this, even on a slow machine. */
 const PATIENCE_MS = 30_000;
-/** Buyers whose servers fail all the time would wait for minutes. */
+/** A short limit, because buyers whose servers keep failing would wait for minutes. */
 const UNSOLD_PER_PAYER = { capacity: 200, perSecond: 20, highest: 400 };
 const TIMING = {
   interval: 150,
@@ -58,14 +58,13 @@ const TIMING = {
   auditAfter: 300,
 };
 const WATCH_BLOCKS = 60;
-/** Between two looks for the fee payers of other servers. */
 const DENIED = { afterMs: 100, deadlineMs: 2_000 };
 const CONFIRM = { deadlineMs: 1_500, pollMs: 50 };
 
-/** Shared by all servers. */
+/** Shared by all servers of a test. */
 const MPP_SECRET = 'the secret of all test servers, 40 chars';
 
-/** The answer of a call that died with its server: the caller's connection was cut. */
+/** The answer to a call whose server died: the caller's connection was cut. */
 export const CUT = { kind: 'cut' } as const;
 export type Sent = Outcome | typeof CUT;
 
@@ -73,22 +72,22 @@ type TestServerOptions = {
   testChain: TestChain;
   ledgerUrl: string;
   rpcUrl: string;
-  /** Asked where the first fails. */
+  /** A second RPC server, used when the first one fails. */
   moreRpcUrls?: string[];
   facilitatorUrl: string;
   faults?: LedgerFaults;
   work?: PaidCall['work'];
-  /** Told of every attempt at an order, with its request; what it returns is why the attempt fails. */
+  /** Called with the request of every attempt at an order; a returned text makes the attempt fail with it. */
   ordered?: (request: string) => string | void;
   log?: Log;
   observer?: Observer;
-  /** Whom it names in its challenges. Default: the sandbox's. */
+  /** The facilitator that its challenges name. Default: the sandbox's. */
   feePayer?: string;
-  /** It is its own facilitator, with this key; nobody else is asked. */
+  /** The key of its embedded facilitator; then no other facilitator is used. */
   own?: Keypair;
-  /** Whether it takes MPP beside x402. Default true. */
+  /** Whether it accepts MPP besides x402. Default true. */
   mpp?: boolean;
-  /** To whom it sells nothing. */
+  /** Payers that it refuses. */
   blocked: ReadonlySet<string>;
   /** Its prices, as multiples of the contract's. Default 1. */
   priceFactor?: bigint;
@@ -96,7 +95,7 @@ type TestServerOptions = {
 
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** One server without its HTTP: ledger, offers, charge, orders, reconciler, as production wires them, with shorter waits. */
+/** One server without HTTP: ledger, offers, charge, orders and reconciler, wired as in production, with shorter intervals. */
 export class TestServer {
   readonly ledger: Ledger;
   readonly charge: Charge;
@@ -175,7 +174,7 @@ export class TestServer {
         ? { name: EMBEDDED, facilitator: mortal(embedded.facilitator, state) }
         : { name: facilitatorName(options.facilitatorUrl), facilitator: mortal(http, state) },
     ]);
-    // It asks several, by the fee payer that a question names.
+    // With several facilitators, the one whose fee payer the request names.
     const known = embedded ? [embedded.keyPair.address] : testChain.feePayers;
     facilitator.learn(known.map(hint => ({ hint })));
     facilitator.recorded = () => rememberedFeePayers(real);
@@ -280,7 +279,7 @@ export class TestServer {
     return operation;
   }
 
-  /** Sends a paid call with its header, whoever's offer that answers; else as `send`. */
+  /** Sends a paid call by its header, whoever offered it; otherwise as `send` does. */
   async receive(
     { header, operation, text }: { header: string; operation: PricedOperation; text: string },
     more: Partial<PaidCall> = {},
@@ -298,7 +297,7 @@ export class TestServer {
     return within(PATIENCE_MS, 'the outcome of a paid call', Promise.race([received(), this.died]));
   }
 
-  /** Sends a paid call as a client would; `gone` is its connection. */
+  /** Sends a paid call as a client would; `gone` signals that its connection is closed. */
   async send(
     { payment, operation = SUMMARIZE, text }: { payment: Payment; operation?: PricedOperation; text: string },
     more: Partial<PaidCall> = {},
@@ -325,12 +324,12 @@ export class TestServer {
 
   readonly checkedPayment = paymentOf;
 
-  /** The rows behind all faults. */
+  /** The rows, read without the injected faults. */
   get reader(): Ledger {
     return this.#real;
   }
 
-  /** Ends this server: finished in order, or, after `kill`, only cleared away. */
+  /** Ends this server: a clean shutdown, or, after `kill`, only a release of its resources. */
   async close(): Promise<void> {
     for (const closer of this.#closers.splice(0)) await closer().catch(() => {});
   }
@@ -373,7 +372,7 @@ export function jsonAnswer(value: unknown): Success {
 
 export type Purchase = { payer: Keypair; text: string; operation?: PricedOperation };
 
-/** A newly signed payment for a purchase, with what a caller knows about it. */
+/** A newly signed payment for a purchase, with the caller's data about it. */
 export function signed(
   testChain: TestChain,
   testServer: TestServer,
@@ -382,7 +381,7 @@ export function signed(
 ): {
   payment: Payment;
   header: string;
-  /** What a stranger can send who read the transaction on the chain: nobody there can see a payment-identifier. */
+  /** What a stranger can send after reading the transaction on the chain, where no payment-identifier is visible. */
   landedHeader: string;
   transaction: string;
   id: string;
@@ -413,7 +412,7 @@ export function signed(
   };
 }
 
-/** The same by MPP, for the challenge of a server. Nobody but the buyer has the challenge; a stranger invents one. */
+/** The same by MPP, for a server's challenge. Only the buyer has the challenge; a stranger makes one up. */
 export function signedForMpp(
   testChain: TestChain,
   testServer: TestServer,
@@ -434,7 +433,7 @@ export function signedForMpp(
   };
 }
 
-/** Servers over one chain, one ledger and one pair of proxies. */
+/** Servers that share one chain, one ledger and one pair of proxies. */
 export class TestCluster {
   readonly testChain: TestChain;
   readonly rpc: CountingProxy;

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Method } from '../../src/methods/method.js';
 
 /**
- * A way to pay that nobody has: a header `Toy` with a number that its challenge gave out, and the signed transaction. Every challenge
- * has a number of its own, and each is good for one payment.
+ * A payment method that exists only in tests: the header `Toy` carries the number of a challenge and the signed
+ * transaction. Every challenge has a new number, which is good for one payment.
  */
 export function toyMethod(): Method {
   const open = new Set<string>();

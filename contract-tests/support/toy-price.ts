@@ -3,11 +3,11 @@ import type { PriceKind } from '../../src/price/price.js';
 
 const ATOMIC_PER_CHARACTER = 100n;
 
-/** A price that nobody has: so much for each character of `text`. */
+/** A price that exists only in tests: a fixed amount for each character of `text`. */
 export const toyPrice: PriceKind = {
   keys: ['characters'],
   read({ characters }) {
-    if (typeof characters !== 'number') throw new Error('characters must be the most that a text may have');
+    if (typeof characters !== 'number') throw new Error('characters must be the greatest length of a text');
     const costs = (length: number) => ({ asset: USDC, atomic: BigInt(length) * ATOMIC_PER_CHARACTER });
     return {
       most: costs(characters),

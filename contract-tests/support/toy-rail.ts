@@ -18,21 +18,21 @@ import type {
 
 type Transfer = Checked & { amount: bigint };
 
-/** Payments that can't be paid any more so many ticks after their claim. */
+/** How many ticks after its claim a payment can no longer be made. */
 const LIFE = 2;
 
 /**
- * A rail without a chain: balances in memory. A payment is `payer:amount:number`. Time passes by ticks, and whoever asks is told the truth,
- * except that the bank may fail to answer.
+ * A rail without a chain: balances in memory. A payment is `payer:amount:number`. Time advances by ticks. Reads always
+ * return the truth, except that the bank may fail to answer.
  */
 export class ToyRail implements Rail<Transfer>, Hinting {
   readonly network = 'toy:1';
   readonly another = 'another number';
   readonly balances = new Map<string, bigint>();
-  /** What the shop has earned. */
+  /** The shop's income. */
   earned = 0n;
   settles = 0;
-  /** Its answers to settle requests get lost, after the money has moved or before. */
+  /** Whether answers to settle requests are lost, after the money has moved or before. */
   loses: 'nothing' | 'answers' | 'requests' = 'nothing';
   tick = 1;
   readonly #moved = new Map<string, string>();

@@ -51,17 +51,17 @@ import { solanaRail } from './solana-rail.js';
 /** How orders are attempted. */
 type OrderOptions = Pick<ConstructorParameters<typeof OrderWorker>[0], 'maxAttempts' | 'firstPauseMs'>;
 
-/** What a test's upstream was asked. */
+/** A request that a test's upstream got. */
 export type UpstreamCall = {
   method: string;
   url: string;
   headers: IncomingMessage['headers'];
   body: string;
-  /** As it arrived. */
+  /** The body as it arrived. */
   bytes: Buffer;
 };
 
-/** A real server on a port of its own that records what it is asked. */
+/** A real server on a free port that records its requests. */
 export class TestUpstream {
   readonly calls: UpstreamCall[] = [];
   connections = 0;
@@ -117,9 +117,9 @@ export type OperationForSale = {
   upstream?: object;
   method?: 'get' | 'post';
   flow?: 'authorization' | 'upfront';
-  /** `x-free`. */
+  /** The value of `x-free`. */
   free?: object;
-  /** `x-price`, without flow. Default: 0.01 USD. */
+  /** The value of `x-price`, without flow. Default: 0.01 USD. */
   price?: object;
   parameters?: Parameter[];
   /** Schema of the body. */
@@ -128,7 +128,7 @@ export type OperationForSale = {
   content?: Record<string, object>;
   /** Names of headers of the 200 answer. */
   headers?: string[];
-  /** The answers that are sold, by status, in place of 200. */
+  /** The answers that are sold, by status, instead of 200. */
   sold?: Record<string, object>;
 };
 
@@ -150,7 +150,7 @@ const ANSWERS = {
   },
 };
 
-/** @param paths other ones, which are free */
+/** @param paths further paths, which are free */
 export function contractOf(
   operations: readonly OperationForSale[],
   paths: Record<string, object> = {},
@@ -159,7 +159,7 @@ export function contractOf(
   return parseContract(JSON.stringify(documentOf(operations, paths)), 'shop.yaml', prices);
 }
 
-/** The contract of a shop that sells these, beside other paths. */
+/** The contract of a shop that sells these operations, besides other paths. */
 export function documentOf(
   operations: readonly OperationForSale[],
   paths: Record<string, object> = {},
@@ -214,36 +214,36 @@ export type ShopOptions = {
   breaker?: HostCircuitOptions;
   allowPrivate?: boolean;
   orders?: OrderOptions;
-  /** How it is paid. Default: by x402. */
+  /** The payment method. Default: x402. */
   methods?: Methods;
-  /** Its facilitator pays the fees of MPP, too. */
+  /** Whether its facilitator also pays the fees of MPP payments. */
   sponsored?: boolean;
-  /** What moves its money. Default: Solana, whose facilitator does what a test says. */
+  /** The rail. Default: Solana, with a facilitator whose answers the test sets. */
   rail?: Rail & Hinting;
-  /** The kinds of price that it may have. Default: those that ship. */
+  /** The kinds of price that operations may have. Default: those that ship. */
   prices?: typeof PRICES;
-  /** Handlers that serve operations in place of their upstreams. */
+  /** Handlers that serve operations instead of their upstreams. */
   handlers?: Serving;
-  /** Other operations, by path, as a contract has them. */
+  /** Further operations, by path, as in a contract. */
   paths?: Record<string, object>;
-  /** How many proxies name its callers. Default: none, and callers have no limits. */
+  /** How many proxies forward the callers' addresses. Default: none, and callers have no limits. */
   trustedProxies?: number;
-  /** The clock of its ledger, and of its free calls. */
+  /** The clock of the ledger and of the free calls. */
   now?: () => number;
   /** Wallets that the operator has blocked. */
   blocked?: ReadonlySet<string>;
-  /** What browsers get. Default: what programs get. */
+  /** What browsers get. Default: the same as programs. */
   people?: People;
-  /** Of another shop: it is another server of the same ledger. */
+  /** Another shop, whose ledger this one opens as a second server. */
   ledger?: Ledger;
-  /** Told of every response before it is written. */
+  /** Called with every response before it is written. */
   watch?: (response: ServerResponse) => void;
 };
 
-/** Where answers are fetched by their keys, as the shop tells buyers. */
+/** Where answers are fetched by their keys, as buyers are told. */
 export const ANSWERS_URL = 'https://shop.example/answers/';
 
-/** A shop of operations that HTTP APIs serve: real except for the facilitator and the chain. */
+/** A shop whose operations are served by HTTP APIs. Only the facilitator and the chain are not real. */
 export class UpstreamShop {
   readonly facilitator = new FakeFacilitator();
   readonly contract: Contract;
@@ -286,10 +286,10 @@ export class UpstreamShop {
     return shop;
   }
 
-  /** What its observer was told. */
+  /** What its observer was called with. */
   readonly events: Event[] = [];
 
-  /** The document that buyers see. */
+  /** The OpenAPI document that buyers see. */
   get openapi(): string {
     return JSON.stringify(servedContract(this.contract, this.#selling, TERMS.publicUrl));
   }

@@ -36,7 +36,7 @@ const UNIX_SECONDS = 1_795_262_400;
 const keyOf = (name: string): PublicKey =>
   Keypair.fromSeed(createHash('sha256').update(`mint fixture ${name}`).digest()).publicKey;
 
-/** The authorities of the mints that the VM makes, each with an address of its own. */
+/** The authorities of the VM's mints, each with an address of its own. */
 const WHO = {
   minter: keyOf('minter'),
   freezer: keyOf('freezer'),
@@ -52,7 +52,7 @@ const WHO = {
   burner: keyOf('burner'),
 };
 
-/** What the VM executes for one mint. `sizes`: bytes of the values of its extensions. */
+/** What the VM executes for one mint. `sizes`: how many bytes the values of its extensions have. */
 type Recipe = {
   sizes: number[];
   before: (mint: PublicKey) => TransactionInstruction[];
@@ -68,7 +68,7 @@ const call = (mint: PublicKey, data: Buffer): TransactionInstruction =>
     data,
   });
 
-/** Instructions of the program that no package in the tree writes: their numbers are those of `instruction.rs`. */
+/** Instructions of the program that no installed package can build: the numbers are those of `instruction.rs`. */
 const confidentialTransfers = (mint: PublicKey, auditor: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([27, 0]), WHO.editor.toBuffer(), Buffer.of(1), auditor]));
 const confidentialFees = (mint: PublicKey, key: Buffer) =>
@@ -77,7 +77,7 @@ const confidentialMintBurn = (mint: PublicKey, key: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([42, 0]), key, Buffer.alloc(36, 5)]));
 const discriminatorOf = (name: string): Buffer =>
   createHash('sha256').update(`spl_token_group_interface:${name}`).digest().subarray(0, 8);
-/** A mint, which holds its own group or membership, and its mint authority. */
+/** A mint that is its own group or group member, with its mint authority. */
 const keysOfGroup = (mint: PublicKey) => [
   { pubkey: mint, isSigner: false, isWritable: true },
   { pubkey: mint, isSigner: false, isWritable: false },
@@ -239,7 +239,7 @@ export const RECIPES: Record<string, Recipe> = {
   'member-of-a-group': {
     sizes: [64],
     before: mint => [createInitializeGroupMemberPointerInstruction(mint, WHO.editor, mint, PROGRAM)],
-    // The group is the mint made just before.
+    // The group is the mint created just before.
     after: mint => [joinGroup(mint, keyOf('group-of-mints'))],
     decimals: 0,
   },
@@ -258,7 +258,7 @@ export const RECIPES: Record<string, Recipe> = {
   },
 };
 
-/** Makes a mint with the VM's own Token-2022 and returns the account that it left. */
+/** Creates a mint with the VM's own Token-2022 program and returns its account. */
 function make(vm: Vm, name: string, { sizes, before, after, decimals = 9, freezable }: Recipe) {
   const mint = keyOf(name);
   const space = sizes.length === 0 ? 82 : 166 + sizes.reduce((sum, size) => sum + size + 4, 0);
@@ -287,7 +287,7 @@ function make(vm: Vm, name: string, { sizes, before, after, decimals = 9, freeza
 
 export type VmMint = ReturnType<typeof make>;
 
-/** Every mint of `RECIPES`, made by the Token-2022 program that litesvm carries. The same bytes every time. */
+/** Every mint of `RECIPES`, created by the Token-2022 program that litesvm includes. The bytes are the same every time. */
 export async function makeMints(): Promise<Map<string, VmMint>> {
   const vm = await Vm.load();
   vm.setClock(SLOT, UNIX_SECONDS);

@@ -1,6 +1,7 @@
 /**
- * A wallet for tests, registered in pages by Wallet Standard as browser extensions do. It signs with a key pair of 64 bytes, asks nobody, and
- * counts in `signed` how often. It waits for `held`, as a wallet does for its owner, and `putInto` registers it in another tab.
+ * A wallet for tests that registers itself in pages by the Wallet Standard, as browser extensions do. It signs with a
+ * key pair of 64 bytes without asking, and counts its signatures in `signed`. It waits for `held` before it signs, as a
+ * wallet waits for its owner; `putInto` registers it in another tab.
  */
 export function walletInPage(keypair: Uint8Array, address: string, chain: string): string {
   const jwk = {

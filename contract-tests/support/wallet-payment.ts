@@ -2,7 +2,7 @@ import type { PendingPayment } from '../../src/wallet/purse.js';
 import { FEE_PAYER, TERMS } from './charge-world.js';
 import { craftPayment } from './craft.js';
 
-/** A payment as the wallet keeps it. */
+/** A payment as the wallet stores it. */
 export function aPayment(more: Partial<PendingPayment> = {}): PendingPayment {
   return {
     id: 'id',

@@ -12,12 +12,12 @@ export type Line = { level: number; msg: string; [field: string]: unknown };
 
 type Section = 'headline' | 'came-in' | 'attention' | 'sales' | 'facilitators' | 'upstreams';
 
-/** A server as a process, and what its operator can ask and read. */
+/** A server process, and what its operator can request and read. */
 export class Watched {
   readonly lines: Line[] = [];
   readonly url: string;
   readonly admin: string;
-  /** Begins to shut it down. */
+  /** Begins its shutdown. */
   readonly stop: () => void;
   readonly #token: string;
   #cookie: string | undefined;
@@ -48,7 +48,7 @@ export class Watched {
     return post(`${this.url}/v1/summarize`, { text }, await this.sign());
   }
 
-  /** @returns the headers with a payment for a summary */
+  /** @returns the headers of a payment for a summary */
   async sign(): Promise<Record<string, string>> {
     const client = new x402HTTPClient(
       new x402Client().register(
@@ -76,7 +76,7 @@ export class Watched {
     return upstreams[upstream] ?? expect.fail(`no ${upstream}`);
   }
 
-  /** The words of a section of the operator page, as a person reads them. */
+  /** The text of a section of the operator page, as a person reads it. */
   async page(section: Section): Promise<string> {
     this.#cookie ??= await this.#signIn();
     const answer = await call(`${this.admin}/overview`, { headers: { cookie: this.#cookie } });

@@ -5,13 +5,13 @@ const WRITTEN_OUT: Record<string, string | undefined> = {
   st: 'street',
 };
 
-/** The words of a text, small, without punctuation, titles in full. */
+/** The words of a text in lower case, without punctuation, titles spelled out. */
 export function wordsOf(text: string): string[] {
   const words = text.toLowerCase().match(/[a-z0-9]+(?:'[a-z]+)?/g) ?? [];
   return words.map(word => WRITTEN_OUT[word] ?? word);
 }
 
-/** How many words have to be changed, added or left out to make `heard` of `said` (Levenshtein's distance, counted in words). */
+/** How many words must be changed, added or removed to turn `said` into `heard` (Levenshtein's distance in words). */
 export function wordErrors(said: readonly string[], heard: readonly string[]): number {
   let row = Array.from({ length: heard.length + 1 }, (_, n) => n);
   for (const [at, word] of said.entries()) {

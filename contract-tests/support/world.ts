@@ -18,7 +18,7 @@ import { SOLD } from './sold.js';
 
 const PATIENCE_MS = 40_000;
 
-/** A real local chain with its facilitator, and a server that reaches both through proxies that count. */
+/** A real local chain with its facilitator, and a server that reaches both through counting proxies. */
 export type World = {
   url: string;
   stateDir: string;
@@ -35,8 +35,9 @@ export type World = {
 };
 
 /**
- * The chain and the server are this process's own; the APIs that the contract names (`x-upstream`) are its caller's to set.
- * @param chain how long its slots are; of 100 ms, a transaction is final after three seconds and a blockhash good for fifteen
+ * The chain and the server belong to this process; the caller sets the addresses of the APIs that the contract names
+ * (`x-upstream`). @param chain the length of its slots; at 100 ms, a transaction is final after three seconds and a
+ * blockhash expires after fifteen
  */
 export async function openWorld(
   env: Record<string, string> | ((facilitatorUrl: string) => Record<string, string>) = {},
@@ -55,7 +56,7 @@ export async function openWorld(
   }
 }
 
-/** `disposers` close what was opened, also of a world that could not be built, in their order. */
+/** `disposers` close everything that was opened, in order, also if the world could not be built. */
 async function buildWorld(
   settings: (facilitatorUrl: string) => Record<string, string>,
   chain: { slotMs?: number },
@@ -99,7 +100,7 @@ async function buildWorld(
   };
 }
 
-/** What the environment says of the APIs that this repository sells by `x-upstream`. */
+/** The environment variables of the APIs that this repository sells by `x-upstream`. */
 function upstreamSettings(): Record<string, string> {
   const texts = SOLD.paid.flatMap(({ upstream }) =>
     upstream ? [upstream.url, ...Object.values(upstream.headers)] : [],
@@ -108,7 +109,7 @@ function upstreamSettings(): Record<string, string> {
   return Object.fromEntries(names.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
-/** Who pays: a key pair of 64 bytes, the server, and the RPC server of its chain. */
+/** The payer (a key pair of 64 bytes), the server, and the RPC server of its chain. */
 export type Payer = Pick<World, 'url' | 'buyer'> & { sandbox: { rpc: { url: string } } };
 
 /** The official client, with the buyer's key and the local chain. */
@@ -143,7 +144,7 @@ export async function post(
   });
 }
 
-/** Sends a paid call again while it gets 503, as buyers do: the machine may be too busy to serve it in time. */
+/** Sends a paid call again while the answer is 503, as buyers do: a busy machine may not serve it in time. */
 export async function postPatiently(
   url: string,
   body: unknown,
@@ -155,7 +156,7 @@ export async function postPatiently(
   }
 }
 
-/** Fetches the challenge of an operation (a POST), unless it is given, and signs it with the official client. */
+/** Signs a challenge with the official client. Without one, fetches the challenge of a POST operation first. */
 export async function signFor(
   world: Payer,
   path: string,
@@ -164,13 +165,13 @@ export async function signFor(
 ): Promise<Record<string, string>> {
   const client = await buyerOf(world);
   const challenge = unpaid ?? (await post(`${world.url}${path}${version === 1 ? '?x402Version=1' : ''}`, {}));
-  // A v1 client reads the body alone; the v2 reader prefers the header.
+  // A v1 client reads only the body; the v2 reader prefers the header.
   const header = (name: string): string | null => (version === 1 ? null : challenge.headers.get(name));
   const required = client.getPaymentRequiredResponse(header, challenge.json());
   return client.encodePaymentSignatureHeader(await client.createPaymentPayload(required));
 }
 
-/** The settlement receipt of an answer, without the signed one in it. */
+/** The settlement receipt of an answer, without the signed receipt in it. */
 export function receiptOf(answer: Answer): {
   success: boolean;
   transaction: string;
@@ -183,7 +184,7 @@ export function receiptOf(answer: Answer): {
   return receipt;
 }
 
-/** The challenge that a refusal carries, after checking that header and body are one. A v1 challenge comes without the header. */
+/** The challenge of a refusal, after checking that header and body agree. A v1 challenge has no header. */
 export function challengeOf(answer: Answer): {
   x402Version: number;
   error?: string;
@@ -203,12 +204,12 @@ export const TEXT =
 
 export type Offer = { extra: { feePayer: string; recentBlockhash: string }; payTo: string };
 
-/** What a server asks for a summary, as its challenge says. */
+/** What a server charges for a summary, according to its challenge. */
 export async function offerOf(url: string): Promise<Offer> {
   return challengeOf(await post(`${url}/v1/summarize`, {})).accepts[0] as Offer;
 }
 
-/** How a payer crafts a payment for an offer. */
+/** How to craft a payment for an offer. */
 export function recipeOf({ extra, payTo }: Offer, payer: Keypair): Recipe {
   return { feePayer: extra.feePayer, blockhash: extra.recentBlockhash, payTo, payer };
 }

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 type Json = Record<string, unknown>;
 type Job = { jobId: string; secret: string; winners: number; description: string; transaction: string };
 
-/** Where the stand-in is paid. */
+/** The address where the stand-in is paid. */
 export type Till = {
   facilitatorUrl: string;
   network: string;
@@ -16,9 +16,9 @@ export type Till = {
 };
 
 /**
- * How far a request came: `price`: a task's price is asked for; `connected`: after the price was told, a connection comes, of which nothing
- * is read yet; `paid`: a payment came, and is not settled; `settled`: it bought a job, and nobody was told; `sold`: the job is on its way;
- * `view`: submissions are asked for; `viewed`: they are on their way.
+ * How far a request got. `price`: a task's price is requested; `connected`: a connection comes after the price was
+ * sent, and nothing was read from it; `paid`: a payment came and is not settled; `settled`: it bought a job, and nobody
+ * was told; `sold`: the job is on its way; `view`: submissions are requested; `viewed`: they are on their way.
  */
 export type WurkStep = 'price' | 'connected' | 'paid' | 'settled' | 'sold' | 'view' | 'viewed';
 
@@ -29,23 +29,23 @@ export type FakeWurk = {
   submissions: Map<string, string[]>;
   /** Called with each new job, for instance to give it replies. */
   onJob: ((job: Job) => void) | undefined;
-  /** Atomic units that the challenge asks for, instead of winners × perUser. */
+  /** The price in the challenge in atomic units, instead of winners × perUser. */
   amount: string | undefined;
-  /** The challenge has `extra: {}`, as documented. */
+  /** Whether the challenge has `extra: {}`, as documented. */
   namesFeePayer: boolean;
   /** Parts of the payment option that replace the usual ones. */
   option: Json;
-  /** Whether a payment that is sent again gets the job that it bought; otherwise it is refused as settled. */
+  /** Whether a payment that is sent again gets the job that it bought; otherwise it is refused as already settled. */
   remembers: boolean;
-  /** Paid requests that came, and what becomes of the next one: `before` it is settled or `after`, the connection is closed. */
+  /** How many paid requests came, and what happens to the next one: the connection is closed `before` it is settled or `after`. */
   paid: number;
   cut: 'before' | 'after' | undefined;
-  /** Told each step of a task; true cuts the connection there. */
+  /** Called at each step of a task; true cuts the connection there. */
   onStep: ((step: WurkStep, description: string) => boolean) | undefined;
   close(): Promise<void>;
 };
 
-/** WURK's agent-to-human route over x402 as its documents show it, paid on a real local chain through its facilitator. */
+/** WURK's agent-to-human route over x402, built from its documentation and paid through a facilitator on a real local chain. */
 export async function startFakeWurk(till: Till): Promise<FakeWurk> {
   const fake: FakeWurk = {
     ...{ url: '', jobs: [], submissions: new Map(), onJob: undefined, amount: undefined },
@@ -58,7 +58,7 @@ export async function startFakeWurk(till: Till): Promise<FakeWurk> {
   const amountOf = (query: URLSearchParams): string =>
     fake.amount ?? String(Math.round(Number(query.get('winners')) * Number(query.get('perUser')) * 1e6));
 
-  /** The documented v2 challenge: `maxAmountRequired` and no `amount`. */
+  /** The documented v2 challenge, which has `maxAmountRequired` instead of `amount`. */
   const optionFor = (url: URL): Json => ({
     ...{ scheme: 'exact', network: till.network, maxAmountRequired: amountOf(url.searchParams) },
     ...{ resource: url.href, payTo: till.payTo, asset: till.asset, maxTimeoutSeconds: 60 },
