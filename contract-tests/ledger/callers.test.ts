@@ -1,8 +1,9 @@
 import { expect } from 'chai';
+import pg from 'pg';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import { claim, payment } from '../support/ledgers.js';
-import { eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
-import { aRefund, onEachEngine } from '../support/ledger-places.js';
+import { eachWithANewLedger, ledger, place, reopen, time } from '../support/ledger-suite.js';
+import { aRefund, onEachEngine, PLACES } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import {
   LAPSED,
@@ -16,6 +17,41 @@ import {
 } from '../support/held-payments.js';
 
 onEachEngine('who waits for a payment,', promises);
+
+for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
+  (make ? describe : describe.skip)(`callers on ${name}`, () => {
+    eachWithANewLedger(make!);
+
+    it('are renewed by statements of 64, which wait for no row that another transaction is changing', async () => {
+      let writes = 0;
+      await reopen({ watch: { committed: () => (writes += 1), failed: () => {} } });
+      const all = await Promise.all(Array.from({ length: 200 }, () => held(ledger)));
+      const callers = all.map(({ caller }) => caller);
+      const attended = async (): Promise<number> => {
+        const rows = await Promise.all(callers.map(({ id }) => ledger.find(id)));
+        return rows.filter(row => row!.attended).length;
+      };
+      time.now += LAPSED;
+      writes = 0;
+      expect(await ledger.renewCallers(callers)).to.have.length(200);
+      expect(writes).to.equal(4);
+
+      time.now += LAPSED;
+      const other = new pg.Client({ connectionString: place.url });
+      await other.connect();
+      await other.query('begin');
+      await other.query('select 1 from payments where id = $1 for update', [
+        Buffer.from(callers[5]!.id, 'hex'),
+      ]);
+      const renewed = ledger.renewCallers(callers);
+      while ((await attended()) < 199) await new Promise(setImmediate);
+      expect((await ledger.find(callers[5]!.id))?.attended).to.equal(false);
+      await other.query('commit');
+      await other.end();
+      expect(await renewed).to.deep.equal(callers);
+      expect(await attended()).to.equal(200);
+    });
+  });
 
 function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
@@ -53,6 +89,18 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await renewed).to.deep.equal([one.caller]);
       const row = (await ledger.find(one.request.id))!;
       expect(row.callerUntil).to.be.at.most(time.now + CALLER_LIVE_MS - 80);
+    });
+
+    it('are renewed many at a time, except those that left or have a newer one', async () => {
+      const all = await Promise.all(Array.from({ length: 300 }, () => held(ledger)));
+      const newer = await copyOf(all[7]!);
+      await ledger.removeCaller(all[150]!.caller);
+      time.now += LAPSED;
+      const callers = [...all.map(({ caller }) => caller), newer];
+      const gone = [all[7]!.caller, all[150]!.caller];
+      expect(await ledger.renewCallers(callers)).to.deep.equal(callers.filter(each => !gone.includes(each)));
+      const rows = await Promise.all(all.map(({ request }) => ledger.find(request.id)));
+      expect(rows.filter(row => !row!.attended).map(row => row!.id)).to.deep.equal([all[150]!.request.id]);
     });
 
     it('that left or were sent away are never revived, not by a socket that is dead', async () => {
@@ -122,15 +170,6 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const { request } of [released, refunded, alias, { request: payment() }])
         expect(await ledger.addCaller(request.id, { proven: true })).to.equal(undefined);
       expect(await ledger.renewCallers([alias.caller])).to.deep.equal([]);
-    });
-
-    it('are renewed many at a time, of different rows, and the answer says which', async () => {
-      const rows = await Promise.all(
-        Array.from({ length: 30 }, (_, n) => held(ledger, { requestHash: String(n).padStart(64, '0') })),
-      );
-      await Promise.all(rows.slice(0, 10).map(({ caller }) => ledger.removeCaller(caller)));
-      const present = await ledger.renewCallers(rows.map(({ caller }) => caller));
-      expect(present).to.deep.equal(rows.slice(10).map(({ caller }) => caller));
     });
   });
 

@@ -1,6 +1,7 @@
 import type { Connection } from './connection.js';
 import { changes, execute, finish } from './engine.js';
 import type { Query, Scope, TransactionBody } from './engine.js';
+import { idOf } from './ids.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
 import * as queries from './queries/callers.js';
@@ -17,7 +18,7 @@ export const HANG_UP_MARGIN_MS = 250;
  */
 export const liveSince = (seen: number): number => CALLER_LIVE_MS - Math.floor(performance.now() - seen);
 
-/** Renewals sent to the database together, so that they share a commit. */
+/** The most callers that are renewed at a time. On PostgreSQL, the more rows one transaction changes, the more of them move to other pages. */
 const RENEWED_TOGETHER = 64;
 
 /**
@@ -26,6 +27,13 @@ const RENEWED_TOGETHER = 64;
  * departure nor the delivery of the answer to it is recorded.
  */
 export type Caller = { id: string; number: number };
+
+export const callerKey = ({ id, number }: Caller): string => `${id} ${number}`;
+
+function* slices(callers: readonly Caller[]): Generator<Caller[]> {
+  for (let from = 0; from < callers.length; from += RENEWED_TOGETHER)
+    yield callers.slice(from, from + RENEWED_TOGETHER);
+}
 
 export type PaymentLookup = {
   row: Payment | undefined;
@@ -36,10 +44,14 @@ export type PaymentLookup = {
 
 /** Records which requests wait for a payment. All functions reject with a LedgerFault if the database fails. */
 export function callersOf({ engine, now }: Connection) {
-  const renewOne = (caller: Caller): Promise<boolean> => {
-    const seen = performance.now();
+  const renewOne = (caller: Caller, seen: number): Promise<boolean> => {
     const renewal = () => queries.renew({ ...caller, live_ms: liveSince(seen), now: now() });
     return changes(engine, renewal, { payment: caller.id });
+  };
+  /** Renews callers in one statement, except those whose rows are being changed. @returns their keys */
+  const renewUnlocked = async (callers: readonly Caller[], seen: number): Promise<string[]> => {
+    const renewal = () => finish(queries.renewUnlocked({ callers, live_ms: liveSince(seen), now: now() }));
+    return (await engine.write(renewal)).map(({ id, number }) => callerKey({ id: idOf(id), number }));
   };
   const recorded = async ({ number }: Caller, query: () => Query, scope?: Scope): Promise<boolean> =>
     number > 0 && changes(engine, query, scope);
@@ -73,14 +85,18 @@ export function callersOf({ engine, now }: Connection) {
      * @returns those that are the newest of their payment and were not answered with 503; the others must not be renewed again
      */
     renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
+      const seen = performance.now();
       const numbered = callers.filter(({ number }) => number > 0);
-      const present: Caller[] = [];
-      for (let from = 0; from < numbered.length; from += RENEWED_TOGETHER) {
-        const slice = numbered.slice(from, from + RENEWED_TOGETHER);
-        const renewed = await Promise.all(slice.map(renewOne));
-        present.push(...slice.filter((_, index) => renewed[index]));
+      const present = new Set<string>();
+      // On SQLite single renewals share a commit anyway.
+      if (engine.dialect.concurrentWriters)
+        for (const some of slices(numbered))
+          for (const key of await renewUnlocked(some, seen)) present.add(key);
+      for (const some of slices(numbered.filter(caller => !present.has(callerKey(caller))))) {
+        const renewed = await Promise.all(some.map(caller => renewOne(caller, seen)));
+        for (const [index, caller] of some.entries()) if (renewed[index]) present.add(callerKey(caller));
       }
-      return present;
+      return numbered.filter(caller => present.has(callerKey(caller)));
     },
     /**
      * Records that a caller's socket closed, or that it will be answered with 503. Not queued behind other operations on the payment, so

@@ -22,7 +22,7 @@ import { retentionOf } from './retention.js';
 import { usesOf } from './uses.js';
 import { watched, type LedgerWatch } from './watched-engine.js';
 
-export { CALLER_LIVE_MS, HANG_UP_MARGIN_MS } from './callers.js';
+export { CALLER_LIVE_MS, callerKey, HANG_UP_MARGIN_MS } from './callers.js';
 export type { Caller, PaymentLookup } from './callers.js';
 export type { Claim, ClaimLimit, ClaimRequest, ClaimResult } from './claim.js';
 export type { CallOf, FoundPayment } from './found-payments.js';

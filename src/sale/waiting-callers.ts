@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { callerKey } from '../ledger/store.js';
 import type { Caller, Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { Sale } from './outcome.js';
@@ -120,8 +121,8 @@ export class WaitingCallers {
     if (present.length === 0) return;
     try {
       const renewed = await ledger.renewCallers(present.map(({ caller }) => caller));
-      const still = new Set(renewed.map(keyOf));
-      for (const waiting of present) if (!still.has(keyOf(waiting.caller))) waiting.superseded = true;
+      const still = new Set(renewed.map(callerKey));
+      for (const waiting of present) if (!still.has(callerKey(waiting.caller))) waiting.superseded = true;
     } catch (error) {
       log.warn({ error, callers: present.length }, 'could not record that callers still wait');
     }
@@ -251,8 +252,4 @@ export class WaitingCallers {
       this.#retrying -= 1;
     }
   }
-}
-
-function keyOf({ id, number }: Caller): string {
-  return `${id} ${number}`;
 }

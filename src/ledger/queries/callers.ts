@@ -1,5 +1,5 @@
 import { idBytes } from '../ids.js';
-import { one } from '../sql.js';
+import { one, sql } from '../sql.js';
 import type { PaymentView } from '../schema.js';
 import { viewed } from './conditions.js';
 import type { At, Id, IdRow } from './conditions.js';
@@ -20,6 +20,17 @@ export const renew = (p: CallerKey & At & { live_ms: number }) =>
   one<IdRow>`
     update payments set caller_until = ${p.now} + ${p.live_ms}
     where id = ${idBytes(p.id)} and callers = ${p.number} and caller_until > 0 and alias_of is null returning id`;
+
+/** Renews those whose rows nobody else is changing. PostgreSQL only. */
+export const renewUnlocked = (p: At & { callers: readonly CallerKey[]; live_ms: number }) =>
+  sql<IdRow & { number: number }>`
+    update payments set caller_until = ${p.now} + ${p.live_ms} where id = any (array(
+      select id from payments join jsonb_array_elements(${keysOf(p.callers)}::jsonb) as caller
+        on id = decode(caller ->> 0, 'hex') and callers = (caller ->> 1)::bigint
+      where caller_until > 0 and alias_of is null for update of payments skip locked)) returning id, callers as number`;
+
+const keysOf = (callers: readonly CallerKey[]): string =>
+  JSON.stringify(callers.map(({ id, number }) => [id, number]));
 
 export const leave = (p: CallerKey) =>
   one<IdRow>`update payments set caller_until = 0 where id = ${idBytes(p.id)} and callers = ${p.number} returning id`;
