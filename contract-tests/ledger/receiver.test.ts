@@ -200,7 +200,7 @@ function changing(engine: string): void {
     const adopted = await ledger.adopt(unresolved, 60_000);
     await ledger.release(unresolved, adopted!.claim, 'refused');
     await ledger.close();
-    expect(await change(OWNER.payTo)).to.include('already is the receiver');
+    expect(await change(OWNER.payTo)).to.include('is already the receiver');
     expect(await changeReceiver({ url: place.url, payTo: OTHER.payTo })).to.have.property(
       'former',
       OWNER.payTo,

@@ -9,11 +9,11 @@ import { formerReceiversOf } from './receiver-binding.js';
 import { raw } from './sql.js';
 
 /**
- * Makes another address the receiver of a ledger. All payments stay: delivered answers can still be fetched, owed payments stay owed, and
- * the former receiver is recorded, so that each payment is judged by the address that it was paid to.
+ * Changes the receiver of a ledger. All payments stay: delivered answers can still be fetched and owed payments stay owed. The former
+ * receiver is recorded, because earlier payments are checked against the address to which they were paid.
  * @param options.payTo a Solana address
  * @returns the former receiver
- * @throws LedgerFault if a server has the ledger open, a payment is unresolved, or there is nothing to change; nothing was changed then
+ * @throws LedgerFault, without changing anything, if a server has the ledger open, a payment is unresolved, or there is nothing to change
  */
 export async function changeReceiver(options: {
   url: string;
@@ -25,7 +25,7 @@ export async function changeReceiver(options: {
   try {
     await opening(engine.read(() => checkReadable()));
     return await engine.transact(async run => {
-      // A server that runs unnoticed waits here with its sale, and then finds that the receiver has changed.
+      // If a server runs unnoticed, its next sale waits for this lock and then fails because the receiver has changed.
       if (engine.dialect.concurrentWriters) await run(raw('lock table payments in share row exclusive mode'));
       const meta = await runWith(run, readMeta());
       const former = refuseOrFormer(meta, payTo);
@@ -54,11 +54,11 @@ function refuseOrFormer(meta: ReadonlyMap<string, string>, payTo: string): strin
       `This ledger has sold nothing yet and belongs to no receiver. Start the server with PAY_TO=${payTo}. Nothing was changed.`,
     );
   if (former === payTo)
-    throw new LedgerFault('failed', `${payTo} already is the receiver of this ledger. Nothing was changed.`);
+    throw new LedgerFault('failed', `${payTo} is already the receiver of this ledger. Nothing was changed.`);
   return former;
 }
 
-/** The offer of an unresolved payment names the receiver: a settlement may have to be requested again. */
+/** The server may have to request the settlement of an unresolved payment again, with the former receiver. */
 async function refuseUnresolved(run: Run): Promise<void> {
   const [row] = await run(unresolved());
   if (row === undefined || row.payments === 0) return;

@@ -11,7 +11,7 @@ import { countAliases, lockRow } from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
 import { hintOf, recentHint } from './queries/offered-hints.js';
 
-/** A payment that asks to be reserved. */
+/** What a server knows of a payment when it reserves it. */
 export type ClaimRequest = {
   /** sha256 of the signed message bytes, 64 lower-case hex digits. */
   id: string;
@@ -24,37 +24,40 @@ export type ClaimRequest = {
   network: string;
   /** The name of the method that carried the payment. */
   method: string;
-  /** What the rail settles and proves it by, as text in the rail's own form. */
+  /** What the rail needs to settle the payment and to prove its outcome, as text in the rail's own form (on Solana, the signed transaction). */
   evidence: string;
   /** The buyer's `payment-identifier`. */
   identifier?: string | null;
-  /** Of the request that brings it (`X-Request-Id`). */
+  /** The id of the HTTP or MCP request that presents the payment (`X-Request-Id`). */
   requestId?: string | undefined;
   flow: 'authorization' | 'upfront';
-  /** Canonical JSON of the request, for work that outlives its caller. */
+  /** Canonical JSON of the request, stored for work that may continue after its caller has left. */
   request?: string | null;
-  /** Where the rail stood before the claim, in numbers of its own that never fall: `after` which a transfer counts, and `position`. */
+  /**
+   * The rail's state before the claim, as numbers that never decrease. Only a transfer after `after` counts as this payment's (on Solana, a
+   * slot). From `position` (a block height), the rail calculates when the transfer can no longer land.
+   */
   after: bigint | number;
   position: bigint | number;
   leaseMs: number;
   /**
-   * What the payment was signed with, if this server does not offer it now: the payment is claimed only if a server on the ledger offered
-   * it within five minutes, for one of `by`.
+   * The hint (on Solana, the fee payer) with which the payment was signed, if this server does not offer it now. The payment is then claimed
+   * only if a server on this ledger offered the hint in the last five minutes, for one of the facilitators `by`.
    */
   hint?: { name: string; by: readonly string[] } | undefined;
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
 };
 
-/** A reservation: `claim` is the number that every transition must present. */
+/** A reservation. Every later transition of the payment must present the number `claim`. */
 export type Claim = {
   kind: 'claimed';
   claim: number;
   run: number;
   /** The payer has a delivered payment and none refused since. */
   payerKnown: boolean;
-  /** If this payment were settled now, it would redeem an earlier sale of the same call (see `settle`), so its work can be saved. */
+  /** If this payment were settled now, it would redeem an earlier sale of the same call (see `settle`), so its work need not be done. */
   earlier: boolean;
-  /** The request that made the claim, as a caller of the row. */
+  /** The request that made the claim, as a caller of the payment. */
   caller: Caller;
 };
 
@@ -62,11 +65,13 @@ export type Claim = {
 export type ClaimLimit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
 
 /**
- * - `claimed`: this server holds it until the lease ends.
- * - `known`: a worker holds it, or it is beyond `claimed`, an alias, or for another call than the waiting caller's.
- * - `identifier`: the payer has used this identifier for another payment, `payment`.
- * - `unoffered`: nobody offered the hint that it was signed with.
- * - `limit`: too many unsettled payments or too much money in them, no runs left, no space for an answer, or too many aliases.
+ * - `claimed`: this server holds the payment until the lease ends.
+ * - `known`: the ledger has the payment, and this request can't claim it: a worker holds it, it is past `claimed`, it is an alias (it redeems
+ *   the answer of another payment), or it now pays for another call than the one this request waits for.
+ * - `identifier`: the payer has used this payment-identifier for another payment, `payment`.
+ * - `unoffered`: no server on this ledger has offered the hint recently.
+ * - `limit`: the payer has too many unsettled payments or too much money in them, or the payment has no runs left, the answer store has no
+ *   space, or the earlier sale has too many aliases.
  */
 export type ClaimResult =
   | Claim
@@ -78,22 +83,22 @@ export type ClaimResult =
 export type ClaimContext = {
   readonly owner: string;
   readonly now: Now;
-  /** When it was asked for (`performance.now()`). */
+  /** When the claim was requested (`performance.now()`). */
   readonly asked: number;
   /** A number that no earlier claim of this owner had. */
   readonly fresh: number;
   readonly answersFull: boolean;
-  /** Set if the request already waits for this row. */
+  /** Set if the request already waits for this payment. */
   readonly caller: Caller | undefined;
 };
 
 const MAX_AMOUNT = 10n ** 16n;
-/** How many newly signed payments may redeem one sale. */
+/** How many other payments may redeem one sale. */
 export const MAX_ALIASES = 32;
-/** How long a hint counts after it was offered last. */
+/** How long payments signed with a hint are accepted after it was last offered. */
 const HINT_LIFE_MS = 5 * 60_000;
 
-/** @throws TypeError for programming errors. A statement that is already queued must not throw. */
+/** @throws TypeError for programming errors, before the claim is queued: an operation that throws makes the others in its transaction run again */
 export function checkClaim(request: ClaimRequest): void {
   if (!/^[0-9a-f]{64}$/.test(request.id)) throw new TypeError(`not a payment id: ${request.id}`);
   if (request.amount < 0n || request.amount > MAX_AMOUNT)
@@ -102,7 +107,7 @@ export function checkClaim(request: ClaimRequest): void {
     if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`not a position or lease: ${value}`);
 }
 
-/** Reserves a payment, or returns why it can't. All its counts are made inside its own transaction, in which its payer is locked. */
+/** Reserves a payment, or returns why it can't. The payer is locked, so that the counts of its payments stay correct until the commit. */
 export function* claimPayment(request: ClaimRequest, context: ClaimContext): TransactionBody<ClaimResult> {
   const { id, payer, operation, requestHash: request_hash } = request;
   const { now } = context;
@@ -139,12 +144,15 @@ function* reserve(
   };
 }
 
-/** A payment whose call failed unpaid may buy another call, but not while a request waits for the first one. */
+/**
+ * Whether the request may claim a payment that is in the ledger: nothing was paid, and no worker holds it. A new request may use it for
+ * another call; a request that already waits for it, only for the same call.
+ */
 function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefined): boolean {
   if (row.state !== 'claimed' || row.alias_of !== null || row.lease_until > row.now) return false;
   if (!caller) return true;
   const same = row.operation === request.operation && row.request_hash === request.requestHash;
-  // A sale with an identifier is not the same as one without: a new caller then replaces the former ones.
+  // The same call with another identifier is another sale.
   const sameSale = row.identifier === (request.identifier ?? null);
   return same && sameSale && row.caller_until > row.now;
 }
@@ -153,12 +161,12 @@ function* known({ id, payer }: ClaimRequest, now: Now): TransactionBody<ClaimRes
   return { kind: 'known', seen: yield* readPayment(id, payer, now) };
 }
 
-/** A payment with a payment-identifier never redeems an equal call: the identifier decides whether it is a new sale. */
+/** A payment with a payment-identifier never redeems an earlier sale of the same call: the identifier decides whether it is a new sale. */
 function redeemedBy({ identifier }: ClaimRequest, earlier: string | null): string | null {
   return identifier === null || identifier === undefined ? earlier : null;
 }
 
-/** Bounds the aliases of a sale, because new signatures are free. */
+/** Limits the aliases of a sale, because signing another payment costs the buyer nothing. */
 function* aliasLimit(earlier: string | null): TransactionBody<ClaimResult | undefined> {
   if (earlier === null) return undefined;
   const [count] = yield* execute(countAliases({ id: earlier }));
@@ -178,7 +186,7 @@ function limitOf(
   return undefined;
 }
 
-/** Buyers may sign with what another server offers, and with what this one offered shortly before. */
+/** Refuses a payment signed with a hint that neither this server nor another one on this ledger has offered recently. */
 function* hintConflict({ hint }: ClaimRequest, now: Now): TransactionBody<ClaimResult | undefined> {
   if (!hint) return undefined;
   const [row] = yield* execute(recentHint({ hint: hint.name, now: now(), ms: HINT_LIFE_MS }));

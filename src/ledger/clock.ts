@@ -4,11 +4,11 @@ import type { Query } from './sql.js';
 
 /**
  * The time at which a statement runs, in milliseconds since 1970, as SQL. On PostgreSQL it is the database's clock, which all servers
- * share; `now()` would be the start of the transaction, before it waited for a lock. On SQLite it is the clock of the only server.
+ * share. (SQL's `now()` is the start of the transaction, which may since have waited for a lock.) On SQLite it is the server's clock.
  */
 export type Now = () => Query;
 
-/** @param now replaces both clocks in tests, so that no result depends on how long a statement takes */
+/** @param now replaces the clock in tests, so that no result depends on how long a statement takes */
 export function clockOf(dialect: Dialect, now?: () => number): Now {
   if (now) return () => sql`cast(${now()} as bigint)`;
   if (dialect.name === 'sqlite') return () => sql`${Date.now()}`;

@@ -13,14 +13,14 @@ type Place = { settledAt: number; id: string };
 const BEGINNING: Place = { settledAt: 0, id: '' };
 
 /**
- * The evidence of a sale is condensed when its fate is final (see `audited`). Earlier versions kept all of it: a ledger of theirs is gone
- * through once.
+ * Condenses the evidence of sales that earlier versions stored in full, once per ledger. The evidence of later sales is condensed when they
+ * are audited (see `audited`).
  */
 export function condensingOf({ engine }: Pick<Connection, 'engine'>) {
   let isDone = false;
   return {
     /**
-     * Condenses the evidence of the next slice of sales.
+     * Handles the next slice of sales.
      * @returns whether there may be more
      */
     condenseSales: async (condense: (evidence: string) => string): Promise<boolean> => {

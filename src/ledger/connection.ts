@@ -3,10 +3,10 @@ import type { Engine } from './engine.js';
 import type { Audience } from './outbox.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
-/** An open database, its clock, and whether changes create events. */
+/** An open database, its clock, and whether changes write events. */
 export type Connection = { readonly engine: Engine; readonly now: Now; readonly audience: Audience };
 
-/** A server's connection, with numbers for its claims. */
+/** A server's connection. */
 export type ServerConnection = Connection & {
   /** @returns a number that no earlier claim of this owner had */
   readonly nextClaim: () => number;

@@ -13,19 +13,19 @@ export type DurabilityFinding = { level: 'ok' | 'warning' | 'error'; found: stri
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 const REMOTE = new Set([0x6969, 0xff534d42, 0xfe534d42, 0x517b]);
 const OVERLAY = 0x794c7630;
-/** Nothing can be sold with less. */
+/** With less free space than this, the server can't sell. */
 const LEAST_FREE_BYTES = 100 * 1024 * 1024;
 const MB = 1024 * 1024;
 
 /**
- * Whether the database of a ledger keeps what it acknowledges, and has space left.
+ * Checks whether the database of a ledger keeps what it has committed, and whether it has space left.
  * @param url `file:…` or `postgres://…`
- * @param answerBudgetBytes how much the stored answers may take
- * @throws Error if it can't be looked at
+ * @param answerBudgetBytes the limit for stored answers
+ * @throws Error if the database can't be checked
  */
 export async function durabilityOf(url: string, answerBudgetBytes: number): Promise<DurabilityFinding[]> {
   if (url.startsWith('file:')) return durabilityOfFile(pathOf(url), answerBudgetBytes);
-  // A ledger in a file does not load the driver.
+  // Imported here so that a SQLite ledger does not load the PostgreSQL driver.
   const { postgresDurability } = await import('./engines/postgres-durability.js');
   return durabilityOfPostgres(await postgresDurability(url));
 }
@@ -37,7 +37,7 @@ function durabilityOfPostgres({ unsafe, unreplicated }: PostgresDurability): Dur
     todo: `set ${name}=on`,
   }));
   if (findings.length === 0)
-    findings.push({ level: 'ok', found: 'PostgreSQL confirms a commit when it is on disk' });
+    findings.push({ level: 'ok', found: 'PostgreSQL confirms a commit only when it is on disk' });
   if (unreplicated !== undefined)
     findings.push({
       level: 'warning',
@@ -70,7 +70,7 @@ function fileSystemOf(type: number, folder: string): DurabilityFinding | undefin
   if (REMOTE.has(type))
     return {
       level: 'error',
-      found: `${folder} is a network file system, on which SQLite's locks and syncs cannot be relied on`,
+      found: `${folder} is a network file system, where SQLite's locks and syncs are unreliable`,
       todo: 'use a local disk, or PostgreSQL',
     };
   if (type === OVERLAY)
@@ -83,8 +83,8 @@ function fileSystemOf(type: number, folder: string): DurabilityFinding | undefin
 }
 
 /**
- * Writes and syncs a file beside the ledger. It does not touch the ledger's own files: opening another descriptor of them breaks their
- * locks.
+ * Writes and syncs a file in the ledger's folder. It does not open the ledger's own files: closing a second descriptor of them would release
+ * this process's locks on them.
  */
 async function syncIn(folder: string): Promise<DurabilityFinding> {
   const file = join(folder, `.sync-check-${process.pid}`);
@@ -103,7 +103,7 @@ async function syncIn(folder: string): Promise<DurabilityFinding> {
   } catch (error) {
     return {
       level: 'error',
-      found: `${folder} can't be written to disk (${messageOf(error)})`,
+      found: `a file in ${folder} can't be written and synced (${messageOf(error)})`,
       todo: 'check its permissions and its disk, or set STATE_DIR or DATABASE_URL to another place',
     };
   }
@@ -114,6 +114,10 @@ function spaceOf(free: number, folder: string, answerBudgetBytes: number): Durab
   const todo = 'free some space, or lower ANSWER_STORE_MB';
   if (free < LEAST_FREE_BYTES) return { level: 'error', found, todo };
   if (free < answerBudgetBytes)
-    return { level: 'warning', found: `${found}, less than stored answers may take (ANSWER_STORE_MB)`, todo };
+    return {
+      level: 'warning',
+      found: `${found}, less than the limit for stored answers (ANSWER_STORE_MB)`,
+      todo,
+    };
   return { level: 'ok', found };
 }

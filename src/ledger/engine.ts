@@ -16,24 +16,23 @@ export function* execute<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return (yield query) as Row[];
 }
 
-/** Runs the last query of an operation that writes: an engine far away commits in the same round trip. */
+/** Runs the last query of an operation that writes. PostgreSQL then commits in the same round trip. */
 export function finish<Row>(query: Query<Row>): TransactionBody<Row[]> {
   return execute({ ...query, last: true });
 }
 
-/** @throws Error for a query that writes, which an operation must not run after its last one */
+/** @throws Error for a query that writes, which an operation must not run after `finish` */
 export function requireRead({ sql }: Query): void {
   if (!/^\s*select\b/i.test(sql)) throw new Error(`it writes after the last query of its operation: ${sql}`);
 }
 
-/** Runs an operation, query by query. */
 export async function runWith<T>(run: Run, operation: TransactionBody<T>): Promise<T> {
   let step = operation.next();
   while (!step.done) step = operation.next(await run(step.value));
   return step.value;
 }
 
-/** Runs one query in a transaction. @returns whether it changed its row */
+/** Runs one query in a transaction. @returns whether it changed a row */
 export async function changes(engine: Engine, query: () => Query, scope?: Scope): Promise<boolean> {
   return (await engine.write(() => finish(query()), scope)).length === 1;
 }
@@ -45,7 +44,7 @@ export type Dialect = {
   readonly bytes: 'blob' | 'bytea';
   /** Writers run concurrently, so rows that are read to be changed must be locked. */
   readonly concurrentWriters: boolean;
-  /** Translates a query, which has `?` for values, locks rows (`for update …`) and compares with `= any (array(…))`, into the engine's SQL. */
+  /** Translates a query into the engine's SQL. Queries use `?` for values, `for update …` to lock rows, and `= any (array(…))`. */
   readonly spell: (sql: string) => string;
 };
 
@@ -53,7 +52,7 @@ export const SQLITE: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
   concurrentWriters: false,
-  // The only writer needs no row locks.
+  // SQLite has one writer, which needs no row locks.
   spell: sql =>
     sql
       .replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, '')
@@ -70,13 +69,16 @@ export const POSTGRES: Dialect = {
   },
 };
 
-/** The payment that an operation works on. */
+/** What an operation works on. It decides which transaction the operation joins. */
 export type Scope = {
-  /** The bytes that it writes. */
+  /** The number of bytes that the operation writes. */
   bytes?: number;
-  /** The id of its payment, if it may share a transaction: it changes nothing that operations of other payments read before they write. */
+  /**
+   * The payment's id, if the operation may share a transaction with operations on other payments: it must not change anything that they
+   * read before they write.
+   */
   payment?: string;
-  /** Locked until the commit, before its first query: what it reads depends on the other payments of this payer. */
+  /** The payer to lock from before the first query until the commit, because the operation depends on other payments of this payer. */
   payer?: string;
 };
 
@@ -96,7 +98,10 @@ export type Engine = {
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
-  /** Shows other servers, until it is closed, what this one uses, replacing the earlier value of the same kind. */
+  /**
+   * Announces to other servers what this one uses, such as the version of an operation's tables. Replaces the earlier announcement of the
+   * same kind, and ends when the engine is closed.
+   */
   show(kind: string, use: string): Promise<void>;
   /** Waits for all earlier operations, then closes. */
   close(): Promise<void>;
@@ -107,9 +112,9 @@ export type Run = <Row>(query: Query<Row>) => Promise<Row[]>;
 
 /**
  * - `server`: a selling server; a SQLite file allows one, PostgreSQL any number.
- * - `beside`: reads while servers are running.
- * - `check`: the same, before a start; refuses a database that a server can't use.
- * - `source`: an existing ledger to be moved, or to get another receiver; no server may have it open.
- * - `target`: the database to which it is moved; no server may have it open.
+ * - `beside`: a command that runs while servers are running.
+ * - `check`: the same, before a server starts; refuses a database that a server can't use.
+ * - `source`: an existing ledger that is moved, or gets another receiver; no server may have it open.
+ * - `target`: the database to which a ledger is moved; no server may have it open.
  */
 export type Role = 'server' | 'beside' | 'check' | 'source' | 'target';

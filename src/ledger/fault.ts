@@ -1,7 +1,7 @@
 /**
  * - `open`: the ledger can't be opened (wrong owner, locked, newer schema, unreadable folder, bad URL).
- * - `busy`: too many operations wait; nothing was written.
- * - `full`: the store of answers is full; nothing was written.
+ * - `busy`: too many operations are waiting; nothing was written.
+ * - `full`: the answer store is full; nothing was written.
  * - `failed`: the operation was not carried out; nothing was written.
  * - `unknown`: the commit may or may not have happened; act as if it had not; the reconciler will resolve it.
  */
@@ -18,7 +18,7 @@ export class LedgerFault extends Error {
   }
 }
 
-/** An engine's error for a failed read. A LedgerFault thrown by its operation is passed on. */
+/** The fault to report for an engine's error on a read. A LedgerFault thrown by the operation itself is returned unchanged. */
 export function readFault(error: unknown): LedgerFault {
   return failed(error, `The ledger can't be read (${messageOf(error)}).`);
 }
@@ -32,14 +32,14 @@ function failed(error: unknown, message: string): LedgerFault {
   return error instanceof LedgerFault ? error : new LedgerFault('failed', message, { cause: error });
 }
 
-/** An engine's error for a commit that may or may not have happened. */
+/** The fault to report for a commit that may or may not have happened. */
 export function unconfirmed(cause: unknown): LedgerFault {
   return new LedgerFault('unknown', `The ledger could not confirm a commit (${messageOf(cause)}).`, {
     cause,
   });
 }
 
-/** @returns the message of anything thrown. */
+/** @returns a message for anything that was thrown */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }

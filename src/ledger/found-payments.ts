@@ -9,8 +9,8 @@ import * as queries from './queries/found-payments.js';
 import { bindReceiver, endRestoration } from './queries/meta.js';
 
 /**
- * A transfer to a receiver of the ledger, as the chain shows it at `finalized`. `evidence`: of its rail, as of a claim. `slot`: where it
- * landed. `payTo`: the receiver to which the ledger is bound, if it has sold nothing yet.
+ * A finalized transfer on chain to a receiver of the ledger. `evidence`: see `ClaimRequest`. `slot`: the slot of the transfer. `payTo`: the
+ * receiver to which the ledger is bound now if it has sold nothing yet.
  */
 export type FoundPayment = Pick<Payment, 'id' | 'payer' | 'amount' | 'network' | 'evidence'> & {
   settlement: string;
@@ -19,28 +19,30 @@ export type FoundPayment = Pick<Payment, 'id' | 'payer' | 'amount' | 'network' |
   payTo: string;
 };
 
-/** The call that a payment found on chain is sent for. */
+/** The call that a buyer requests with a payment found on chain. */
 export type CallOf = Pick<
   Payment,
   'payer' | 'operation' | 'requestHash' | 'request' | 'flow' | 'identifier' | 'method'
 >;
 
 /**
- * - `taken`: it is owed now.
- * - `known`: the ledger has it as paid.
- * - `busy`: a server works on it. `resolving`: a server will find its transfer, and may have its answer.
- * - `alias`: it redeems another payment, and was paid anyway.
+ * What happened to a payment found on chain:
+ * - `taken`: it is now owed.
+ * - `known`: the ledger already recorded it as paid.
+ * - `busy`: a server is working on it.
+ * - `resolving`: it is being settled. The server will find the transfer itself, and may already have the answer.
+ * - `alias`: the ledger has it as an alias, which should not be settled, but it was paid anyway.
  */
 export type TakenIn = 'taken' | 'known' | 'busy' | 'resolving' | 'alias';
 
 /** Payments that the ledger lost and the chain shows. All functions reject with a LedgerFault if the database fails. */
 export function foundPaymentsOf({ engine, now }: Connection) {
   return {
-    /** Makes a payment owed that is on chain but not paid in the ledger. Idempotent, and safe while servers and other operators work. */
+    /** Records a payment as owed that was paid on chain but not in the ledger. Idempotent; safe while servers and other commands run. */
     takeIn: (found: FoundPayment): Promise<TakenIn> => engine.write(() => takeIn(found, now)),
     /**
-     * Gives a payment that was found on chain the call with which it was sent.
-     * @returns false if it has a call
+     * Assigns the call to a payment that was found on chain, when its buyer presents it.
+     * @returns false if it already has a call
      */
     giveCall: (id: string, call: CallOf): Promise<boolean> =>
       engine.write(() => giveCall(id, call, { shared: engine.dialect.concurrentWriters, now })),
@@ -54,10 +56,7 @@ export function foundPaymentsOf({ engine, now }: Connection) {
 function* takeIn(found: FoundPayment, now: Connection['now']): TransactionBody<TakenIn> {
   const { id, payer, amount, network, evidence, settlement, slot, paidAt, payTo } = found;
   if ((yield* readMeta()).has('retired'))
-    throw new LedgerFault(
-      'failed',
-      'This ledger is retired. Take the payments into the one it was copied to.',
-    );
+    throw new LedgerFault('failed', 'This ledger is retired. Add the payments to the one it was copied to.');
   yield* execute(bindReceiver({ payTo }));
   // Only a transfer after the claim counts, so the claim is dated before it.
   const columns = { id, settlement, claim_slot: slot - 1, now: now() };
@@ -77,7 +76,7 @@ function* takeIn(found: FoundPayment, now: Connection['now']): TransactionBody<T
   return (yield* execute(queries.oweFound(columns))).length > 0 ? 'taken' : 'busy';
 }
 
-/** An identifier that its payer has used for another payment since stays with that one. */
+/** If the payer has used the identifier for another payment in the meantime, that payment keeps it and this one gets none. */
 function* giveCall(
   id: string,
   { payer, operation, requestHash: request_hash, request, flow, identifier, method }: CallOf,

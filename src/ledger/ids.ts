@@ -3,7 +3,7 @@ export type IdBytes = Uint8Array | ArrayBuffer;
 
 const NO_ID = Buffer.alloc(0);
 
-/** @returns for text that is not an id, an empty buffer, which no payment has and which sorts first */
+/** @returns the id's bytes; for text that is not an id, an empty buffer, which no payment has and which sorts first */
 export function idBytes(id: string): Buffer {
   return /^[0-9a-f]{64}$/.test(id) ? Buffer.from(id, 'hex') : NO_ID;
 }

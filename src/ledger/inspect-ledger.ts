@@ -16,13 +16,13 @@ import { inspect, type ServerIdentity } from './migrate.js';
 export type LedgerState = {
   kind: 'none' | 'older' | 'unsold' | 'ours';
   hasHints: boolean;
-  /** The requested values that exist. */
+  /** The values of the requested notes, if they exist. */
   notes: ReadonlyMap<string, string>;
 };
 
 /**
- * Looks at a ledger before a start, also while servers use it, and changes nothing.
- * @param notes the keys of notes to read
+ * Checks, without changing anything, whether a server could start on a ledger. Works while other servers use it.
+ * @param notes the keys of notes (stored texts) to read
  * @throws LedgerFault if a start would be refused
  */
 export async function inspectLedger(

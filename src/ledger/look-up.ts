@@ -6,11 +6,11 @@ import type { PaymentView } from './schema.js';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
-/** Fewer digits than that name too much. */
+/** Shorter prefixes would match too many payments. */
 const SHORTEST_PREFIX = /^[0-9a-f]{8,64}$/i;
 const REFUND = /^(?:refund:)?([0-9a-f]{24})$/i;
 
-/** Each way of naming a payment has an index of its own. The newest payments first; none is returned twice. */
+/** Finds payments by any id that people quote; each kind of id has its own index. Newest first, without duplicates. */
 export function* named(text: string, now: Query, limit = DEFAULT_LIMIT): TransactionBody<PaymentView[]> {
   const at = { now, limit: Math.min(limit, MAX_LIMIT) };
   const [, refund] = REFUND.exec(text) ?? [];

@@ -22,7 +22,8 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
       await engine.write(() => execute(refusePayer({ payer, now: now() })));
     },
     /**
-     * Deletes a slice of the rows that never reached `settling` and whose last claim was before a position of their rail.
+     * Deletes a slice of the payments that never reached `settling` and were last claimed before a position of the rail, so that their
+     * transactions can no longer land.
      * @returns how many; call again while it is not 0
      */
     deleteExpiredClaims: async ({ before }: { before: bigint | number }): Promise<number> => {
@@ -39,9 +40,9 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
     prune: (moment?: number): Promise<number> =>
       answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
     /**
-     * The payments of which the rail has not said for good whether they were paid: those that are `settling` and nobody works on, those
-     * that were released, and those that were settled before a time and not yet found. At most `limit` of each, after a place in the order
-     * in which they were settled or were to be.
+     * Payments whose outcome is not yet final on chain: those that are `settling` and held by no worker, those that were released, and
+     * those that were settled before `settledBefore` but not yet audited. At most `limit` of each kind, ordered by the time at which they were
+     * settled or sent for settlement, after the payment `id` at the time `since`.
      */
     openFates: async (
       { since, id }: { since: number; id: string },
@@ -51,7 +52,7 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
         openFates({ since, id, settled_before, limit, now: now() });
       return (await engine.read(() => execute(query()))).map(paymentOf);
     },
-    /** Records that the fate of a payment is final. `evidence`: what is kept of it from now on. */
+    /** Records that a payment's outcome is final on chain. `evidence`: the part of its evidence that is kept from now on. */
     audited: (id: string, evidence: string): Promise<boolean> =>
       changes(engine, () => audited({ id, signed_transaction: evidence, now: now() })),
     /** Rejects if the ledger can't be written, or belongs to another receiver. */
@@ -61,7 +62,7 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
   };
 }
 
-/** A transaction that changes nothing succeeds on a full disk, too. */
+/** Writes a row, because a transaction that changes nothing would succeed even on a full disk. */
 function* checked(receiver: ServerConnection['receiver']): TransactionBody<void> {
   yield* receiver.check();
   yield* execute(setMeta({ key: 'note:checked', value: String(Date.now()) }));

@@ -13,7 +13,7 @@ export type ServerIdentity = { payTo: string; network: string };
 export const MIGRATION_LOCK = 8402;
 
 /**
- * Brings the schema up to date in one transaction. Idempotent. Until the first sale, the ledger takes the network of its last start.
+ * Brings the schema up to date in one transaction. Idempotent. Until the first sale, a start on another network changes the ledger's network.
  * @returns the ledger's own keys
  * @throws LedgerFault `open` if the ledger is newer than this program, retired, another receiver's, or in use by servers of an earlier
  * version
@@ -32,7 +32,7 @@ export function* migrate(dialect: Dialect, identity: ServerIdentity): Transactio
   return upgraded;
 }
 
-/** Whether nothing was sold yet and no other server is about to. */
+/** Whether the ledger has sold nothing yet and no other server uses it. */
 function* isFree(dialect: Dialect, meta: ReadonlyMap<string, string>): TransactionBody<boolean> {
   if (meta.has('pay_to')) return false;
   if (!dialect.concurrentWriters) return true;
@@ -40,7 +40,7 @@ function* isFree(dialect: Dialect, meta: ReadonlyMap<string, string>): Transacti
   return present !== undefined && present.servers <= 1;
 }
 
-/** Assigns a ledger without a sale to another network. Its notes, such as the height of the chain, would be wrong there. */
+/** Assigns a ledger without sales to another network. Deletes its notes, such as the block height, which are wrong for that network. */
 function* changeNetwork(network: string): TransactionBody<Map<string, string>> {
   yield* execute(setMeta({ key: 'network', value: network }));
   yield* execute(deleteNotes());
@@ -56,7 +56,7 @@ function* upgrade(dialect: Dialect, version: number, network: string): Transacti
   if (version > 0 && dialect.concurrentWriters) yield* refuseServersBehind();
   if (dialect.concurrentWriters) {
     yield* execute(raw('set local statement_timeout = 0'));
-    // While it waits for a table, everybody else waits behind it.
+    // While the migration waits to lock a table, all other statements on that table queue behind it.
     yield* execute(raw("set local lock_timeout = '5s'"));
   }
   for (const steps of MIGRATIONS.slice(version))
@@ -66,7 +66,7 @@ function* upgrade(dialect: Dialect, version: number, network: string): Transacti
   yield* execute(setMeta({ key: 'network', value: network }));
 }
 
-/** Servers before `OLDEST_BESIDE` would write rows that this version can't read. One that starts later rejects the schema itself. */
+/** Servers older than `OLDEST_BESIDE` would write rows that this version can't read. Those that start later reject the new schema themselves. */
 function* refuseServersBehind(): TransactionBody<void> {
   const [behind] = yield* execute(serversBehind({ least: OLDEST_BESIDE }));
   if (!behind || behind.servers === 0) return;
@@ -111,7 +111,7 @@ export function* inspect(
 }
 
 /**
- * A buyer whose payment is missing in the restored copy would be asked for another one.
+ * Payments made after the backup are missing from a restored ledger, so their buyers would be asked to pay again.
  * @throws LedgerFault `open` if the ledger was restored and has not been compared with the chain since
  */
 export function refuseRestored(meta: ReadonlyMap<string, string>): void {
@@ -119,18 +119,18 @@ export function refuseRestored(meta: ReadonlyMap<string, string>): void {
   if (restored === undefined) return;
   throw new LedgerFault(
     'open',
-    `This ledger was restored at ${restored} and may lack payments that were made after its backup. Take them in from the chain first: ` +
+    `This ledger was restored at ${restored} and may lack payments that were made after its backup. Add them from the chain first: ` +
       'npm run ledger -- adopt. Then start the server.',
   );
 }
 
-/** The ledger's own keys. */
+/** Reads the ledger's own entries of the table `meta`; the others are notes. */
 export function* readMeta(): TransactionBody<Map<string, string>> {
   const rows = yield* execute(ownMeta());
   return new Map(rows.map(row => [row.key, row.value]));
 }
 
-/** A newer schema may have said that this program can use it, too. */
+/** A newer schema is accepted if it says that this version can use it (`least`). */
 function checkVersion(meta: ReadonlyMap<string, string>): number {
   const text = meta.get('schema') ?? '0';
   const version = Number(text);
@@ -152,7 +152,7 @@ function refuseMoved(meta: ReadonlyMap<string, string>): void {
   if (arriving !== undefined)
     throw new LedgerFault(
       'open',
-      `The move of ${arriving} into this ledger was not finished. Start it again, with DATABASE_URL naming that ledger: npm run ledger -- move --to <this ledger>.`,
+      `The move of ${arriving} into this ledger was not finished. Run it again, with DATABASE_URL set to that ledger: npm run ledger -- move --to <this ledger>.`,
     );
 }
 

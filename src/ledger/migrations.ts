@@ -27,23 +27,23 @@ export const MIGRATIONS: readonly Migration[] = [
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
- * Servers from this schema version on can use a ledger of the current version, and keep running while another server migrates it: every
- * later migration only adds parts that they do not need. A migration that removes something comes a release later, and raises this
- * number.
+ * Servers that know this schema version or a later one can use a ledger of the current version, and keep running while another server
+ * migrates it, because all later migrations only add things that these servers do not need. A migration that removes something must raise
+ * this number, and comes at least one release after the last version that needs it.
  */
 export const OLDEST_BESIDE = 12;
 
-/** Tables that are no longer written: an operation's store has taken over their rows. They are kept for one release. */
+/** Tables that are no longer used: an operation has copied their rows to tables of its own. They are kept for one release. */
 export const FORMER_TABLES = [{ table: 'replies', key: ['payment', 'reply'] }] as const;
 
 /** Holds the schema version, so it must exist before any migration. */
 export const META_TABLE = 'create table if not exists meta (key text primary key, value text not null)';
 
-/** Enough of the name of a transfer to find it among all. The names themselves are compared, too. */
+/** How many characters of a transaction signature are indexed. Queries compare the whole signature as well. */
 export const START_DIGITS = 12;
 export const SETTLEMENT_START = `substr(settlement, 1, ${START_DIGITS})`;
 
-// SQLite reads `bigint` as its own integer, so one spelling serves both engines.
+// SQLite treats `bigint` as its integer type, so the same SQL works for both engines.
 function firstTables({ bytes }: Dialect): string[] {
   return [
     `create table payments (id text primary key, operation text not null, request_hash text not null, request text,
@@ -53,7 +53,7 @@ function firstTables({ bytes }: Dialect): string[] {
        asks bigint not null, claim_slot bigint not null, claim_height bigint not null, settlement text, reason text,
        alias_of text, created_at bigint not null, settling_at bigint, settled_at bigint, decided_at bigint,
        written_at bigint, audited_at bigint, answer_expires_at bigint)`,
-    // The body is last, so that SQLite reads the other columns without walking through it.
+    // The body is the last column, so that SQLite can read the others without reading it.
     `create table answers (payment text not null primary key references payments (id) on delete cascade,
        status bigint not null, headers text not null, size bigint not null, saved_at bigint not null, body ${bytes} not null)`,
     `create table payers (payer text primary key, known bigint not null, delivered_at bigint not null, refused_at bigint)`,
@@ -63,7 +63,7 @@ function firstTables({ bytes }: Dialect): string[] {
        text text not null, sentiment text not null, respondent text not null, inferred bigint not null,
        house bigint not null, created_at bigint not null, rejected_at bigint,
        constraint replies_key primary key (payment, reply), constraint replies_respondent unique (payment, respondent))`,
-    // Partial indexes: finished payments are kept for ever and must not weigh on the work of the moment.
+    // Partial indexes, because finished payments are kept forever and must not slow down queries for current ones.
     'create index payments_open on payments (payer, state) where written_at is null',
     'create index payments_undecided on payments (state) where decided_at is null',
     'create index payments_identifier on payments (payer, identifier) where identifier is not null',
@@ -91,9 +91,9 @@ function refundsOfTheirOwn(): string[] {
 }
 
 /**
- * Who waits for a payment. The search for equal payments reads rows whose answer was not written to the newest caller, and rows with
- * several callers, for which the time of writing matters. `unwritten` says the same as `written_to` and `callers`, in a column of its
- * own, because PostgreSQL can't estimate how few rows differ in two columns and would walk through all of them.
+ * Counts the requests that wait for a payment. The search for payments for the same call reads rows whose answer was not written to the newest
+ * caller, and rows with several callers, for which the time of writing matters. `unwritten` could be calculated from `written_to` and
+ * `callers`, but PostgreSQL can't estimate how few rows differ in two columns and would scan all of them.
  */
 function callersCounted(): string[] {
   return [
@@ -127,8 +127,8 @@ const REFERENCES = [
 ] as const;
 
 /**
- * 32 bytes instead of 64 hex digits: ids are in most indexes. SQLite keeps bytes as they are in columns that are declared as text, so
- * only their values change there; PostgreSQL changes the columns, and for that lets go of the references for a moment.
+ * Stores ids as 32 bytes instead of 64 hex digits, because most indexes contain them. SQLite stores bytes unchanged in text columns, so only
+ * the values change there. PostgreSQL changes the column types, for which the foreign keys are dropped and created again.
  */
 function idsAsBytes({ name }: Dialect): string[] {
   if (name === 'sqlite')
@@ -149,21 +149,21 @@ function idsAsBytes({ name }: Dialect): string[] {
   ];
 }
 
-/** A ledger belongs to a receiver from its first sale on. Earlier versions bound it when it was created. */
+/** The first sale binds a ledger to its receiver. Earlier versions bound it when they created it. */
 function receiverOfSalesOnly(): string[] {
   return [
     "delete from meta where key = 'pay_to' and not exists (select 1 from payments where settling_at is not null)",
   ];
 }
 
-/** Sales of a time can be read without those before it. */
+/** The sales of a period can be read without the earlier ones. */
 function salesInOrder(): string[] {
   return [
     'create index payments_settled on payments (settled_at, id) where settled_at is not null and alias_of is null',
   ];
 }
 
-/** An order that too few people answered gets a second deadline, once per opening. */
+/** An order that too few people answered gets a second deadline, once each time it is opened. */
 function extensionsOfOrders(): string[] {
   return ['alter table orders add column extended bigint not null default 0'];
 }
@@ -182,14 +182,14 @@ function attemptsOfOrders(): string[] {
   ];
 }
 
-/** How a payment was carried, by name. `x402_version` is still written, for servers of the version before. */
+/** The name of the payment method. `x402_version` is still written, for servers of the previous version. */
 function methodsByName(): string[] {
   return ['alter table payments add column method text'];
 }
 
 /**
- * Operations have stores of their own, and report how much of an order is done. `replies` and `orders.intent` stay as they were: the
- * store of brandFeedback takes them over at its first start.
+ * Operations get tables of their own (stores), and report how many parts of an order are done. `replies` and `orders.intent` stay: the
+ * operation brandFeedback copies them to its own tables at its first start.
  */
 function storesOfOperations(): string[] {
   return [
@@ -200,7 +200,7 @@ function storesOfOperations(): string[] {
   ];
 }
 
-/** Released payments that may still land are found without all those that can't. */
+/** Finds the released payments whose transfer may still land, without reading those whose transfer can't. */
 function releasedToWatch(): string[] {
   return [
     "create index payments_released on payments (settling_at, id) where state = 'released' and audited_at is null",
@@ -208,8 +208,8 @@ function releasedToWatch(): string[] {
 }
 
 /**
- * Events for the operator: `targets` are the places that get them, `outbox` the events of each, in order. A target with `until` is
- * temporary; `kinds` is empty, or lists the wanted kinds, each between spaces.
+ * Events for the operator. `targets` are the places to which they are delivered, `outbox` has the events of each target, in order. A target
+ * with `until` is temporary. `kinds` is empty for all kinds of events, or lists the wanted ones, each between spaces.
  */
 function outboxOfEvents({ name }: Dialect): string[] {
   const number =
@@ -229,9 +229,9 @@ function outboxOfEvents({ name }: Dialect): string[] {
 }
 
 /**
- * Refunds can be partial, and are under way before they land. `refunds` has the records of earlier versions, and every full refund of an
- * owed payment. `repaid` and `repaying` are sums over the repayments of a payment that landed, and that are under way. The other indexes
- * find a payment by the ids that people quote.
+ * Refunds can be partial, and are recorded before they are sent. `refunds` keeps the records of earlier versions, and still gets every full
+ * refund of an owed payment. `repaid` and `repaying` are the sums of a payment's repayments that landed and that are under way. The indexes
+ * on `payments` find a payment by the ids that people quote.
  */
 function repaymentsInParts({ bytes }: Dialect): string[] {
   return [
@@ -253,7 +253,7 @@ function repaymentsInParts({ bytes }: Dialect): string[] {
   ];
 }
 
-/** The used amount of each limit, until a time. */
+/** How much of each quota is used up in the current period, and when that period ends. */
 function usesOfQuotas(): string[] {
   return [
     'create table uses (name text primary key, used bigint not null, ends_at bigint not null)',
@@ -261,7 +261,7 @@ function usesOfQuotas(): string[] {
   ];
 }
 
-/** The id of the last request that brought a payment, which people quote to ask about it. */
+/** The id of the last request that presented a payment. People quote it when they ask about the payment. */
 function requestsOfPayments(): string[] {
   return [
     'alter table payments add column request_id text',
@@ -269,7 +269,7 @@ function requestsOfPayments(): string[] {
   ];
 }
 
-/** No released version made or used the index of whole names, which takes four times as much. */
+/** Replaces an index of whole signatures, which is four times as large and which no released version created or used. */
 function settlementsByTheirStart(): string[] {
   return [
     'drop index if exists payments_settlement',
