@@ -15,14 +15,14 @@ import { continueNumbers } from './queries/outbox.js';
 import { list, raw, sql } from './sql.js';
 import type { Query, Value } from './sql.js';
 
-/** The number of rows that were copied, and the exclusive or of their sha256 hashes, hex. */
+/** A copied table: its number of rows, and the XOR of their SHA-256 hashes, in hex. */
 type MovedTable = { table: string; rows: number; hash: string };
 
 export type MoveResult = {
   /** The new URL of the ledger, without a password. */
   successor: string;
   tables: MovedTable[];
-  /** An earlier move had been complete except for its last step. */
+  /** Whether this completed an earlier move that was interrupted before its last step. */
   resumed: boolean;
 };
 
@@ -30,7 +30,7 @@ type Row = Record<string, Value>;
 type RawRow = Record<string, Value | ArrayBuffer>;
 type Plan = { table: string; key: readonly string[]; slice: number; where?: string };
 
-/** In an order that keeps every reference valid. Answers are large, so few are in memory at once. */
+/** Ordered so that foreign keys are always valid. Answers are large, so only a few are read at a time. */
 const PLANS: readonly Plan[] = [
   { table: 'payments', key: ['id'], slice: 200 },
   { table: 'payers', key: ['payer'], slice: 500 },
@@ -47,9 +47,9 @@ const PLANS: readonly Plan[] = [
 
 const STORE_SLICE = 200;
 
-/** Those of the ledger, and of the stores of operations that are recorded in it. */
+/** The tables to copy: the ledger's, and those of operations. */
 async function plansOf(run: Run, dialect: Dialect): Promise<Plan[]> {
-  // A ledger of an earlier version has no stores.
+  // A ledger of an earlier version has no table `stores`.
   const hasStores = (await run(tableExists(dialect, 'stores'))).length > 0;
   const stores = hasStores ? await run(allStores()) : [];
   const own = stores.flatMap(tablesOf).map(([table, key]) => ({ table, key, slice: STORE_SLICE }));
@@ -80,7 +80,7 @@ export async function moveLedger(options: { from: string; to: string }): Promise
   }
 }
 
-/** @returns the URL of a ledger without its secrets. */
+/** @returns the URL of a ledger without secrets */
 export function publicName(url: string): string {
   if (url.startsWith('file:'))
     return `file:${url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length))}`;
@@ -124,7 +124,7 @@ async function copyBetween(source: Engine, target: Engine, names: Names): Promis
   return { successor, ...done };
 }
 
-/** Completes a move whose source was retired but whose target was not yet released for use. */
+/** Completes a move whose source was retired but whose target is still marked as incomplete. */
 async function resume(
   target: Engine,
   read: Run,
@@ -140,7 +140,7 @@ async function resume(
   });
 }
 
-/** Locks out writers until the transaction ends, and allows the transaction to wait for the other side. */
+/** Locks out writers until the transaction ends, and lets the transaction stay idle while it waits for the other database. */
 async function holdStill(engine: Engine, run: Run, plans: readonly Plan[]): Promise<void> {
   if (!engine.dialect.concurrentWriters) return;
   await run(sql`set local idle_in_transaction_session_timeout = '10min'`);
@@ -158,7 +158,7 @@ async function refuseFull(target: Engine): Promise<void> {
 
 async function refuseRows(run: Run, dialect: Dialect): Promise<void> {
   for (const { table } of await plansOf(run, dialect)) {
-    // A ledger of an earlier version does not have all of them.
+    // A ledger of an earlier version does not have all tables.
     if (table === 'meta' || (await run(tableExists(dialect, table))).length === 0) continue;
     const [row] = await run(sql`select 1 from ${raw(table)} limit 1`);
     if (row === undefined) continue;
@@ -172,7 +172,7 @@ async function refuseRows(run: Run, dialect: Dialect): Promise<void> {
   }
 }
 
-/** The tables of operations, as the source has them. Those that a server without sales made are empty, so they are made again. */
+/** Creates the operations' tables as they are in the source. Those that exist in the target have no rows, so they are dropped first. */
 async function makeStores(target: Engine, read: Run, write: Run): Promise<void> {
   for (const store of await write(allStores())) {
     for (const [table] of tablesOf(store).toReversed()) await write(sql`drop table ${raw(table)}`);
@@ -285,13 +285,13 @@ function hashOf(row: Row): Buffer {
 function different(table: string, how: string): LedgerFault {
   return new LedgerFault(
     'failed',
-    `The copy of ${table} does not agree with its source (${how}). Nothing was changed; check both databases and try again.`,
+    `The copy of ${table} differs from its source (${how}). Nothing was changed; check both databases and try again.`,
   );
 }
 
 /**
- * After the commit no server opens the source. PostgreSQL also rejects every later write, in case a server has started unnoticed; a
- * SQLite file can't have another server while this process holds its lock.
+ * After the commit no server opens the source. On PostgreSQL, triggers also reject every later write, in case a server has started
+ * unnoticed. A SQLite file can't have another server while this process holds its lock.
  */
 async function retire(engine: Engine, run: Run, successor: string, plans: readonly Plan[]): Promise<void> {
   await run(sql`insert into meta (key, value) values ('retired', ${successor})`);

@@ -3,16 +3,16 @@ import { execute } from './engine.js';
 import { idOf } from './ids.js';
 import * as queries from './queries/moved-money.js';
 
-/** With the bytes of a transaction each; SQLite reads them in the thread of the server: some ms. */
+/** Each row contains a signed transaction. SQLite reads them on the server's only thread, which takes a few ms for this many. */
 const SLICE = 200;
 
-/** Times in ms since 1970, `from` included, `to` not. */
+/** A period in ms since 1970, `from` included, `to` not. */
 export type Within = { from: number; to: number };
 
-/** Money that came in. Amounts in atomic units; `evidence`: the rail's evidence for its settlement. */
+/** A payment that was settled. Amounts in atomic units; `evidence`: the rail's evidence for its settlement. */
 export type MovedSale = ReturnType<typeof saleOf>;
 
-/** A refund. `source`: the sender, null if that is not recorded. `evidence`: the signed transaction, if it was sent with a key. */
+/** A refund. `source`: its sender, null if not recorded. `evidence`: the signed transaction, if this program sent it with a key. */
 export type MovedRefund = {
   at: number;
   payment: string;
@@ -24,10 +24,10 @@ export type MovedRefund = {
   evidence: string | null;
 };
 
-/** The data for the books. Every function rejects with a LedgerFault. */
+/** Reads the data for the accounting export (`src/books`). All functions reject with a LedgerFault. */
 export function movedMoneyOf({ engine }: Connection) {
   return {
-    /** Slice by slice, the oldest first. */
+    /** In slices, oldest first. */
     movedSales: async function* (within: Within, limit = SLICE): AsyncGenerator<MovedSale[]> {
       let place = { at: 0, id: '' };
       for (;;) {
@@ -39,7 +39,7 @@ export function movedMoneyOf({ engine }: Connection) {
         place = { at: last.at, id: last.payment };
       }
     },
-    /** Slice by slice, the oldest first. */
+    /** In slices, oldest first. */
     movedRefunds: async function* (within: Within, limit = SLICE): AsyncGenerator<MovedRefund[]> {
       let place = { at: 0, id: '' };
       for (;;) {
@@ -51,7 +51,7 @@ export function movedMoneyOf({ engine }: Connection) {
         place = { at: last.landed_at, id: last.id };
       }
     },
-    /** Those of earlier versions, which this one does not have. */
+    /** Refunds that earlier versions recorded, in a table of their own. */
     formerRefunds: async (within: Within): Promise<MovedRefund[]> => {
       const rows = await engine.read(() => execute(queries.formerRefunds(within)));
       return rows.map(({ payment, refunded_at: at, amount, ...row }) => ({
@@ -59,12 +59,12 @@ export function movedMoneyOf({ engine }: Connection) {
         ...{ operation: row.operation, payer: row.payer, signature: row.signature },
       }));
     },
-    /** All that came in before a time, in atomic units. */
+    /** The sum of all sales before a time, in atomic units. */
     soldBefore: async (before: number): Promise<bigint> => {
       const [row] = await engine.read(() => execute(queries.soldBefore({ before })));
       return BigInt(row?.amount ?? '0');
     },
-    /** The refunds that this version recorded, by sender, in atomic units. */
+    /** The sums of refunds by sender, in atomic units, without those of `formerRefunds`. */
     refundedBetween: async (within: Within): Promise<{ source: string | null; amount: bigint }[]> => {
       const rows = await engine.read(() => execute(queries.refundedBetween(within)));
       return rows.map(({ source, amount }) => ({ source, amount: BigInt(amount) }));

@@ -3,19 +3,19 @@ import { execute } from './engine.js';
 import * as queries from './queries/offered-hints.js';
 
 /**
- * A hint that a server on this ledger gave to buyers. `by`: the name of the facilitator that settles payments signed with it; absent in
- * records of servers that knew only one.
+ * A hint that a server on this ledger offered to buyers (on Solana, a fee payer). `by`: the name of the facilitator that settles payments
+ * signed with it; absent if the record is of an earlier version.
  */
 export type OfferedHint = { hint: string; by?: string };
 
 const MAX_LISTED = 64;
-/** A server that starts while no facilitator gives a hint uses the last offered one. */
+/** Kept for this long, because a server that starts while no facilitator gives a hint uses the last one that was offered. */
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 
 /** The hints that all servers on one ledger have offered. */
 export function offeredHintsOf({ engine, now }: Pick<Connection, 'engine' | 'now'>) {
   return {
-    /** Records that a server offers this hint now, and deletes those that were not offered for a day. */
+    /** Records that this server offers a hint now, and deletes those that were not offered for a day. */
     offerHint: async (hint: string, by?: string): Promise<void> => {
       const suffix = by === undefined ? '' : ` ${by}`;
       await engine.write(() => execute(queries.offerHint({ hint, suffix, now: now() })));

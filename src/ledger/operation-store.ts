@@ -14,28 +14,28 @@ import { allStores, columnExists, findStore, recordStore, type StoreRow } from '
 import { raw, sql } from './sql.js';
 import type { Value } from './sql.js';
 
-/** SQL for both engines, in which `{bytes}` is the type of raw bytes. `ifColumn`: it runs only if there is this `table.column`. */
+/** SQL for both engines; `{bytes}` stands for the column type of raw bytes. `ifColumn`: a `table.column` without which the step is skipped. */
 export type StoreStep = string | { ifColumn: string; sql: string };
 
-/** Tables of an operation beside those of the ledger, in the same database, so that one transaction can change both. */
+/** The tables that an operation keeps in the ledger's database, so that one transaction can change both. */
 export type StoreDefinition = {
-  /** Each of its tables begins with it. */
+  /** The names of all its tables begin with this and `_`. */
   name: string;
   /**
-   * The columns of each primary key, in an order that keeps references valid. A column `payment` holds an id of a payment (`paymentKey`),
-   * a column `text` has text from people, which the operator can delete.
+   * The tables with the columns of their primary keys, ordered so that foreign keys are valid when tables are copied in this order. A column
+   * `payment` must hold the id of a payment (`paymentKey`), a column `text` text from people, which the operator can delete.
    */
   tables: Readonly<Record<string, readonly string[]>>;
-  /** The steps to each version, in order, never edited once released. */
+  /** The steps to each version, in order. Never edit them once released. */
   migrations: readonly (readonly StoreStep[])[];
   /**
-   * Servers that know the tables from this version on can use them as they are now, so that they may run while a newer one changes them. Without
-   * it, the tables change only while no server of an earlier version uses them.
+   * The earliest version whose servers can use the tables as they are now. These servers may run while a newer one migrates the tables.
+   * Without it, the tables are migrated only while no server of an earlier version uses them.
    */
   oldestBeside?: number;
 };
 
-/** A store that is open. Its transactions run as those of the ledger do: more than once if they must, so without side effects. */
+/** An open store. An operation may run more than once, so it must have no side effects besides its queries. */
 export type OperationStore = {
   /** The time at which a statement runs, in ms since 1970, as SQL. */
   now: Now;
@@ -48,8 +48,8 @@ const NAME = /^[a-z][a-z0-9_]{0,40}$/;
 
 /**
  * Brings the tables of an operation up to date and opens them.
- * @throws LedgerFault `open` if a newer version of the operation made them, or they would have to change under other servers; RangeError
- * if the definition is wrong
+ * @throws LedgerFault `open` if a newer version of the operation created them, or if running servers need them as they are; RangeError if
+ * the definition is wrong
  */
 export async function openStore(
   { engine, now }: Pick<Connection, 'engine' | 'now'>,
@@ -57,7 +57,7 @@ export async function openStore(
 ): Promise<OperationStore> {
   checkDefinition(definition);
   const { name, migrations } = definition;
-  // Before it looks at their version, so that a server which changes them sees this one, or this one the change.
+  // Announced before the version is read: a server that migrates the tables now either sees this one, or this one sees the new version.
   await opening(engine.show(name, useOf(name, migrations.length)));
   await opening(engine.write(() => migrateStore(engine.dialect, definition)));
   return {
@@ -69,7 +69,8 @@ export async function openStore(
 
 function checkDefinition({ name, tables }: StoreDefinition): void {
   const wrong = [name, ...Object.keys(tables)].find(each => !NAME.test(each));
-  if (wrong !== undefined) throw new RangeError(`${wrong} is no name: lower-case letters, digits and _`);
+  if (wrong !== undefined)
+    throw new RangeError(`${wrong} is not a valid name: use lower-case letters, digits and _`);
   const strange = Object.keys(tables).find(each => !each.startsWith(`${name}_`));
   if (strange !== undefined) throw new RangeError(`the table ${strange} must begin with ${name}_`);
 }
@@ -94,7 +95,7 @@ function* migrateStore(dialect: Dialect, definition: StoreDefinition): Transacti
 
 const useOf = (name: string, version: number): string => `${name} ${version}`;
 
-/** Servers that start meanwhile look at the version afterwards. */
+/** Servers that start during this check wait for the migration, and then read the new version. */
 function* refuseServersBehind({
   name,
   migrations,
@@ -106,7 +107,7 @@ function* refuseServersBehind({
   if (!behind || behind.servers === 0) return;
   throw new LedgerFault(
     'open',
-    `The tables of ${name} are of an earlier version, and ${behind.servers} other running server(s) know no later one. Stop them, then ` +
+    `The tables of ${name} have an earlier version, and ${behind.servers} other running server(s) still need it. Stop them, then ` +
       'start this one, which will bring the tables up to date. Nothing was changed.',
   );
 }
@@ -125,16 +126,16 @@ export function tablesOf({ tables }: StoreRow): [string, string[]][] {
   return Object.entries(JSON.parse(tables) as Record<string, string[]>);
 }
 
-/** Makes the tables of a recorded store in another database, without the rows. */
+/** Creates the tables of a recorded store in another database, without the rows. */
 export function* copyStoreSchema(dialect: Dialect, row: StoreRow): TransactionBody<void> {
   yield* applySteps(dialect, JSON.parse(row.migrations) as StoreDefinition['migrations']);
   yield* execute(recordStore(row));
 }
 
-/** A row that an operation keeps of a payment, with bytes as hex. */
+/** A row about a payment in an operation's tables, with bytes in hex. */
 export type StoredRow = Record<string, string | number | null>;
 
-/** The rows of operations' stores about a payment, by table. */
+/** The rows about a payment in all operations' tables, by table. */
 export function* storedRows(payment: string): TransactionBody<Record<string, StoredRow[]>> {
   const found: Record<string, StoredRow[]> = {};
   for (const store of yield* execute(allStores()))
@@ -149,7 +150,7 @@ export function* storedRows(payment: string): TransactionBody<Record<string, Sto
   return found;
 }
 
-/** Empties the columns `text` in operations' rows about a payment, which have text from people. */
+/** Empties the columns `text`, which hold text from people, in all operations' rows about a payment. */
 export function* removeStoredTexts(dialect: Dialect, payment: string): TransactionBody<void> {
   for (const store of yield* execute(allStores()))
     for (const [table, key] of tablesOf(store)) {
@@ -183,7 +184,7 @@ export function* lockUnanswered(payment: string): TransactionBody<{ wanted: numb
   return order && !answered ? { wanted: order.wanted } : undefined;
 }
 
-/** Stores how many parts of an order are done. The order must be locked. */
+/** Stores how many parts of an order are done. The caller must have locked the order. */
 export function* reportDone(payment: string, done: number): TransactionBody<void> {
   yield* execute(setDone({ payment, done }));
 }

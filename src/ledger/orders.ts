@@ -13,21 +13,20 @@ const MAX_OPEN = 1_000;
 const MAX_FAILURE_CHARACTERS = 1_000;
 const FIRST_RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 3_600_000;
-/** No pause takes more of the time of an attempt. */
+/** The longest pause before interrupted work is started again, as a share of the attempt's time. */
 const RESTART_SHARE = 1 / 10;
 
-/** Work that is paid for before it is done. Times are milliseconds since 1970. */
+/** Work that is paid for before it is done. Its attempts each have a deadline. Times are milliseconds since 1970. */
 export type Order = Readonly<ReturnType<typeof orderOf>>;
 
 type NewOrder = Pick<Order, 'payment' | 'request' | 'wanted' | 'deadline'>;
 
-/** How an attempt failed. `againMs`: from now until a call may start the next one; null: only the operator may. */
+/** How an attempt failed. `againMs`: ms until a call of the buyer may start the next attempt; null: only the operator may. */
 type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
 
 /** All functions reject with a LedgerFault if the database fails. */
 export function ordersOf(connection: Connection) {
   const { engine, now } = connection;
-  /** The order that an operation returns, if it does. */
   const written = async (operation: () => TransactionBody<OrderRow[]>): Promise<Order | undefined> => {
     const [row] = await engine.write(operation);
     return row && orderOf(row);
@@ -55,34 +54,43 @@ export function ordersOf(connection: Connection) {
     /** Records that an attempt failed. @returns false if the claim is no longer the current one, or the attempt has ended */
     failOrder: async (payment: string, claim: number, failed: FailedAttempt): Promise<boolean> =>
       (await engine.write(() => fail(payment, claim, failed, connection))).length === 1,
-    /** Counts a start of the work on an order in progress. `attemptMs`: the time of an attempt that was not begun before */
+    /**
+     * Counts a start of the work on an order in progress. `deadline`: of the attempt, if this is its first start. `attemptMs`: how long an
+     * attempt may take, which limits the pause after an interruption.
+     * @returns undefined if there is no such order, or its work is paused after an interruption
+     */
     beginOrder: (payment: string, attempt: { deadline: number; attemptMs: number }) =>
       written(() => begin(payment, attempt, now())),
     /**
-     * Called when the server that works on an order stops: the attempt's start is not counted, and any server may continue at once. The
-     * deadline stays.
-     * @returns false if the claim is not the current one any more, or the attempt has ended
+     * Called when the server that works on an order shuts down. Any server may continue at once, without the pause that follows a crash.
+     * The deadline stays.
+     * @returns false if the claim is no longer the current one, or the attempt has ended
      */
     handOverOrder: async (payment: string, claim: number): Promise<boolean> =>
       (await engine.write(() => handOver(payment, claim))).length === 1,
-    /** Starts another attempt. @returns undefined unless the last one has ended, the next one is due, and the payment is still owed */
+    /**
+     * Starts another attempt when the buyer calls.
+     * @returns undefined unless the last attempt has ended, the next one is due, and the payment is still owed
+     */
     reopenOrder: (payment: string, deadline: number) =>
       written(() => reopen({ payment, deadline, due: true, now: now() })),
-    /** The same for the operator, whenever it is due, also after the last attempt, and in place of one that pauses after an interruption. */
+    /**
+     * Starts another attempt at the operator's request: also before it is due, after the last one, or in place of one that is paused after an
+     * interruption.
+     */
     retryOrder: (payment: string, deadline: number) =>
       written(() => reopen({ payment, deadline, due: false, now: now() })),
     /**
-     * Ends the attempt and starts another in its place, once since the order was opened or reopened.
-     * @returns undefined if that has happened already, or the attempt is not the current one or has ended
+     * Replaces the attempt by another one with a later deadline. Possible once each time the order is opened.
+     * @returns undefined if it was already extended, or if the attempt is not the current one or has ended
      */
     extendOrder: (payment: string, attempt: number, deadline: number) =>
       written(() => execute(queries.extendOrder({ payment, attempt, deadline }))),
-    /** Orders in progress whose work has parts, of one operation or of all, oldest first, at most 1 000. */
+    /** Orders in progress whose work has parts, of one operation or all, oldest first, at most 1 000. */
     openOrders: async (operation?: string): Promise<Order[]> => {
       const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN, operation })));
       return rows.map(orderOf);
     },
-    /** Opens the tables of an operation beside those of the ledger. */
     openStore: (definition: StoreDefinition): Promise<OperationStore> =>
       openStore({ engine, now }, definition),
   };
@@ -106,8 +114,8 @@ function* reopen(how: Parameters<typeof queries.reopenOrder>[0]): TransactionBod
 }
 
 /**
- * Work that was interrupted is begun again later each time, so that an order which ends its server does not do so without end: after
- * a tenth of the attempt at most, and once its deadline has passed after an hour at most.
+ * The pause before interrupted work is started again doubles each time, so that an order that crashes the server can't do so in a tight
+ * loop. It is at most a tenth of the attempt's time, or an hour once the deadline has passed.
  */
 function* begin(
   payment: string,
@@ -161,9 +169,9 @@ function orderOf(row: OrderRow) {
     createdAt: row.created_at,
     /** When the last attempt ended, delivered or failed; null while it is in progress. */
     finishedAt: row.finished_at,
-    /** When work on it may begin: again, while it is in progress; after that, with a new attempt. Null: only the operator may start one. */
+    /** While in progress: when its work may be started (again). After that: when a call may start a new attempt; null: only the operator may. */
     nextAttemptAt: row.next_attempt_at,
-    /** How often it was opened. Unlike `attempts`, this does not count extensions. */
+    /** How often it was opened or reopened. Unlike `attempts`, this does not count extensions. */
     tries: row.tries,
     /** The reason of the last failed attempt, as reported to the buyer. */
     failure: row.failure,

@@ -2,8 +2,8 @@ import { idOf } from './ids.js';
 import type { PaymentRow, PaymentView } from './schema.js';
 
 /**
- * The operation of a payment that the ledger had lost and that was found on chain, where its call is unknown. It gets the next call that
- * it is sent with.
+ * The operation recorded for a payment that the ledger had lost and that was found on chain, which does not show what was bought. The next
+ * call that presents the payment is assigned to it.
  */
 export const FOUND_ON_CHAIN = '(found on chain)';
 
@@ -16,14 +16,14 @@ export function paymentOf(row: PaymentView) {
     id: idOf(row.id),
     operation: row.operation,
     requestHash: row.request_hash,
-    /** Canonical JSON of the request; null if the work does not need it stored. */
+    /** Canonical JSON of the request; null unless it is stored for work that may outlive its caller. */
     request: row.request,
     payer: row.payer,
     amount: BigInt(row.amount),
     network: row.network,
-    /** The name of the method that carried it. */
+    /** The payment method, such as `x402-v2` or `mpp`. */
     method: row.method ?? `x402-v${row.x402_version === 1 ? 1 : 2}`,
-    /** The evidence with which its rail settles and proves it. */
+    /** What its rail needs to settle it and to prove its outcome. */
     evidence: row.signed_transaction,
     identifier: row.identifier,
     flow: row.flow,
@@ -31,22 +31,22 @@ export function paymentOf(row: PaymentView) {
     /** Grows with every claim; every transition must present it. */
     claim: row.claim,
     owner: row.owner,
-    /** A worker holds it until then. */
+    /** Until when a worker holds it. */
     leaseUntil: row.lease_until,
     /** Whether a worker held it when it was read, by the ledger's clock. */
     leased: row.leased === 1,
     /** The number of requests that have ever waited for it. */
     callers: row.callers,
-    /** Its newest caller counts as present until then; 0: it has left or was answered with 503. */
+    /** Until when its newest caller counts as present; 0: the caller has left or was answered with 503. */
     callerUntil: row.caller_until,
     /** Whether its newest caller counted as present when it was read, by the ledger's clock. */
     attended: row.attended === 1,
     runs: row.runs,
     /** The number of settle requests sent to a facilitator. */
     asks: row.asks,
-    /** The rail's position of the first claim. Only a transfer after it counts. */
+    /** The rail's position at the first claim (on Solana, a slot). Only a transfer after it counts as this payment's. */
     after: row.claim_slot,
-    /** The rail's position of the last claim. The rail says how much later absence can be proven. */
+    /** The rail's position at the last claim (on Solana, a block height). From it the rail calculates when the transfer can no longer land. */
     position: row.claim_height,
     /** Transaction signature of the settlement, base58. */
     settlement: row.settlement,
@@ -54,30 +54,31 @@ export function paymentOf(row: PaymentView) {
     reason: row.reason,
     /** The payment whose answer this one redeems; an alias is never settled. */
     aliasOf: row.alias_of && idOf(row.alias_of),
-    /** First claim, never changed by a later one. */
+    /** When it was first claimed. */
     createdAt: row.created_at,
     settlingAt: row.settling_at,
-    /** When the money was known to have moved. */
+    /** When the server learned that the money had moved. */
     settledAt: row.settled_at,
     /** When it became released, delivered or refunded. */
     decidedAt: row.decided_at,
     /** The number of the caller to which the answer was written out. */
     writtenTo: row.written_to,
-    /** When the last byte was handed over. */
+    /** When the last byte of the answer was handed to the socket. */
     writtenAt: row.written_at,
+    /** When its outcome was confirmed as final on chain. */
     auditedAt: row.audited_at,
     answerExpiresAt: row.answer_expires_at,
     /** The refunded amount, and the amount being refunded. */
     repaid: repaidOf(row),
     repaying: BigInt(row.repaying),
-    /** The last transaction that repaid some of it. */
+    /** The last transaction that repaid the payment or a part of it. */
     repaidBy: row.repaid_by,
-    /** The last request that brought it (`X-Request-Id`); null if it has not been noted. */
+    /** The id of the last request that presented it (`X-Request-Id`); null if unknown. */
     requestId: row.request_id,
   };
 }
 
-/** A server of an earlier version refunds whole payments, and notes only their state. */
+/** Servers of earlier versions refund whole payments, and record only the state `refunded`. */
 export function repaidOf({ state, amount, repaid }: Pick<PaymentRow, 'state' | 'amount' | 'repaid'>): bigint {
   return BigInt(state === 'refunded' && repaid === '0' ? amount : repaid);
 }

@@ -44,7 +44,10 @@ export type Listing = {
   idle?: boolean;
   payer?: string;
   operation?: string;
-  /** Only those that were, or may have been, settled, with a booking day from `from` to before `to`; not with `newest`. */
+  /**
+   * Only payments that were or may have been settled, by the time of settlement (of the claim, if it is unknown): from `from` to before
+   * `to`, in ms since 1970. Not with `newest`.
+   */
   booked?: { from?: number; to?: number };
   /** Continue after this one; not with `newest`. */
   after?: { createdAt: number; id: string };
@@ -53,8 +56,8 @@ export type Listing = {
 };
 
 /**
- * Payments that need an answer, or a decision of the chain. `since`: the time of the oldest, in ms since 1970; undefined if there are
- * none.
+ * The payments that may have been paid and whose answer was not delivered. `since`: the time of the oldest, in ms since 1970; undefined if
+ * there are none.
  */
 export type Undecided = Record<
   'settling' | 'owed',
@@ -63,13 +66,13 @@ export type Undecided = Record<
 
 type Counts = Record<State, { payments: number; amount: bigint }>;
 
-/** A payment whose money has moved. Amount in atomic units; `settledAt`, in ms since 1970, is when that was known. */
+/** A payment that was settled. Amount in atomic units; `settledAt`: when the server learned of it, in ms since 1970. */
 export type Sale = ReturnType<typeof saleOf>;
 
-/** The ledger's receivers and network, and where it was moved if it is retired. */
+/** The ledger's receivers and network, and the URL to which it was moved if it is retired. */
 export type Identity = Awaited<ReturnType<LedgerReports['identity']>>;
 
-/** The operations that are possible while a server is running. Every function rejects with a LedgerFault. */
+/** The functions that commands may use while servers are running. All of them reject with a LedgerFault. */
 export type LedgerReader = ReturnType<typeof readerOf>;
 
 export function readerOf(connection: Connection) {
@@ -90,7 +93,7 @@ export function readerOf(connection: Connection) {
       return row && answerOf(row);
     },
     list: (listing?: Listing): Promise<Payment[]> => list(connection, listing),
-    /** @returns number and sum of the payments in every state, aliases left out */
+    /** @returns number and sum of the payments in every state, without aliases */
     counts: async (): Promise<Counts> => {
       const rows = await engine.read(() => execute(reports.counts()));
       const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
@@ -105,7 +108,7 @@ export function readerOf(connection: Connection) {
         found[state] = { payments: Number(payments), amount: BigInt(amount), since: Number(since) };
       return found;
     },
-    /** A stored text, such as the greatest block height seen. */
+    /** Reads a note, which is a text stored under a key, such as the greatest block height seen. */
     getMeta: async (key: string): Promise<string | undefined> => {
       const [row] = await engine.read(() => execute(getMeta({ key: noteKey(key) })));
       return row?.value;
@@ -113,21 +116,21 @@ export function readerOf(connection: Connection) {
     setMeta: async (key: string, value: string): Promise<void> => {
       await engine.write(() => execute(setMeta({ key: noteKey(key), value })));
     },
-    /** Stores a text unless there is one under this key. @returns the one that is stored now, at every server */
+    /** Stores a note unless there is one under this key. @returns the stored note, which is the same for all servers */
     keepMeta: async (key: string, value: string): Promise<string> => {
       const [row] = await engine.write(() => execute(keepMeta({ key: noteKey(key), value })));
       return row?.value ?? value;
     },
-    /** All stored texts whose keys begin with a prefix, by key. */
+    /** The notes whose keys begin with a prefix, ordered by key. */
     notesOf: async (prefix: string): Promise<{ key: string; value: string }[]> => {
       const rows = await engine.read(() => execute(metaOf({ prefix: noteKey(prefix) })));
       return rows.map(({ key, value }) => ({ key: key.slice(noteKey('').length), value }));
     },
-    /** Removes stored texts; at least one key. */
+    /** Deletes notes. `keys` must not be empty. */
     forgetNotes: async (keys: readonly string[]): Promise<void> => {
       await engine.write(() => execute(deleteMeta({ keys: keys.map(noteKey) })));
     },
-    /** Undefined if none is recorded, also for payments that were refunded before refunds were checked on chain. */
+    /** The full refund of a payment. Undefined also for payments refunded by the first versions, which recorded no transaction. */
     refundOf: async (id: string): Promise<Refund | undefined> => {
       const [row] = await engine.read(() => execute(findRefund({ id })));
       if (row === undefined) return undefined;
@@ -159,7 +162,7 @@ export function reportsOf(connection: Connection) {
       };
     },
     /**
-     * The payments by the UTC day on which they were settled (days since 1970), operation and state. `repaid`: the refunded amount.
+     * Number and sum of the settled payments, by UTC day of settlement (days since 1970), operation and state. `repaid`: the refunded amount.
      * @param own payers whose payments are counted separately
      */
     turnover: async (own: readonly string[] = []) => {
@@ -171,7 +174,7 @@ export function reportsOf(connection: Connection) {
         repaid: BigInt(row.repaid),
       }));
     },
-    /** At most 1 000 sales after a place in their order, the oldest first. */
+    /** At most 1 000 sales after the given one, oldest first. */
     salesAfter: async (
       { settledAt, id }: Pick<Sale, 'settledAt' | 'id'>,
       limit = MAX_LISTED,
@@ -179,19 +182,19 @@ export function reportsOf(connection: Connection) {
       const page = { settled_at: settledAt, id, limit: Math.min(limit, MAX_LISTED) };
       return (await engine.read(() => execute(reports.salesAfter(page)))).map(saleOf);
     },
-    /** At most 1 000 sales, the newest first. */
+    /** At most 1 000 sales, newest first. */
     newestSales: async (limit: number): Promise<Sale[]> => {
       const page = { limit: Math.min(limit, MAX_LISTED) };
       return (await engine.read(() => execute(reports.newestSales(page)))).map(saleOf);
     },
     /**
      * Finds payments by the ids that people quote: the id of a payment or at least its first 8 digits, the transaction that settled or
-     * refunded it, a refund, a payer, a payment-identifier, the id of the last request that brought it. The newest first.
+     * refunded it, the id of a refund, a payer's address, a payment-identifier, or the id of the last request that presented it. Newest first.
      * @returns at most `limit` payments, by default 50
      */
     paymentsNamed: async (text: string, limit?: number): Promise<Payment[]> =>
       (await engine.read(() => named(text, now(), limit))).map(paymentOf),
-    /** The payment whose transfer has this name. */
+    /** The payment that was settled by this transaction. */
     settledBy: async (settlement: string): Promise<Payment | undefined> => {
       const [row] = await engine.read(() =>
         execute(bySettlement({ now: now(), text: settlement, limit: 1 })),
@@ -204,7 +207,7 @@ export function reportsOf(connection: Connection) {
     },
     /** The rows about a payment in operations' own stores, by table. */
     storedRows: (id: string): Promise<Record<string, StoredRow[]>> => engine.read(() => storedRows(id)),
-    /** How far the log of a PostgreSQL has come; undefined for SQLite. */
+    /** PostgreSQL's current position in the write-ahead log; undefined for SQLite. */
     walPosition: async (): Promise<string | undefined> => {
       if (!engine.dialect.concurrentWriters) return undefined;
       const [row] = await engine.read(() => execute(walPosition()));
@@ -245,7 +248,7 @@ function* listedBy({ now }: Connection, listing: Listing): TransactionBody<Payme
   return yield* execute(query());
 }
 
-/** When the first payment was claimed that may be booked there, so that those long before it are not read. */
+/** The time of the earliest claim whose payment may be booked in the period, so that older rows are not read. */
 function* firstBooked({
   from = 0,
   to = Number.MAX_SAFE_INTEGER,

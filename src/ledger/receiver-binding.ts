@@ -4,7 +4,7 @@ import { LedgerFault } from './fault.js';
 import type { ServerIdentity } from './migrate.js';
 import { bindReceiver, keepMeta, receiverBound } from './queries/meta.js';
 
-/** An address that received payments of this ledger before, until a time in ms since 1970. */
+/** An address to which payments of this ledger were made until a time (ms since 1970). */
 export type FormerReceiver = { payTo: string; until: number };
 
 /** Reads the former receivers from the ledger's own keys, oldest first. */
@@ -14,14 +14,14 @@ export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerRece
 
 /**
  * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to no receiver, so that a start with a wrong
- * PAY_TO or NETWORK has no consequences. The receiver is one row, and each move to `settling` checks it in its own statement: of several
- * servers that start with different receivers, the database accepts one.
+ * PAY_TO or NETWORK has no consequences. The receiver is one row, which the statement that moves a payment to `settling` checks. So if
+ * several servers start with different receivers, only one of them can sell.
  */
 export class ReceiverBinding {
   readonly payTo: string;
   readonly #network: string;
   #bound = false;
-  /** Set once the ledger was found to be another receiver's: nothing is claimed any more. */
+  /** Set once the ledger is found to belong to another receiver. After that, this server claims no payments. */
   #fault: LedgerFault | undefined;
 
   constructor({ payTo, network }: ServerIdentity) {
@@ -34,12 +34,12 @@ export class ReceiverBinding {
     if (this.#bound) return;
     const [bound] = yield* execute(bindReceiver({ payTo: this.payTo }));
     this.#compare(bound?.value);
-    // Also locks the row against a start that is about to change it.
+    // Also locks the row, so that a server that starts on another network can't change it now.
     const [network] = yield* execute(keepMeta({ key: 'network', value: this.#network }));
     this.#compareNetwork(network?.value);
   }
 
-  /** The transaction of `bind` is on disk. */
+  /** Called once the transaction of `bind` is on disk. */
   committed(): void {
     this.#bound = true;
   }
@@ -67,7 +67,7 @@ export class ReceiverBinding {
   #refuse(owner: string, ours: string, setting: string): never {
     this.#fault = new LedgerFault(
       'failed',
-      `This ledger belongs to ${owner}, so this server, ${ours}, sells nothing. Nobody was charged by it. Stop it and start it with ` +
+      `This ledger belongs to ${owner}, so this server, ${ours}, sells nothing. It charged nobody. Stop it and start it with ` +
         `that ${setting}, or on a ledger of its own.`,
     );
     throw this.#fault;
