@@ -15,37 +15,36 @@ import type { PaymentRow } from './schema.js';
 
 const MAX_REASON_CHARACTERS = 500;
 const SLICE = 100;
-/** Most payments that were never paid are none of the payer's. */
+/** Unpaid payments are not indexed by payer, so all payments are searched for them, this many at a time. */
 const SEARCHED = 1_000;
 const BEGINNING: Place = { at: 0, id: '' };
 
-/** What the ledger says in place of a payer that was removed. */
+/** Stored in place of a removed payer's address. */
 export const REMOVED_PAYER = 'removed';
 
-/** `open`: it is being worked on or settled, or owed and not rejected: its buyer would lose what it paid for. */
+/** `open`: nothing was removed, because the payment is not finished and its buyer would lose what it paid for. */
 export type Removal = 'removed' | 'open' | 'unknown';
 
-/** What is left of the evidence of a payment without its payer: what books read. */
+/** Reduces the evidence of a payment or a refund to what the accounting export needs, without the payer. */
 export type Anonymizer = {
   sale: (evidence: string) => string;
   refund: (evidence: string, signature: string | null) => string | null;
 };
 
-/** What the operator does not keep. What was paid and what went back stays. All functions reject with a LedgerFault. */
+/** Removes personal data from the ledger. Amounts paid and refunded stay. All functions reject with a LedgerFault. */
 export function removalsOf(connection: Connection) {
   const { engine } = connection;
   return {
-    /** Removes what was asked and what was answered. */
+    /** Removes the request and the answer of a payment. */
     removeContents: (id: string): Promise<Removal> => engine.write(() => remove(connection, id)),
     /**
-     * Removes the address of a payer from all payments that are over, with what was asked and answered.
-     * @param anonymizer of its rail
-     * @returns how many, and how many are not over
+     * Removes a payer's address from all its finished payments, together with their requests and answers.
+     * @returns the number of payments changed, and of those that are not finished
      */
     removePayer: (payer: string, anonymizer: Anonymizer) => removePayer(connection, payer, anonymizer),
     /**
-     * Ends the work on an owed order for good, and removes what was asked. It stays owed, to be refunded.
-     * @returns false if it is no order that is owed
+     * Ends the work on an order permanently, and removes its request and its answer. The payment stays owed until it is refunded.
+     * @returns false if there is no order, or its payment is not owed
      */
     rejectOrder: (id: string, reason: string): Promise<boolean> =>
       engine.write(() => reject(connection, id, reason.slice(0, MAX_REASON_CHARACTERS))),
@@ -62,7 +61,7 @@ function* remove(connection: Connection, id: string): TransactionBody<Removal> {
   return 'removed';
 }
 
-/** A released payment that is not audited yet may be found on chain, and be owed then. */
+/** Whether a payment is finished. A released payment that is not audited may still be found on chain and become owed. */
 export function isOver({ state, audited_at }: Pick<PaymentRow, 'state' | 'audited_at'>): boolean {
   return state === 'delivered' || state === 'refunded' || (state === 'released' && audited_at !== null);
 }
@@ -81,7 +80,7 @@ async function removePayer(
   return counts;
 }
 
-/** Sales by the index of a payer's. Payments that were never paid are in no such index, and are looked for among all. */
+/** The ids of a payer's payments, in slices: first the sales, which are indexed by payer, then the unpaid ones. */
 async function* paymentsOf({ engine }: Connection, payer: string): AsyncGenerator<string[]> {
   const sales = (place: Place) => queries.soldAfter({ ...place, payer, limit: SLICE });
   const all = (place: Place) =>
@@ -110,7 +109,7 @@ async function* slices(
   }
 }
 
-/** @returns how many */
+/** @returns the number of payments changed */
 function* removeAll(
   connection: Connection,
   ids: readonly string[],
@@ -126,8 +125,8 @@ function* removeAll(
 }
 
 /**
- * Removes who paid, unless the payment is not over, its fate is not final, or some of it is on its way back.
- * @returns whether it did
+ * Removes the payer from a payment, unless the payment is unfinished, not audited, or being refunded.
+ * @returns whether the payer was removed
  */
 export function* removePayerOf(id: string, anonymizer: Anonymizer): TransactionBody<boolean> {
   const [row] = yield* execute(findToChange({ id }));
@@ -147,7 +146,7 @@ function* reject(connection: Connection, id: string, reason: string): Transactio
   if (row?.state !== 'owed' || row.flow !== 'upfront') return false;
   const [order] = yield* execute(findOrderToChange({ payment: id }));
   if (!order) return false;
-  // Whoever works on it loses its claim.
+  // A worker on the order loses its claim.
   yield* execute(fenceOff({ id }));
   yield* execute(rejectOrder({ payment: id, failure: reason, now: connection.now() }));
   yield* removeContentsOf(connection, id);
@@ -156,7 +155,7 @@ function* reject(connection: Connection, id: string, reason: string): Transactio
   return true;
 }
 
-/** What was asked, what was answered, and what people wrote for it. */
+/** Removes a payment's request, its answer, and what people wrote for it. */
 export function* removeContentsOf(
   { engine, now }: Pick<Connection, 'engine' | 'now'>,
   id: string,

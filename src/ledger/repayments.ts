@@ -22,18 +22,18 @@ const DAY_MS = 86_400_000;
 const MAX_REASON_CHARACTERS = 500;
 const BY_HAND = 'another transfer was recorded instead';
 
-/** Money on its way back to a payer, or back there. Amounts in atomic units, times in ms since 1970. */
+/** A refund of a payment or a part of it, from its request to its transfer. Amounts in atomic units, times in ms since 1970. */
 export type Repayment = Readonly<ReturnType<typeof repaymentOf>>;
 
 /**
- * The policy for automatic refunds of orders: how long they must have been given up, and the most in 24 hours (atomic units) over all
- * servers.
+ * The policy for automatic refunds of orders. `afterMs`: how long ago an order must have been given up. `dailyCap`: the most that all servers
+ * together refund in 24 hours, in atomic units.
  */
 export type RefundPolicy = { afterMs: number; dailyCap: bigint };
 
 /**
- * `reason`: the operator's words. `after`: the rail's position; only a transfer after it counts. `policy`: set if the policy decides it,
- * not the operator.
+ * A refund to start. `policy`: set for an automatic refund. `reason`: the operator's text. `after`: the rail's position; only a transfer after
+ * it counts as this refund.
  */
 export type NewRepayment = {
   payment: string;
@@ -45,8 +45,12 @@ export type NewRepayment = {
 };
 
 /**
- * `too much`: more than the unrefunded amount. `under way`: another one must end first. `not paid`: there is no such payment, or its
- * money did not move. `not due` and `over the cap`: the policy does not allow it, or not today.
+ * Whether a refund was started.
+ * - `too much`: the amount is more than what is left to refund (`left`).
+ * - `under way`: another refund of the payment must end first.
+ * - `not paid`: there is no such payment, or its money did not move.
+ * - `not due`: the policy does not allow a refund of this payment yet.
+ * - `over the cap`: the policy's limit for 24 hours is used up.
  */
 export type StartedRepayment =
   | { kind: 'started'; repayment: Repayment }
@@ -59,15 +63,19 @@ export type StartedRepayment =
 export type LandedRepayment = { signature: string; slot: number; at: number; source: string };
 
 /**
- * A transfer that refunded a payment, as seen on chain; no two refunds share one. `amount`: what the payer received, in atomic units.
- * `refundedAt`: time of its block, in ms since 1970. `source`: its sender.
+ * A transfer on chain that refunded a payment or a part of it. A transfer counts for one refund only. `amount`: what the payer received, in
+ * atomic units. `refundedAt`: time of its block, in ms since 1970. `source`: its sender.
  */
 export type Refund = { signature: string; amount: bigint; slot: number; refundedAt: number; source?: string };
 
 export type RecordedRefund = 'refunded' | 'repaid' | 'not paid' | 'nothing left' | 'under way' | 'used';
 
 /**
- * `done`: it counts now, or did before. `twice`: another transaction has done it before. `used`: the transaction is another repayment's.
+ * What was done with a transfer for a repayment.
+ * - `done`: it is recorded, now or earlier.
+ * - `twice`: another transfer had already made this repayment, so the payer was repaid twice.
+ * - `used`: the transfer already counts as another repayment.
+ * - `unknown`: there is no such repayment.
  */
 export type RepaymentOutcome = 'done' | 'twice' | 'used' | 'unknown';
 
@@ -83,9 +91,9 @@ function repaymentOf(row: RepaymentRow) {
     cause: row.cause,
     reason: row.reason,
     after: row.after,
-    /** The signed transaction, in the rail's own form. It is stored before it is sent, and no other one is ever sent. */
+    /** The signed transaction, in the rail's own form. It is stored before it is sent, and no other one is sent for this repayment. */
     evidence: row.evidence,
-    /** The transaction that repays it, once that is known. */
+    /** The signature of the transaction that makes the repayment, once it is known. */
     signature: row.signature,
     /** The rail's position after which the signed transaction can't land. */
     position: row.position,
@@ -101,8 +109,8 @@ function repaymentOf(row: RepaymentRow) {
 }
 
 /**
- * Refunds to payers. An amount is reserved before anything is signed, and stays so until the transfer has landed or is proven never to:
- * all reservations of a payment together are never more than was paid. All functions reject with a LedgerFault.
+ * Refunds to payers. An amount is reserved before anything is signed, and stays reserved until the transfer has landed or provably never can.
+ * All refunds of a payment, reserved or landed, never exceed what was paid. All functions reject with a LedgerFault.
  */
 export function repaymentsOf(connection: Connection) {
   const { engine, now } = connection;
@@ -113,14 +121,14 @@ export function repaymentsOf(connection: Connection) {
     return row && repaymentOf(row);
   };
   return {
-    /** The repayments of a payment, the oldest first. */
+    /** The repayments of a payment, oldest first. */
     repaymentsOf: async (payment: string): Promise<Repayment[]> =>
       (await engine.read(() => execute(queries.repaymentsOf({ id: payment })))).map(repaymentOf),
     repayment: async (id: string): Promise<Repayment | undefined> => {
       const [row] = await engine.read(() => execute(queries.findRepayment({ id })));
       return row && repaymentOf(row);
     },
-    /** Those that are `asked` or `sending`, the oldest first, at most 1 000 after the one that is given. */
+    /** The repayments that are `asked` or `sending`, oldest first, at most 1 000 after the given one. */
     openRepayments: async (after?: Repayment, limit = MAX_LISTED): Promise<Repayment[]> => {
       const page = {
         created_at: after?.createdAt ?? 0,
@@ -129,21 +137,21 @@ export function repaymentsOf(connection: Connection) {
       };
       return (await engine.read(() => execute(queries.openRepayments(page)))).map(repaymentOf);
     },
-    /** Owed orders that were given up for the policy's time, oldest payments first, at most 100 after the given one. */
+    /** Payments of owed orders that were given up at least `afterMs` ago, oldest first, at most 100 after the given one. */
     givenUpOrders: async (afterMs: number, after?: Payment): Promise<Payment[]> => {
       const page = { afterMs, created_at: after?.createdAt ?? 0, id: after?.id ?? '' };
       const rows = await engine.read(() => execute(givenUpOrders({ ...page, limit: PAGE, now: now() })));
       return rows.map(paymentOf);
     },
     /**
-     * Reserves an amount of a payment that is owed or delivered. A payment has at most one repayment under way. Work on an owed payment
-     * ends when it is repaid in full.
+     * Reserves an amount of a payment that is owed or delivered. A payment has at most one repayment under way. If an owed payment is to be
+     * repaid in full, work on it ends.
      */
     startRepayment: (request: NewRepayment): Promise<StartedRepayment> => {
       const id = randomBytes(ID_BYTES).toString('hex');
       return engine.write(() => start(connection, id, request));
     },
-    /** Stores the signed transaction before it is sent. @returns the stored one, which is another process's if that came first */
+    /** Stores the signed transaction before it is sent. @returns the stored one, which is another process's if that one was stored first */
     writeDownRepayment: (
       id: string,
       signed: { evidence: string; signature: string; position: number },
@@ -154,21 +162,21 @@ export function repaymentsOf(connection: Connection) {
         const [stored] = yield* execute(queries.findRepayment({ id }));
         return stored;
       }),
-    /** Records that a transfer has repaid it, in whatever state it is. An owed payment that is repaid as a whole becomes refunded. */
+    /** Records the transfer that made a repayment, whatever the repayment's state. An owed payment that is now repaid in full becomes `refunded`. */
     landRepayment: (id: string, landed: LandedRepayment): Promise<RepaymentOutcome> =>
       engine.write(() => land(connection, id, landed)),
     /**
-     * Records a transfer that was sent by hand and that the chain shows. A link that nobody has paid yet is cancelled.
-     * @returns `refunded`: an owed payment, as a whole; `repaid`: a part of it, or a payment whose answer was delivered
+     * Records a refund that was sent by hand and found on chain. Cancels a payment link for the same refund that nobody has paid yet.
+     * @returns `refunded`: an owed payment was repaid in full; `repaid`: a part of it, or a payment whose answer was delivered
      */
     refund: (payment: string, paidBack: Refund): Promise<RecordedRefund> => {
       const id = randomBytes(ID_BYTES).toString('hex');
       return engine.write(() => record(connection, id, payment, paidBack));
     },
-    /** Records that the signed transaction is proven never to land, which frees the amount. @returns false if something else is stored */
+    /** Records that the signed transaction can provably never land, which frees the amount. @returns false if another one is stored */
     failRepayment: async (id: string, signature: string, failure: string): Promise<boolean> =>
       engine.write(() => end(connection, id, { state: 'failed', signature, failure })),
-    /** Cancels it. @returns false if it was decided, or if a signed transaction may land */
+    /** Cancels a repayment. @returns false if it has ended, or if a signed transaction may still land */
     cancelRepayment: async (id: string, failure: string): Promise<boolean> =>
       engine.write(() => end(connection, id, { state: 'cancelled', signature: null, failure })),
   };
@@ -182,7 +190,7 @@ function* start(
   const { now } = connection;
   const { payment, amount, policy } = request;
   yield* refuseRetired();
-  // Other repayments of this payment wait for this row.
+  // The row lock makes other refunds of this payment wait.
   const [row] = yield* execute(findToChange({ id: payment }));
   if (!row || !isPaid(row)) return { kind: 'not paid', state: row?.state };
   const open = yield* underWay(payment);
@@ -212,7 +220,7 @@ function* reserve(
   return repaymentOf(made);
 }
 
-/** Whether the policy does not allow it. All servers wait for each other here, so that none of them passes the cap. */
+/** Why the policy does not allow a refund, if so. Only one server at a time can check, so that together they stay within the cap. */
 function* policyRefusal(
   { engine, now }: Connection,
   { afterMs, dailyCap }: RefundPolicy,
@@ -283,7 +291,7 @@ function* land(
   return 'done';
 }
 
-/** As servers of earlier versions know it. */
+/** Records the full refund of an owed payment, also in the table that servers of earlier versions read. */
 function* refundWhole(
   row: PaymentRow,
   refund: Omit<RefundRow, 'payment'>,
@@ -309,7 +317,7 @@ function* end(
   return true;
 }
 
-/** The payment first, as everywhere. */
+/** Locks the payment before its repayment. All transactions use this order, so that they can't deadlock. */
 function* lockBoth(id: string): TransactionBody<{ row: PaymentRow; repayment: RepaymentRow } | undefined> {
   const [known] = yield* execute(queries.findRepayment({ id }));
   if (!known) return undefined;
@@ -318,7 +326,7 @@ function* lockBoth(id: string): TransactionBody<{ row: PaymentRow; repayment: Re
   return row && repayment ? { row, repayment } : undefined;
 }
 
-/** Whether a transaction is another repayment. Concurrent checks of the same transaction wait for each other. */
+/** Whether a transaction already counts as another repayment. Concurrent checks of the same transaction wait for each other. */
 function* isUsed(
   { engine }: Connection,
   signature: string,

@@ -8,17 +8,20 @@ import { checkReadable } from './migrate.js';
 import { replicaState } from './queries/replica.js';
 import { readerOf, reportsOf, type Identity, type LedgerReader, type LedgerReports } from './reader.js';
 
-/** The chain shows a transfer at `finalized` some 13 s after its payment was claimed: what is read there is never missed here. */
+/**
+ * A transfer is finalized about 13 s after its payment was claimed. With a shorter lag, reports from the replica contain every payment whose
+ * transfer the chain shows as finalized.
+ */
 const MAX_LAG_MS = 10_000;
 const LOOK_EVERY_MS = 2_000;
-/** How long a look waits for what is under way. */
+/** How long a measurement waits for the replica to catch up. */
 const PATIENCE_MS = 500;
 const PAUSE_MS = 20;
 
 /** How far a replica is behind its primary, or why it is not read. */
 export type ReplicaState = { lagMs: number } | { unusable: string };
 
-/** What may be read from a replica: it decides nothing about money. */
+/** The functions that may read from a replica, because no decision about money depends on them. */
 const REPORTS = [
   'list',
   'counts',
@@ -40,11 +43,11 @@ type Primary = Reports & Pick<Source, 'walPosition'>;
 type Options = {
   url: string;
   primary: Primary;
-  /** Called when the state becomes another one. */
+  /** Called after the first measurement, and when the replica becomes usable or unusable. */
   onChange?: (state: ReplicaState) => void;
 };
 
-/** Reports that are read from a replica while it is close enough to its primary, and from that otherwise. */
+/** Reads reports from a replica while its lag is short enough, otherwise from the primary. */
 export class Replica {
   readonly #options: Options;
   readonly reports: Reports;
@@ -57,12 +60,12 @@ export class Replica {
     this.reports = this.#reports();
   }
 
-  /** As it was seen last. */
+  /** The state as last measured. */
   get seen(): ReplicaState | undefined {
     return this.#seen?.state;
   }
 
-  /** Not older than two seconds. Never rejects. */
+  /** The state, measured at most two seconds ago. Never rejects. */
   state(): Promise<ReplicaState> {
     const { at = -Infinity, state } = this.#seen ?? {};
     if (state && performance.now() - at < LOOK_EVERY_MS) return Promise.resolve(state);
@@ -89,12 +92,12 @@ export class Replica {
   async #measured(): Promise<ReplicaState> {
     const { primary } = this.#options;
     const position = await primary.walPosition();
-    if (position === undefined) return { unusable: 'the ledger is in no PostgreSQL' };
+    if (position === undefined) return { unusable: 'the ledger is not in PostgreSQL' };
     const { engine } = await this.#open();
     const began = performance.now();
     for (;;) {
       const [row] = await engine.read(() => execute(replicaState({ position })));
-      if (Number(row?.replica) !== 1) return { unusable: 'it is no replica' };
+      if (Number(row?.replica) !== 1) return { unusable: 'it is not a replica' };
       const waited = performance.now() - began;
       if (Number(row?.behind) === 0) return { lagMs: Math.round(waited) };
       if (waited < PATIENCE_MS) await sleep(PAUSE_MS);
@@ -136,7 +139,7 @@ export class Replica {
 
 function lagOf(ms: number): ReplicaState {
   if (ms <= MAX_LAG_MS) return { lagMs: Math.round(ms) };
-  const long = Number.isFinite(ms) ? `${Math.round(ms / 1_000)} s` : 'unknown how far';
+  const long = Number.isFinite(ms) ? `${Math.round(ms / 1_000)} s` : 'an unknown time';
   return { unusable: `it is ${long} behind the primary, more than ${MAX_LAG_MS / 1_000} s` };
 }
 
@@ -147,7 +150,7 @@ async function openReplica({ url, primary }: Options): Promise<{ engine: Engine;
     const audience = { listens: false, onTold: () => {} };
     const connection: Connection = { engine, now: clockOf(engine.dialect), audience };
     const reports = { ...readerOf(connection), ...reportsOf(connection) };
-    if (!isSame(await reports.identity(), await primary.identity())) throw new Error('it is another ledger');
+    if (!isSame(await reports.identity(), await primary.identity())) throw new Error('it has another ledger');
     return { engine, reports };
   } catch (error) {
     await engine.close();
@@ -155,7 +158,7 @@ async function openReplica({ url, primary }: Options): Promise<{ engine: Engine;
   }
 }
 
-/** A replica may lack the first sale, which binds a ledger to its receiver. */
+/** The replica may lack a receiver: it may not yet have the first sale, which binds a ledger to its receiver. */
 function isSame(replica: Identity, primary: Identity): boolean {
   return (
     replica.network === primary.network && (replica.payTo === undefined || replica.payTo === primary.payTo)

@@ -9,35 +9,35 @@ import { isOver, removeContentsOf, removePayerOf, REMOVED_PAYER, type Anonymizer
 const SLICE = 100;
 const BEGINNING: Place = { at: 0, id: '' };
 
-/** Where the next slice begins, and where one round begins again because it passed a payment that was not over. */
+/** `place`: where the next slice begins. `again`: where the next round begins, if this one passed a payment that was not finished. */
 type Progress = { place: Place; again?: Place };
 
 export type PayersKept = {
-  /** Whose sales stay as they are. */
+  /** Payers that stay in the ledger: the operator's own addresses. */
   own: ReadonlySet<string>;
   anonymizer: Anonymizer;
 };
 
 /**
- * What a ledger keeps for a time only. Each function goes through the payments of before a time (ms since 1970), a slice each time, in the order
- * of their claims, and again from the first that was not over then.
- * @returns whether there may be more at once
+ * Removes data that the ledger keeps for a limited time. Each call handles one slice of the payments claimed before `before` (ms since 1970), in
+ * the order of their claims. The next round starts with the first payment that was not finished in this one. The functions return whether
+ * there may be more to remove now.
  */
 export function retentionOf(connection: Connection) {
   const { engine } = connection;
   const next = (name: string, before: number, change: Change): Promise<boolean> =>
     engine.write(() => nextSlice(noteKey(`retained:${name}`), before, change));
   return {
-    /** What was asked and answered, what people wrote for it, and the ids of requests. */
+    /** Removes requests, answers, what people wrote for them, and request ids. */
     removeOldTexts: (before: number): Promise<boolean> =>
       next('texts', before, row => removeTexts(connection, row)),
-    /** Who paid. */
+    /** Removes payers' addresses. */
     removeOldPayers: (before: number, kept: PayersKept): Promise<boolean> =>
       next('payers', before, row => removeOldPayer(row, kept)),
   };
 }
 
-/** @returns false if the payment is not over */
+/** @returns false if the payment is not finished */
 type Change = (row: RemovableRow) => TransactionBody<boolean>;
 
 function* nextSlice(key: string, before: number, change: Change): TransactionBody<boolean> {
@@ -63,7 +63,7 @@ function* removeTexts(connection: Connection, row: RemovableRow): TransactionBod
   const id = idOf(row.id);
   if (row.request_id !== null) yield* execute(removeRequestId({ id }));
   if (Number(row.asked) === 0) return true;
-  // Its buyer may fetch its answer until that expires.
+  // The buyer may fetch the answer until it expires.
   if (row.answer_expires_at !== null || !isOver(row)) return false;
   yield* removeContentsOf(connection, id);
   return true;

@@ -7,11 +7,11 @@ import * as queries from './queries/sales.js';
 import type { State } from './states.js';
 
 const MAX_LISTED = 1_000;
-/** SQLite reads them in the thread of the server: some 20 ms. */
+/** SQLite reads them on the server's only thread, which takes about 20 ms. */
 const MAX_SEARCHED = 10_000;
 const MAX_OF_A_PAYER = 10_000;
 
-/** Where a sale stands in the order of sales; `settledAt` in ms since 1970. */
+/** The position of a sale in the order of sales; `settledAt` in ms since 1970. */
 export type SalePlace = { settledAt: number; id: string };
 
 /** Which sales to list. Times in ms since 1970, `from` included, `to` not. */
@@ -27,19 +27,19 @@ export type SalesWanted = {
   limit?: number;
 };
 
-/** A payment whose money has moved. Amounts in atomic units; `settlement` is the transaction. */
+/** A payment that was settled. Amounts in atomic units; `settlement` is the signature of the transaction. */
 export type SoldPayment = ReturnType<typeof soldOf>;
 
-/** Sales as an operator looks at them. Every function rejects with a LedgerFault. */
+/** Lists of sales for the operator. All functions reject with a LedgerFault. */
 export function salesOf({ engine }: Connection) {
   return {
     /**
-     * Sales, the newest first. Of an operation or in a state, it looks through 10 000 at a time.
-     * @returns `next`: where to go on; undefined if there are no more
+     * Sales, newest first. With a filter by operation or state, one call searches 10 000 sales.
+     * @returns `next`: the `before` of the next page; undefined if there are no more
      */
     listSales: (wanted: SalesWanted): Promise<{ sales: SoldPayment[]; next: SalePlace | undefined }> =>
       engine.read(() => listed(wanted)),
-    /** The newest 10 000 sales to a payer as sums; `first` and `last` in ms since 1970, undefined if there are none. */
+    /** Sums over the newest 10 000 sales to a payer; `first` and `last` in ms since 1970, undefined if there are none. */
     payerTotals: async (payer: string) => {
       const [row] = await engine.read(() => execute(queries.payerTotals({ payer, limit: MAX_OF_A_PAYER })));
       const { sales = 0, amount = '0', repaid = '0', first, last } = row ?? {};
@@ -74,7 +74,6 @@ function* listed(
   return { sales, next: searched && { settledAt: searched.settled_at, id: idOf(searched.id) } };
 }
 
-/** Of two limits the earlier one. */
 function earliest(
   before: SalePlace | undefined,
   to = Number.MAX_SAFE_INTEGER,

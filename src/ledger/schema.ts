@@ -2,7 +2,7 @@ import type { IdBytes } from './ids.js';
 import type { RepaymentCause, RepaymentState, RepaymentWay, State } from './states.js';
 
 /*
- * Rows of the tables as both engines hold them. Times are milliseconds since 1970, amounts decimal text in atomic units, flags 0 or 1.
+ * Rows of the tables as both engines return them. Times are milliseconds since 1970, amounts decimal text in atomic units, flags 0 or 1.
  * Integers stay below 2^53. The meaning of a column is documented at the field that is read from it (`Payment`, `Order`, `Refund`,
  * `Repayment`).
  */
@@ -15,10 +15,10 @@ export type PaymentRow = {
   payer: string;
   amount: string;
   network: string;
-  /** 1 or 2, for servers of earlier versions; they write no `method`. */
+  /** 1 or 2. Still written for servers of earlier versions, which do not know `method`. */
   x402_version: number;
   method: string | null;
-  /** The evidence of its rail, in a column that has the name of the first one's. */
+  /** The rail's evidence. Other rails than Solana would store theirs in this column, too. */
   signed_transaction: string;
   identifier: string | null;
   flow: 'authorization' | 'upfront';
@@ -30,7 +30,7 @@ export type PaymentRow = {
   caller_until: number;
   runs: number;
   asks: number;
-  /** The rail's positions of the first claim and of the last one, in columns that have the names of the first rail's. */
+  /** The rail's positions at the first and at the last claim. On Solana they are a slot and a block height. */
   claim_slot: number;
   claim_height: number;
   settlement: string | null;
@@ -45,12 +45,12 @@ export type PaymentRow = {
   unwritten: number;
   written_at: number | null;
   audited_at: number | null;
-  /** Set at delivery; kept here because changing it beside the body would rewrite the body. */
+  /** Set at delivery. Not in `answers`, where an update would rewrite the body. */
   answer_expires_at: number | null;
   /** Decimal sums of the repayments that landed, and that are under way. */
   repaid: string;
   repaying: string;
-  /** The last transaction that repaid some of it. */
+  /** The last transaction that repaid the payment or a part of it. */
   repaid_by: string | null;
   request_id: string | null;
 };
@@ -112,7 +112,7 @@ export type OrderRow = {
   extended: number;
   next_attempt_at: number | null;
   tries: number;
-  /** How often the work was begun since it was last opened: more than once if it was interrupted. */
+  /** How often the work was started since the order was last opened: more than once if it was interrupted. */
   starts: number;
   failure: string | null;
 };

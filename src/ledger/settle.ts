@@ -18,7 +18,7 @@ import type { LockedRow } from './queries/equal-calls.js';
 import { settle } from './queries/transitions.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
-/** The most equal payments that are considered; more of them are a flood of new signatures for one call. */
+/** The most equal payments (those for the same call) that are considered. More than this is an attack with many signatures for one call. */
 const MAX_EQUAL = 512;
 
 /** Two payments without identifier are for the same call if these are equal. `requestHash`: hex sha256 of operation and body. */
@@ -26,18 +26,18 @@ export type CallKey = { payer: string; operation: string; requestHash: string };
 
 /** A request to move a payment to `settling`. */
 export type SettleRequest = {
-  /** Its call; absent with an identifier, which itself decides whether it is another sale. */
+  /** The call that the payment is for; absent if it has an identifier, because that decides whether it is another sale. */
   call?: CallKey;
   /** The answer that is being paid for, stored as by `saveAnswer`. */
   answer?: AnswerContent;
-  /** The greatest number among the callers of this row at this server; 0: none. */
+  /** The greatest number among the payment's callers at this server; 0 if there are none. */
   newestLocal: number;
   /** Only looks for an earlier sale to redeem; settles nothing, because the work is not done yet. */
   attachOnly?: boolean;
   /** The signature of the transaction, if known before it is sent. */
   settlement?: string;
   evidence?: string;
-  /** Its buyer has had the transfer made, after this position: nobody need wait for the answer any more. */
+  /** Set if the buyer has already sent the transfer, after this position of the rail. The payment is then settled even if no caller waits. */
   movedAfter?: number;
 };
 
@@ -45,10 +45,10 @@ export type SettleRequest = {
  * - `settling`: the settle request may be sent.
  * - `attached`: the payment is now an alias of `target` and will never be settled; `caller` is the newest request that waited for it at
  *   this server, now a caller of `target`. All its other callers must get 503.
- * - `wait`: nothing has changed. The callers of these equal payments were not seen since this one came. Their server must renew them,
- *   and this call must be repeated; within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` each has been seen or counts as gone.
- * - `gone`: no caller waits, or the claim is no longer this server's, or is an alias, or its identifier was paid for. Its lease has
- *   ended; the row stays.
+ * - `wait`: nothing has changed. Equal payments (`unseen`) have callers that were not renewed since this payment arrived, so they may have
+ *   left. Repeat the call later: within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` their server renews each of them, or it counts as gone.
+ * - `gone`: no caller waits, or the payment is no longer claimed by this server, has become an alias, or its identifier was paid for with
+ *   another payment. The lease was ended; the row stays.
  * - `sell`: `attachOnly` was set and there is no sale to attach to. Nothing has changed.
  * - `limit`: the earlier sale, or this one, would have too many aliases. Nothing has changed.
  */
@@ -71,7 +71,10 @@ type Settle = { fence: Fence; sent: SettleRequest; context: SettleContext };
 type Result =
   Exclude<SettleDecision, { kind: 'settling' }> | { kind: 'settling'; grown: number } | { kind: 'full' };
 
-/** The only place that decides whether a payment is settled; one transaction, after the answer is made. The payer of its `call` is locked. */
+/**
+ * The only place that decides whether a payment is settled, in one transaction, after the answer was made. The engine has locked the payer
+ * of `call`.
+ */
 export function* settlePayment(
   fence: Fence,
   sent: SettleRequest,
@@ -127,7 +130,10 @@ function locked(row: LockedRow): Locked {
   return { ...row, id: idOf(row.id) };
 }
 
-/** Nearly all payments have no equal ones, and none can come, since their payer is locked: then the UPDATE itself checks all conditions. */
+/**
+ * Whether to try a single UPDATE that checks all conditions. It succeeds for nearly all payments: they have no equal ones, and none can be
+ * claimed while their payer is locked.
+ */
 function maySettleAlone({ sent }: Settle): boolean {
   return sent.call !== undefined && !sent.attachOnly;
 }
@@ -143,7 +149,7 @@ function* lockRows(
   if (!came) return [];
   if (!call) return yield* execute(lockRow({ id, now: now() }));
   const { created_at } = came;
-  // One more, because the payment itself may be among them: so no equal one is overlooked.
+  // One more than the maximum, because the payment itself may be among the rows.
   const limit = MAX_EQUAL + 1;
   return yield* execute(lockEqualCalls({ id, ...equalTo(call), created_at, limit, now: now() }));
 }
@@ -157,17 +163,17 @@ function isOurs(own: Locked, { claim, owner }: Fence): boolean {
   return own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
 }
 
-/** Whether it can still be redeemed; it may have changed between the read and the lock. */
+/** Whether the payment can still be redeemed. It may have changed between the read and the lock. */
 function isOpen({ state, alias_of }: Locked): boolean {
   return alias_of === null && state !== 'released' && state !== 'refunded';
 }
 
-/** It has had a single request, which is still present: a separate sale. */
+/** Whether the payment has had a single caller, which is still present. Then it is a separate sale. */
 function isSole(row: Locked, moment: number): boolean {
   return row.callers === 1 && row.caller_until > moment;
 }
 
-/** Written to its newest caller, and, if there were several callers, before payment `own` came. Or its answer has expired. */
+/** Whether the answer was written to the newest caller (and, if there were several, before payment `own` arrived), or has expired. */
 function isWritten(row: Locked, own: Locked, moment: number): boolean {
   if (row.state !== 'delivered') return false;
   if (row.answer_expires_at === null || row.answer_expires_at <= moment) return true;
@@ -175,7 +181,7 @@ function isWritten(row: Locked, own: Locked, moment: number): boolean {
   return row.callers === 1 || row.written_at <= own.created_at;
 }
 
-/** Its caller was seen after this payment came. A hang-up before that would have been recorded by now. */
+/** Whether the caller of `row` was renewed after payment `own` arrived. If it had hung up before that, this would be recorded by now. */
 function seenSince(row: Locked, own: Locked): boolean {
   return row.caller_until >= own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS;
 }
@@ -208,8 +214,9 @@ function* attachTo(
 }
 
 /**
- * Moves the payment to `settling` and stores its answer. `alone`: unless there are equal payments. `binds`: more is written afterwards.
- * @returns undefined if it may not be moved, or not `alone`
+ * Moves the payment to `settling` and stores its answer. `alone`: only if it has no equal payments. `binds`: the transaction makes further
+ * changes afterwards.
+ * @returns undefined if the payment could not be moved
  * @throws LedgerFault if the ledger belongs to another receiver
  */
 function* settleOwn(
@@ -217,7 +224,7 @@ function* settleOwn(
   { alone = false, binds = false },
 ): TransactionBody<Result | undefined> {
   const { answer } = sent;
-  // A payment that redeems an earlier sale needs no space for an answer, so those with equal payments are checked first.
+  // A payment that redeems an earlier sale needs no space for an answer, so equal payments are looked for before it is refused.
   if (answer && (yield* lacksSpace(fence, answer, context.answers)))
     return alone ? undefined : { kind: 'full' };
   const [row] = yield* execute(
@@ -238,7 +245,7 @@ function* settleOwn(
   return { kind: 'settling', grown: answer.body.byteLength - (row.answered ?? 0) };
 }
 
-/** Whether an answer has no space in the store, also in the place of the one that its payment has. */
+/** Whether the store lacks space for an answer, even if it replaces the payment's stored answer. */
 function* lacksSpace(fence: Fence, { body }: AnswerContent, answers: AnswerStore): TransactionBody<boolean> {
   if (!answers.isFull(body.byteLength)) return false;
   const [held] = yield* execute(holdForAnswer(fence));

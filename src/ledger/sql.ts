@@ -13,7 +13,7 @@ export type Query<Row = unknown> = {
   readonly single?: boolean;
   /** It may take longer than the usual timeout. */
   readonly slow?: boolean;
-  /** Its transaction writes nothing after it, so the engine may commit with it. What the body yields then only reads. */
+  /** The last write of its operation: the engine may commit together with it, and later queries of the operation may only read. */
   readonly last?: boolean;
   /** Never present; carries the row type. */
   readonly row?: Row;
@@ -33,7 +33,7 @@ export function one<Row = unknown>(strings: TemplateStringsArray, ...parts: Part
   return { sql: textOf(strings, parts), parameters: valuesOf(parts), single: true };
 }
 
-/** SQL text, such as a name. Never pass text from outside. */
+/** SQL text, such as a table name. Never pass user input. */
 export function raw(text: string): Query {
   return { sql: text, parameters: [] };
 }

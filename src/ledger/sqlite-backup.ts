@@ -9,7 +9,7 @@ import { migrate, readMeta } from './migrate.js';
 import { setMeta, tableExists } from './queries/meta.js';
 import { newestSales } from './queries/reports.js';
 
-/** `newest`: when the newest payment in it was known to be paid, in ms since 1970. */
+/** `newest`: the time of the newest sale in the file, in ms since 1970; null if there is none. */
 export type Copied = { file: string; newest: number | null };
 
 const IN_POSTGRES =
@@ -18,7 +18,7 @@ const IN_POSTGRES =
 
 /**
  * Copies a consistent snapshot of an SQLite ledger, even while a server writes it.
- * @param options.to a path where there is no file
+ * @param options.to a path that does not exist yet
  * @throws LedgerFault
  */
 export async function backUpLedger({ url, to }: { url: string; to: string }): Promise<Copied> {
@@ -28,9 +28,9 @@ export async function backUpLedger({ url, to }: { url: string; to: string }): Pr
 }
 
 /**
- * Replaces a lost ledger by a backup, migrates it, and marks it as restored: no server starts on it until its operator has compared it
+ * Replaces a lost ledger with a backup, migrates it, and marks it as restored: no server starts on it until the operator has compared it
  * with the chain.
- * @throws LedgerFault if it is no backup, a server has the ledger open, or there are payments in it; nothing was changed then
+ * @throws LedgerFault, without changing anything, if the file is not a backup, a server has the ledger open, or the ledger has payments
  */
 export async function restoreLedger(options: { from: string; url: string; at: string }): Promise<Copied> {
   const { from, url, at } = options;

@@ -12,7 +12,7 @@ export type State = 'claimed' | 'settling' | 'released' | 'delivered' | 'owed' |
 
 export const STATES: readonly State[] = ['claimed', 'settling', 'released', 'delivered', 'owed', 'refunded'];
 
-/** The cause of a transition: the server's own work, proof found on chain, or the operator (who proves it by the chain, too). */
+/** The cause of a transition: the server's own work, proof found on chain, or a command of the operator (also with proof from the chain). */
 export type TransitionCause = 'work' | 'chain' | 'operator';
 
 type Transition = { readonly from: State; readonly to: State; readonly grounds: readonly TransitionCause[] };
@@ -20,7 +20,7 @@ type Transition = { readonly from: State; readonly to: State; readonly grounds: 
 /** Every legal transition. A row may only be deleted while it is `claimed`. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: 'claimed', to: 'settling', grounds: ['work'] },
-  // Only if its transfer is on chain: the ledger was restored from a copy that is older than its settlement.
+  // Only if the transfer is on chain: the ledger was restored from a backup that is older than the settlement.
   { from: 'claimed', to: 'owed', grounds: ['operator'] },
   { from: 'settling', to: 'released', grounds: ['work', 'chain'] },
   { from: 'settling', to: 'delivered', grounds: ['work', 'chain'] },
@@ -42,18 +42,21 @@ export function sourcesOf(to: State, ground: TransitionCause): State[] {
 }
 
 /**
- * How money goes back:
- * - `wallet`: somebody pays a link with a wallet of theirs.
- * - `key`: this program sends it with a key.
- * - `recorded`: it was sent by hand and is entered afterwards.
+ * How a refund is sent:
+ * - `wallet`: the operator opens a payment link in a wallet.
+ * - `key`: this program signs and sends it with a key.
+ * - `recorded`: it was sent by other means and recorded afterwards.
  */
 export type RepaymentWay = 'wallet' | 'key' | 'recorded';
 
 /**
- * - `asked`: a wallet may pay its link. `sending`: it is being sent with a key; the signed transaction may land.
- * - `done`: it landed. `failed`: what was signed is proven never to land. `cancelled`: nobody is to send it any more.
+ * - `asked`: a wallet may pay the link.
+ * - `sending`: it is being sent with a key; the signed transaction may land.
+ * - `done`: the transfer landed.
+ * - `failed`: the signed transaction can provably never land.
+ * - `cancelled`: it will not be sent.
  */
 export type RepaymentState = 'asked' | 'sending' | 'done' | 'failed' | 'cancelled';
 
-/** The cause of a refund: the operator, or the setting that refunds owed payments. */
+/** The cause of a refund: the operator, or the setting that refunds owed payments automatically. */
 export type RepaymentCause = 'operator' | 'policy';

@@ -45,7 +45,7 @@ const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 export type LedgerOptions = {
   /** `file:/path/ledger.db` or `postgres://…` */
   url: string;
-  /** The same PostgreSQL database, not by way of a pooler; by default `url`. */
+  /** A URL of the same PostgreSQL database that does not lead through a connection pooler; by default `url`. */
   directUrl?: string;
   payTo: string;
   network: string;
@@ -53,7 +53,7 @@ export type LedgerOptions = {
   now?: () => number;
   /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
   answerBudgetBytes?: number;
-  /** Called after every operation of the database. */
+  /** Is notified of every database operation. */
   watch?: LedgerWatch;
 };
 
@@ -99,7 +99,7 @@ export async function openLedger(options: LedgerOptions) {
     ...foundPaymentsOf(connection),
     ...outboxOf(connection),
     ...usesOf(connection),
-    /** The addresses that payments of this ledger were paid to, without repetitions, the present one first. */
+    /** All receivers that this ledger has had, without duplicates, the current one first. */
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
   };
 }
@@ -114,7 +114,7 @@ function* endFormerServer(): TransactionBody<void> {
  */
 export async function openLedgerReader(options: { url: string; now?: () => number }) {
   const engine = await openEngine(options.url, 'beside');
-  // The ledger knows whether a command's changes create events.
+  // A command does not read the targets first: the statement that writes an event writes nothing if there are none.
   const audience: Audience = { listens: true, onTold: () => {} };
   const connection: Connection = { engine, now: clockOf(engine.dialect, options.now), audience };
   try {

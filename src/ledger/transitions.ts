@@ -25,7 +25,7 @@ type SettlementRecord = {
   foundOnChain?: boolean;
 };
 
-/** `payerKnown`: the payer was already known at the claim, so there is nothing to record. */
+/** `payerKnown`: whether the payer was already known at the claim, so that it need not be recorded. */
 type DeliveryRecord = SettlementRecord & { answerExpiresAt: number; payerKnown?: boolean };
 
 /**
@@ -82,7 +82,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       answers.grow(result.grown);
       return { kind: 'settling' };
     },
-    /** Claims a `settling` payment without a worker for its second settle request. @returns undefined if there is none */
+    /** Claims a `settling` payment that no worker holds, for its second settle request. @returns undefined if it can't be claimed */
     askAgain: (id: string, leaseMs: number): Promise<Payment | undefined> => {
       const by = { id, owner, fresh: nextClaim(), lease_ms: leaseMs };
       return taken(() => moves.askAgain({ ...by, now: now() }));
@@ -96,10 +96,10 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
     release: (id: string, claim: number, reason: string): Promise<boolean> =>
       changes(engine, () => moves.release({ id, claim, owner, reason, now: now() })),
-    /** Ends a claim that was not settled, and deletes its answer. `keepRun`: the run counts against the payment's limit of runs. */
+    /** Ends a claim that was not settled, and deletes its answer. `keepRun`: whether the run counts towards the payment's limit of runs. */
     freeClaim: (id: string, claim: number, { keepRun }: { keepRun: boolean }): Promise<boolean> =>
       dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
-    /** Deletes a claim that verify refused: an equal payment must neither redeem nor count it (see `settle`). */
+    /** Deletes a claim whose payment was refused at verification, so that `settle` does not consider it for equal payments. */
     deleteClaim: (id: string, claim: number): Promise<boolean> =>
       dropped(engine.write(() => removeClaim({ id, claim, owner }))),
     /** Extends the lease of a worker on its row, in any state. */
@@ -107,7 +107,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       changes(engine, () => claims.hold({ id, claim, owner, lease_ms: leaseMs, now: now() }), {
         payment: id,
       }),
-    /** Takes over a row beyond `claimed` under a new claim. @returns undefined if it still has a lease */
+    /** Takes over a payment that is past `claimed`, under a new claim. @returns undefined if a worker still holds it */
     adopt: (id: string, leaseMs: number): Promise<Payment | undefined> => {
       const by = { id, owner, fresh: nextClaim(), lease_ms: leaseMs };
       return taken(() => claims.adopt({ ...by, now: now() }));
@@ -117,7 +117,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
 
 const claimScope = ({ id, payer }: ClaimRequest): Scope => ({ payment: id, payer });
 
-/** One without `call` decides by an identifier, and shares no transaction. */
+/** A request without `call` reads other payments with the same identifier, so it can't share a transaction. */
 function settleScope(id: string, { answer, call }: SettleRequest): Scope {
   const bytes = answer?.body.byteLength ?? 0;
   return call ? { bytes, payment: id, payer: call.payer } : { bytes };
@@ -136,7 +136,7 @@ function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): Transact
   return true;
 }
 
-/** Work done after payment creates an event when it begins or fails. */
+/** For work that follows payment (`upfront`), being owed is normal: `order.opened` is written when it starts, `payment.owed` when it fails. */
 function* owe(fence: Fence, how: SettlementRecord, telling: Telling): TransactionBody<boolean> {
   const { id } = fence;
   const { settlement } = how;
@@ -153,7 +153,7 @@ function* free(fence: Fence, keepRun: boolean): TransactionBody<number | undefin
   return freed.length === 1 ? yield* dropAnswer(fence) : undefined;
 }
 
-/** Deletes the row as well. Locks it before its answer is deleted. */
+/** Deletes the row as well. `free` locks it before the answer is deleted. */
 function* removeClaim(fence: Fence): TransactionBody<number | undefined> {
   const bytes = yield* free(fence, true);
   if (bytes === undefined) return undefined;

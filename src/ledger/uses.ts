@@ -8,13 +8,13 @@ export type { Use } from './queries/uses.js';
 /** How many old rows one use deletes. A use adds at most five. */
 const FORGOTTEN_AT_ONCE = 20;
 
-/** Taken: `left` is the rest of each, in order. Otherwise the first limit that is used up; then nothing was counted. */
+/** `left`: what remains of each quota, in the given order. `usedUp`: the first quota that is used up; nothing was counted then. */
 export type Taken = { left: number[] } | { usedUp: Use };
 
-/** Limits over a period, shared by all servers of the ledger. */
+/** Quotas per period, shared by all servers on the ledger. */
 export function usesOf({ engine, now }: Pick<Connection, 'engine' | 'now'>) {
   return {
-    /** Counts one use of each of these, or of none. */
+    /** Counts one use of each quota, or none at all. */
     takeUses: async (uses: readonly Use[]): Promise<Taken> => {
       const taken = await engine.write(() => take(uses));
       if ('left' in taken)
@@ -43,7 +43,7 @@ function* giveBack(uses: readonly Use[]): TransactionBody<void> {
   for (const use of inOrder(uses)) yield* execute(queries.giveUseBack(use));
 }
 
-/** All transactions lock rows in one order, so that none waits for another that waits for it. */
+/** All transactions lock the rows in this order, so that they can't deadlock. */
 function inOrder(uses: readonly Use[]): Use[] {
   return uses.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

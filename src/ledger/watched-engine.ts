@@ -1,6 +1,6 @@
 import type { Engine } from './engine.js';
 
-/** `committed`: after every write, how long it took in ms. `failed`: why a write or a read failed. */
+/** `committed`: called after every write with its duration in ms. `failed`: called when a write or a read fails. */
 export type LedgerWatch = { committed(ms: number): void; failed(error: Error): void };
 
 /** An engine that reports its operations. Reporting never changes a result: a committed write is never reported as failed. */
