@@ -51,7 +51,7 @@ describe('a backup of a ledger in SQLite', () => {
 
   it('replaces no file, and leaves nothing behind when it fails', async () => {
     await writeFile(copy, 'mine');
-    expect((await faultOf(backUpLedger({ url, to: copy }))).message).to.include('There is a file');
+    expect((await faultOf(backUpLedger({ url, to: copy }))).message).to.include('already exists');
     expect(await readFile(copy, 'utf8')).to.equal('mine');
     expect((await faultOf(backUpLedger({ url, to: join(folder, 'no', 'x.db') }))).message).to.include(
       'folder',

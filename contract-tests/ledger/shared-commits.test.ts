@@ -122,7 +122,7 @@ describe('operations that share a commit', () => {
   it('wait in a bounded queue', async () => {
     const { add, end, commits } = heldCommits();
     const all = Array.from({ length: 2_000 }, (_, n) => add(`a${n}`));
-    expect(() => add('b')).to.throw(LedgerFault, 'Too many operations wait for the ledger.');
+    expect(() => add('b')).to.throw(LedgerFault, 'Too many operations are waiting for the ledger.');
     for (let batch = 0; batch < 2_000 / 64; batch++) await end();
     await commits.idle();
     expect(await Promise.all(all)).to.have.length(2_000);

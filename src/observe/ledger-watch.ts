@@ -1,6 +1,6 @@
 import type { Observer } from './observer.js';
 
-/** Faults of the ledger that are not the database's: too many writes wait, or the store of answers is full. */
+/** Faults of the ledger that do not mean that the database failed: too many operations are waiting, or the answer store is full. */
 const FULL = new Set<unknown>(['busy', 'full']);
 
 /** Reports the activity of the ledger's database to an observer. */

@@ -4,7 +4,7 @@ import { LedgerFault } from '../fault.js';
 import { openSqlite } from './sqlite.js';
 
 /**
- * Opens the database behind a URL, `file:…` or `postgres://…`. `directUrl`: the same, if `url` leads to a pooler.
+ * Opens the database at a URL, `file:…` or `postgres://…`. `directUrl`: the same database without the pooler, if `url` leads to one.
  * @throws LedgerFault `open`
  */
 export async function openEngine(url: string, role: Role, directUrl = url): Promise<Engine> {
@@ -16,7 +16,7 @@ export async function openEngine(url: string, role: Role, directUrl = url): Prom
   throw new LedgerFault('open', 'DATABASE_URL must start with file: or postgres://.');
 }
 
-/** A fault while a ledger is being opened is of the kind `open`. */
+/** Gives every LedgerFault that happens while a ledger is opened the code `open`. */
 export async function opening<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -3,12 +3,12 @@ import { PostgresHosts } from './postgres-hosts.js';
 import { CONNECT_MS } from './server-presence.js';
 
 /**
- * `unsafe`: the settings that let PostgreSQL confirm a commit before it is on disk. `unreplicated`: the one that lets it confirm a commit before
- * any of its standbys has it, if it has standbys.
+ * `unsafe`: the settings that let PostgreSQL confirm a commit before it is on disk. `unreplicated`: the setting that lets it confirm a commit
+ * before any standby has it; undefined if there is none, or no standby.
  */
 export type PostgresDurability = { unsafe: string[]; unreplicated: string | undefined };
 
-/** @throws Error if it can't be reached */
+/** @throws Error if PostgreSQL can't be reached */
 export async function postgresDurability(url: string): Promise<PostgresDurability> {
   const client = new new PostgresHosts(url).Client({
     connectionTimeoutMillis: CONNECT_MS,

@@ -1,14 +1,15 @@
 import pg from 'pg';
 import { LedgerFault, messageOf } from '../fault.js';
 
-/** For connecting and for asking: both together take less than what a pool waits for a connection. */
+/** The timeout for connecting and for the query after it, each. Both together are shorter than a pool's wait for a connection. */
 const PROBE_MS = 2_000;
 
 type Host = { url: string; name: string; host: string; port: number };
 
 /**
- * The servers of one PostgreSQL, listed as libpq has it: `postgres://user@one:5432,two:5432/ledger`. Whenever a connection broke, all are
- * asked which can be written. Connections to others are then cut: a server that was frozen and comes back would answer from the past.
+ * The hosts of a replicated PostgreSQL, in libpq's notation: `postgres://user@one:5432,two:5432/ledger`. Whenever a connection breaks, all
+ * hosts are asked whether they can be written. Connections to the others are then closed, because a former primary that was frozen and
+ * resumes would answer with outdated rows.
  */
 export class PostgresHosts {
   readonly #hosts: Host[];
@@ -16,7 +17,7 @@ export class PostgresHosts {
   #primary: Host | undefined;
   #search: Promise<Host> | undefined;
 
-  /** @throws LedgerFault `open` if it asks for servers that can't be written */
+  /** @throws LedgerFault `open` if `target_session_attrs` in the URL asks for servers that can't be written */
   constructor(url: string) {
     const [start = '', list = ''] = /^\w+:\/\/(?:[^@/?]*@)?([^@/?]*)/.exec(url) ?? [];
     const [before, after] = [start.slice(0, start.length - list.length), url.slice(start.length)];
@@ -26,7 +27,7 @@ export class PostgresHosts {
       throw new LedgerFault('open', `The ledger needs target_session_attrs=read-write, not ${wanted}.`);
   }
 
-  /** A class of connections to the primary. */
+  /** A client class whose instances connect to the primary. */
   get Client(): typeof pg.Client {
     const openTo = (client: pg.Client, connect: () => Promise<unknown>) => this.#connect(client, connect);
     const connectionString = this.#hosts[0]?.url;
@@ -92,7 +93,7 @@ async function probe(host: Host): Promise<Host> {
   return asked.then(() => host).finally(() => client.connection.stream.destroy());
 }
 
-/** @throws Error for a standby, or a user who may not write */
+/** @throws Error if the server or the user is read-only */
 async function requireWritable(client: pg.Client): Promise<void> {
   const shown = { text: 'show transaction_read_only', query_timeout: PROBE_MS };
   const { rows } = await client.query<{ transaction_read_only: string }>(shown);

@@ -7,10 +7,10 @@ import { STATEMENT_MS } from './server-presence.js';
 
 /** For schema changes, which may rewrite whole tables. */
 const SLOW_MS = 3_600_000;
-/** "cached plan must not change result type". */
+/** The error code of "cached plan must not change result type". */
 const STALE_PLAN = '0A000';
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
-/** What a session is begun with. Poolers refuse that: there it is a matter of each transaction. */
+/** Settings of each session. Poolers refuse them as startup parameters, so through a pooler each transaction sets them. */
 export const SESSION_LIMITS = {
   statement_timeout: STATEMENT_MS,
   idle_in_transaction_session_timeout: STATEMENT_MS,
@@ -18,13 +18,13 @@ export const SESSION_LIMITS = {
 const LIMITS = Object.entries(SESSION_LIMITS).map(([name, ms]) => `; SET LOCAL ${name} = ${ms}`);
 
 export type TransactionOptions = {
-  /** Locked until the end, before the first query. */
+  /** The payers to lock, from before the first query until the end. */
   payers?: readonly string[];
 };
 
 /**
- * A transaction of few round trips on a connection of the pool, which must pipeline: `BEGIN` travels with the first queries, and `COMMIT`
- * with those that are marked as the last. A single query that needs no locks needs neither.
+ * A transaction with few round trips, on a connection that pipelines queries: `BEGIN` is sent together with the first queries, and `COMMIT`
+ * with those that are marked as the last. A single query that needs no locks is sent without either.
  */
 export class Transaction {
   readonly #client: pg.PoolClient;
@@ -40,8 +40,8 @@ export class Transaction {
   }
 
   /**
-   * Begins, and waits for rows that others change for so many milliseconds only.
-   * @returns those payers that nobody else has locked, which are locked until the end
+   * Begins the transaction. Its queries wait at most `lockMs` for rows that other transactions have locked.
+   * @returns the payers that could be locked at once; they stay locked until the end
    */
   async begin(payers: readonly string[], lockMs: number): Promise<Set<string>> {
     this.#state = 'open';
@@ -51,7 +51,7 @@ export class Transaction {
     return new Set(rows.map(({ payer }) => payer));
   }
 
-  /** @throws LedgerFault `unknown` if the last query may have been committed or not */
+  /** @throws LedgerFault `unknown` if it was the last query and may or may not have been committed */
   async run<Row>(query: Query<Row>): Promise<Row[]> {
     const [rows] = await this.runAll([query]);
     return rows as Row[];
@@ -59,7 +59,7 @@ export class Transaction {
 
   /**
    * Runs queries of several operations in one round trip.
-   * @throws LedgerFault `unknown` if they may have been committed or not
+   * @throws LedgerFault `unknown` if they may or may not have been committed
    */
   async runAll(queries: readonly Query[]): Promise<unknown[][]> {
     if (this.#state === 'ended') return this.#read(queries);
@@ -74,12 +74,12 @@ export class Transaction {
     const failed = (await Promise.allSettled(sent)).filter(result => result.status === 'rejected');
     const [first] = failed;
     if (!first) return Promise.all(answers);
-    // PostgreSQL has rolled back: a commit after a refusal does, and one that is itself refused.
+    // If PostgreSQL refused a statement or the commit itself, it has rolled back.
     const refusal = failed.find(({ reason }) => isRefusal(reason)) ?? (isLast ? undefined : first);
     throw refusal ? refusal.reason : this.#unknown(first.reason);
   }
 
-  /** Commits what is not committed yet, and gives the connection back. @throws LedgerFault `unknown` */
+  /** Commits unless that was done, and returns the connection to the pool. @throws LedgerFault `unknown` */
   async commit(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'ended';
@@ -92,14 +92,13 @@ export class Transaction {
     this.#client.release();
   }
 
-  /** Rolls back what is not committed. A connection that can't is discarded: PostgreSQL then ends its transaction. So is one of no use. */
+  /** Rolls back. A connection that fails to, or that `isUseless`, is closed, upon which PostgreSQL ends its transaction. */
   async abandon(isUseless = false): Promise<void> {
     const failed = (): void => void (this.#isBroken = true);
     if (this.#state === 'open') await this.#client.query('ROLLBACK').catch(failed);
     this.#client.release(this.#isBroken || isUseless);
   }
 
-  /** Payers are locked in one order by all, so that nobody waits in a circle. */
   #start(): Promise<unknown>[] {
     const begun = this.#client.query(this.#session.begin);
     if (this.#payers.length === 0) return [begun];
@@ -122,9 +121,9 @@ export class Transaction {
 }
 
 /**
- * Runs chains of operations side by side in one transaction: the next query of each in one round trip. No chain may read what another one
- * changes before it writes itself.
- * @returns the values of each chain
+ * Runs chains of operations side by side in one transaction, sending the next query of each chain in one round trip. The chains must be
+ * independent: none may depend on rows that another one changes.
+ * @returns the values of each chain's operations
  */
 export async function runTogether(
   transaction: Pick<Transaction, 'runAll'>,
@@ -156,7 +155,7 @@ class RunningChain {
     return this.#step.done === true;
   }
 
-  /** The next one. Only that of the last operation is the last of the chain. */
+  /** The next query. It is marked as the last only if it is the last of the chain's last operation. */
   query(): Query {
     const query = this.#step.value as Query;
     if (this.#hasWritten) requireRead(query);
@@ -183,7 +182,10 @@ class RunningChain {
   }
 }
 
-/** An error of the statement, not one of the connection or of a server that stops, which may follow a commit, or says that it can't know. */
+/**
+ * Whether PostgreSQL refused the statement. Other errors may come after a commit: a broken connection (08), a server that is shut down (57), or
+ * an unknown result (40003).
+ */
 function isRefusal(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !/^(?:08|57|40003)/.test(error.code ?? '57');
 }
@@ -195,8 +197,8 @@ export type Session = {
 };
 
 /**
- * PostgreSQL keeps the plans of statements that have a name. A pooler lends another connection each time, on which they are not known, nor are
- * the limits of a session.
+ * Named statements let PostgreSQL keep their plans. Through a pooler, each transaction may use another server connection, which knows neither
+ * the names nor the settings of the session.
  */
 export const sessionOf = ({ isPooled }: { isPooled: boolean }): Session => ({
   begin: isPooled ? `${BEGIN}${LIMITS.join('')}` : BEGIN,
@@ -218,7 +220,7 @@ const MOST_STATEMENTS = 256;
 let generation = 0;
 const statements = new Map<string, Statement>();
 
-/** The translated statements. They are a fixed set, except for those that move a ledger or change its schema: these get no name. */
+/** Translates a query. Nearly all queries are from a fixed set and get a name; those that move a ledger or change its schema do not. */
 function statementOf({ sql, parameters, slow }: Query): Statement {
   const known = statements.get(sql);
   if (known) return known;
@@ -230,8 +232,8 @@ function statementOf({ sql, parameters, slow }: Query): Statement {
 }
 
 /**
- * Whether a statement failed because its plan was made for a schema that another server has changed since. The statements then get new names:
- * other connections have such plans, too.
+ * Whether a statement failed because another server has changed the schema since it was planned. All statements then get new names, because
+ * other connections have outdated plans, too.
  */
 export function forgetStalePlans(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.code !== STALE_PLAN) return false;

@@ -26,11 +26,11 @@ const MAX_TRIES = 4;
 /** What the operator can do about a fault. */
 const CHECK = 'Check the PostgreSQL server.';
 
-/** What became a standby, or was made read-only. */
+/** The error code of a server that has become a standby or read-only. */
 const READ_ONLY = '25006';
 /** Serialization failure and deadlock: PostgreSQL has rolled back, and the transaction can be retried. */
 const RETRY = new Set(['40001', '40P01', READ_ONLY]);
-/** A connection that broke before its transaction was to be committed, for instance because it had been idle for too long. */
+/** Errors of a connection that broke before its commit was sent, for instance because it had been idle for too long. */
 const BROKEN = /^(?:08|57P0|ECONNRESET|EPIPE|Connection terminated unexpectedly)/;
 
 /** Integers in the ledger stay below 2^53, so int8 is read as a number. */
@@ -90,9 +90,9 @@ function poolOf(hosts: PostgresHosts, isPooled: boolean, max = MAX_CONNECTIONS -
 }
 
 const POOLER =
-  'DATABASE_URL leads to a pooler, which lends its connections. Set DATABASE_DIRECT_URL to the URL of the database itself, for what needs a connection of its own.';
+  'DATABASE_URL leads to a pooler, which shares its connections among clients. Set DATABASE_DIRECT_URL to the URL of the database itself: the server needs a connection of its own.';
 
-/** PgBouncer takes none of the limits that a session begins with. */
+/** PgBouncer refuses the session settings that the server sends. */
 const isRefusedByPooler = (error: unknown): boolean => /unsupported startup parameter/.test(messageOf(error));
 
 type Fitness = {
@@ -116,7 +116,7 @@ async function requireUsable(pool: pg.Pool, isPooled: boolean): Promise<void> {
     );
     const problem = rows[0] && problemOf(rows[0]);
     if (problem) throw new LedgerFault('open', problem);
-    // A pooler names a process of its own when a connection begins.
+    // A pooler reports another process id than PostgreSQL's when a client connects.
     const { processID } = client as unknown as { processID: number };
     if (!isPooled && rows[0]?.pid !== processID) throw new LedgerFault('open', POOLER);
   } finally {
@@ -140,7 +140,7 @@ class PostgresEngine implements Engine {
   readonly dialect = POSTGRES;
   readonly owner: string;
   readonly #pool: pg.Pool;
-  /** The connection of what shares commits, which nothing else can keep. */
+  /** A pool of one connection for shared commits, so that they never wait for other operations' connections. */
   readonly #lane: pg.Pool;
   readonly #presence: ServerPresence | undefined;
   readonly #session: Session;
@@ -197,7 +197,7 @@ class PostgresEngine implements Engine {
     }
   }
 
-  /** Those chains whose payers are free. If one fails, nothing was written of any. */
+  /** Runs the chains whose payers nobody else has locked, in one transaction. Returns nothing if it failed and was rolled back. */
   async #writeChains(chains: readonly Chain[]): Promise<(unknown[] | undefined)[]> {
     const payers = payersOf(chains.flat());
     try {
@@ -231,7 +231,7 @@ class PostgresEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    // A PostgreSQL that vanished never confirms the close, which must not keep the process from ending.
+    // A PostgreSQL that has vanished never confirms the close. The process must end nevertheless.
     const limit = new AbortController();
     const late = sleep(CLOSE_MS, undefined, { signal: limit.signal }).catch(() => undefined);
     await Promise.race([this.#end(), late]);
@@ -246,7 +246,7 @@ class PostgresEngine implements Engine {
 
   async #connect(pool = this.#pool): Promise<pg.PoolClient> {
     if (pool.waitingCount >= MAX_WAITING)
-      throw new LedgerFault('busy', 'Too many operations wait for the ledger. Try again in a second.');
+      throw new LedgerFault('busy', 'Too many operations are waiting for the ledger. Try again in a second.');
     try {
       return await pool.connect();
     } catch (error) {
@@ -291,7 +291,7 @@ const payersOf = (operations: readonly Scope[]): string[] => [
   ...new Set(operations.flatMap(({ payer }) => payer ?? [])),
 ];
 
-/** Repeats what PostgreSQL has undone for the sake of others. */
+/** Repeats a transaction that PostgreSQL rolled back because of others (such as a deadlock), or that failed before its commit was sent. */
 async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -303,7 +303,7 @@ async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A fault of the ledger is no such error: it says what was written. */
+/** Whether the connection broke before the commit. A LedgerFault says itself whether anything was written, so it is never repeated. */
 const isBroken = (error: unknown): boolean =>
   !(error instanceof LedgerFault) && (BROKEN.test(codeOf(error)) || BROKEN.test(messageOf(error)));
 

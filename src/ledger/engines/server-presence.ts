@@ -9,13 +9,13 @@ export const CONNECT_MS = 5_000;
 export const STATEMENT_MS = 10_000;
 const PRESENCE_RETRY_MS = 2_000;
 const PRESENCE_CHECK_MS = 10_000;
-/** Sends something on a silent connection before routers forget it, and notices within 20 s that the other end is gone. */
+/** TCP keep-alive: keeps routers from dropping a silent connection, and detects within 20 s that the other end is gone. */
 export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 
 /**
- * Advisory locks on a separate connection. Servers share the first one, and a move or a change of the receiver holds it exclusively, so
- * that the operator does neither to a ledger in use; no payment depends on it (see `moveLedger`, `changeReceiver`). The second one shows which schema a server knows, so that no
- * start changes the schema under a server of an earlier version (see `migrate`).
+ * Advisory locks on a separate connection. Servers share the presence lock. Moving the ledger or changing its receiver needs it exclusively,
+ * so that neither happens to a ledger in use (`moveLedger` and `changeReceiver` are safe without it, too). The version lock shows which schema
+ * a server knows, so that no start migrates the schema under a server of an earlier version (see `migrate`).
  */
 export class ServerPresence {
   readonly #hosts: PostgresHosts;
@@ -30,7 +30,7 @@ export class ServerPresence {
     this.#role = role;
   }
 
-  /** @throws LedgerFault `open` if the ledger is being moved or changed, or, for a move or a change, if a server has it open */
+  /** @throws LedgerFault `open` for a server, if the ledger is being moved or its receiver changed; for those two, if a server has it open */
   static async announce(hosts: PostgresHosts, role: Role): Promise<ServerPresence> {
     const presence = new ServerPresence(hosts, role);
     try {
@@ -48,7 +48,7 @@ export class ServerPresence {
     );
   }
 
-  /** Shows other servers what this one uses, replacing the earlier value of the same kind. */
+  /** Announces to other servers what this one uses, replacing the earlier announcement of the same kind. */
   async show(kind: string, use: string): Promise<void> {
     const before = this.#uses.get(kind);
     if (before === use) return;
@@ -90,7 +90,7 @@ export class ServerPresence {
     return rows[0]?.taken === true;
   }
 
-  /** Cuts a connection whose other end exists but no longer responds, because nobody sees what it shows. */
+  /** Closes the connection if the other end is reachable but no longer responds, because the locks may be lost. */
   #watch(client: pg.Client): void {
     const seen = { text: 'select 1', query_timeout: CONNECT_MS };
     const look = (): void => void client.query(seen).catch(() => client.connection.stream.destroy());
@@ -98,7 +98,7 @@ export class ServerPresence {
     client.on('end', () => clearInterval(timer));
   }
 
-  /** Replaces a lost connection. The server continues to sell meanwhile. */
+  /** Reconnects after the connection is lost. The server continues to sell meanwhile. */
   #again(lost: pg.Client): void {
     if (this.#ended || this.#role !== 'server' || lost !== this.#client) return;
     clearTimeout(this.#timer);

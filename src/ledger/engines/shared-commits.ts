@@ -7,36 +7,36 @@ const MAX_BATCH = 64;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const MAX_CHAIN = 8;
 /**
- * How long a batch waits for rows that other servers change. Beyond that, its chains run by themselves, so that one waits for another server,
- * not all. Less than `HANG_UP_MARGIN_MS`: a renewal of a caller in it comes that much later.
+ * How long a batch waits for rows that other servers have locked. After that, its chains run in transactions of their own, so that only one of
+ * them waits for the other server. Less than `HANG_UP_MARGIN_MS`, because it delays the renewal of callers in the batch.
  */
 export const SHARED_LOCK_MS = 100;
 
 export type Shared = Scope & { payment: string; operation: Operation };
 type Task = Shared & { resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
-/** Operations of one payment, or one payer, which run one after another. */
+/** Operations on one payment or on payments of one payer, which run one after another. */
 export type Chain = readonly Shared[];
 
-/** How chains are run. All reject with LedgerFault `unknown` if they may have been committed or not. */
+/** Runs chains in the database. Both functions reject with LedgerFault `unknown` if the commit may or may not have happened. */
 export type ChainRunner = {
   /**
-   * Side by side in one transaction.
-   * @returns the values of each chain; undefined for one whose payer another server has locked. None, if nothing was written at all
+   * Runs chains side by side in one transaction.
+   * @returns the values of each chain; undefined for a chain whose payer another server has locked. Empty if nothing was written at all
    */
   together: (chains: readonly Chain[]) => Promise<(unknown[] | undefined)[]>;
-  /** In a transaction of its own, which waits for its locks. @returns their values */
+  /** Runs a chain in a transaction of its own, which waits for its locks. @returns the values of its operations */
   apart: (chain: Chain) => Promise<unknown[]>;
 };
 
 /**
- * Operations that are requested while a commit is under way share the next one. Those of one payment, or one payer, are a chain: they run one
- * after another, since locks do not keep them apart in one transaction. A chain that has to wait for another server leaves the others.
+ * Operations that are requested while a commit is under way share the next one. Those on one payment or one payer are a chain and run one after
+ * another, since within one transaction locks do not separate them. A chain that has to wait for another server gets its own transaction.
  */
 export class SharedCommits {
   readonly #runner: ChainRunner;
   #queue: Task[] = [];
-  /** The payments and payers of chains that run by themselves. */
+  /** The payments and payers of chains that are running in transactions of their own. */
   readonly #busy = new Set<string>();
   readonly #apart = new Set<Promise<void>>();
   #working: Promise<void> | undefined;
@@ -47,28 +47,28 @@ export class SharedCommits {
 
   add<T>(shared: Shared): Promise<T> {
     if (this.#queue.length >= MAX_QUEUED)
-      throw new LedgerFault('busy', 'Too many operations wait for the ledger. Try again in a second.');
+      throw new LedgerFault('busy', 'Too many operations are waiting for the ledger. Try again in a second.');
     return new Promise<unknown>((resolve, reject) => {
       this.#queue.push({ ...shared, resolve, reject });
       this.#working ??= this.#work();
     }) as Promise<T>;
   }
 
-  /** Resolves once nothing waits. */
+  /** Resolves once nothing is queued or running. */
   async idle(): Promise<void> {
     while (this.#working || this.#apart.size > 0) await Promise.all([this.#working, ...this.#apart]);
   }
 
   async #work(): Promise<void> {
-    // What is requested in the same turn of the event loop is gathered, too.
+    // Waits for further operations that are requested in the same turn of the event loop.
     await new Promise(setImmediate);
     for (let chains = this.#take(); chains.length > 0; chains = this.#take()) await this.#run(chains);
     this.#working = undefined;
   }
 
   /**
-   * The oldest operations that fit into one transaction; the others keep their order. The chains are in the order of their payments, as at
-   * other servers, so that two batches do not wait for each other's rows.
+   * Takes the oldest operations that fit into one transaction; the others keep their order. The chains are sorted by payment on all servers, so
+   * that two batches do not wait for each other's rows.
    */
   #take(): Task[][] {
     const chains = new Chains(this.#busy);
@@ -87,7 +87,10 @@ export class SharedCommits {
     }
   }
 
-  /** Does not wait long: what waits for another server keeps nobody up. */
+  /**
+   * Starts chains in transactions of their own. Resolves after `SHARED_LOCK_MS` at the latest, so that a chain which waits for a lock does not
+   * delay the next batch.
+   */
   async #runApart(chains: readonly Task[][]): Promise<void> {
     if (chains.length === 0) return;
     const limit = new AbortController();
@@ -123,7 +126,7 @@ export class SharedCommits {
 class Chains {
   readonly all: Task[][] = [];
   readonly #busy: ReadonlySet<string>;
-  /** The chain of each payment and payer; undefined if its next operation must wait. */
+  /** The chain of each payment and payer; undefined if their next operation must wait for a later transaction. */
   readonly #byKey = new Map<string, Task[] | undefined>();
   #count = 0;
   #bytes = 0;
@@ -132,7 +135,7 @@ class Chains {
     this.#busy = busy;
   }
 
-  /** @returns whether it is among them */
+  /** Adds an operation to a chain. @returns false if it must wait for a later transaction */
   add(task: Task): boolean {
     const keys = keysOf(task);
     const chain = this.#chainOf(keys);
@@ -146,7 +149,7 @@ class Chains {
     return true;
   }
 
-  /** The one chain that an operation belongs to, which may be a new one; undefined if there are two, or one is running. */
+  /** The chain that an operation belongs to, which may be a new one; undefined if it belongs to two chains, or to one that is running. */
   #chainOf(keys: readonly string[]): Task[] | undefined {
     const known = keys.filter(key => this.#byKey.has(key) || this.#busy.has(key));
     const [first, ...others] = known.map(key => this.#byKey.get(key));

@@ -20,7 +20,7 @@ type Connection = InstanceType<typeof Database>;
 
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** An open SQLite file with its lock and, if separate, the writer of its log. */
+/** An open SQLite file, with its lock and, if used, the thread that syncs its log. */
 export class SqliteFile {
   readonly db: Connection;
   readonly #log: WriteAheadLog | undefined;
@@ -34,7 +34,7 @@ export class SqliteFile {
 
   /**
    * @param url `file:/absolute/path`, `file:///absolute/path` or `file:relative/path`
-   * @param role all roles except `beside` and `check` take the lock, which only one process can hold; these two and `source` create no file
+   * @param role all roles except `beside` and `check` take the lock, which only one process can hold; `beside`, `check` and `source` create no file
    * @throws LedgerFault `open`
    */
   static open(url: string, role: Role): SqliteFile {
@@ -53,8 +53,9 @@ export class SqliteFile {
   }
 
   /**
-   * Puts another file in the place of one that no server uses, or that does not exist. `isEmpty`: whether nothing is lost with it. `make`
-   * writes the other one, under another name in the same folder.
+   * Replaces a file that no server uses, or creates it.
+   * @param isEmpty whether the existing file may be discarded
+   * @param make writes the new file, to a temporary path in the same folder
    * @throws LedgerFault `open`
    */
   static async replace(
@@ -85,14 +86,14 @@ export class SqliteFile {
 
   /**
    * Copies a consistent snapshot of a file, even while a server writes it. The copy is checked and on disk when this returns.
-   * @throws LedgerFault `open` if there is no such file or it is damaged, or there is a file in the place of the copy
+   * @throws LedgerFault `open` if the file is missing or damaged, or the copy's path already exists
    */
   static copy(from: string, to: string): void {
     refuseMissing(from);
     if (existsSync(to))
       throw new LedgerFault(
         'open',
-        `There is a file ${to} already. Choose another name. Nothing was written.`,
+        `The file ${to} already exists. Choose another name. Nothing was written.`,
       );
     const part = `${to}.part-${process.pid}`;
     try {
@@ -103,7 +104,7 @@ export class SqliteFile {
       };
       if (found.integrity_check !== 'ok') throw new Error(`damaged: ${String(found.integrity_check)}`);
       syncPath(part);
-      // Unlike a rename, a link replaces no file that has come meanwhile.
+      // Unlike a rename, a link does not replace a file that was created in the meantime.
       linkSync(part, to);
       syncPath(dirname(resolve(to)));
     } catch (error) {
@@ -113,7 +114,7 @@ export class SqliteFile {
     }
   }
 
-  /** Calls back once everything committed so far is on disk: at once if SQLite itself waits for the disk. */
+  /** Calls back once everything committed so far is on disk; immediately, if SQLite itself waits for the disk at every commit. */
   sync(done: (error: Error | null) => void): void {
     if (this.#log) this.#log.sync(done);
     else done(null);
@@ -126,7 +127,7 @@ export class SqliteFile {
     release(this.#lock);
   }
 
-  /** Folds the log into the file, so that a copy of a stopped server's file is complete. */
+  /** Writes the log back to the main file, so that a copy of a stopped server's file is complete. */
   #fold(): void {
     try {
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -152,7 +153,7 @@ function refuseMissing(path: string): void {
 /** Creates the file with access only for its owner (it holds signed payments) and resolves links, so that one file has one lock. */
 function createFile(path: string): string {
   try {
-    // Does not create folders: with a misspelt path the server would start with an empty ledger.
+    // Creates no folders, because with a misspelt path the server would start with an empty ledger.
     createEmpty(path);
     const file = realpathSync(path);
     if (!statSync(file).isFile()) throw new Error('it is not a file');
@@ -163,7 +164,7 @@ function createFile(path: string): string {
   }
 }
 
-/** `wx` never opens an existing file: closing a second descriptor of it would drop this process's locks on it. */
+/** `wx` never opens an existing file. Closing a second descriptor of one would release this process's locks on it. */
 function createEmpty(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
@@ -177,8 +178,8 @@ function lockOf(file: string): string {
 }
 
 /**
- * An exclusive transaction on a separate database, held while the process lives. The kernel releases its file locks however the
- * process ends. The ledger itself stays readable for others.
+ * Locks the ledger by an exclusive transaction on a separate database, held as long as the process runs. The kernel releases the file locks
+ * however the process ends. The ledger itself stays readable for other processes.
  */
 function takeLock(file: string): Connection {
   let lock: Connection | undefined;
@@ -215,7 +216,7 @@ function refuseUnless(isEmpty: boolean, file: string): void {
   if (isEmpty) return;
   throw new LedgerFault(
     'open',
-    `There are payments in ${file}, so nothing is restored over it. Keep it: move it elsewhere, with ${basename(file)}-wal if there is one, ` +
+    `There are payments in ${file}, so it is not overwritten. Keep it: move it elsewhere, with ${basename(file)}-wal if there is one, ` +
       'then repeat the command. Nothing was changed.',
   );
 }
@@ -238,7 +239,7 @@ function copyFault(from: string, to: string, error: unknown): LedgerFault {
   if (error instanceof LedgerFault) return error;
   return new LedgerFault(
     'open',
-    `${from} can't be copied to ${to} (${messageOf(error)}). Check that it is a ledger of SQLite, and that the folder of the copy exists, is ` +
+    `${from} can't be copied to ${to} (${messageOf(error)}). Check that it is a SQLite ledger, and that the folder of the copy exists, is ` +
       'writable and has space left. No copy was kept.',
     { cause: error },
   );
@@ -246,7 +247,7 @@ function copyFault(from: string, to: string, error: unknown): LedgerFault {
 
 function release(lock: Connection | undefined): void {
   if (!lock) return;
-  // An explicit rollback: the lock must be gone even while the connection object waits for the garbage collector.
+  // Closing may not release the lock before the connection object is garbage-collected, so the transaction is ended explicitly.
   if (lock.inTransaction) lock.exec('ROLLBACK');
   lock.close();
 }
@@ -257,8 +258,8 @@ function connect(file: string, reads: boolean): Connection {
   if (!reads) {
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA journal_size_limit = 67108864');
-    // Payment ids are random, so every batch touches many pages: fewer checkpoints and a larger cache make up for it. But a checkpoint
-    // stops the server while it copies: 40 ms for 8 MB of large answers, 90 ms for 32 MB.
+    // Payment ids are random, so every batch changes many pages, which fewer checkpoints and a larger cache compensate for. But a checkpoint
+    // blocks the server while it copies: 40 ms for 8 MB of large answers, 90 ms for 32 MB.
     db.exec('PRAGMA wal_autocheckpoint = 2000');
     db.exec('PRAGMA cache_size = -65536');
   }
@@ -267,7 +268,7 @@ function connect(file: string, reads: boolean): Connection {
 }
 
 /**
- * Decides whether SQLite itself waits for the disk, blocking the server at every commit, or a `WriteAheadLog` does in a thread. The
+ * Decides whether SQLite itself waits for the disk, which blocks the server at every commit, or a `WriteAheadLog` does so in a thread. The
  * latter needs WAL mode, which not every file system supports, and a process that keeps the file open.
  */
 function writesLog(db: Connection, reads: boolean): boolean {
@@ -279,8 +280,8 @@ function writesLog(db: Connection, reads: boolean): boolean {
 
 /**
  * Syncs the write-ahead log to the disk (fdatasync) in a thread, as SQLite itself does at every commit with `synchronous = FULL`.
- * With `NORMAL`, SQLite only does so before it folds the log into the file and when it restarts the log. The log is checksummed, so
- * after a power cut it ends with a complete commit, and a commit is on disk together with all earlier ones.
+ * With `NORMAL`, SQLite only does so before a checkpoint and when it restarts the log. The log is checksummed, so after a power cut it ends
+ * with a complete commit, and a commit is on disk together with all earlier ones.
  */
 class WriteAheadLog {
   readonly #path: string;

@@ -13,14 +13,14 @@ const MAX_BATCH_BYTES = 1_048_576;
 /** After a commit of this many writes, the next one waits some ms so that more writes share its sync. */
 const BUSY_BATCH = 8;
 const BUSY_PAUSE_MS = 4;
-/** The disk counts as failed if it takes longer than this to confirm a commit. Shorter than the time for a shutdown. */
+/** If the disk takes longer than this to confirm a commit, it counts as failed. Shorter than the time allowed for a shutdown. */
 const SYNC_MS = 20_000;
 /** What the operator can do about a fault. */
 const CHECK = 'Check the disk of the ledger: space, permissions, quota.';
 
 type Task = {
   readonly bytes: number;
-  /** Runs the operation; the value is kept until the commit. */
+  /** Runs the operation. Its value is passed on after the commit. */
   readonly run: () => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: LedgerFault) => void;
@@ -29,14 +29,14 @@ type Task = {
 /**
  * Opens a SQLite file. One process writes it. Writes that are requested in one turn of the event loop, or while the disk is busy, share
  * a commit.
- * @param url,role as of `SqliteFile.open`
+ * @param url,role see `SqliteFile.open`
  * @throws LedgerFault `open`
  */
 export function openSqlite(url: string, role: Role): Engine {
   return new SqliteEngine(SqliteFile.open(url, role));
 }
 
-/** Thrown if a transaction can't begin or commit, which is not the fault of its operations. */
+/** Thrown if a transaction can't begin or commit, so that its operations are not retried one by one. */
 class TransactionFault extends Error {
   readonly fault: LedgerFault;
 
@@ -84,7 +84,7 @@ class SqliteEngine implements Engine {
     if (this.#transacting)
       throw new LedgerFault('busy', 'The ledger is being moved. Try again when the move is done.');
     if (this.#queue.length >= MAX_QUEUED)
-      throw new LedgerFault('busy', 'Too many writes wait for the ledger. Try again in a second.');
+      throw new LedgerFault('busy', 'Too many operations are waiting for the ledger. Try again in a second.');
     return new Promise<unknown>((resolve, reject) => {
       this.#queue.push({ bytes, run: () => this.#run(operation()), resolve, reject });
       this.#schedule();
@@ -113,7 +113,7 @@ class SqliteEngine implements Engine {
     }
   }
 
-  /** There are no other servers. */
+  /** Does nothing: a SQLite file has no other servers. */
   async show(): Promise<void> {}
 
   close(): Promise<void> {
@@ -142,7 +142,7 @@ class SqliteEngine implements Engine {
     else setImmediate(flush);
   }
 
-  /** Waits until no write is queued or on its way to the disk. */
+  /** Waits until no write is queued or being synced. */
   async #quiet(): Promise<void> {
     while (this.#queue.length > 0 || this.#syncing) {
       if (this.#syncing) await new Promise<void>(resolve => this.#waiting.push(resolve));
@@ -200,7 +200,7 @@ class SqliteEngine implements Engine {
     for (const task of this.#queue.splice(0)) task.reject(this.#broken);
   }
 
-  /** Commits a batch. Rejects operations that failed and returns the rest, each then run in its own transaction. */
+  /** Commits a batch. If an operation fails, each is run again in its own transaction. Rejects the failed ones and returns the others. */
   #attempt(batch: readonly Task[]): Done[] {
     try {
       return this.#commit(batch);
@@ -262,7 +262,7 @@ class SqliteEngine implements Engine {
       if (this.#prepared.size < 256) this.#prepared.set(query.sql, entry);
     }
     if (entry.reader && query.single) {
-      // A third of the cost of an iterator over one row.
+      // Costs a third of `all` for one row.
       const row: unknown = entry.statement.get(query.parameters);
       return row === undefined ? [] : [row];
     }

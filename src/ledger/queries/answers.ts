@@ -48,7 +48,7 @@ export const expired = (p: At & { limit: number }) =>
     select id from payments where answer_expires_at is not null and answer_expires_at <= (select ${p.now})
     limit ${p.limit} for update skip locked`;
 
-/** Keeps a delivered answer at least until a time. */
+/** Extends the expiry of a delivered answer, but never shortens it. */
 export const keepAnswer = (p: Id & At & { until: number }) =>
   one<{ answer_expires_at: number }>`
     update payments set answer_expires_at = case when answer_expires_at > cast(${p.until} as bigint) then answer_expires_at

@@ -21,7 +21,7 @@ export const renew = (p: CallerKey & At & { live_ms: number }) =>
     update payments set caller_until = ${p.now} + ${p.live_ms}
     where id = ${idBytes(p.id)} and callers = ${p.number} and caller_until > 0 and alias_of is null returning id`;
 
-/** Renews those whose rows nobody else is changing. PostgreSQL only. */
+/** Renews callers, except those whose rows another transaction is changing. PostgreSQL only. */
 export const renewUnlocked = (p: At & { callers: readonly CallerKey[]; live_ms: number }) =>
   sql<IdRow & { number: number }>`
     update payments set caller_until = ${p.now} + ${p.live_ms} where id = any (array(

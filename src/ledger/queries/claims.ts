@@ -18,24 +18,24 @@ export const summary = (p: Id & { payer: string }) =>
     select (select known from payers where payer = ${p.payer}) as known,
       (select id from payments where id = ${idBytes(p.id)}) as seen`;
 
-/** Serializes the claims of one payer. PostgreSQL only: SQLite has one writer. */
+/** Makes claims of the same payer wait until the commit. PostgreSQL only; SQLite has a single writer. */
 export const lockPayer = ({ payer }: { payer: string }) =>
   one`select pg_advisory_xact_lock(hashtextextended(${payer}, 0))`;
 
-/** The same for several, always in the same order, so that nobody waits in a circle. */
+/** Locks several payers, always in the same order, so that transactions can't deadlock. */
 export const lockPayers = ({ payers }: { payers: readonly string[] }) =>
   sql`
     select pg_advisory_xact_lock(key) from (
       select hashtextextended(payer, 0) as key from jsonb_array_elements_text(${JSON.stringify(payers)}::jsonb) as payer order by key offset 0
     ) as ordered`;
 
-/** Locks those of several that nobody else has locked. */
+/** Locks the given payers, except those that another transaction has locked. @returns the locked ones */
 export const tryPayers = ({ payers }: { payers: readonly string[] }) =>
   sql<{ payer: string }>`
     select payer from jsonb_array_elements_text(${JSON.stringify(payers)}::jsonb) as payer
     where pg_try_advisory_xact_lock(hashtextextended(payer, 0))`;
 
-/** Serializes the claims of the payer of a payment. */
+/** Locks the payer of a payment, as `lockPayer` does. */
 export const lockPayerOf = ({ id }: Id) =>
   one<{ created_at: number }>`
     select created_at, pg_advisory_xact_lock(hashtextextended(payer, 0)) from payments where id = ${idBytes(id)}`;
@@ -43,7 +43,7 @@ export const lockPayerOf = ({ id }: Id) =>
 export const createdAt = ({ id }: Id) =>
   one<{ created_at: number }>`select created_at from payments where id = ${idBytes(id)}`;
 
-/** A payment that was refunded bought nothing, so its identifier is free again. */
+/** Another payment of this payer with this identifier. A refunded payment bought nothing, so its identifier can be used again. */
 export const sameIdentifier = (p: At & { payer: string; identifier: string; id: string }) =>
   one<PaymentView>`
     select ${viewed(p.now)} from payments
@@ -61,8 +61,8 @@ export type ClaimView = {
 };
 
 /**
- * Everything that decides a claim, in one query: the payer's unsettled payments, whether the payer is known, whether this payment was
- * seen before, and the earlier sale of the same call that it would redeem now.
+ * What a claim depends on, in one query: the payer's unsettled payments, whether the payer is known, whether the ledger has this payment,
+ * and the earlier sale of the same call that the payment would redeem now.
  */
 export const claimView = (p: Call & Id & At) =>
   one<ClaimView>`
@@ -74,7 +74,7 @@ export const claimView = (p: Call & Id & At) =>
     where payer = ${p.payer} and decided_at is null and alias_of is null and state in ('claimed', 'settling')
       and (state = 'settling' or lease_until > ${p.now})`;
 
-/** The columns of a new claim, and for how long its worker and its caller count as present. */
+/** The columns of a new claim, the length of its lease, and how long its caller counts as present. */
 export type NewClaim = Pick<
   PaymentRow,
   | 'operation'
@@ -107,7 +107,7 @@ export const insert = (p: NewClaim & At) =>
       ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now}, ${p.request_id})
     on conflict do nothing returning claim, runs, callers`;
 
-/** Takes a claim whose lease has ended, for any call: it was never paid. */
+/** Claims a payment again, when its lease has ended, for the same or another call: it was not settled. */
 export const retake = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set operation = ${p.operation}, request_hash = ${p.request_hash}, request = ${p.request},
@@ -116,7 +116,7 @@ export const retake = (p: NewClaim & At) =>
     where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
     returning claim, runs, callers`;
 
-/** The same for a request that already waits for the row: the row keeps its call and its callers. */
+/** The same for a request that already waits for the payment, which keeps its call and its callers. */
 export const retakeForCaller = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set ${takenOver(p)}
@@ -124,12 +124,12 @@ export const retakeForCaller = (p: NewClaim & At) =>
       and caller_until > ${p.now} and operation = ${p.operation} and request_hash = ${p.request_hash}
     returning claim, runs, callers`;
 
-/** Absence is proven from the position of the last claim. With an earlier one a payment would count as expired too soon. */
+/** `claim_height` never decreases: a transfer's absence is proven from it, and a lower value would make the payment count as expired too soon. */
 const takenOver = (p: NewClaim & At) =>
   sql`claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}, runs = runs + 1,
       claim_height = case when claim_height > ${p.claim_height} then claim_height else ${p.claim_height} end`;
 
-/** Ends a claim and keeps the row; `uncounted`: the number of its runs that do not count. */
+/** Ends a claim and keeps the row. `uncounted`: the number of runs that do not count towards the limit. */
 export const free = (p: Fence & { uncounted: number }) =>
   one<IdRow>`
     update payments set lease_until = 0, runs = runs - ${p.uncounted}, claim = claim + 1
@@ -139,12 +139,11 @@ export const free = (p: Fence & { uncounted: number }) =>
 export const endLease = (p: Fence) =>
   one<IdRow>`update payments set lease_until = 0 where ${ours(p)} and state = 'claimed' returning id`;
 
-/** Extends the lease of a worker. */
 export const hold = (p: Fence & At & { lease_ms: number }) =>
   one<IdRow>`
     update payments set lease_until = ${p.now} + ${p.lease_ms} where ${ours(p)} and alias_of is null returning id`;
 
-/** Takes over a row beyond `claimed` whose lease has ended. There is no work on a payment that is being refunded in full. */
+/** Takes over a payment past `claimed` whose lease has ended, unless it is owed and being refunded in full: its work must not go on. */
 export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
@@ -154,8 +153,8 @@ const NOT_BEING_REPAID = raw(`(repaying = '0' or state <> 'owed'
       or cast(repaid as bigint) + cast(repaying as bigint) < cast(amount as bigint))`);
 
 /**
- * Ends all leases and callers. Only the server of a SQLite file may do this at its start, when all earlier workers and callers are
- * gone. Rows that are final and have an identifier, or were written, are left out, because their leases and callers no longer matter.
+ * Ends all leases and removes all callers. Only the server of a SQLite file may do this, at its start, when all earlier workers and callers are
+ * gone. Skips finished payments that have an identifier or whose answer was written, because their leases and callers no longer matter.
  */
 export const endEverything = () => [
   sql`
@@ -166,7 +165,7 @@ export const endEverything = () => [
     where unwritten = 1 and alias_of is null and identifier is null and (lease_until > 0 or caller_until > 0)`,
 ];
 
-/** Claims that can no longer be settled. An alias stays as long as its target can still be answered. */
+/** Claims that can no longer be settled. An alias stays while the payment that it redeems can still be answered. */
 export const dead = (p: At & { before: number; limit: number }) =>
   sql<IdRow>`
     select p.id from payments as p

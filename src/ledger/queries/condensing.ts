@@ -9,7 +9,7 @@ export type EvidenceRow = Pick<PaymentRow, 'id' | 'signed_transaction' | 'audite
   settled_at: number;
 };
 
-/** Sales in their order, by its index. */
+/** The next sales in order of settlement. Uses the index of sales. */
 export const evidenceAfter = (p: { settled_at: number; id: string; limit: number }) =>
   sql<EvidenceRow>`
     select id, signed_transaction, settled_at, audited_at from payments
@@ -19,7 +19,7 @@ export const evidenceAfter = (p: { settled_at: number; id: string; limit: number
 
 type Kept = Id & Pick<PaymentRow, 'signed_transaction'>;
 
-/** At least one. PostgreSQL plans no statement of this kind ahead: there is one for each number of rows. */
+/** `rows` must not be empty. `slow` keeps PostgreSQL from caching a plan for every number of rows. */
 export const setEvidence = (rows: readonly Kept[], { bytes }: Dialect): Query => {
   const values = rows.map(row => sql`(cast(${idBytes(row.id)} as ${raw(bytes)}), ${row.signed_transaction})`);
   return {

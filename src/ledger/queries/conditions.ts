@@ -9,16 +9,16 @@ export type IdRow = { id: IdBytes };
 /** The time at which the statement runs; see clock.ts. */
 export type At = { now: Query };
 
-/** The condition of every fenced change: the row, and the claim that allows the change. */
+/** Identifies a row and the claim that may change it. A server whose claim is no longer the current one can't. */
 export type Fence = { id: string; claim: number; owner: string };
 
-/** Two payments without identifier are for the same call if these are equal. */
+/** Two payments without a payment-identifier are for the same call if these columns are equal. */
 export type Call = { payer: string; operation: string; request_hash: string };
 
 export const ours = ({ id, claim, owner }: Fence): Query =>
   sql`id = ${idBytes(id)} and claim = ${claim} and owner = ${owner}`;
 
-/** A row with its state at this time: the columns of a `PaymentView`. */
+/** The columns of a `PaymentView`. */
 export const viewed = (now: Query): Query =>
   sql`*, case when lease_until > ${now} then 1 else 0 end as leased, case when caller_until > ${now} then 1 else 0 end as attended`;
 
@@ -28,5 +28,5 @@ export const nextClaim = (fresh: number): Query =>
 
 export const SUM_OF_AMOUNTS = raw('cast(coalesce(sum(cast(amount as bigint)), 0) as text)');
 
-/** As `repaidOf`. */
+/** The same as `repaidOf`, in SQL. */
 export const REPAID = raw("case when state = 'refunded' and repaid = '0' then amount else repaid end");

@@ -5,8 +5,9 @@ import type { PaymentRow } from '../schema.js';
 import type { At, Call, Id, IdRow } from './conditions.js';
 
 /*
- * Payments for the same call: same payer, operation and request, without identifier. A newly signed payment may be meant to fetch the
- * answer of an earlier one that was paid, or may have been, but was not written out. `written`: the answer went to the newest caller.
+ * Equal payments are those for the same call: same payer, operation and request, without a payment-identifier. If a buyer got no answer, it may
+ * sign a new payment for the same call. That payment then fetches the answer of the earlier one, which was or may have been paid but whose
+ * answer was not written to its newest caller.
  */
 
 const sameCall = ({ payer, operation, request_hash }: Call): Query =>
@@ -14,7 +15,10 @@ const sameCall = ({ payer, operation, request_hash }: Call): Query =>
 
 const answerable = (now: Query): Query => sql`(state <> 'delivered' or answer_expires_at > ${now})`;
 
-/** Paid or possibly paid, not written, and not a separate sale, which is one that has had a single caller who is still present. */
+/**
+ * Whether an equal payment can redeem the row: it was or may have been paid, its answer was not written, and it is not a separate sale, that
+ * is, one whose only caller is still present.
+ */
 export const redeemable = (p: Call & At): Query =>
   sql`
     ${sameCall(p)} and unwritten = 1 and state in ('settling', 'owed', 'delivered')
@@ -40,7 +44,7 @@ const DECISIVE = [
 ] as const;
 const DECISIVE_COLUMNS = raw(DECISIVE.join(', '));
 
-/** The columns that decide (reading the others would cost more), and the time at which this row and those before it had been locked. */
+/** The columns that the decision needs (reading all would cost more), and the time, after this row and those before it were locked. */
 export type LockedRow = Pick<PaymentRow, (typeof DECISIVE)[number]> & { now: number };
 
 /** Locks only the row itself, which has an identifier and therefore no equal payments. */
@@ -54,7 +58,7 @@ const equalToOwn = raw(
           and other.identifier is null and other.alias_of is null`,
 );
 
-/** The condition that the row called `own`, without identifier, has no equal payments that must be considered. */
+/** Whether the row called `own`, which has no identifier, has no equal payments that must be considered. */
 export const hasNoEquals = ({ now }: At): Query => sql`not (
       exists (select 1 from payments as other
         where ${equalToOwn} and other.unwritten = 1 and other.state in ('claimed', 'settling', 'owed', 'delivered')
@@ -64,10 +68,10 @@ export const hasNoEquals = ({ now }: At): Query => sql`not (
           and other.answer_expires_at > ${now} and other.written_at > own.created_at))`;
 
 /**
- * Locks the row and all equal payments that must be considered, in the order of their ids: those that were not written, and those with
- * several callers that were written after this payment came. (`+ 0` keeps the engines from scanning an index in order of time for a
- * limit that is rarely reached.) Their ids are found once, as an array: where PostgreSQL has waited for a row, it asks the condition again
- * of the changed row, and by some plans a join with them has lost it by then.
+ * Locks the row and all equal payments that must be considered, in the order of their ids: those whose answer was not written, and those with
+ * several callers whose answer was written after this payment arrived. (`+ 0` keeps the engines from scanning an index in order of time for
+ * a limit that is rarely reached.) The ids are collected in an array, not joined: after waiting for a locked row, PostgreSQL evaluates the
+ * condition again on the changed row, and with some plans a join would then lose that row.
  */
 export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: number }) =>
   sql<LockedRow>`
@@ -84,7 +88,7 @@ export const lockEqualCalls = (p: Id & Call & At & { created_at: number; limit: 
             and written_at > ${p.created_at} order by written_at + 0 limit ${p.limit}) as rewritten))
       order by id for update) as locked`;
 
-/** Whether another payment with the identifier of this one was, or may have been, paid, and not paid back. */
+/** Returns a row if another payment with the same identifier was or may have been paid, and was not refunded. */
 export const identifierPaid = ({ id }: Id) =>
   one<IdRow>`
     select other.id from payments as own
@@ -93,7 +97,7 @@ export const identifierPaid = ({ id }: Id) =>
       and other.alias_of is null and other.state in ('settling', 'delivered', 'owed')
     limit 1`;
 
-/** Makes a claim the alias of another payment. An alias is never settled and has neither a worker nor callers. */
+/** Makes a claimed payment an alias of another one. An alias is never settled, and has neither a worker nor callers. */
 export const bind = (p: Id & { alias_of: string }) =>
   one<IdRow>`
     update payments set alias_of = ${idBytes(p.alias_of)}, lease_until = 0, caller_until = 0

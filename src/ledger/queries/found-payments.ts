@@ -7,14 +7,14 @@ import type { At, Id, IdRow } from './conditions.js';
 
 const MAY_OWE = raw(`state in (${list(sourcesOf('owed', 'operator').map(state => raw(`'${state}'`))).sql})`);
 
-/** The columns of a payment that only the chain knows. */
+/** The columns that the chain shows of a payment. */
 export type FoundColumns = Pick<
   PaymentRow,
   'payer' | 'amount' | 'network' | 'signed_transaction' | 'settlement' | 'claim_slot' | 'created_at'
 > &
   Id;
 
-/** It has no callers and needs no audit: it was found at `finalized`. */
+/** The payment has no callers, and counts as audited because its transfer was found finalized. */
 export const insertFound = (p: FoundColumns & At) =>
   one<IdRow>`
     insert into payments (id, operation, request_hash, payer, amount, network, x402_version, signed_transaction, flow, state, claim, owner,
@@ -23,7 +23,7 @@ export const insertFound = (p: FoundColumns & At) =>
       'owed', 0, '', 0, 0, 0, 0, 0, ${p.claim_slot}, 0, ${p.settlement}, ${p.created_at}, ${p.now}, ${p.now}, ${p.now})
     on conflict do nothing returning id`;
 
-/** The claim number grows, which fences off whoever worked on it. */
+/** Increases the claim number, so that a worker that held the payment can no longer change it. */
 export const oweFound = (p: Pick<FoundColumns, 'id' | 'settlement' | 'claim_slot'> & At) =>
   one<IdRow>`
     update payments set state = 'owed', settlement = ${p.settlement}, settling_at = coalesce(settling_at, ${p.now}), settled_at = ${p.now},
@@ -31,7 +31,7 @@ export const oweFound = (p: Pick<FoundColumns, 'id' | 'settlement' | 'claim_slot
       claim_slot = case when claim_slot > ${p.claim_slot} then ${p.claim_slot} else claim_slot end
     where id = ${idBytes(p.id)} and ${MAY_OWE} and lease_until <= ${p.now} and alias_of is null returning id`;
 
-/** Only once: from then on the payment is for this call. */
+/** Assigns a call to a payment that has none yet. */
 export const giveCall = (
   p: Id & Pick<PaymentRow, 'operation' | 'request_hash' | 'request' | 'flow' | 'identifier' | 'method'>,
 ) =>

@@ -29,12 +29,12 @@ export const byRepaymentSignature = ({ now, text, limit }: Text) =>
     select ${viewed(now)} from payments
     where id in (select payment from repayments where signature = ${text}) limit ${limit}`;
 
-/** Of earlier versions. */
+/** Refunds that earlier versions recorded. */
 export const byRefundSignature = ({ now, text, limit }: Text) =>
   sql<PaymentView>`
     select ${viewed(now)} from payments where id in (select payment from refunds where signature = ${text}) limit ${limit}`;
 
-/** Without aliases, which moved no money. */
+/** Settled payments, so no aliases. */
 export const byPayer = ({ now, text, limit }: Text) =>
   sql<PaymentView>`
     select ${viewed(now)} from payments where payer = ${text} and settled_at is not null

@@ -4,15 +4,14 @@ import type { Query } from '../sql.js';
 
 type MetaRow = { key: string; value: string };
 
-/** The ledger's own keys. All other keys begin with `note:`. */
+/** The keys that the ledger itself uses. All others begin with `note:`. */
 const OWN_KEYS = raw(
   "'schema', 'pay_to', 'former_pay_to', 'network', 'retired', 'arriving', 'restored', 'least'",
 );
 
-/** The key of a note. */
 export const noteKey = (key: string): string => `note:${key}`;
 
-/** One row if there is a table of this name. */
+/** Returns one row if the table exists. */
 export const tableExists = ({ name: engine }: Dialect, name: string): Query =>
   engine === 'postgres'
     ? sql`select 1 from information_schema.tables where table_schema = current_schema() and table_name = ${name}`
@@ -20,13 +19,13 @@ export const tableExists = ({ name: engine }: Dialect, name: string): Query =>
 
 export const ownMeta = () => sql<MetaRow>`select key, value from meta where key in (${OWN_KEYS})`;
 
-/** The values copied to another ledger: the receivers and all keys that are not the ledger's own. */
+/** The entries that are copied to another ledger: the receivers, whether it was restored, and all notes. */
 export const COPIED_META = "key not in ('schema', 'least', 'network', 'retired', 'arriving')";
 
 export const getMeta = ({ key }: { key: string }) =>
   one<{ value: string }>`select value from meta where key = ${key}`;
 
-/** All texts whose keys begin with a prefix, in order. The prefix has no wildcard. */
+/** All entries whose keys begin with a prefix, in order. The prefix must not contain wildcards. */
 export const metaOf = ({ prefix }: { prefix: string }) =>
   sql<MetaRow>`select key, value from meta where key like ${`${prefix}%`} order by key`;
 
@@ -37,13 +36,13 @@ export const setMeta = ({ key, value }: MetaRow) =>
   sql`
     insert into meta (key, value) values (${key}, ${value}) on conflict (key) do update set value = excluded.value`;
 
-/** Stores a text unless there is one. @returns the one that is stored now */
+/** Stores a value unless the key has one. @returns the stored value */
 export const keepMeta = ({ key, value }: MetaRow) =>
   one<{ value: string }>`
     insert into meta (key, value) values (${key}, ${value})
     on conflict (key) do update set value = meta.value returning value`;
 
-/** Binds the ledger to its receiver unless it is bound. @returns the receiver to which it is bound now */
+/** Binds the ledger to a receiver unless it already is bound. @returns the receiver to which it is bound now */
 export const bindReceiver = ({ payTo }: { payTo: string }) =>
   one<{ value: string }>`
     insert into meta (key, value) values ('pay_to', ${payTo})
@@ -51,12 +50,11 @@ export const bindReceiver = ({ payTo }: { payTo: string }) =>
 
 export const receiverBound = () => one<{ value: string }>`select value from meta where key = 'pay_to'`;
 
-/** Everything that is not the ledger's own. */
 export const deleteNotes = () => sql`delete from meta where key like 'note:%'`;
 
 /** Records that a restored ledger was compared with the chain. */
 export const endRestoration = () => sql`delete from meta where key = 'restored'`;
 
-/** The condition of a sale: the ledger is not bound to another receiver. */
+/** Whether the ledger is not bound to another receiver. Checked by every sale. */
 export const isReceiver = (payTo: string): Query =>
   sql`not exists (select 1 from meta where key = 'pay_to' and value <> ${payTo})`;

@@ -3,7 +3,7 @@ import { raw, sql } from '../sql.js';
 import type { PaymentRow, RefundRow, RepaymentRow } from '../schema.js';
 import { SUM_OF_AMOUNTS } from './conditions.js';
 
-/** From a time to before another one, after a place in the order of that time. */
+/** A page of a period: from `from` to before `to`, after the row `id` at the time `at`. */
 export type MovedWithin = { from: number; to: number; at: number; id: string; limit: number };
 
 export type MovedSaleRow = Pick<
@@ -13,7 +13,7 @@ export type MovedSaleRow = Pick<
 
 const IS_SALE = raw('settled_at is not null and alias_of is null');
 
-/** The oldest first, by the index of sales. */
+/** Oldest first. Uses the index of sales. */
 export const movedSales = (p: MovedWithin) =>
   sql<MovedSaleRow>`
     select id, operation, payer, amount, settlement, signed_transaction, settled_at from payments
@@ -26,7 +26,7 @@ export type MovedRefundRow = Pick<
   'id' | 'payment' | 'amount' | 'receiver' | 'evidence' | 'signature' | 'source'
 > & { landed_at: number; operation: string };
 
-/** The oldest first, by the index of those that landed. */
+/** Oldest first. Uses the index of landed repayments. */
 export const movedRefunds = (p: MovedWithin) =>
   sql<MovedRefundRow>`
     select repayments.id, payment, repayments.amount, receiver, evidence, signature, source, landed_at, operation
@@ -37,7 +37,7 @@ export const movedRefunds = (p: MovedWithin) =>
 
 export type FormerRefundRow = RefundRow & Pick<PaymentRow, 'payer' | 'operation'>;
 
-/** Refunds that only earlier versions recorded. There will be no further ones. */
+/** Refunds that earlier versions recorded, without those that are also in `repayments`. */
 export const formerRefunds = (p: { from: number; to: number }) =>
   sql<FormerRefundRow>`
     select refunds.payment, refunds.signature, refunds.amount, refunds.slot, refunded_at, payer, operation

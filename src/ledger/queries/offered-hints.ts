@@ -2,17 +2,17 @@ import { one, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { At } from './conditions.js';
 
-/** One key per hint, so that servers which offer different ones do not overwrite each other. */
+/** One key per hint, so that servers with different hints do not overwrite each other's. */
 const PREFIX = 'note:fee-payer ';
 
 type HintRow = { key: string; value: string };
 
-/** SQLite would write a number from outside with a fraction. */
+/** The inner cast is for SQLite, which binds numbers as floating point and would write `….0`. */
 export const timeText = (now: Query, ago = 0): Query => sql`cast(cast(${now} - ${ago} as bigint) as text)`;
 
 /**
- * The value is the time, ms since 1970, and the name of the facilitator after a space, if known. The time has had thirteen digits since
- * 2001, so values compare as text. An earlier one changes nothing.
+ * The value is the time (ms since 1970) and, after a space, the name of the facilitator, if known. The time has had thirteen digits since
+ * 2001, so values can be compared as text. An earlier time does not replace a later one.
  */
 export const offerHint = ({ hint, now, suffix }: At & { hint: string; suffix: string }) =>
   sql`

@@ -5,10 +5,10 @@ import type { PaymentView } from '../schema.js';
 import { viewed } from './conditions.js';
 import type { At } from './conditions.js';
 
-/** Those after the payment with this `id` that was settled, or was to be, at `since`. */
+/** The page after the payment `id`, which was settled or sent for settlement at `since`. */
 type Page = At & { since: number; id: string; settled_before: number; limit: number };
 
-/** The oldest payments of one kind, of which each has an index. */
+/** The oldest payments of one kind. Each kind has an index. */
 const oldest = (p: Page, kind: Query, since: Query): Query =>
   sql`
     (select ${viewed(p.now)} from payments
@@ -20,10 +20,10 @@ const SETTLED_AT = raw('settled_at');
 const RELEASED = raw("state = 'released' and audited_at is null");
 const SETTLING = raw("state = 'settling' and decided_at is null");
 const SETTLING_AT = raw('settling_at');
-/** Keeps SQLite from another index than that of undecided payments, which are few. */
+/** `+ 0` makes SQLite use the index of undecided payments, of which there are few. */
 const SORTED_BY_SETTLING_AT = raw('settling_at + 0');
 
-/** Payments whose fate is not yet proven by the rail: at most `limit` of each kind. */
+/** Payments whose outcome is not yet final on chain, at most `limit` of each kind. See `maintenanceOf`. */
 export const openFates = (p: Page) =>
   sql<PaymentView>`
     select * from ${oldest(p, sql`${SETTLING} and lease_until <= ${p.now}`, SORTED_BY_SETTLING_AT)} as settling

@@ -16,8 +16,8 @@ export const findOrderToChange = ({ payment }: Key) =>
   one<OrderRow>`select * from orders where payment = ${idBytes(payment)} for update`;
 
 /**
- * Orders of owed payments whose work has parts. A crash between delivery and the end of an order leaves an open order of a delivered
- * payment. `operation`: of all operations if it is undefined.
+ * Orders of owed payments whose work has parts. The payment's state is checked too, because a crash between delivery and the end of the order
+ * leaves an open order of a delivered payment.
  */
 export const openOrders = ({ limit, operation }: { limit: number; operation?: string | undefined }) =>
   sql<OrderRow>`
@@ -33,14 +33,14 @@ export const insertOrder = (p: Key & At & { request: string; wanted: number; dea
     values (${idBytes(p.payment)}, ${p.request}, ${p.wanted}, ${p.deadline}, 1, ${p.now}, null)
     on conflict do nothing`;
 
-/** `attempt`: only this one, so that a worker whose lease has expired can't end a later attempt. */
+/** `attempt`: ends only this attempt, so that a worker whose lease has expired can't end a later one. */
 export const finishOrder = (p: Key & At & { attempt?: number | undefined }) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now}, next_attempt_at = ${p.now}
     where payment = ${idBytes(p.payment)} and finished_at is null
       ${p.attempt === undefined ? raw('') : sql`and attempts = ${p.attempt}`} returning payment`;
 
-/** `againMs`: from now until a call may open it again; null: only the operator may. */
+/** `againMs`: ms until a call may start the next attempt; null: only the operator may. */
 export const failAttempt = (p: Key & At & { attempt: number; failure: string; againMs: number | null }) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now}, failure = ${p.failure},
@@ -48,8 +48,8 @@ export const failAttempt = (p: Key & At & { attempt: number; failure: string; ag
     where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
 
 /**
- * Counts the work that is begun, also that of an attempt which was interrupted. The time of the attempt runs from its first start on.
- * `lateMs`: the pause once its deadline has passed.
+ * Counts a start of the work, first or after an interruption, and sets when it may be started again if it is interrupted: after `againMs`, or
+ * after `lateMs` once the deadline has passed. The attempt's deadline is set at its first start.
  */
 export const beginAttempt = (p: Key & At & { deadline: number; againMs: number; lateMs: number }) =>
   one<OrderRow>`
@@ -58,18 +58,18 @@ export const beginAttempt = (p: Key & At & { deadline: number; againMs: number; 
       deadline = case when starts = 0 then ${p.deadline} else deadline end
     where payment = ${idBytes(p.payment)} and finished_at is null and next_attempt_at <= ${p.now} returning *`;
 
-/** The first start stays, because the time of the attempt runs from it. */
+/** `starts` stays at least 1, because the deadline was set at the first start. */
 export const handOver = ({ payment }: Key) =>
   one<KeyRow>`
     update orders set starts = case when starts > 1 then starts - 1 else starts end, next_attempt_at = 0
     where payment = ${idBytes(payment)} and finished_at is null returning payment`;
 
-/** Whether interrupted work is paused: no server holds the order, and none may begin. */
+/** Whether interrupted work is paused: no server holds the order, and none may start it yet. */
 const interrupted = ({ payment, now }: Key & At) =>
   sql`(finished_at is null and next_attempt_at > ${now}
       and exists (select 1 from payments where id = ${idBytes(payment)} and lease_until <= ${now}))`;
 
-/** `due`: only if a call may open it now. */
+/** `due`: only if a call may start the next attempt now. Otherwise for the operator, who need not wait. */
 export const reopenOrder = (p: Key & At & { deadline: number; due: boolean }) =>
   one<OrderRow>`
     update orders set attempts = attempts + 1, tries = tries + 1, starts = 0, next_attempt_at = 0, deadline = ${p.deadline},
@@ -78,17 +78,16 @@ export const reopenOrder = (p: Key & At & { deadline: number; due: boolean }) =>
       and ${p.due ? sql`finished_at is not null and next_attempt_at <= ${p.now}` : sql`(finished_at is not null or ${interrupted(p)})`}
     returning *`;
 
-/** Names the attempt, so that a worker whose lease has expired can't extend a later attempt. */
+/** Extends only the given attempt, so that a worker whose lease has expired can't extend a later one. */
 export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
   one<OrderRow>`
     update orders set attempts = attempts + 1, deadline = ${p.deadline}, extended = 1
     where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null and extended = 0 returning *`;
 
-/** How many parts of the work are done. */
 export const setDone = (p: Key & { done: number }) =>
   sql`update orders set done = ${p.done} where payment = ${idBytes(p.payment)}`;
 
-/** Given up for this long: only the operator may start another attempt. */
+/** Whether an order was given up at least `afterMs` ago: only the operator may start another attempt. */
 const givenUp = (p: At & { afterMs: number }) =>
   sql`finished_at is not null and next_attempt_at is null and finished_at <= ${p.now} - ${p.afterMs}`;
 
@@ -96,7 +95,7 @@ export const givenUpOrder = (p: Key & At & { afterMs: number }) =>
   one<KeyRow>`
     select payment from orders where payment = ${idBytes(p.payment)} and ${givenUp(p)} for update`;
 
-/** The owed payments of such orders, after the payment of `created_at` and `id`. Uses the index of undecided payments. */
+/** The owed payments of given-up orders, after the payment `id` claimed at `created_at`. Uses the index of undecided payments. */
 export const givenUpOrders = (p: At & { afterMs: number; created_at: number; id: string; limit: number }) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments
@@ -105,7 +104,7 @@ export const givenUpOrders = (p: At & { afterMs: number; created_at: number; id:
       and id in (select payment from orders where ${givenUp(p)})
     order by created_at + 0, id limit ${p.limit}`;
 
-/** No attempt may be started: there is no work left. */
+/** Gives up an order, so that no further attempt can be started. */
 export const rejectOrder = (p: Key & At & { failure: string }) =>
   one<KeyRow>`
     update orders set finished_at = ${p.now}, next_attempt_at = null, failure = ${p.failure}

@@ -109,7 +109,7 @@ export const countWaiting = () =>
 export const continueNumbers = () =>
   sql`select setval(pg_get_serial_sequence('outbox', 'seq'), (select coalesce(max(seq), 1) from outbox))`;
 
-/** What the events about a payment contain of its row. */
+/** The payment data that events contain. */
 export const paymentFacts = ({ id }: Id) =>
   one<Pick<PaymentRow, 'operation' | 'payer' | 'amount' | 'network' | 'settlement' | 'state' | 'flow'>>`
     select operation, payer, amount, network, settlement, state, flow from payments where id = ${idBytes(id)}`;

@@ -3,7 +3,7 @@ import { one, raw, sql } from '../sql.js';
 import type { PaymentRow, RepaymentRow } from '../schema.js';
 import type { Id, IdRow } from './conditions.js';
 
-/** `asked`: 1 if the ledger has what was asked. */
+/** `asked`: 1 if the ledger has the request of the payment. */
 export type RemovableRow = Pick<
   PaymentRow,
   | 'id'
@@ -25,14 +25,14 @@ const REMOVABLE =
 
 export type Place = { at: number; id: string };
 
-/** Payments in the order of their claims, after a place. Uses the index of that order. */
+/** The next payments in the order of their first claims. Uses the index of that order. */
 export const claimedAfter = (p: Place & { before: number; limit: number }) =>
   sql<RemovableRow>`
     select ${REMOVABLE} from payments
     where created_at < ${p.before} and created_at >= ${p.at} and (created_at > ${p.at} or id > ${idBytes(p.id)})
     order by created_at, id limit ${p.limit}`;
 
-/** Sales to a payer in their order, after a place. Uses the index of a payer's sales. */
+/** The next sales to a payer in order of settlement. Uses the index of a payer's sales. */
 export const soldAfter = (p: Place & { payer: string; limit: number }) =>
   sql<RemovableRow>`
     select ${REMOVABLE} from payments
@@ -48,7 +48,7 @@ export const removePayer = (p: Id & Pick<PaymentRow, 'payer' | 'signed_transacti
     update payments set payer = ${p.payer}, signed_transaction = ${p.signed_transaction}, request_id = null
     where id = ${idBytes(p.id)} returning id`;
 
-/** The refunds of a payment that are over. */
+/** The refunds of a payment that have ended. */
 export const endedRepayments = ({ id }: Id) =>
   sql<Pick<RepaymentRow, 'id' | 'evidence' | 'signature'>>`
     select id, evidence, signature from repayments where payment = ${idBytes(id)} and decided_at is not null`;
@@ -57,7 +57,7 @@ export const removeReceiver = (p: Pick<RepaymentRow, 'id' | 'receiver' | 'eviden
   one<{ id: string }>`
     update repayments set receiver = ${p.receiver}, evidence = ${p.evidence} where id = ${p.id} returning id`;
 
-/** Whether a payer counts as known, once the ledger has no sale to it. */
+/** Deletes the record that a payer is known, once the ledger has no sale to it. */
 export const dropPayer = ({ payer }: { payer: string }) =>
   sql`
     delete from payers where payer = ${payer}

@@ -25,7 +25,7 @@ export const repaymentsOf = ({ id }: Id) =>
 export const repaymentBy = (p: { signature: string }) =>
   one<RepaymentRow>`select * from repayments where signature = ${p.signature}`;
 
-/** Another payment's refund, as earlier versions recorded it, or a refund that this version has copied there. */
+/** The full refund made by a transaction, in the table that earlier versions use. This version also writes full refunds to it. */
 export const refundBy = (p: { signature: string }) =>
   one<{ payment: PaymentRow['id'] }>`select payment from refunds where signature = ${p.signature}`;
 
@@ -36,7 +36,7 @@ export const openRepayments = (p: { created_at: number; id: string; limit: numbe
     where decided_at is null and created_at >= ${p.created_at} and (created_at > ${p.created_at} or id > ${p.id})
     order by created_at, id limit ${p.limit}`;
 
-/** Only once: the second server sends what the first one has signed. */
+/** Stores a signed transaction unless there is one: another server then sends the stored one. */
 export const writeDownRepayment = (p: Id & { evidence: string; signature: string; position: number }) =>
   one<RepaymentRow>`
     update repayments set evidence = ${p.evidence}, signature = ${p.signature}, position = ${p.position}
@@ -63,12 +63,12 @@ export const setRepaid = (p: Id & { repaid: string; repaying: string; repaid_by:
     update payments set repaid = ${p.repaid}, repaying = ${p.repaying}, repaid_by = ${p.repaid_by}
     where id = ${idBytes(p.id)} returning id`;
 
-/** Ends the work of the server that holds the payment. */
+/** Ends the lease of the server that works on an owed payment, and increases the claim number, so that it can't store its result. */
 export const fenceOff = ({ id }: Id) =>
   one<IdRow>`
     update payments set claim = claim + 1, lease_until = 0 where id = ${idBytes(id)} and state = 'owed' returning id`;
 
-/** Repaid in the last `ms` by this cause, or on its way: atomic units as text. */
+/** The sum of the refunds with this cause that were started in the last `ms` and have not failed, in atomic units. */
 export const repaidWithin = (p: At & { ms: number; cause: string }) =>
   one<{ amount: string }>`
     select cast(coalesce(sum(cast(amount as bigint)), 0) as text) as amount from repayments

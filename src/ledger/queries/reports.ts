@@ -12,14 +12,14 @@ export const counts = () =>
 
 type UndecidedRow = { state: 'settling' | 'owed'; payments: number; amount: string; since: number };
 
-/** The payments whose money moved, or may have moved, and whose answer was not delivered. Uses the index of undecided payments. */
+/** The payments that were or may have been paid and whose answer was not delivered. Uses the index of undecided payments. */
 export const undecided = () =>
   sql<UndecidedRow>`
     select state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount,
       min(coalesce(settled_at, settling_at, created_at)) as since
     from payments where decided_at is null and alias_of is null and state in ('settling', 'owed') group by state`;
 
-/** The number of payments whose settlement is unresolved. */
+/** The number of payments that are being settled. */
 export const unresolved = () =>
   one<{ payments: number }>`
     select count(*) as payments from payments where state = 'settling' and decided_at is null and alias_of is null`;
@@ -34,7 +34,7 @@ type TurnoverRow = {
   repaid: string;
 };
 
-/** Settled payments by the UTC day on which the money was known to have moved. `own`: 1 for those of these payers. */
+/** Settled payments by UTC day of settlement. `own`: 1 for payments of the given payers. */
 export const turnover = ({ own }: { own: readonly string[] }) =>
   sql<TurnoverRow>`
     select day, operation, state, own, count(*) as payments, ${SUM_OF_AMOUNTS} as amount,
@@ -56,7 +56,7 @@ export type SaleRow = Pick<PaymentRow, 'id' | 'operation' | 'payer' | 'amount' |
 const SALE = raw('id, operation, payer, amount, state, repaid, settled_at');
 const IS_SALE = raw('settled_at is not null and alias_of is null');
 
-/** Settled payments in the order in which their money was known to have moved. Both lists use the index of sales. */
+/** Settled payments in order of settlement. This query and the next one use the index of sales. */
 export const salesAfter = (p: { settled_at: number; id: string; limit: number }) =>
   sql<SaleRow>`
     select ${SALE} from payments
@@ -68,7 +68,7 @@ export const newestSales = ({ limit }: { limit: number }) =>
 
 export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
 
-/** Null means any. Only payments whose lease had ended by `leased`, and that come after the payment of `created_at` and `id`. */
+/** Filters of a list; null means any. Only payments whose lease ended before `leased`, after the payment `id` claimed at `created_at`. */
 export type Listed = At & {
   payer: string | null;
   operation: string | null;
@@ -88,7 +88,7 @@ const listed = (p: Listed): Query =>
       and lease_until <= ${p.leased} and created_at >= ${p.created_at}
       and (created_at > ${p.created_at} or id > ${idBytes(p.id)})`;
 
-/** The state comes first, because it excludes most payments in a scan. */
+/** The state is compared first, because it excludes most rows of a scan. */
 export const listPayments = (p: Listed & { state: State | null }, newest: boolean) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments where state = coalesce(${p.state}, state) and ${listed(p)}
@@ -100,12 +100,12 @@ export const listUndecided = (p: Listed & { state: State }, newest: boolean) =>
     select ${viewed(p.now)} from payments where state = ${p.state} and decided_at is null and ${listed(p)}
     order by created_at + 0 ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
-/** Of the sales of a time, by their index: one that was found on chain was claimed long before. */
+/** The earliest claim of the sales of a period. It may be much older than the period, if the transfer was found on chain later. */
 export const firstClaimOf = (p: { from: number; to: number }) =>
   one<{ created_at: number | null }>`
     select min(created_at + 0) as created_at from payments where ${IS_SALE} and settled_at >= ${p.from} and settled_at < ${p.to}`;
 
-/** The day of an open or released payment is that of its claim. */
+/** Payments by time of booking: of settlement, or, while that is unknown, of the first claim. */
 export const listBooked = (p: Listed & { state: State | null; from: number; to: number }) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments

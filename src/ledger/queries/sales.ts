@@ -12,24 +12,23 @@ export type SoldRow = Pick<
 
 type Place = { settled_at: number; id: string };
 
-/** Sales from `from` on and before a place in their order, of a payer if there is one. */
+/** Sales settled at `from` or later, and before the sale `before`; of one payer if `payer` is set. */
 type Range = { payer: string | undefined; from: number; before: Place };
 
 const SOLD = raw('id, operation, payer, amount, state, repaid, settlement, settled_at');
 const NEWEST_FIRST = raw('order by settled_at desc, id desc');
 
-/** Uses the index of sales, or that of a payer's. */
+/** Uses the index of sales, or that of a payer's sales. */
 const inRange = ({ payer, from, before }: Range): Query =>
   sql`
     settled_at is not null and alias_of is null ${payer === undefined ? raw('') : sql`and payer = ${payer}`}
       and settled_at >= ${from} and settled_at <= ${before.settled_at}
       and (settled_at < ${before.settled_at} or id < ${idBytes(before.id)})`;
 
-/** The newest `limit`. */
 export const salesIn = (p: Range & { limit: number }) =>
   sql<SoldRow>`select ${SOLD} from payments where ${inRange(p)} ${NEWEST_FIRST} limit ${p.limit}`;
 
-/** Of the newest `searched`, the newest `limit` of an operation or in a state; null means any. */
+/** Searches the newest `searched` sales, and returns the newest `limit` that match; null matches any operation or state. */
 export const salesMatching = (
   p: Range & { operation: string | null; state: State | null; searched: number; limit: number },
 ) =>
@@ -38,7 +37,7 @@ export const salesMatching = (
     where operation = coalesce(${p.operation}, operation) and state = coalesce(${p.state}, state)
     ${NEWEST_FIRST} limit ${p.limit}`;
 
-/** The place of the last of the newest `searched`, if there are so many. */
+/** The position of the oldest sale that `salesMatching` searched; no row if it searched them all. */
 export const lastSearched = (p: Range & { searched: number }) =>
   one<{ settled_at: number; id: PaymentRow['id'] }>`
     select settled_at, id from payments where ${inRange(p)} ${NEWEST_FIRST} limit 1 offset ${p.searched - 1}`;
@@ -51,7 +50,7 @@ type TotalsRow = {
   last: number | null;
 };
 
-/** Of the newest `limit` sales to a payer. */
+/** Sums over the newest `limit` sales to a payer. */
 export const payerTotals = ({ payer, limit }: { payer: string; limit: number }) =>
   one<TotalsRow>`
     select count(*) as sales, ${SUM_OF_AMOUNTS} as amount, cast(coalesce(sum(cast(${REPAID} as bigint)), 0) as text) as repaid,

@@ -2,19 +2,19 @@ import { list, one, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 
 /*
- * Advisory locks with which servers on PostgreSQL show their presence. The numbers are arbitrary but must be the same in all versions
- * of this program.
+ * Advisory locks by which servers on PostgreSQL see each other. The numbers are arbitrary, but must be the same in all versions of this
+ * program.
  */
 
-/** Its second key is a hash of the schema's name. */
+/** Held by every server. Its second key is a hash of the schema's name. */
 export const PRESENCE_LOCK = 8403;
-/** Its second key is the version of the schema that the server knows. Version 1.0 has none. */
+/** Its second key is the schema version that the server knows. Servers of version 1.0 do not hold it. */
 export const VERSION_LOCK = 8405;
 
-/** Its second key is a hash of the schema's name and the used value. */
+/** Its second key is a hash of the schema's name and of what the server uses, such as the version of an operation's tables. */
 export const USE_LOCK = 8406;
 
-/** Counts the locks with which servers on this ledger show that they are there. */
+/** Counts the servers on this ledger by their presence locks. */
 const PRESENT = sql`
     select count(*) as servers from pg_locks as present
     where present.locktype = 'advisory' and present.classid = ${PRESENCE_LOCK} and present.granted
@@ -24,7 +24,7 @@ const PRESENT = sql`
 /** The number of servers on this ledger, this one included. */
 export const servers = () => one<{ servers: number }>`${PRESENT}`;
 
-/** The number of servers on this ledger that know no version of its schema from this one on. */
+/** The number of servers on this ledger that only know schema versions before `least`. */
 export const serversBehind = ({ least }: { least: number }) =>
   one<{ servers: number }>`${PRESENT}
       and not exists (
@@ -32,7 +32,7 @@ export const serversBehind = ({ least }: { least: number }) =>
         where known.pid = present.pid and known.locktype = 'advisory' and known.classid = ${VERSION_LOCK}
           and known.objid::bigint >= ${least} and known.granted)`;
 
-/** The number of servers on this ledger that show any of these uses. Each server shows its own while its presence lasts. */
+/** The number of servers on this ledger that hold a lock for any of these uses. */
 export const serversUsing = ({ uses }: { uses: readonly string[] }) =>
   one<{ servers: number }>`${PRESENT}
       and exists (

@@ -2,7 +2,7 @@ import type { Dialect } from '../engine.js';
 import { one, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 
-/** What is recorded of the store of an operation: its tables with their keys and its migrations, both JSON. */
+/** The record of an operation's store. `tables` (with their keys) and `migrations` are JSON. */
 export type StoreRow = { name: string; version: number; tables: string; migrations: string };
 
 export const findStore = ({ name }: { name: string }) =>
@@ -15,7 +15,7 @@ export const recordStore = ({ name, version, tables, migrations }: StoreRow) =>
     insert into stores (name, version, tables, migrations) values (${name}, ${version}, ${tables}, ${migrations})
     on conflict (name) do update set version = excluded.version, tables = excluded.tables, migrations = excluded.migrations`;
 
-/** One row if a table of this name has this column. */
+/** Returns one row if the table exists and has the column. */
 export const columnExists = ({ name: engine }: Dialect, table: string, column: string): Query =>
   engine === 'postgres'
     ? sql`select 1 from information_schema.columns

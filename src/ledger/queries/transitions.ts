@@ -9,7 +9,7 @@ import type { At, Fence, Id, IdRow } from './conditions.js';
 import { hasNoEquals } from './equal-calls.js';
 import { isReceiver } from './meta.js';
 
-/** The table of legal moves decides from which states a move starts: `state in ('settling', 'owed')`. */
+/** The states from which `TRANSITIONS` allows this change, as a condition: `state in ('settling', 'owed')`. */
 function mayBecome(to: State, ground: TransitionCause): Query {
   return raw(`state in (${list(sourcesOf(to, ground).map(state => raw(`'${state}'`))).sql})`);
 }
@@ -24,8 +24,8 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 type Proof = { by: 'work' | 'chain' };
 
 /**
- * Only while its newest caller is present, unless its buyer has moved the money; only for the current claim, only for the ledger's receiver, and, if requested, only
- * `alone`.
+ * Changes the row only if the claim is the current one, the ledger is not bound to another receiver, and the newest caller is present or the
+ * buyer has already sent the transfer (`moved_after`). `alone`: only if there are no equal payments, too.
  */
 export const settle = (
   p: Fence &
@@ -44,7 +44,7 @@ export const settle = (
       and ${isReceiver(p.payTo)} and ${p.alone ? hasNoEquals(p) : raw('true')}
     returning (select size from answers where payment = ${idBytes(p.id)}) as answered`;
 
-/** Claims the row for the second settle request, of which only a success counts, once its lease has ended. */
+/** Claims a payment for its second settle request once its lease has ended. If that request fails, the failure proves nothing about the first. */
 export const askAgain = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set asks = asks + 1, claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
@@ -56,7 +56,7 @@ export const deliver = (p: Fence & At & Proof & { settlement: string; answer_exp
       decided_at = ${p.now}, answer_expires_at = ${p.answer_expires_at}
     where ${ours(p)} and ${MAY_DELIVER[p.by]} returning payer`;
 
-/** Clears the expiry: a released payment's answer had expired, but the new one must not. */
+/** Clears the expiry, which a released payment has: the new answer must not expire before its delivery. */
 export const owe = (p: Fence & At & Proof & { settlement: string }) =>
   one<IdRow & Pick<PaymentView, 'flow'>>`
     update payments set state = 'owed', settlement = ${p.settlement}, settled_at = ${p.now}, decided_at = null, reason = null,
@@ -69,14 +69,14 @@ export const release = (p: Fence & At & { reason: string }) =>
       answer_expires_at = ${p.now}
     where ${ours(p)} and ${MAY_RELEASE} returning id`;
 
-/** The claim number grows, which fences off the worker of this order. */
+/** Increases the claim number, so that a worker on the order can no longer change the payment. */
 export const refund = (p: Id & At & { reason: string }) =>
   one<IdRow>`
     update payments set state = 'refunded', reason = ${p.reason}, decided_at = ${p.now}, lease_until = 0, caller_until = 0,
       answer_expires_at = ${p.now}, claim = claim + 1
     where id = ${idBytes(p.id)} and ${MAY_REFUND} returning id`;
 
-/** The request, and until when its answer is kept. */
+/** Removes the request. A delivered answer, which is deleted at the same time, counts as expired now. */
 export const removeRequest = (p: Id & At) =>
   one<IdRow>`
     update payments set request = null,

@@ -1,10 +1,13 @@
 import { one, sql } from '../sql.js';
 import type { At } from './conditions.js';
 
-/** A limited use: at most this many until a time (ms since 1970). */
+/** A quota: at most this many uses until `endsAt` (ms since 1970). */
 export type Use = { name: string; atMost: number; endsAt: number };
 
-/** Counts one more, from 1 in a new period. A server whose clock lags counts in the later period. No row means that none are left. */
+/**
+ * Counts one use, starting from 1 in a new period. If the stored period is a later one, because another server's clock is ahead, the use counts
+ * in that one. Returns no row if none are left.
+ */
 export const takeUse = ({ name, atMost, endsAt }: Use) =>
   one<{ used: number }>`
     insert into uses (name, used, ends_at) values (${name}, 1, ${endsAt})
@@ -14,7 +17,7 @@ export const takeUse = ({ name, atMost, endsAt }: Use) =>
     where uses.ends_at < excluded.ends_at or uses.used < ${atMost}
     returning used`;
 
-/** Counts one less, unless the time has ended. */
+/** Takes one use back, unless its period has ended. */
 export const giveUseBack = ({ name, endsAt }: Pick<Use, 'name' | 'endsAt'>) =>
   sql`update uses set used = used - 1 where name = ${name} and ends_at = ${endsAt} and used > 0`;
 
