@@ -50,6 +50,10 @@ test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE
 	  --reporter dot -g PostgreSQL --ignore '**/faults.slow.test.js' \
 	  'dist/contract-tests/**/*.slow.test.js' 'dist/contract-tests/**/!(*.slow).test.js'
 
+.PHONY: test-pooler
+test-pooler: build ## the same, with the servers behind a PgBouncer in transaction mode (TEST_DATABASE_URL=postgres://…; Debian's package pgbouncer)
+	@node dist/contract-tests/ledger/behind-pooler.js $(MAKE) --no-print-directory test-postgres
+
 .PHONY: faults
 faults: build ## run 200 seeded schedules of everything that can fail (SCHEDULES=200; TEST_DATABASE_URL=… on PostgreSQL too)
 	@FAULT_SCHEDULES=$${SCHEDULES:-200} exec $(BIN)/mocha --no-package --require ./dist/src/rails/solana/silence-bigint-warning.js --reporter spec \

@@ -9,7 +9,7 @@ import { openLedger, REMOVED_PAYER, type Ledger } from '../../src/ledger/store.j
 import { anonymizer } from '../../src/operator/anonymizer.js';
 import { condenseEvidence } from '../../src/rails/solana/kept-evidence.js';
 import { NETWORKS } from '../../src/rails/solana/networks.js';
-import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, paymentIn, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { evidenceOf, newKeyPair } from '../support/refund-chain.js';
 
 const MARCH = { from: Date.UTC(2026, 2, 1), to: Date.UTC(2026, 3, 1) };
@@ -32,7 +32,7 @@ onEachEngine('movements of money', make => {
     place = await make();
     clock = TENTH;
     const { caip2: network } = NETWORKS.devnet;
-    ledger = await openLedger({ url: place.url, payTo: receiver, network, now: () => clock });
+    ledger = await openLedger({ ...forServer(place.url), payTo: receiver, network, now: () => clock });
   });
   afterEach(async () => {
     await ledger.close();

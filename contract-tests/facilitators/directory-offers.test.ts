@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { DirectoryOffers } from '../../src/facilitators/directory-offers.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { DEVNET } from '../support/craft.js';
-import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { operationIn, RELEASED } from '../support/sold.js';
 
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
@@ -24,7 +24,7 @@ onEachEngine('servers that offer sales for a directory', make => {
   beforeEach(async () => {
     place = await make();
     clock = 1_700_000_000_000;
-    ledger = await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET, now: () => clock });
+    ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET, now: () => clock });
   });
   afterEach(async () => {
     await ledger.close();

@@ -5,7 +5,7 @@ import { OfferedFeePayers, rememberedFeePayers } from '../../src/facilitators/of
 import { SolanaHints } from '../../src/rails/solana/solana-hints.js';
 import { DEVNET } from '../support/craft.js';
 import { payment } from '../support/ledgers.js';
-import { PLACES, type LedgerPlace } from '../support/ledger-places.js';
+import { PLACES, type LedgerPlace, forServer } from '../support/ledger-places.js';
 
 const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 const [X, Y, Z] = Array.from({ length: 3 }, () => Keypair.generate().publicKey.toBase58()) as [
@@ -32,7 +32,7 @@ for (const { name, make } of PLACES) {
     async function server(feePayer: string): Promise<Server & { ledger: Ledger }> {
       const own = name === 'PostgreSQL' || ledgers.length === 0;
       const ledger = own
-        ? await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET, now: () => clock })
+        ? await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET, now: () => clock })
         : ledgers[0]!;
       if (own) ledgers.push(ledger);
       const hints = new SolanaHints(feePayer, () => clock);
@@ -102,14 +102,14 @@ for (const { name, make } of PLACES) {
     });
 
     it('one that was kept by version 1.0.0 is remembered', async () => {
-      const ledger = await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET });
+      const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.setMeta('offered-fee-payers', JSON.stringify([{ feePayer: X, lastOfferedAt: 5 }]));
       expect(await rememberedFeePayers(ledger)).to.deep.equal([{ hint: X }]);
     });
 
     it('is known with its facilitator by the clock of the ledger, too', async () => {
-      const ledger = await openLedger({ url: place.url, payTo: PAY_TO, network: DEVNET });
+      const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.offerHint(Y, OTHER);
       expect(await ledger.offeredHints()).to.deep.equal([{ hint: Y, by: OTHER }]);

@@ -19,7 +19,7 @@ import { repeated } from '../support/extent.js';
 import { TestCluster, jsonAnswer, signed } from '../support/test-server.js';
 import { askedFor, pause, settleFault, until } from '../support/faults.js';
 import { memoryLedgerPlace, TestChain, SUMMARIZE } from '../support/test-chain.js';
-import { postgresPlace, type LedgerPlace } from '../support/ledger-places.js';
+import { postgresPlace, type LedgerPlace, databaseSettings } from '../support/ledger-places.js';
 import { countingProxy, type CountingProxy } from '../support/proxy.js';
 import { keypairOf, serve, type Served } from '../support/server-process.js';
 import {
@@ -355,7 +355,7 @@ describe('attacks with signed payments', function () {
     const served = await serve({
       PORT: '0',
       STATE_DIR: join(folder, `server-${n}`),
-      DATABASE_URL: place.url,
+      ...databaseSettings(place),
       SOLANA_RPC_URL: sandbox.rpc.url,
       FACILITATOR_URL: facilitator.url,
       PAY_TO: sandbox.info.payTo,

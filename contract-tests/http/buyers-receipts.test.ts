@@ -7,7 +7,7 @@ import { AnswerKeys } from '../../src/http/answer-keys.js';
 import { buyersReceipts } from '../../src/http/buyers-receipts.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { explorerOf } from '../../src/rails/solana/explorer.js';
-import { paymentIn, sqlitePlace, type LedgerPlace } from '../support/ledger-places.js';
+import { paymentIn, sqlitePlace, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { OWNER } from '../support/ledgers.js';
 import { RELEASED } from '../support/sold.js';
 
@@ -21,7 +21,7 @@ describe('the receipt of a buyer', () => {
   let url: string;
   beforeEach(async () => {
     place = await sqlitePlace();
-    ledger = await openLedger({ url: place.url, ...OWNER });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     keys = await AnswerKeys.open(ledger, undefined);
     const app = new Koa();
     const terms = { publicUrl: 'https://pay.example', payTo: 'Receiver111' };

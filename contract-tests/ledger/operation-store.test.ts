@@ -4,7 +4,7 @@ import { idBytes } from '../../src/ledger/ids.js';
 import { lockOpenOrder, reportDone, type StoreDefinition } from '../../src/ledger/operation-store.js';
 import { sql } from '../../src/ledger/sql.js';
 import { openLedger, openLedgerReader, type Ledger } from '../../src/ledger/store.js';
-import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, paymentIn, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { faultOf, OWNER } from '../support/ledgers.js';
 
 const CUPS: StoreDefinition = {
@@ -31,7 +31,7 @@ onEachEngine('The store of an operation', (make, engine) => {
 
   beforeEach(async () => {
     place = await make();
-    ledger = await openLedger({ url: place.url, ...OWNER });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER });
   });
   afterEach(async () => {
     await ledger.close();
@@ -69,7 +69,7 @@ onEachEngine('The store of an operation', (make, engine) => {
 
   if (engine === 'PostgreSQL')
     it('stays as it is while another server runs, which may be of an earlier version: the start says to stop it', async () => {
-      const older = await openLedger({ url: place.url, ...OWNER });
+      const older = await openLedger({ ...forServer(place.url), ...OWNER });
       try {
         await older.openStore(CUPS);
         const fault = await faultOf(ledger.openStore(SWEETER));
@@ -89,19 +89,21 @@ onEachEngine('The store of an operation', (make, engine) => {
       await ledger.openStore(CUPS);
       await ledger.close();
       for (let round = 0; round < 3; round += 1) {
-        const started = await Promise.all([1, 2, 3, 4].map(() => openLedger({ url: place.url, ...OWNER })));
+        const started = await Promise.all(
+          [1, 2, 3, 4].map(() => openLedger({ ...forServer(place.url), ...OWNER })),
+        );
         try {
           await Promise.all(started.map(each => each.openStore(SWEETER)));
         } finally {
           await Promise.all(started.map(each => each.close()));
         }
       }
-      ledger = await openLedger({ url: place.url, ...OWNER });
+      ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     });
 
   if (engine === 'PostgreSQL')
     it('changes beside servers that can do without the change, and beside no others', async () => {
-      const older = await openLedger({ url: place.url, ...OWNER });
+      const older = await openLedger({ ...forServer(place.url), ...OWNER });
       try {
         await older.openStore(CUPS);
         await ledger.openStore({ ...SWEETER, oldestBeside: 1 });

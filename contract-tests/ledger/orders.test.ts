@@ -3,7 +3,7 @@ import { reportDone } from '../../src/ledger/operation-store.js';
 import { openLedgerReader, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { faultOf, OWNER } from '../support/ledgers.js';
-import { aRefund, onEachEngine, paymentIn } from '../support/ledger-places.js';
+import { aRefund, onEachEngine, paymentIn, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 /** PostgreSQL's own clock goes on while a test stands still. */
@@ -17,7 +17,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let all: Ledger[];
   let clock: number;
 
-  const open = (): Promise<Ledger> => openLedger({ url: place.url, ...OWNER, now: () => clock });
+  const open = (): Promise<Ledger> => openLedger({ ...forServer(place.url), ...OWNER, now: () => clock });
   /** An open order of an owed payment. */
   const asked = async (wanted = 3): Promise<string> => {
     const payment = await paymentIn(ledger, 'owed');

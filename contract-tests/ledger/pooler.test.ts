@@ -1,74 +1,25 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
-import { until } from '../support/faults.js';
-import { freePort } from '../support/free-port.js';
 import { PLACES } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { faultOf, OWNER, payment, settles } from '../support/ledgers.js';
+import { missingPooler, startPooler } from '../support/pooler.js';
+import type { Pooler } from '../support/pooler.js';
 
-const PGBOUNCER = '/usr/sbin/pgbouncer';
 const [postgres] = PLACES.filter(({ name }) => name === 'PostgreSQL');
 const make = postgres?.make;
-const missing = !make
-  ? 'set TEST_DATABASE_URL=postgres://…'
-  : !existsSync(PGBOUNCER)
-    ? `there is no ${PGBOUNCER} (apt-get install pgbouncer)`
-    : undefined;
+const missing = make ? missingPooler : 'set TEST_DATABASE_URL=postgres://…';
 
-/** PgBouncer that lends a connection for one transaction, in front of the schema of a place. */
-async function pooled(place: LedgerPlace, more = ''): Promise<{ url: string; close: () => Promise<void> }> {
-  const folder = await mkdtemp(join(tmpdir(), 'coinslot-pooler-'));
-  const port = await freePort();
-  const direct = new URL(place.url);
-  const schema = direct.searchParams.get('application_name')!;
-  const database = `host=${direct.hostname} port=${direct.port || 5432} dbname=${direct.pathname.slice(1)} user=${direct.username}`;
-  await writeFile(
-    join(folder, 'pgbouncer.ini'),
-    `[databases]
-ledger = ${database} connect_query='set search_path to ${schema}'
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 5
-${more}
-`,
-  );
-  await chmod(folder, 0o755);
-  const root = process.getuid?.() === 0 ? ['-u', 'postgres'] : [];
-  const child: ChildProcess = spawn(PGBOUNCER, [...root, join(folder, 'pgbouncer.ini')], { stdio: 'ignore' });
-  const answers = (): Promise<boolean> =>
-    new Promise(resolve => {
-      const socket = connect(port, '127.0.0.1');
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
-      socket.once('connect', () => socket.destroy());
-    });
-  await until('PgBouncer listens', answers);
-  return {
-    url: `postgres://${direct.username}@127.0.0.1:${port}/ledger`,
-    close: async () => {
-      child.kill('SIGINT');
-      if (child.exitCode === null) await once(child, 'exit');
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
-}
+/** A pooler in front of the schema of a place. */
+const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> =>
+  startPooler(url, { settings, schema: new URL(url).searchParams.get('application_name')! });
 
 (missing === undefined ? describe : describe.skip)(
   `ledger on PostgreSQL behind PgBouncer${missing === undefined ? '' : ` (${missing})`}`,
   () => {
     let place: LedgerPlace;
-    let pooler: { url: string; close: () => Promise<void> };
+    let pooler: Pooler;
     beforeEach(async () => {
       place = await make!();
       pooler = await pooled(place);
@@ -86,7 +37,7 @@ ${more}
 
     it('is refused as well where the pooler takes whatever a session begins with', async () => {
       const limits = 'statement_timeout, idle_in_transaction_session_timeout';
-      const lenient = await pooled(place, `ignore_startup_parameters = ${limits}`);
+      const lenient = await pooled(place, [`ignore_startup_parameters = ${limits}`]);
       const fault = await faultOf(openLedger({ url: lenient.url, ...OWNER })).finally(lenient.close);
       expect(fault.message).to.include('leads to a pooler');
     });

@@ -4,7 +4,7 @@ import { CALLER_LIVE_MS, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
 import { OWNER } from '../support/ledgers.js';
-import { onEachEngine, paymentIn, THESE_SESSIONS } from '../support/ledger-places.js';
+import { onEachEngine, paymentIn, THESE_SESSIONS, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { held, settle } from '../support/held-payments.js';
 
@@ -24,8 +24,8 @@ function races(make: () => Promise<LedgerPlace>): void {
     beforeEach(async () => {
       place = await make();
       servers = [
-        await openLedger({ url: place.url, ...OWNER }),
-        await openLedger({ url: place.url, ...OWNER }),
+        await openLedger({ ...forServer(place.url), ...OWNER }),
+        await openLedger({ ...forServer(place.url), ...OWNER }),
       ];
       client = new pg.Client({ connectionString: place.url });
       await client.connect();

@@ -8,7 +8,7 @@ import { openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
 import { OWNER, faultOf, payment, settles } from '../support/ledgers.js';
-import { PLACES, sqlitePlace, THESE_SESSIONS } from '../support/ledger-places.js';
+import { PLACES, sqlitePlace, THESE_SESSIONS, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 for (const { name, make } of PLACES) if (name === 'PostgreSQL' && make) severalServers(make);
@@ -20,7 +20,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
 
     beforeEach(async () => {
       place = await make();
-      servers = await Promise.all([1, 2, 3, 4].map(() => openLedger({ url: place.url, ...OWNER })));
+      servers = await Promise.all([1, 2, 3, 4].map(() => openLedger({ ...forServer(place.url), ...OWNER })));
     });
 
     afterEach(async () => {
@@ -205,7 +205,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
     it('leave the claims of a running server alone when another one starts', async () => {
       const request = payment();
       await servers[0]?.claim(request);
-      const fifth = await openLedger({ url: place.url, ...OWNER });
+      const fifth = await openLedger({ ...forServer(place.url), ...OWNER });
       servers.push(fifth);
       expect((await fifth.claim(request)).kind).to.equal('known');
     });

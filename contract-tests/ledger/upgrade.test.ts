@@ -9,7 +9,7 @@ import type { Ledger } from '../../src/ledger/store.js';
 import { POSTGRES, SQLITE } from '../../src/ledger/engine.js';
 import { MIGRATIONS, OLDEST_BESIDE, SCHEMA_VERSION } from '../../src/ledger/migrations.js';
 import { openReplies } from '../support/brand-replies.js';
-import { claimRequest, onEachEngine } from '../support/ledger-places.js';
+import { claimRequest, onEachEngine, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 const RELEASED = fileURLToPath(new URL('../../../contract-tests/released/', import.meta.url));
@@ -154,7 +154,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
   it('is opened by this version with every row as it was', async () => {
     const before = await bringOld(place);
     expect(before['payments']).to.have.length(12);
-    ledger = await openLedger({ url: place.url, ...OWNER });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     await ledger.close();
     ledger = undefined;
     const payments = before['payments']!.map(counted);
@@ -164,7 +164,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
       orders: before['orders']!.map(row => extendable(row, before['replies']!)),
     };
     expect(await rowsOf(place)).to.deep.equal(upgraded);
-    ledger = await openLedger({ url: place.url, ...OWNER });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     await ledger.close();
     ledger = undefined;
     expect(await rowsOf(place), 'opened again').to.deep.equal(upgraded);
@@ -178,7 +178,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
 
   it('goes on: answers, orders, replies, aliases, identifiers and reports', async () => {
     await bringOld(place);
-    ledger = await openLedger({ url: place.url, ...OWNER, now: () => 1_795_310_000_600 });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER, now: () => 1_795_310_000_600 });
     const counts = await ledger.counts();
     expect(Object.entries(counts).map(([state, { payments }]) => [state, payments])).to.deep.equal([
       ['claimed', 1],
@@ -201,7 +201,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
 
   it('delivers what it owes', async () => {
     await bringOld(place);
-    ledger = await openLedger({ url: place.url, ...OWNER });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     const owed = await ledger.adopt(OWED, 30_000);
     if (!owed) throw new Error('nobody can hold it');
     const reply = {
@@ -243,7 +243,7 @@ function movesReplies(make: () => Promise<LedgerPlace>): void {
         before.some(({ rejected_at: at }) => at !== null),
         'also a rejected one',
       ).to.equal(true);
-      ledger = await openLedger({ url: place.url, ...OWNER });
+      ledger = await openLedger({ ...forServer(place.url), ...OWNER });
       const [first, second] = await Promise.all([openReplies(ledger), openReplies(ledger)]);
       expect((await first.replies(OWED)).map(({ text }) => text)).to.deep.equal(['Good cup.']);
       expect(await second.intent(OWED)).to.equal('{"order":"intent-1"}');
@@ -265,7 +265,7 @@ function movesReplies(make: () => Promise<LedgerPlace>): void {
       expect(await first.add(OWED, { ...again, respondent })).to.equal('duplicate');
       expect(await first.add(OWED, { ...again, respondent: 'somebody else' })).to.equal('added');
       await ledger.close();
-      ledger = await openLedger({ url: place.url, ...OWNER });
+      ledger = await openLedger({ ...forServer(place.url), ...OWNER });
       const texts = (await (await openReplies(ledger)).replies(OWED)).map(({ text }) => text);
       expect(texts).to.deep.equal(['Good cup.', 'Once more.']);
       expect((await rowsOf(place))['replies'], 'the old table stays').to.have.length(before.length);
@@ -287,16 +287,18 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
     await inPostgres(place, async old => {
       // All that such a server shows of itself.
       await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
-      const refused = await openLedger({ url: place.url, ...OWNER }).catch((error: Error) => error.message);
+      const refused = await openLedger({ ...forServer(place.url), ...OWNER }).catch(
+        (error: Error) => error.message,
+      );
       expect(refused).to.match(/1 running server\(s\) of an earlier version.*Stop them.*Nothing was changed/);
       expect(await rowsOf(place)).to.deep.equal(before);
     });
-    const ledger = await openLedger({ url: place.url, ...OWNER });
+    const ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     await ledger.close();
   });
 
   it('may be used by servers of an earlier version that can do without what is new, and by no others', async () => {
-    await (await openLedger({ url: place.url, ...OWNER })).close();
+    await (await openLedger({ ...forServer(place.url), ...OWNER })).close();
     const meta = (key: string, value: number | string): Promise<void> =>
       inPostgres(place, async client => {
         await client.query('insert into meta values ($1, $2) on conflict (key) do update set value = $2', [
@@ -305,9 +307,11 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
         ]);
       });
     await meta('schema', SCHEMA_VERSION + 1);
-    await (await openLedger({ url: place.url, ...OWNER })).close();
+    await (await openLedger({ ...forServer(place.url), ...OWNER })).close();
     await meta('least', SCHEMA_VERSION + 1);
-    const refused = await openLedger({ url: place.url, ...OWNER }).catch((error: Error) => error.message);
+    const refused = await openLedger({ ...forServer(place.url), ...OWNER }).catch(
+      (error: Error) => error.message,
+    );
     expect(refused).to.match(
       /schema version \d+; this program supports.*Run the newer program.*Nothing was changed/,
     );
@@ -317,12 +321,14 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
     await inPostgres(place, async old => {
       await old.query('select pg_advisory_lock_shared(8405, $1)', [OLDEST_BESIDE]);
       await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
-      await (await openLedger({ url: place.url, ...OWNER })).close();
+      await (await openLedger({ ...forServer(place.url), ...OWNER })).close();
     });
   });
 
   it('is brought up to date once by servers of this version that start together', async () => {
-    const servers = await Promise.all([1, 2, 3, 4].map(() => openLedger({ url: place.url, ...OWNER })));
+    const servers = await Promise.all(
+      [1, 2, 3, 4].map(() => openLedger({ ...forServer(place.url), ...OWNER })),
+    );
     expect((await servers[3]!.counts()).delivered.payments).to.equal(6);
     await Promise.all(servers.map(server => server.close()));
   });

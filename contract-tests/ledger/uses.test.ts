@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { openLedger, type Ledger, type Use } from '../../src/ledger/store.js';
-import { onEachEngine } from '../support/ledger-places.js';
+import { onEachEngine, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 const END = 2_000_000;
@@ -12,7 +12,7 @@ onEachEngine('What is limited for a time', (make, engine) => {
   beforeEach(async () => {
     now = 1_000_000;
     place = await make();
-    const options = { url: place.url, payTo: 'receiver', network: 'solana:test', now: () => now };
+    const options = { ...forServer(place.url), payTo: 'receiver', network: 'solana:test', now: () => now };
     ledgers = [];
     // Two servers, where the engine allows two.
     for (let n = 0; n < (engine === 'PostgreSQL' ? 2 : 1); n++) ledgers.push(await openLedger(options));

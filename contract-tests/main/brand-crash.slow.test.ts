@@ -15,7 +15,7 @@ import {
 import { OrderWorker, type OrderWork } from '../../src/sale/order-worker.js';
 import { startSandbox, type Sandbox } from '../../src/sandbox/start.js';
 import { rows } from '../support/extent.js';
-import { paymentIn, sqlitePlace } from '../support/ledger-places.js';
+import { paymentIn, sqlitePlace, forServer } from '../support/ledger-places.js';
 import { countingProxy, type CountingProxy } from '../support/proxy.js';
 import { BRAND_PATH, BRAND_PRICE, PANEL_TOKEN, Respondent, signBrand } from '../support/respondent.js';
 import { refusedSettlement } from '../support/refused-settlement.js';
@@ -247,7 +247,7 @@ describe('the worker of paid orders', () => {
 
   it('an order that was delivered before a crash is no longer open after it', async () => {
     const place = await sqlitePlace();
-    const ledger = await openLedger({ url: place.url, ...terms });
+    const ledger = await openLedger({ ...forServer(place.url), ...terms });
     const id = await paymentIn(ledger, 'owed');
     await ledger.openOrder({ payment: id, request: '{}', wanted: 1, deadline: Date.now() + attemptMs });
     const row = await ledger.adopt(id, attemptMs);
@@ -267,7 +267,7 @@ describe('the worker of paid orders', () => {
 
   it('many orders that failed and stay owed do not hide a new one', async () => {
     const place = await sqlitePlace();
-    const ledger = await openLedger({ url: place.url, ...terms });
+    const ledger = await openLedger({ ...forServer(place.url), ...terms });
     const failed = await Promise.all(Array.from({ length: 300 }, () => paymentIn(ledger, 'owed')));
     await Promise.all(
       failed.map(async payment => {
@@ -297,7 +297,7 @@ describe('the worker of paid orders', () => {
 
   it('an order whose backend failed never says that nothing was charged', async () => {
     const place = await sqlitePlace();
-    const ledger = await openLedger({ url: place.url, ...terms });
+    const ledger = await openLedger({ ...forServer(place.url), ...terms });
     const id = await paymentIn(ledger, 'owed');
     const work: OrderWork = { wanted: () => 1, work: async () => ({ kind: 'failed', error: 'It broke.' }) };
     const orders = new OrderWorker({ ledger, work, log, attemptMs });

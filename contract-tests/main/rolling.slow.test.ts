@@ -9,7 +9,7 @@ import { SCHEMA_VERSION } from '../../src/ledger/migrations.js';
 import { copyRepository } from '../support/copied-repository.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 import { freePort } from '../support/free-port.js';
-import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, type LedgerPlace, databaseSettings } from '../support/ledger-places.js';
 import {
   noProxy,
   openCaddyOver,
@@ -179,7 +179,7 @@ function changingTokens(make: () => Promise<LedgerPlace>): void {
         const tokens = ['the-token-of-before', 'the-token-from-now-on'] as const;
         writeFileSync(file, tokens[0]);
         const place = await make();
-        const own = { DATABASE_URL: place.url, ADMIN_TOKEN_FILE: file };
+        const own = { ...databaseSettings(place), ADMIN_TOKEN_FILE: file };
         const { beside, envs } = await twoServers(name, own);
         const servers = await Promise.all(envs.map(each => serve(each)));
         const front = await open(beside);
@@ -230,7 +230,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
     });
 
     it('loses no call: each is answered, or sent away with 503 and Retry-After and answered then', async () => {
-      const own = { DATABASE_URL: place.url };
+      const own = { ...databaseSettings(place) };
       const { beside, envs } = await twoServers('rolling', own);
       const old: Served[] = [];
       const earlier = EARLIER === undefined ? [] : running(EARLIER);
@@ -270,7 +270,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
           .replace(/OLDEST_BESIDE = \d+/, `OLDEST_BESIDE = ${SCHEMA_VERSION + 2}`)
           .replace(/\n\];/, "\n    () => ['alter table payments add column of_a_later_version text'],\n];"),
       );
-      const env = proxied('later', { DATABASE_URL: place.url });
+      const env = proxied('later', { ...databaseSettings(place) });
       await (await serve(env, () => {}, running(next))).kill();
       const refused = await refusedStart(env, EARLIER === undefined ? [] : running(EARLIER));
       expect(refused).to.match(

@@ -4,7 +4,7 @@ import { AnswerKeys } from '../../src/http/answer-keys.js';
 import { changeSecret, readSecrets, SECRETS_READ_EVERY_MS } from '../../src/http/answer-secrets.js';
 import { openLedger, openLedgerReader } from '../../src/ledger/store.js';
 import { ledgerCommand } from '../support/ledger-command.js';
-import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, type LedgerPlace, forServer, databaseSettings } from '../support/ledger-places.js';
 import { OWNER } from '../support/ledgers.js';
 import { answerSecret } from '../support/answer-secret.js';
 import { anotherText, callTool, mcp, paid, payloadOf, type ToolCall } from '../support/mcp-call.js';
@@ -65,7 +65,7 @@ onEachEngine('the secret of the keys of answers', make => {
   let place: LedgerPlace;
   beforeEach(async () => {
     place = await make();
-    await (await openLedger({ url: place.url, ...OWNER })).close();
+    await (await openLedger({ ...forServer(place.url), ...OWNER })).close();
   });
   afterEach(() => place.remove());
 
@@ -109,7 +109,7 @@ onEachEngine('the secret of the keys of answers', make => {
     });
 
   it('is changed by a command, which never shows it', async () => {
-    const env = { DATABASE_URL: place.url };
+    const env = { ...databaseSettings(place) };
     expect(await ledgerCommand(env, 'answer-keys')).to.include({ status: 1, stdout: '' });
     const { status, stdout, stderr } = await ledgerCommand(env, 'answer-keys', '--change', '--leaked');
     expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' });

@@ -8,7 +8,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
 import { rows } from '../support/extent.js';
-import { paymentIn, onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { paymentIn, onEachEngine, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { evidenceOf } from '../support/refund-chain.js';
 import { countingProxy, type CountingProxy } from '../support/proxy.js';
 import { TestChain } from '../support/test-chain.js';
@@ -42,7 +42,7 @@ onEachEngine('ledger refund --keypair, killed with SIGKILL', function (make) {
     rpc = await countingProxy(chain.sandbox.rpc.url);
     place = await make();
     const { payTo, network } = chain.sandbox.info;
-    ledger = await openLedger({ url: place.url, payTo, network });
+    ledger = await openLedger({ ...forServer(place.url), payTo, network });
     payer = Keypair.generate();
     await chain.fund(payer, 1n);
   });

@@ -5,7 +5,7 @@ import { openLedger, type Ledger, type Order } from '../../src/ledger/store.js';
 import { UNOBSERVED, type Event } from '../../src/observe/observer.js';
 import { OrderLease } from '../../src/sale/order-lease.js';
 import { OrderWorker, type Attempt, type OrderResult } from '../../src/sale/order-worker.js';
-import { onEachEngine, paymentIn, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, paymentIn, type LedgerPlace, forServer } from '../support/ledger-places.js';
 
 const terms = { payTo: 'Receiver', network: 'solana:test' };
 const log = { info: () => {}, warn: () => {}, error: () => {} };
@@ -37,7 +37,7 @@ onEachEngine('orders of two servers on one ledger', make => {
   async function ledgerOf(): Promise<Ledger> {
     const [first] = ledgers;
     if (first && place.url.startsWith('file:')) return first;
-    const opened = await openLedger({ url: place.url, ...terms });
+    const opened = await openLedger({ ...forServer(place.url), ...terms });
     ledgers.push(opened);
     return opened;
   }

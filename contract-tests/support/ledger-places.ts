@@ -5,6 +5,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { ClaimRequest, Ledger, Refund } from '../../src/ledger/store.js';
 
+const database = process.env['TEST_DATABASE_URL'];
+const pooler = process.env['TEST_POOLER_URL'];
+export const isBehindPooler = pooler !== undefined;
+
 /** A place where a test can open ledgers: a file, or a schema of a database. */
 export type LedgerPlace = { url: string; remove: () => Promise<void> };
 
@@ -23,16 +27,33 @@ export async function postgresPlace(base: string): Promise<LedgerPlace> {
     await client.end();
   };
   await run(`create schema ${schema}`);
+  if (isBehindPooler)
+    await run(`create role ${schema} superuser login; alter role ${schema} set search_path = ${schema}`);
   const url = new URL(base);
   url.searchParams.set('options', `-csearch_path=${schema}`);
   url.searchParams.set('application_name', schema);
-  return { url: url.href, remove: () => run(`drop schema ${schema} cascade`) };
+  const ofRole = isBehindPooler ? `; drop owned by ${schema}; drop role ${schema}` : '';
+  return { url: url.href, remove: () => run(`drop schema ${schema} cascade${ofRole}`) };
+}
+
+/** How a server opens the ledger of a place: by way of the pooler if the tests run behind one (`make test-pooler`). */
+export function forServer(url: string): { url: string; directUrl?: string } {
+  if (pooler === undefined || !url.startsWith('postgres:')) return { url };
+  const pooled = new URL(pooler);
+  const name = new URL(url).searchParams.get('application_name') ?? '';
+  pooled.username = name;
+  pooled.searchParams.set('application_name', name);
+  return { url: pooled.href, directUrl: url };
+}
+
+/** The settings of a server for the ledger of a place. */
+export function databaseSettings(place: LedgerPlace): Record<string, string> {
+  const { url, directUrl } = forServer(place.url);
+  return { DATABASE_URL: url, ...(directUrl === undefined ? {} : { DATABASE_DIRECT_URL: directUrl }) };
 }
 
 /** A condition on pg_stat_activity that selects the sessions of the place that asks. */
 export const THESE_SESSIONS = `application_name = current_setting('application_name')`;
-
-const database = process.env['TEST_DATABASE_URL'];
 
 /** The engines to test on; PostgreSQL only if TEST_DATABASE_URL names a server. */
 export const PLACES: { name: string; make?: () => Promise<LedgerPlace> }[] = [

@@ -2,6 +2,7 @@ import { openLedger } from '../../src/ledger/store.js';
 import type { Ledger, LedgerOptions } from '../../src/ledger/store.js';
 import { OWNER } from './ledgers.js';
 import type { LedgerPlace } from './ledger-places.js';
+import { forServer } from './ledger-places.js';
 
 /** What a test may change: the time of the ledger's clock. */
 export const time = { now: 0 };
@@ -25,7 +26,7 @@ export function eachWithANewLedger(make: () => Promise<LedgerPlace>): void {
 
 /** Opens one more ledger in the same place; it is closed after the test. */
 export async function open(options: Partial<LedgerOptions> = {}): Promise<Ledger> {
-  const result = await openLedger({ url: place.url, ...OWNER, now: () => time.now, ...options });
+  const result = await openLedger({ ...forServer(place.url), ...OWNER, now: () => time.now, ...options });
   closeLater(result);
   return result;
 }

@@ -10,7 +10,7 @@ import { askRefund, cancelRefund, linkOf } from '../../src/operator/ask-refund.j
 import { explorerOf } from '../../src/rails/solana/explorer.js';
 import { NETWORKS } from '../../src/rails/solana/networks.js';
 import { openLedger, type Ledger } from '../../src/ledger/store.js';
-import { paymentIn, sqlitePlace, type LedgerPlace } from './ledger-places.js';
+import { paymentIn, sqlitePlace, type LedgerPlace, forServer } from './ledger-places.js';
 import { OWNER } from './ledgers.js';
 
 export const OPERATOR_TOKEN = 'a-token-that-nobody-guesses';
@@ -35,7 +35,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   const clock = { now: Date.UTC(2026, 5, 30, 15, 20) };
   const place: LedgerPlace = await sqlitePlace();
   const ledger = await openLedger({
-    ...{ url: place.url, ...OWNER, network: NETWORKS.devnet.caip2 },
+    ...{ ...forServer(place.url), ...OWNER, network: NETWORKS.devnet.caip2 },
     now: () => clock.now,
   });
   const replies = await openReplies(ledger);

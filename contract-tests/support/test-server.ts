@@ -30,6 +30,7 @@ import { carrierOf, credentialOf, mppPayment, readChallenge } from './mpp-paymen
 import { paymentOf } from './payment-of.js';
 import { ownFacilitator } from './own-facilitator.js';
 import { countingProxy, type CountingProxy, type Intervention } from './proxy.js';
+import { forServer } from './ledger-places.js';
 import { OPERATIONS, sha256, SUMMARIZE, type TestChain } from './test-chain.js';
 import { MPP_HEADER_BYTES, shopMethods } from '../../src/methods/shop-methods.js';
 import { createSender } from '../../src/facilitators/sender.js';
@@ -157,7 +158,11 @@ export class TestServer {
       state.dead = true;
       die(CUT);
     };
-    const real = await openLedger({ url: options.ledgerUrl, payTo: terms.payTo, network: terms.network });
+    const real = await openLedger({
+      ...forServer(options.ledgerUrl),
+      payTo: terms.payTo,
+      network: terms.network,
+    });
     const ledger = mortal(withFaults(real, faults, kill, state), state);
     const rpcUrls = [options.rpcUrl, ...(options.moreRpcUrls ?? [])];
     const embedded =

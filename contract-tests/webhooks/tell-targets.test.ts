@@ -10,7 +10,7 @@ import { messageOf } from '../../src/webhooks/event-message.js';
 import { sampleEvents } from '../../src/webhooks/sample-events.js';
 import { againMsAfter, TargetTeller } from '../../src/webhooks/tell-targets.js';
 import { NotTold, type Target } from '../../src/webhooks/target.js';
-import { sqlitePlace, type LedgerPlace } from '../support/ledger-places.js';
+import { sqlitePlace, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { delivered, OWNER, payment } from '../support/ledgers.js';
 
 const SECRET = Buffer.alloc(32, 7);
@@ -154,7 +154,7 @@ describe('A server with targets', () => {
 
   beforeEach(async () => {
     place = await sqlitePlace();
-    ledger = await openLedger({ url: place.url, ...OWNER });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER });
     teller = new TargetTeller({ ledger, sender: SENDER, log: LOG });
   });
 

@@ -9,7 +9,7 @@ import { expect } from 'chai';
 import { openLedger, type OutboxEvent } from '../../src/ledger/store.js';
 import { repeated } from '../support/extent.js';
 import { freePort } from '../support/free-port.js';
-import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, type LedgerPlace, forServer } from '../support/ledger-places.js';
 import { OWNER } from '../support/ledgers.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 
@@ -82,7 +82,7 @@ async function allTold(place: LedgerPlace): Promise<OutboxEvent[]> {
   const { child, line } = await serve(place, 0);
   expect(await line()).to.equal('told');
   await kill(child);
-  const ledger = await openLedger({ url: place.url, ...OWNER });
+  const ledger = await openLedger({ ...forServer(place.url), ...OWNER });
   try {
     return (await ledger.events(1_000)).toReversed();
   } finally {

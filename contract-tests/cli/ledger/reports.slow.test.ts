@@ -6,7 +6,7 @@ import type { Ledger } from '../../../src/ledger/store.js';
 import { ChainHeights } from '../../../src/rails/solana/chain-heights.js';
 import { openReplies } from '../../support/brand-replies.js';
 import { OWNER } from '../../support/ledgers.js';
-import { aRefund, PLACES, paymentIn, sqlitePlace } from '../../support/ledger-places.js';
+import { aRefund, PLACES, paymentIn, sqlitePlace, forServer } from '../../support/ledger-places.js';
 import type { LedgerPlace } from '../../support/ledger-places.js';
 import { SLOW_MS, jsonOf, ledgerCommand } from '../../support/ledger-command.js';
 
@@ -35,7 +35,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     clock = DAY_1;
     place = await make();
     env = { DATABASE_URL: place.url };
-    ledger = await openLedger({ url: place.url, ...OWNER, now: () => clock });
+    ledger = await openLedger({ ...forServer(place.url), ...OWNER, now: () => clock });
   });
 
   afterEach(async () => {

@@ -16,7 +16,7 @@ import { expect } from 'chai';
 import { openLedger } from '../../../src/ledger/store.js';
 import type { Ledger } from '../../../src/ledger/store.js';
 import { startSandbox } from '../../../src/sandbox/start.js';
-import { paymentIn, sqlitePlace } from '../../support/ledger-places.js';
+import { paymentIn, sqlitePlace, forServer } from '../../support/ledger-places.js';
 import type { LedgerPlace } from '../../support/ledger-places.js';
 import { SLOW_MS, ledgerCommand, type Outcome } from '../../support/ledger-command.js';
 
@@ -93,7 +93,7 @@ describe('ledger verify', function () {
     stateDir = dirname(place.url.slice('file:'.length));
     const longAgo = Date.now() - 600_000;
     ledger = await openLedger({
-      url: place.url,
+      ...forServer(place.url),
       payTo: payTo.toBase58(),
       network: DEVNET,
       now: () => longAgo,
@@ -220,7 +220,7 @@ describe('ledger verify', function () {
 
   it('judges nothing that was settled a moment ago', async () => {
     await ledger.close();
-    ledger = await openLedger({ url: place.url, payTo: payTo.toBase58(), network: DEVNET });
+    ledger = await openLedger({ ...forServer(place.url), payTo: payTo.toBase58(), network: DEVNET });
     await paymentIn(ledger, 'delivered', { settlement: 'not finalized yet' });
     const { status, verdict } = await verify();
     expect(status).to.equal(0);

@@ -3,7 +3,7 @@ import type { Reply, ReplyStore } from '../../../handlers/brand-feedback/replies
 import { openLedger, type Ledger } from '../../../src/ledger/store.js';
 import { openReplies } from '../../support/brand-replies.js';
 import { faultOf, OWNER } from '../../support/ledgers.js';
-import { aRefund, claimRequest, onEachEngine, paymentIn } from '../../support/ledger-places.js';
+import { aRefund, claimRequest, onEachEngine, paymentIn, forServer } from '../../support/ledger-places.js';
 import type { LedgerPlace } from '../../support/ledger-places.js';
 
 let serial = 0;
@@ -31,7 +31,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let every: ReplyStore[];
   let clock: number;
 
-  const open = (): Promise<Ledger> => openLedger({ url: place.url, ...OWNER, now: () => clock });
+  const open = (): Promise<Ledger> => openLedger({ ...forServer(place.url), ...OWNER, now: () => clock });
   /** An open order of an owed payment. */
   const asked = async (wanted = 3): Promise<string> => {
     const payment = await paymentIn(ledger, 'owed');
