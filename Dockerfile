@@ -1,6 +1,6 @@
-# The server of this repository. `docker build --target live .` is for sales, without the sandbox; `--target sandbox` is to try it.
+# The server of this repository. `docker build --target live .` builds it for real sales, without the sandbox; `--target sandbox` for trying it.
 #   docker run --read-only --tmpfs /tmp -v coinslot:/var/lib/coinslot -p 127.0.0.1:8402:8402 <image>
-# The base image has an exact tag; add the digest that your registry names for it: node:24.21.0-slim@sha256:…
+# The base image has an exact tag. To pin it, add the digest from your registry: node:24.21.0-slim@sha256:…
 
 FROM node:24.21.0-slim AS manifests
 WORKDIR /app
@@ -32,7 +32,7 @@ COPY --from=build /app/src src
 COPY --from=build /app/dist dist
 USER 1000:1000
 EXPOSE 8402
-# The listener for operators is on loopback in the container, where this runs.
+# Runs inside the container, where the admin listener is on loopback.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.ADMIN_PORT || 8404}/ready`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/src/main.js"]
 

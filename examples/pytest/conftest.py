@@ -1,4 +1,4 @@
-"""A shop in a sandbox for the tests of this folder: `shop.url` is its address, the other methods command it (docs/how-to/testing.md)."""
+"""Fixtures that run a shop in a sandbox. `shop.url` is its address; its methods control the sandbox (docs/how-to/testing.md)."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Shop:
 
 @pytest.fixture(scope="session")
 def running():
-    # The folder of the shop is the current one, and Coinslot is installed there.
+    # The current folder must be the shop's, with Coinslot installed in it.
     command = shlex.split(os.environ.get("COINSLOT", "node_modules/.bin/coinslot"))
     program = subprocess.Popen([*command, "testing"], stdout=subprocess.PIPE, text=True)
     line = program.stdout.readline()

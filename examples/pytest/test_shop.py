@@ -3,7 +3,7 @@ import os
 import urllib.error
 import urllib.request
 
-# A call of your shop; it is bought with the examples of the contract.
+# The operation to test. It is bought with the example request in the contract.
 CALL = os.environ.get("CALL", "textStats")
 
 

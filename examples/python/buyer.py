@@ -1,10 +1,10 @@
-"""Buys calls over HTTP, and pays each of them once (docs/how-to/buy.md). It needs the official client: pip install 'x402[svm]'.
+"""Buys calls over HTTP, and pays for each of them once (docs/how-to/buy.md). Needs the official client: pip install 'x402[svm]'.
 
     buyer = Buyer("payer.json", rpc_url="https://…", folder="wallet", max_price="0.05", budget="1.00")
     status, headers, body = buyer.fetch("https://shop.example/v1/summarize", json.dumps({"text": "…"}).encode())
 
-A payment is on disk before it leaves. It is sent again, always the same one, after a 503, a time-out and a lost connection, also by a
-program that is started later: until its call is answered, no other payment is signed for it.
+A payment is stored on disk before it is sent. After a 503, a time-out or a lost connection, the same payment is sent again, also if the
+program was restarted in between. No other payment is signed for the call until it is answered.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ class Unpaid(Exception):
 
 
 class Kept(Exception):
-    """A payment was signed and has no answer yet: the same call goes on with it. It counts as spent."""
+    """A payment was signed and has no answer yet. Repeating the same call continues with it. The payment counts as spent."""
 
 
 class Buyer:
@@ -51,7 +51,7 @@ class Buyer:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def fetch(self, url: str, body: bytes | None = None, method="POST", content_type="application/json"):
-        """Returns status, headers and body of the answer that was bought, or of a call that costs nothing."""
+        """Returns status, headers and body of the answer, whether it was paid for or free."""
         deadline = time.monotonic() + self.timeout
         request = {"method": method, "url": url, "body": body, "type": content_type}
         name = hashlib.sha256(f"{method} {url}\n{content_type}\n".encode() + (body or b"")).hexdigest()
@@ -60,14 +60,14 @@ class Buyer:
             try:
                 answer = self._send(request)
             except (OSError, HTTPException) as lost:
-                raise Unpaid(f"{url} does not answer ({lost}). Nothing was paid.") from None
+                raise Unpaid(f"{url} is not responding ({lost}). Nothing was paid.") from None
             if answer[0] != 402:
                 return answer
             payment = self._sign(name, url, answer)
         return self._pay(name, request, payment, deadline)
 
     def statement(self) -> list[dict]:
-        """What was signed, and what became of it, oldest first. Amounts are atomic units of USDC."""
+        """The signed payments and their outcomes, oldest first. Amounts are in atomic units of USDC."""
         file = self.folder / "statement.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -87,10 +87,10 @@ class Buyer:
                 said = body[:300].decode(errors="replace")
                 if receipt.get("errorReason") == "refunded":
                     self._close(name, payment, "refunded")
-                    raise Unpaid(f"The shop says that it refunded the payment, which stays counted: {said}")
+                    raise Unpaid(f"The shop reports that it refunded the payment, which still counts as spent: {said}")
                 if status != 503:
                     self._note(payment, "refused" if status == 402 else "failed", said)
-                    raise Kept(f"{status}: {said} The payment stays counted. To give it up, remove {self._file(name)}.")
+                    raise Kept(f"{status}: {said} The payment still counts as spent. To give it up, remove {self._file(name)}.")
                 why, wait = said, float(headers.get("retry-after") or wait)
                 payment |= self._located(request["url"], headers)
                 if "location" in payment:
@@ -98,7 +98,7 @@ class Buyer:
             except (OSError, HTTPException) as lost:
                 why = str(lost)
             if time.monotonic() + wait > deadline:
-                raise Kept(f"No answer yet ({why}). The same call goes on with the payment and does not pay twice.")
+                raise Kept(f"No answer yet ({why}). Repeat the same call: it continues with this payment and does not pay twice.")
             time.sleep(wait)
             wait = min(wait * 2, MAX_WAIT)
 
@@ -107,7 +107,7 @@ class Buyer:
         try:
             payload = self.client.create_payment_payload(required)
         except Exception as refused:
-            raise Unpaid(f"{url} is not paid: {refused} Nothing was paid.") from None
+            raise Unpaid(f"{url} can't be paid: {refused} Nothing was paid.") from None
         identified(payload)
         amount = int(payload.accepted.amount)
         with self._locked():
@@ -116,7 +116,7 @@ class Buyer:
                 return known
             left = self.budget - self._spent_today()
             if amount > min(self.max_price, left):
-                raise Unpaid(f"The price of {amount} is above {self.max_price}, or above what is left today: {left}. Nothing was paid.")
+                raise Unpaid(f"The price of {amount} is above the limit of {self.max_price}, or above what is left of today's budget ({left}); in atomic units of USDC. Nothing was paid.")
             header = encode_payment_signature_header(payload)
             payment = {"shop": url, "amount": amount, "at": time.time(), "header": header}
             self._note(payment, "signed")
@@ -136,7 +136,7 @@ class Buyer:
                 return answer.code, lower(answer.headers), read(answer)
 
     def _located(self, url: str, headers: dict) -> dict:
-        """The shop does not choose which other machine is asked."""
+        """Follows the shop's Location header only on the same host, so that a shop can't make this program call other machines."""
         location = urljoin(url, headers.get("location", url))
         own = urlsplit(location)[:2] == urlsplit(url)[:2] and location != url
         return {"location": location} if own else {}
@@ -180,14 +180,14 @@ class Buyer:
 
     @contextmanager
     def _locked(self):
-        """Programs with one folder share the budget."""
+        """Programs that use the same folder share its budget, so only one at a time may sign."""
         with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def identified(payload) -> None:
-    """Gives the purchase an id, if the shop knows what that is: it stays one sale, and only who knows the id gets the answer."""
+    """Gives the purchase a payment-identifier, if the shop supports it, so that the shop treats repetitions as the same sale."""
     extensions = payload.extensions or {}
     offered = extensions.get("payment-identifier")
     if isinstance(offered, dict):
@@ -203,7 +203,7 @@ def read(answer) -> bytes:
     body = answer.read(MAX_ANSWER + 1)
     if len(body) > MAX_ANSWER:
         raise OSError("the answer is larger than 64 MB")
-    # http.client hands over what it has when a connection is cut.
+    # If the connection is cut, http.client returns what it has received so far.
     if len(body) < int(answer.headers.get("content-length") or 0):
         raise OSError("the connection was cut in the answer")
     return body

