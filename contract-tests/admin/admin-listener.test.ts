@@ -75,7 +75,7 @@ describe('the admin listener', () => {
   const start = async (env: Record<string, string> = {}): Promise<AdminListener> =>
     openAdmin(await place(env), stateDir, { routes, log });
 
-  /** Connections that send nothing, or only a part of a request. */
+  /** Connections that send nothing or only part of a request. */
   async function holdConnections(url: string, count: number): Promise<Socket[]> {
     const { port } = new URL(url);
     const held = Array.from({ length: count }, () =>
@@ -87,7 +87,7 @@ describe('the admin listener', () => {
   }
 
   describe('on loopback', () => {
-    it('serves programs without a token, and nothing that has no route', async () => {
+    it('serves programs without a token, and nothing at an unknown path', async () => {
       const { url } = await start();
       expect(await get(url, '/metrics')).to.include({ status: 200, body: 'sold 3\n' });
       expect(await get(url, '/ready')).to.include({ status: 503, body: 'the chain is stale\n' });
@@ -96,13 +96,13 @@ describe('the admin listener', () => {
       expect((await get(url, '/metrics', {}, 'HEAD')).body).to.equal('');
     });
 
-    it('hides everything from a page that reaches it under a name of its own', async () => {
+    it('hides everything from a page that reaches it by DNS rebinding', async () => {
       const { url } = await start();
       const { port } = new URL(url);
       const foreign = { Host: `rebound.example:${port}` };
       expect((await get(url, '/metrics', foreign)).status).to.equal(403);
       expect((await get(url, '/', foreign)).status).to.equal(403);
-      // The status alone tells nothing that a page could not measure.
+      // The status alone tells a page nothing that it could not measure itself.
       expect(await get(url, '/ready', foreign)).to.include({ status: 503, body: '' });
       for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, '[::1]', '10.1.2.3'])
         expect((await get(url, '/metrics', { Host: host })).status, host).to.equal(200);
@@ -113,7 +113,7 @@ describe('the admin listener', () => {
       await openAdmin(found, stateDir, { routes, log });
       expect(found.url).to.equal('https://ops.example');
       const local = `http://127.0.0.1:${found.port}`;
-      // A proxy may pass on any Host, so that the name does not tell who asks.
+      // A proxy may forward any Host, so the name does not show who asks.
       for (const Host of ['ops.example', 'coinslot:8404', '127.0.0.1'])
         expect((await get(local, '/metrics', { Host })).status, Host).to.equal(401);
       expect(await get(local, '/ready', { Host: 'ops.example' })).to.include({ status: 503, body: '' });
@@ -123,7 +123,7 @@ describe('the admin listener', () => {
     });
   });
 
-  it('elsewhere gives programs nothing but the readiness status without the token', async () => {
+  it('elsewhere gives programs without the token only the readiness status', async () => {
     const { url } = await start({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: TOKEN });
     const local = url.replace('0.0.0.0', '127.0.0.1');
     expect(await get(local, '/metrics')).to.include({ status: 401 });
@@ -135,7 +135,7 @@ describe('the admin listener', () => {
     );
   });
 
-  it('keeps the link with a token that it made in a file of its owner, and the token over a restart', async () => {
+  it('saves its link with a generated token in a file that only its owner can read, and keeps the token across restarts', async () => {
     const file = join(stateDir, 'operator-page.url');
     await writeFile(file, 'left over', { mode: 0o666 });
     const first = await start();
@@ -149,7 +149,7 @@ describe('the admin listener', () => {
     expect(await readFile(file, 'utf8')).to.equal(`${again.link}\n`);
   });
 
-  it('closes at once, also under a connection that never sends its request', async () => {
+  it('closes at once, even while a connection has sent no request', async () => {
     const { url } = await start();
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     await once(socket, 'connect');
@@ -159,7 +159,7 @@ describe('the admin listener', () => {
     await ended;
   });
 
-  it('answers under any number of connections that send nothing', async () => {
+  it('answers despite any number of connections that send nothing', async () => {
     const { url } = await start();
     const held = await holdConnections(url, 300);
     for (let times = 0; times < 3; times++)
@@ -167,7 +167,7 @@ describe('the admin listener', () => {
     for (const socket of held) socket.destroy();
   });
 
-  it('keeps the connection over which the token came, whatever others hold open', async () => {
+  it('keeps a connection that has sent the token, whatever others hold open', async () => {
     const { url } = await start({ ADMIN_TOKEN: TOKEN });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ask = async (): Promise<{ body: string; reused: boolean }> => {
@@ -188,14 +188,14 @@ describe('the admin listener', () => {
     for (const socket of held) socket.destroy();
   });
 
-  it('says that the server is starting until it can say more', async () => {
+  it('says that the server is starting until more is known', async () => {
     const found = await place();
     expect(await get(found.url, '/ready')).to.include({ status: 503, body: 'The server is starting.\n' });
     await openAdmin(found, stateDir, { routes, log });
     expect(await get(found.url, '/ready')).to.include({ status: 503, body: 'the chain is stale\n' });
   });
 
-  describe('its port', () => {
+  describe('the port of the admin listener', () => {
     let taken: Server;
     let port: string;
     beforeEach(async () => {
@@ -213,7 +213,7 @@ describe('the admin listener', () => {
       ...given,
     });
 
-    it('that was set and is taken stops the start with a sentence', async () => {
+    it('stops the start with a sentence if it was set and is in use', async () => {
       const fault = await place({ ADMIN_PORT: port }).catch((error: unknown) => error);
       expect(fault).to.be.instanceOf(ConfigFault);
       expect((fault as Error).message).to.equal(
@@ -221,7 +221,7 @@ describe('the admin listener', () => {
       );
     });
 
-    it('is open as soon as it is told, so that two servers that start at once never have the same', async () => {
+    it('is open once it is returned, so that two servers that start at once never have the same', async () => {
       const beside = (): Promise<AdminPlace> => place({}, { admin: admin({}) });
       const places = [...(await Promise.all([beside(), beside()])), await beside()];
       expect(new Set(places.map(found => found.port)).size).to.equal(3);
@@ -229,13 +229,13 @@ describe('the admin listener', () => {
       for (const found of places) expect((await get(found.url, '/metrics')).body).to.equal('sold 3\n');
     });
 
-    it('is any free one beside a server on any free port', async () => {
+    it("is any free one if the server's own port is", async () => {
       const found = await place({}, { admin: admin({}), anyPort: true, isSandbox: false });
       expect(found.port).to.not.equal(8404);
     });
   });
 
-  it('without a token of its own says that the token of a page does not open it, and works', async () => {
+  it("without a token of its own, says that the panel's token does not open it, and works", async () => {
     const warned: string[] = [];
     const hearing = { ...log, warn: (_: object, text: string) => void warned.push(text) };
     const pageTokens = ['PANEL_TOKEN'];

@@ -28,17 +28,17 @@ describe('The canary on the operator page', () => {
     expect(html).to.not.include('OWN_WALLETS');
   });
 
-  it('says so while its sales count among those of the buyers', () => {
+  it("says so when its purchases count as a buyer's sales", () => {
     expect(canaryHtml([FINE], NOW, new Set())).to.include('CANARY_KEYPAIR or OWN_WALLETS');
   });
 
-  it('says how to have one', () => {
+  it('explains how to set one up', () => {
     expect(canaryHtml([], NOW, new Set())).to.include('“coinslot canary” buys once');
   });
 
   for (const [name, runs, needed] of [
     ['needs the operator while its last purchase failed', [FAILED, FINE], true],
-    ['needs nobody once it buys again', [{ ...FINE, at: NOW }, FAILED], false],
+    ['no longer needs the operator once a purchase succeeds', [{ ...FINE, at: NOW }, FAILED], false],
   ] as const)
     it(name, async () => {
       const world: OperatorWorld = await openOperatorWorld({ canary: async () => [...runs] });

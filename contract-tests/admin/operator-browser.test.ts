@@ -13,7 +13,7 @@ import {
 
 const TAB = 9;
 const ENTER = 13;
-/** More than there are links and buttons before what is looked for. */
+/** More key presses than there are links and buttons before the element that is looked for. */
 const MAX_STOPS = 60;
 
 describeInCi(
@@ -68,7 +68,7 @@ describeInCi(
       await browser.until(`document.querySelector('#came-in canvas')`);
     });
 
-    it('opens with the link also on the sign-in page, where only what is after # changes', async () => {
+    it('opens with the link on the sign-in page, too, where only the part of the URL after # changes', async () => {
       await browser.call('Network.clearBrowserCookies');
       await browser.open(`${world.url}/`);
       await browser.until(`document.querySelector('#login')`);
@@ -108,7 +108,7 @@ describeInCi(
         expect(browser.complaints).to.deep.equal([]);
       });
 
-    it('draws what came in by day, says what a day brought under the pointer, and shows the period that is chosen', async () => {
+    it("draws the income by day, shows a day's figures under the pointer, and the period that was chosen", async () => {
       await signIn();
       await browser.until(`document.querySelector('#came-in canvas')`);
       await browser.read(`document.querySelector('#came-in .plot').scrollIntoView({ block: 'center' })`);
@@ -126,7 +126,7 @@ describeInCi(
       expect(browser.complaints).to.deep.equal([]);
     });
 
-    it('shows a sale and an unresolved payment without a reload, and keeps what is open and focused', async () => {
+    it('shows a sale and an unresolved payment without a reload, and keeps sections open and the focus in place', async () => {
       await signIn();
       await browser.read(
         `window.sameDocument = true; document.querySelector('#came-in details').open = true; 0`,
@@ -145,9 +145,9 @@ describeInCi(
       expect(await browser.read('window.sameDocument')).to.equal(true);
     });
 
-    /** Presses Tab until what is focused fits, and checks that each stop on the way can be seen. */
+    /** Presses Tab until the focused element matches, and checks that every stop on the way is visible. */
     async function tabTo(what: string, selector: string): Promise<void> {
-      // A style sheet that has not come yet shows no focus.
+      // Focus is invisible until the style sheet has loaded.
       await browser.until(`document.readyState === 'complete'`);
       for (let stops = 0; stops < MAX_STOPS; stops += 1) {
         await browser.press('Tab', TAB);
@@ -160,7 +160,7 @@ describeInCi(
       expect.fail(`Tab never reaches ${what}`);
     }
 
-    it('lets somebody with nothing but a keyboard sign in, retry and refund, each after it has asked', async () => {
+    it('lets a keyboard user sign in, retry and refund, with a confirmation before each', async () => {
       await browser.call('Network.clearBrowserCookies');
       await browser.open(`${world.url}/`);
       await browser.until(`document.querySelector('#login')`);
@@ -205,7 +205,7 @@ describeInCi(
       await signIn();
       await go('/', '#headline');
       const hidden = `[...document.querySelectorAll('#attention tbody tr')].filter(row => !row.getClientRects().length).length`;
-      // The page that was there shows them when it looks again.
+      // The earlier page lists them all after its next update.
       await browser.until(`document.querySelectorAll('#attention tbody tr').length > 12`);
       expect(await browser.read(hidden)).to.equal(0);
     });

@@ -57,7 +57,7 @@ describe('the operator page', () => {
 
   const keyIn = (text: string): string => /name="form" value="([^"]+)"/.exec(text)?.[1] ?? '';
 
-  it('gives nothing to anybody who has not signed in', async () => {
+  it('shows nothing to anybody who has not signed in', async () => {
     const id = await owe(world, true);
     expect((await get('/')).text)
       .to.include('Sign in with')
@@ -117,7 +117,7 @@ describe('the operator page', () => {
     expect(part('healthy')).to.include('open, next try in 4 s');
   });
 
-  it('shows the way from the price to the sale, and says what a restart forgets', async () => {
+  it('shows each step from the price to the sale, and says which counts a restart resets', async () => {
     await sell(world, { sales: 3, operation: 'summarize' });
     await sell(world, { daysAgo: 2, operation: 'summarize' });
     await signIn();
@@ -136,7 +136,7 @@ describe('the operator page', () => {
     expect(part).to.include('Since the start of this server').and.include('a restart begins at 0');
   });
 
-  it('marks what the operator bought', async () => {
+  it("marks the operator's own purchases", async () => {
     const [id = ''] = await sell(world, { sales: 2 });
     const { payer } = (await world.ledger.find(id)) ?? { payer: '' };
     await world.close();
@@ -154,7 +154,7 @@ describe('the operator page', () => {
   const attention = async (): Promise<string> =>
     /<div id="attention"[^]*?<\/section>/.exec((await get('/')).text)?.[0] ?? '';
 
-  it('shows what needs attention, however many orders in progress are older', async () => {
+  it('shows what needs attention, even if more than a page of orders in progress are older', async () => {
     for (let n = 0; n < 55; n += 1) await owe(world, false);
     await signIn();
     expect(await attention())
@@ -173,7 +173,7 @@ describe('the operator page', () => {
       .and.include('The oldest 50 of 51.');
   });
 
-  it('shows an order whose time is up: nobody may be working on it', async () => {
+  it('shows an order whose time is up, because nobody may be working on it', async () => {
     const late = await owe(world, false);
     await signIn();
     expect(await attention()).to.not.include(late);
@@ -183,7 +183,7 @@ describe('the operator page', () => {
       .and.not.include('orders in progress');
   });
 
-  it('escapes what callers wrote', async () => {
+  it('escapes text from callers', async () => {
     const hostile = '<img src=x onerror=alert(1)>';
     await sell(world, { operation: hostile });
     const id = await paymentIn(world.ledger, 'owed', { payer: hostile, identifier: hostile });
@@ -195,7 +195,7 @@ describe('the operator page', () => {
     }
   });
 
-  it('finds a payment by the beginning of its id, and says so if it does not', async () => {
+  it('finds a payment by the beginning of its id, and says so if there is none', async () => {
     const id = await leaveUnresolved(world);
     await signIn();
     expect((await get(`/payments?id=${id.slice(0, 10)}`)).headers.get('location')).to.equal(
@@ -209,7 +209,7 @@ describe('the operator page', () => {
     expect(text).to.not.include('AAAA');
   });
 
-  it('finds a payment by what its buyer quotes, and lists several', async () => {
+  it('finds a payment by what its buyer quotes, and lists all matches', async () => {
     const one = await paymentIn(world.ledger, 'delivered', {
       payer: 'PayerOfOne',
       identifier: 'shared-identifier',
@@ -234,7 +234,7 @@ describe('the operator page', () => {
     ]).to.deep.equal([200, true, true, false]);
   });
 
-  it('lists sales page by page, narrowed down, and as a file with all of them', async () => {
+  it('lists sales page by page, filters them, and offers all of them as a file', async () => {
     await sell(world, { daysAgo: 3, sales: 60, operation: 'summarize' });
     await sell(world, { sales: 60, operation: 'textToSpeech' });
     const owed = await owe(world, true);
@@ -261,7 +261,7 @@ describe('the operator page', () => {
     );
   });
 
-  it('shows a payer: what it paid, got back and bought', async () => {
+  it('shows a payer: what it paid, was refunded and bought', async () => {
     const ids = await sell(world, { sales: 2 });
     const { payer = '' } = (await world.ledger.find(ids[0] ?? '')) ?? {};
     await signIn();
@@ -271,7 +271,7 @@ describe('the operator page', () => {
     expect((await get('/payers/Nobody')).status).to.equal(404);
   });
 
-  it('shows an order: how far it is, when it is due and what comes next', async () => {
+  it('shows an order: its progress, its deadline and its next step', async () => {
     const [failed, open] = [await owe(world, true), await owe(world, false)];
     await signIn();
     const orderOf = async (id: string): Promise<string> =>
@@ -288,7 +288,7 @@ describe('the operator page', () => {
     expect(await orderOf(sold)).to.equal('');
   });
 
-  it('gives none of these to anybody else', async () => {
+  it('shows none of these to anybody else', async () => {
     const [id = ''] = await sell(world, {});
     for (const path of ['/sales', '/sales.csv', '/payers/x', '/overview?period=7d']) {
       const { status, text } = await get(path);
@@ -296,7 +296,7 @@ describe('the operator page', () => {
     }
   });
 
-  it('says what comes next while nothing has been sold', async () => {
+  it('says what to do next while nothing has been sold', async () => {
     await signIn();
     const { text } = await get('/?period=7d');
     expect(text).to.include('Nothing was sold in the last 7 days.').and.include('coinslot buy');
@@ -304,7 +304,7 @@ describe('the operator page', () => {
     expect((await get('/sales')).text).to.include('Nothing has been sold yet.');
   });
 
-  it('starts another attempt at an order that failed, once it is asked to with a form of its own', async () => {
+  it('starts another attempt at a failed order, after the operator confirms', async () => {
     const [failed, open] = [await owe(world, true), await owe(world, false)];
     await signIn();
     const form = keyIn((await get(`/payments/${failed}/retry`)).text);
@@ -323,7 +323,7 @@ describe('the operator page', () => {
     expect(world.asked.retries).to.deep.equal([failed]);
   });
 
-  it('starts one in place of work that was interrupted and pauses, and says so', async () => {
+  it('starts another attempt in place of interrupted work that pauses, and says so', async () => {
     const id = await owe(world, false);
     const { claim } = (await world.ledger.adopt(id, 60_000))!;
     const attempt = { deadline: world.clock.now + 600_000, attemptMs: 600_000 };
@@ -339,7 +339,7 @@ describe('the operator page', () => {
     expect((await post(`/payments/${id}/retry`, { form })).status).to.equal(409);
   });
 
-  it('does not say that it started an attempt which began elsewhere meanwhile', async () => {
+  it('does not claim to have started an attempt that began elsewhere in the meantime', async () => {
     const failed = await owe(world, true);
     world.startsAttempts = false;
     await signIn();
@@ -349,7 +349,7 @@ describe('the operator page', () => {
     expect(text).to.include('an attempt is in progress. Nothing was changed.');
   });
 
-  it('records a refund, or says why not and keeps what was typed', async () => {
+  it("records a refund, or says why it can't and keeps the input", async () => {
     const id = await owe(world, true);
     await signIn();
     const page = await get(`/payments/${id}/refund`);
@@ -372,7 +372,7 @@ describe('the operator page', () => {
     expect(world.asked.refunds).to.have.length(1);
   });
 
-  it('makes the QR code of a refund, in parts and of delivered payments, too, and cancels it', async () => {
+  it('makes and cancels the QR code of a refund, including partial refunds and those of delivered payments', async () => {
     const [id = ''] = await sell(world, {});
     await signIn();
     expect((await get(`/payments/${id}`)).text).to.include('Refund…');
@@ -413,7 +413,7 @@ describe('the operator page', () => {
     expect((await get(`/payments/${id}/refund`)).status).to.equal(409);
   });
 
-  it('nets what came in by what went back in that time', async () => {
+  it('subtracts what was refunded in a period from what came in', async () => {
     const [id = ''] = await sell(world, { sales: 3 });
     const tiles = async (period = '30d'): Promise<string> =>
       /class="tiles">(.*?)<\/div>\n/.exec((await get(`/?period=${period}`)).text)?.[1] ?? '';
@@ -467,7 +467,7 @@ describe('the operator page', () => {
     expect(needs).to.include('backup.facilitator.example:').and.not.include('facilitator.payai.network:');
   });
 
-  it('shows what targets were told and what waits for them, and sends it again, for the operator only', async () => {
+  it('shows the operator the events that were delivered to webhooks and those that wait, and sends one again', async () => {
     await world.ledger.setTargets([{ name: 'chat.example-1', kinds: [] }]);
     await world.ledger.refreshTargets();
     await sell(world, {});
@@ -490,7 +490,7 @@ describe('the operator page', () => {
     expect((await post('/events/999', { form })).status).to.equal(404);
   });
 
-  it('is there without the ledger, and says what cannot be read', async () => {
+  it("still works when the ledger can't be read, and says what is missing", async () => {
     await world.close();
     const broken = async (): Promise<never> => {
       throw new LedgerFault('failed', 'The database does not answer.');

@@ -4,7 +4,7 @@ import { aReply } from '../support/memory-reply-store.js';
 import { TOKEN as PANEL_TOKEN, Visitor, startPanel, type Panel } from '../support/one-panel.js';
 import { openOperatorWorld, OPERATOR_TOKEN, owe, type OperatorWorld } from '../support/operator-world.js';
 
-describe('the operator page, of the replies to a question', () => {
+describe('the replies to a question on the operator page', () => {
   let world: OperatorWorld;
   let panel: Panel;
   let id: string;
@@ -46,7 +46,7 @@ describe('the operator page, of the replies to a question', () => {
   const rejectionOf = (reply: string): string => `/payments/${id}/reject/${reply}`;
   const texts = async (): Promise<string[]> => (await world.replies.replies(id)).map(({ text }) => text);
 
-  it('shows them with their opinion, and who wrote and labelled them', async () => {
+  it('are shown with their opinion, and with who wrote and labelled them', async () => {
     const hostile = '<img src=x onerror=alert(1)>\u202e';
     await world.replies.add(id, aReply({ text: hostile, sentiment: 'negative' }));
     await world.replies.add(id, aReply({ isSample: true, sentiment: 'unknown' }));
@@ -61,7 +61,7 @@ describe('the operator page, of the replies to a question', () => {
     expect(page).to.contain('<bdi>Acme</bdi>').and.contain('>Any good?</div>');
   });
 
-  it('rejects one after asking: its place is free again, but not for its author', async () => {
+  it('can be rejected after a confirmation: the place is free again, but not for the same author', async () => {
     const [author, other] = [await new Visitor(panel.url).signIn(), await new Visitor(panel.url).signIn()];
     await author.reply(id, 'Something offensive.');
     const [reply] = await world.replies.replies(id);
@@ -83,7 +83,7 @@ describe('the operator page, of the replies to a question', () => {
     expect(await texts()).to.deep.equal(['Something kind.']);
   });
 
-  it('shows those that look like gibberish apart, and lets one count after asking', async () => {
+  it('that look like gibberish are shown separately, and can be counted after a confirmation', async () => {
     const author = await new Visitor(panel.url).signIn();
     await author.reply(id, 'asdf asdf');
     expect(await texts(), 'it does not count').to.deep.equal([]);
@@ -103,7 +103,7 @@ describe('the operator page, of the replies to a question', () => {
     expect((await ask(admission, { form })).status, 'only once').to.equal(404);
   });
 
-  it('rejects one that is held: it never counts', async () => {
+  it('that are held can be rejected: they never count', async () => {
     await world.replies.add(id, aReply({ text: 'hhhh', isHeld: true }));
     const [held] = await world.replies.held(id);
     await signIn();
@@ -112,7 +112,7 @@ describe('the operator page, of the replies to a question', () => {
     expect([await texts(), await world.replies.held(id)]).to.deep.equal([[], []]);
   });
 
-  it('does not promise a reply in its place while no attempt is in progress', async () => {
+  it('are not promised a replacement while no attempt is in progress', async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();
@@ -130,7 +130,7 @@ describe('the operator page, of the replies to a question', () => {
       .and.contain('Nobody has replied yet.');
   });
 
-  it('says that the buyer has got a reply that was delivered while the operator was asked', async () => {
+  it("can't be rejected if they were delivered while the operator was asked; the page says so", async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();
@@ -138,7 +138,7 @@ describe('the operator page, of the replies to a question', () => {
     const { ledger } = world;
     const reject: ReplyStore['reject'] = world.replies.reject.bind(world.replies);
     const deliver = async (): Promise<void> => {
-      const row = (await ledger.adopt(id, 60_000)) ?? expect.fail('another one held it');
+      const row = (await ledger.adopt(id, 60_000)) ?? expect.fail('another server held it');
       await ledger.saveAnswer(id, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
       const how = { settlement: '5'.repeat(88), answerExpiresAt: world.clock.now + 60_000 };
       expect(await ledger.deliver(id, row.claim, how)).to.equal(true);
@@ -156,7 +156,7 @@ describe('the operator page, of the replies to a question', () => {
     expect(await texts()).to.have.length(1);
   });
 
-  it('is closed to respondents: neither their token nor their cookie opens it', async () => {
+  it('are not shown to respondents: neither their token nor their cookie opens the page', async () => {
     await world.replies.add(id, aReply({ text: 'Somebody’s words.' }));
     const [reply] = await world.replies.replies(id);
     const respondent = await new Visitor(panel.url).signIn();
@@ -178,7 +178,7 @@ describe('the operator page, of the replies to a question', () => {
     expect(await texts()).to.deep.equal(['Somebody’s words.']);
   });
 
-  it('rejects nothing without its own form, nothing unknown, and nothing that the buyer has got', async () => {
+  it("can't be rejected without the page's own form, if unknown, or once the buyer has them", async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();
@@ -186,7 +186,7 @@ describe('the operator page, of the replies to a question', () => {
     expect((await ask(rejectionOf(reply?.id ?? ''), {})).status).to.equal(403);
     expect((await ask(rejectionOf('no-such-reply'), { form })).status).to.equal(404);
     expect((await ask(`/payments/${'0'.repeat(64)}/reject/x`, { form })).status).to.equal(404);
-    const row = (await world.ledger.adopt(id, 60_000)) ?? expect.fail('another one held it');
+    const row = (await world.ledger.adopt(id, 60_000)) ?? expect.fail('another server held it');
     await world.ledger.saveAnswer(id, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
     const how = { settlement: '5'.repeat(88), answerExpiresAt: world.clock.now + 60_000 };
     expect(await world.ledger.deliver(id, row.claim, how)).to.equal(true);

@@ -3,8 +3,8 @@ import { sectionHtml } from '../../src/admin/order-tasks.js';
 import { paymentFacts } from '../../src/admin/payment-facts.js';
 import { openOperatorWorld, owe } from '../support/operator-world.js';
 
-describe('What an operation shows of an order', () => {
-  it('does not take the page of the payment down when it can not be read', async () => {
+describe("an order's tasks on the page of its operation", () => {
+  it("do not break the page of the payment when they can't be read", async () => {
     const world = await openOperatorWorld();
     const logged: string[] = [];
     const log = {

@@ -4,7 +4,7 @@ import type { Listing } from '../../src/ledger/reader.js';
 import type { Payment } from '../../src/ledger/store.js';
 
 describe('the oldest owed payments', () => {
-  it('are found beyond what one read of the ledger lists', async () => {
+  it('are found even if there are more than one read of the ledger returns', async () => {
     const rows = Array.from({ length: 1_010 }, (_, n) => ({ id: `p${n}`, createdAt: n }) as Payment);
     const reads: (Listing | undefined)[] = [];
     const list = async (listing?: Listing): Promise<Payment[]> => {

@@ -20,7 +20,7 @@ const sale = (settledAt: number, n = 0, operation = 'summarize'): Sale => ({
   settledAt,
 });
 
-/** A ledger that counts what is read of it. */
+/** A ledger that counts its reads. */
 function ledgerOf(all: Sale[]) {
   const read = { rows: 0, calls: 0, most: 0, broken: false, hangs: false };
   const answer = async (found: Sale[], limit: number): Promise<SoldPayment[]> => {
@@ -57,12 +57,12 @@ function ledgerOf(all: Sale[]) {
 const totalOf = async (history: SalesHistory): Promise<number> =>
   (await history.read(MONTH)).sales.reduce((sum, { sales }) => sum + sales, 0);
 
-/** That of one operation. */
+/** The history of one operation. */
 const buyersOf = async (history: SalesHistory, operation = 'summarize'): Promise<object | undefined> =>
   (await history.read(MONTH)).buyers.of.find(each => each.operation === operation);
 
 describe('the sales of the last 30 days', () => {
-  it('tell the operator’s own wallets apart, which are no buyers', async () => {
+  it("show the operator's own wallets apart, which are not buyers", async () => {
     const own = { ...sale(NOW - 20_000, 1), payer: 'Mine1' };
     const all = [own, sale(NOW - 19_000, 2), { ...own, settledAt: NOW, id: sale(NOW, 3).id }];
     const history = new SalesHistory(ledgerOf(all), () => NOW, new Set(['Mine1']));
@@ -74,7 +74,7 @@ describe('the sales of the last 30 days', () => {
     expect(await buyersOf(history)).to.include({ buyers: 1, returning: 0 });
   });
 
-  it('say how many wallets bought an operation, and how many came back on another day', async () => {
+  it('count the wallets that bought an operation, and those that came back on another day', async () => {
     let now = NOW;
     const of = (payer: string, daysAgo: number, n: number, operation = 'summarize'): Sale => ({
       ...sale(NOW - daysAgo * DAY_MS - n, n, operation),
@@ -99,7 +99,7 @@ describe('the sales of the last 30 days', () => {
     });
   });
 
-  it('count no more buyers than they may keep, and say so', () => {
+  it('stop counting buyers at a limit, and say so', () => {
     const buyers = new Buyers(2);
     for (const payer of ['A', 'B', 'A', 'C']) buyers.add({ ...sale(NOW), payer }, 100);
     expect(buyers.since(1)).to.deep.equal([{ operation: 'summarize', buyers: 2, returning: 0 }]);
@@ -109,16 +109,16 @@ describe('the sales of the last 30 days', () => {
   });
 
   const later = (history: SalesHistory): Promise<void> =>
-    // Readers within a second share the counts.
+    // Readers within one second share the result.
     new Promise(resolve => setTimeout(resolve, 1_050)).then(() => void history);
 
-  it('are counted by UTC day, in slices, and read once', async function () {
+  it('are counted by UTC day, in slices, and each slice is read once', async function () {
     this.timeout(10_000);
     const all = Array.from({ length: 3_000 }, (_, n) => sale(NOW - 20 * DAY_MS + n * 1_000, n));
     const ledger = ledgerOf(all);
     const history = new SalesHistory(ledger, () => NOW);
     await until('all are counted', async () => (await totalOf(history)) === 3_000);
-    expect(ledger.read.most, 'each holds up the server while SQLite reads it').to.be.at.most(100);
+    expect(ledger.read.most, 'each slice blocks the server while SQLite reads it').to.be.at.most(100);
     expect(ledger.read.calls).to.be.at.least(30);
     const before = ledger.read.rows;
     all.push(sale(NOW - 1_000, 5_000), sale(NOW - 500, 5_001));
@@ -127,17 +127,17 @@ describe('the sales of the last 30 days', () => {
     expect(ledger.read.rows - before).to.be.below(50);
   });
 
-  it('that are counted so far are shown, however long the others take', async () => {
+  it('are shown as far as they are counted, however long the rest takes', async () => {
     const all = Array.from({ length: 3_000 }, (_, n) => sale(NOW - 20 * DAY_MS + n * 1_000, n));
     const ledger = ledgerOf(all);
     ledger.read.hangs = true;
     const { countedFrom, sales } = await new SalesHistory(ledger, () => NOW).read(MONTH);
-    // The first call asks for what is new.
+    // The first call reads only new sales.
     expect(sales.reduce((sum, each) => sum + each.sales, 0)).to.equal(200);
     expect(countedFrom, 'the newest are counted first').to.equal(all.at(-200)?.settledAt);
   });
 
-  it('leave out what is older, and days that have become too old', async () => {
+  it('leave out older sales, and drop days that have become too old', async () => {
     let now = NOW;
     const all = [sale(NOW - 31 * DAY_MS, 1), sale(NOW - 29 * DAY_MS, 2), sale(NOW, 3)];
     const history = new SalesHistory(ledgerOf(all), () => now);
@@ -147,7 +147,7 @@ describe('the sales of the last 30 days', () => {
     expect(await totalOf(history)).to.equal(1);
   });
 
-  it('count a sale that is committed after a later one', async () => {
+  it('include a sale that is committed after a later one', async () => {
     const all = [sale(NOW - 2_000, 1), sale(NOW, 3)];
     const history = new SalesHistory(ledgerOf(all), () => NOW);
     expect(await totalOf(history)).to.equal(2);
@@ -156,7 +156,7 @@ describe('the sales of the last 30 days', () => {
     expect(await totalOf(history)).to.equal(3);
   });
 
-  it('count nothing twice when the ledger fails and comes back', async () => {
+  it('count nothing twice when the ledger fails and recovers', async () => {
     const all = Array.from({ length: 1_200 }, (_, n) => sale(NOW - DAY_MS + n * 1_000, n));
     const ledger = ledgerOf(all);
     const history = new SalesHistory(ledger, () => NOW);
@@ -170,7 +170,7 @@ describe('the sales of the last 30 days', () => {
     expect(await totalOf(history)).to.equal(1_200);
   });
 
-  it('show a day, by hours, or 90 days as well', async () => {
+  it('can also show a day by hours, or 90 days', async () => {
     const all = [
       sale(NOW - 80 * DAY_MS, 1),
       sale(NOW - 23 * 3_600_000, 2),
@@ -190,7 +190,7 @@ describe('the sales of the last 30 days', () => {
     expect([last - first, sales.map(({ unit }) => unit)]).to.deep.equal([23, [first, last]]);
   });
 
-  it('say who bought: those that came back, the operator apart, the best first, and nobody twice while sales settle', async () => {
+  it('list the buyers, best first, returning ones marked and the operator apart, with nobody twice while sales settle', async () => {
     const of = (payer: string, ago: number, n: number): Sale => ({ ...sale(NOW - ago, n), payer });
     const all = [
       of('A', 3 * DAY_MS, 1),
@@ -221,7 +221,7 @@ describe('what payers bought', () => {
       .best.map(({ payer }) => payer)
       .sort();
 
-  it('gives up the oldest days when there are more than can be kept, and says of which times it is not whole', () => {
+  it('drop the oldest days when there are more than can be kept, and say which periods are incomplete', () => {
     const payers = new Payers(new Set(), 3);
     for (const each of [of('A', 10), of('B', 11), of('C', 11), of('D', 12)]) payers.add(...each);
     expect([names(payers, 1), payers.since(10, []).isWhole, payers.since(11, []).isWhole]).to.deep.equal([
@@ -233,7 +233,7 @@ describe('what payers bought', () => {
     expect(names(payers, 1), 'older ones do not come back').to.deep.equal(['B', 'C', 'D']);
   });
 
-  it('counts sales in any order, and each day once', () => {
+  it('can be added in any order, with each day counted once', () => {
     const payers = new Payers(new Set());
     for (const each of [of('A', 12), of('A', 10), of('A', 11), of('A', 10)]) payers.add(...each);
     expect(payers.since(10, []).best[0]).to.include({ sales: 4, units: 3, amount: 40_000n });

@@ -9,7 +9,7 @@ import {
   type OperatorWorld,
 } from '../support/operator-world.js';
 
-describe('What the operator page says of a payment that needs somebody', () => {
+describe('the operator page, on payments that need the operator', () => {
   let world: OperatorWorld;
   let cookie: string;
 
@@ -26,7 +26,7 @@ describe('What the operator page says of a payment that needs somebody', () => {
     return { status: answer.status, html: await answer.text() };
   }
 
-  it('a rejected order has a page, which says so, and can be refunded and not retried', async () => {
+  it('shows that a rejected order was rejected, and that it can be refunded but not retried', async () => {
     const id = await owe(world, true);
     expect(await world.ledger.rejectOrder(id, 'It asks for a person by name.')).to.equal(true);
     const { status, html } = await page(`/payments/${id}`);
@@ -39,14 +39,14 @@ describe('What the operator page says of a payment that needs somebody', () => {
     expect(needs).to.not.include(`/payments/${id}/retry`);
   });
 
-  it('what can be retried leads to the question whether it shall be', async () => {
+  it('links to a confirmation for what can be retried', async () => {
     const id = await owe(world, true);
     const needs = (await page('/')).html.split('id="came-in"')[0];
     expect(needs).to.include(`<a href="/payments/${id}/retry">Retry</a>`);
     expect((await page(`/payments/${id}/retry`)).html).to.include('Start another attempt?');
   });
 
-  it('what the server works on is in progress, not owed, and a refund says that it ends the work', async () => {
+  it('shows work of the server as in progress, not owed, and warns that a refund ends it', async () => {
     const id = await owe(world, false);
     for (const path of ['/', '/sales', `/payments/${id}`])
       expect((await page(path)).html, path)
@@ -56,7 +56,7 @@ describe('What the operator page says of a payment that needs somebody', () => {
     expect((await page(`/payments/${await owe(world, true)}/refund`)).html).to.not.include('still works');
   });
 
-  it('a refund whose link nobody has paid stands at the top', async () => {
+  it('lists a refund whose link nobody has paid at the top', async () => {
     const [id = ''] = await sell(world, {});
     await askRefund(world.ledger, id, {});
     const needs = (await page('/')).html.split('id="came-in"')[0];
@@ -65,7 +65,7 @@ describe('What the operator page says of a payment that needs somebody', () => {
       .and.include(`<a href="/payments/${id}/refund">`);
   });
 
-  it('a receipt is found as people paste it out of a letter', async () => {
+  it('finds a receipt by what people copy from an e-mail', async () => {
     const id = await owe(world, true);
     const answer = await fetch(`${world.url}/payments?id=${encodeURIComponent(`receipt “${id}”.`)}`, {
       headers: { cookie },
@@ -74,7 +74,7 @@ describe('What the operator page says of a payment that needs somebody', () => {
     expect(answer.headers.get('location')).to.equal(`/payments/${id}`);
   });
 
-  it('a page that fails says so in the frame of the others, and the fault is logged', async () => {
+  it('shows an error page in the usual layout, and logs the error', async () => {
     const id = await owe(world, true);
     const { find } = world.ledger;
     (world.ledger as { find: Ledger['find'] }).find = () => Promise.reject(new TypeError('no such thing'));

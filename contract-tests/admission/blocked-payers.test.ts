@@ -29,7 +29,7 @@ describe('The file of blocked payers', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** As editors do: another file takes its place. */
+  /** Replaces the file as editors do: with a new one. */
   function replaceBy(text: string): void {
     writeFileSync(`${file}.new`, text);
     renameSync(`${file}.new`, file);
@@ -37,7 +37,7 @@ describe('The file of blocked payers', () => {
 
   const both = (): boolean[] => [blocked.has(ONE), blocked.has(TWO)];
 
-  it('is read again when it has changed', async () => {
+  it('is read again when it changes', async () => {
     writeFileSync(file, `# scrapers\n${ONE} # asked for slurs\n\n`);
     await blocked.start();
     expect(both()).to.deep.equal([true, false]);
@@ -51,7 +51,7 @@ describe('The file of blocked payers', () => {
     expect(both()).to.deep.equal([false, false]);
   });
 
-  it('blocks those whom it named before, while it has a fault or is gone', async () => {
+  it('keeps blocking the payers that it named before, while it has an error or is missing', async () => {
     writeFileSync(file, ONE);
     await blocked.start();
     replaceBy(`${TWO}\nnobody`);
@@ -68,7 +68,7 @@ describe('The file of blocked payers', () => {
     expect(both()).to.deep.equal([false, true]);
   });
 
-  it('with a fault at the start is refused', async () => {
+  it('stops the start if it has an error', async () => {
     writeFileSync(file, '7xKX');
     expect(await blocked.start().catch((error: unknown) => error)).to.be.instanceOf(BlockedPayersFault);
   });

@@ -28,7 +28,7 @@ describe('work that ends unsold', () => {
     return begun;
   }
 
-  /** One call that takes `ms`. @returns why it may not begin, if so */
+  /** One call whose work takes `ms`. @returns why it may not begin, if so */
   function run(of: Party, ended: Fault | 'sold', ms = 0): UsedUp | undefined {
     const begun = unsold.begin(of);
     if (!('end' in begun)) return begun;
@@ -39,7 +39,7 @@ describe('work that ends unsold', () => {
     return undefined;
   }
 
-  /** How many of so many calls may begin. */
+  /** How many of this many calls may begin. */
   function begun(count: number, of: (n: number) => Party, ended: Fault | 'sold' = 'caller'): number {
     return Array.from({ length: count }, (_, n) => run(of(n), ended)).filter(no => no === undefined).length;
   }
@@ -50,7 +50,7 @@ describe('work that ends unsold', () => {
       now += 25;
       if (n % 100 >= 5) expect(run(party('agent'), 'sold')).to.equal(undefined);
       else slow.push(begin(party('agent', { known: n % 100 !== 4 })));
-      // It hangs up on what takes more than a second, which counts double.
+      // It hangs up on calls that take more than a second, which count double.
       if (n % 100 === 60)
         for (const call of slow.splice(0)) {
           call.unsold('caller');
@@ -59,7 +59,7 @@ describe('work that ends unsold', () => {
     }
   });
 
-  it('weighs as much as the work took, not its settlement', () => {
+  it('weighs as much as the work took, without the settlement', () => {
     const refused = (): boolean => {
       const begun = unsold.begin(party('agent', { known: false }));
       if (!('end' in begun)) return true;
@@ -72,7 +72,7 @@ describe('work that ends unsold', () => {
     expect(Array.from({ length: 10 }, refused)).to.not.include(true);
   });
 
-  it('of a paid call depends on the account of its payer only', () => {
+  it('of a paid call counts only for its payer', () => {
     const paid = (payer: string): Party => party(payer, { source: undefined, backend: undefined });
     const strangers = (n: number): Party => party(`stranger ${n}`, { known: false });
     expect(begun(200, strangers)).to.be.below(200);
@@ -81,7 +81,7 @@ describe('work that ends unsold', () => {
     expect(run(paid('another buyer'), 'sold')).to.equal(undefined);
   });
 
-  it('an agent of forty calls at once whose line breaks in the midst of them is served as soon as it is back', () => {
+  it('an agent with forty calls at once that loses its connection is served as soon as it is back', () => {
     for (let n = 0; n < 2_000; n++) run(party('agent'), 'sold');
     const open = Array.from({ length: 40 }, () => begin(party('agent')));
     now += 2 * SECOND;
@@ -92,7 +92,7 @@ describe('work that ends unsold', () => {
     expect(begun(40, () => party('agent'), 'sold')).to.equal(40);
   });
 
-  it('a wallet that spends nothing gets ten, and four a minute from then on', () => {
+  it('a wallet that buys nothing gets ten unsold calls, and then four a minute', () => {
     const stranger = party('stranger', { known: false });
     expect(begun(400, () => stranger)).to.equal(10);
     expect(unsold.usedUp(stranger)).to.deep.equal({ whose: 'payer', seconds: 15 });
@@ -100,12 +100,12 @@ describe('work that ends unsold', () => {
     expect(begun(400, () => stranger)).to.equal(4);
   });
 
-  it('a wallet that bought eight hundred calls has a hundred unsold ones in advance, and not one more for the next eight hundred', () => {
+  it('a wallet that bought eight hundred calls may have a hundred unsold ones, and no more for its next eight hundred', () => {
     for (let n = 0; n < 1_600; n++) run(party('buyer', { source: undefined }), 'sold');
     expect(begun(400, () => party('buyer', { source: undefined }))).to.equal(110);
   });
 
-  it('the wait is five minutes at most, however much was under way at once', () => {
+  it('the wait is at most five minutes, however many calls ran at once', () => {
     const open = Array.from({ length: 80 }, () => begin(party('known')));
     expect(unsold.begin(party('known'))).to.have.property('whose', 'payer');
     for (const call of open) {
@@ -125,13 +125,13 @@ describe('work that ends unsold', () => {
     begin(of);
   });
 
-  it('many wallets of one address share fifty, and others are not concerned', () => {
+  it('many wallets of one address share fifty, and other addresses are not affected', () => {
     expect(begun(400, n => party(`wallet ${n}`, { known: false }))).to.equal(50);
     expect(unsold.usedUp(party('another', { known: false }))).to.deep.equal({ whose: 'source', seconds: 3 });
     expect(unsold.usedUp(party('another', { source: '198.51.100.1' }))).to.equal(undefined);
   });
 
-  it('a payer whose purchases cover it is served though its address, or the whole backend, has used up its account', () => {
+  it('a payer whose purchases cover its call is served even if its address or the whole backend is over its limit', () => {
     for (let n = 0; n < 20; n++) run(party('buyer'), 'sold');
     begun(400, n => party(`wallet ${n}`));
     begun(4_000, n => party(`wallet ${n}`, { source: `2001:db8:0:${n}` }));
@@ -139,11 +139,11 @@ describe('work that ends unsold', () => {
     expect(unsold.usedUp(party('buyer'))).to.equal(undefined);
   });
 
-  it('one wallet from many addresses gets ten', () => {
+  it('one wallet that calls from many addresses gets ten', () => {
     expect(begun(400, n => party('wallet', { source: `2001:db8:0:${n}`, known: false }))).to.equal(10);
   });
 
-  it('many wallets of many addresses get what an hour allows of one backend, and no other backend is concerned', () => {
+  it('many wallets of many addresses get what an hour allows for one backend, and other backends are not affected', () => {
     const wallet = (n: number): Party => party(`wallet ${n}`, { source: `2001:db8:0:${n}`, known: false });
     let all = 0;
     for (let from = 0; from < 60; from++) {
@@ -158,7 +158,7 @@ describe('work that ends unsold', () => {
     expect(unsold.usedUp(wallet(0))).to.equal(undefined);
   });
 
-  it('few addresses leave some of the hour to the others', () => {
+  it('a few addresses leave part of the hourly limit to others', () => {
     for (let n = 0; n < 60 * 60; n++) {
       now += SECOND;
       begun(1, () => party(`wallet ${n}`, { source: `2001:db8:0:${n % 10}`, known: false }));
@@ -166,7 +166,7 @@ describe('work that ends unsold', () => {
     expect(begun(10, () => party('honest', { source: '198.51.100.1', known: false }))).to.equal(10);
   });
 
-  it('failures of the backend count a quarter, and lock nobody out for more than the quarter of a minute', () => {
+  it('failures of the backend count a quarter, and lock nobody out for longer than that', () => {
     expect(begun(400, () => party('waiting', { source: undefined }), 'backend')).to.be.within(36, 40);
     expect(unsold.usedUp(party('waiting', { source: undefined }))?.seconds).to.be.at.most(15);
     now += 15 * SECOND;
@@ -182,13 +182,13 @@ describe('work that ends unsold', () => {
     expect(unsold.usedUp(party('busy'))?.seconds).to.be.at.most(15);
   });
 
-  it('an outage that everybody of one address meets locks nobody there out', () => {
+  it('an outage that affects every call from one address locks nobody there out', () => {
     begun(2_000, n => party(`buyer ${n % 100}`), 'backend');
     now += 5 * SECOND;
     expect(begun(100, n => party(`buyer ${n}`), 'sold')).to.equal(100);
   });
 
-  it('what was not done, or what became of is not known, costs nothing', () => {
+  it('work that was not done, or whose outcome is unknown, costs nothing', () => {
     expect(begun(400, () => party('turned away', { known: false }), 'none')).to.equal(400);
     for (let n = 0; n < 400; n++) begin(party('unclear', { known: false })).end();
   });

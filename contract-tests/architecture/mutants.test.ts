@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { faultOf, mutants } from '../mutate/mutants.js';
 
-describe('changes that `make mutate` makes', () => {
-  it('name a text that stands once in the built code, and have names of their own', () => {
+describe('the mutants of `make mutate`', () => {
+  it('each replace a text that occurs once in the built code, and have unique names', () => {
     const stale = mutants.flatMap(mutant => {
       const fault = faultOf(mutant);
       return fault === undefined ? [] : [`${mutant.name}: ${fault}`];

@@ -22,7 +22,7 @@ const ENGINE = manifestOf('');
 const SANDBOX = manifestOf('packages/sandbox/');
 const HANDLERS = manifestOf('handlers/');
 
-/** What a compiled file loads, and what it asks the place of. Imports of types are gone there. */
+/** The modules that a compiled file loads or resolves. Imports of types are gone there. */
 function importsOf(file: string): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -54,7 +54,7 @@ const compiledIn = (folder: string): string[] =>
     .filter(file => file.endsWith('.js'))
     .map(file => `dist/${folder}/${file}`);
 
-/** The files of dist/src/ that the package of the engine has. */
+/** The files of dist/src/ in the engine's package. */
 function engineFiles(): string[] {
   const left = (ENGINE.files ?? [])
     .filter(each => each.startsWith('!dist/src/'))
@@ -62,7 +62,7 @@ function engineFiles(): string[] {
   return compiledIn('src').filter(file => !left.some(folder => file.startsWith(folder)));
 }
 
-/** What is compiled for the package of the sandbox: what its tsconfig.json names, and all that these import. */
+/** The files that are compiled for the sandbox's package: those that its tsconfig.json names, and everything that they import. */
 function sandboxFiles(): string[] {
   const { files } = JSON.parse(read('packages/sandbox/tsconfig.json')) as { files: string[] };
   const found = new Set<string>();
@@ -76,7 +76,7 @@ function sandboxFiles(): string[] {
   return [...found];
 }
 
-/** Those that a dependency expects beside itself. */
+/** The peer dependencies of a dependency. */
 function peersOf({ dependencies }: Manifest): string[] {
   return Object.keys(dependencies).flatMap(name =>
     Object.keys(manifestOf(`node_modules/${name}/`).peerDependencies ?? {}),
@@ -85,13 +85,14 @@ function peersOf({ dependencies }: Manifest): string[] {
 
 describe('The packages', () => {
   it('the engine depends on what it imports, and on nothing else', () => {
-    // Asked for where FACILITATOR_URL is embedded. As an optional peer, npm would install it wherever a development package has it.
+    // These are loaded only if FACILITATOR_URL is embedded. As optional peers, npm would install them wherever a development
+    // package includes them.
     const onDemand = '@x402/svm';
     expect(ENGINE.peerDependencies).to.equal(undefined);
     expect(packagesOf(engineFiles())).to.deep.equal([...Object.keys(ENGINE.dependencies), onDemand].sort());
   });
 
-  it('the engine has no file that imports one which only the sandbox has', () => {
+  it("the engine has no file that imports a module of the sandbox's package", () => {
     const files = new Set(engineFiles());
     const missing = [...files].flatMap(file =>
       importsOf(file)
@@ -101,7 +102,7 @@ describe('The packages', () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it('the sandbox depends on what it imports, and on nothing else; its engine is beside it', () => {
+  it('the sandbox depends on what it imports, and on nothing else; the engine is its peer', () => {
     const { coinslot, ...others } = SANDBOX.peerDependencies ?? {};
     expect([coinslot, others]).to.deep.equal([ENGINE.version, {}]);
     expect(packagesOf(sandboxFiles())).to.deep.equal(
@@ -109,7 +110,7 @@ describe('The packages', () => {
     );
   });
 
-  it('the sandbox has every module that the engine asks it for', () => {
+  it('the sandbox has every module that the engine loads from it', () => {
     const files = new Set(sandboxFiles());
     const asked = engineFiles().flatMap(file =>
       [
@@ -122,14 +123,14 @@ describe('The packages', () => {
     expect(asked.filter(file => !files.has(file))).to.deep.equal([]);
   });
 
-  it('the handlers depend on what they import, on its peers, and on nothing else', () => {
+  it('the handlers depend on what they import, on its peer dependencies, and on nothing else', () => {
     const imported = packagesOf(compiledIn('handlers')).filter(name => name !== 'coinslot');
     const declared = Object.keys(HANDLERS.dependencies);
     expect(declared).to.include.members(imported);
     expect([...imported, ...peersOf(HANDLERS)]).to.include.members(declared);
   });
 
-  it('are of one version, and agree on the versions of what they share', () => {
+  it('have one version, and agree on the versions of shared dependencies', () => {
     expect([SANDBOX.version, HANDLERS.version]).to.deep.equal([ENGINE.version, ENGINE.version]);
     const versions = new Map<string, string>();
     for (const { dependencies, devDependencies, peerDependencies } of [ENGINE, SANDBOX, HANDLERS])
@@ -143,7 +144,7 @@ describe('The packages', () => {
       }
   });
 
-  it('what the embedded facilitator asks for is what package.json names', () => {
+  it('package.json names what the embedded facilitator loads', () => {
     const version = ENGINE.devDependencies?.['@x402/svm'];
     expect(read('src/facilitators/reference-verdict.ts')).to.contain(`'@x402/svm@${version}'`);
   });

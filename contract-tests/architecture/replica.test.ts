@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 
-/** Shows sales, and builds what does. `ledger/replica.ts` says what may be read there. */
+/** The modules that show sales. `ledger/replica.ts` says what they may read there. */
 const READERS = /^(?:admin\/|cli\/ledger\/through-replica\.ts$|compose\.ts$|operator\/replica-sentence\.ts$)/;
 
 describe('a replica of the ledger', () => {
-  it('is read by what shows sales, and by nothing that decides about money', () => {
+  it('is read by code that shows sales, and by no code that decides about money', () => {
     const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(name =>
       name.endsWith('.ts'),
     );

@@ -5,8 +5,8 @@ import { Agent, fetch } from 'undici';
 import { craftPayment, v2Header } from '../support/craft.js';
 
 /**
- * Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, the keypairs of funded payers in
- * SECRETS. It comes from an address of its own, also if the server trusts a proxy.
+ * Runs one attack against a server for some seconds, then ends: `node attacker.js <name> <url> <seconds>`, with the key
+ * pairs of funded payers in SECRETS. All requests come from one address, even if the server trusts a proxy.
  */
 
 const [name = '', url = '', seconds = '0'] = process.argv.slice(2);
@@ -46,7 +46,7 @@ function payment(offer: Offer, payer: Keypair): string {
 }
 
 let bytes = 0;
-/** A GET if there is no body. */
+/** Sends a GET if there is no body. */
 async function call(path: string, signed: string, body?: object | string, ms = 30_000): Promise<number> {
   try {
     const answer = await fetch(url + path, {
@@ -67,7 +67,7 @@ const statuses = new Map<number, number>();
 const note = (status: number): void => void statuses.set(status, (statuses.get(status) ?? 0) + 1);
 
 const sockets = new Set<Socket>();
-/** A connection on which `text` is sent and nothing is read. */
+/** Opens a connection, sends `text` and reads nothing. */
 function unread(text: string): void {
   if (sockets.size >= MOST_SOCKETS) return;
   const socket = connect({ port: Number(port), host: hostname, localAddress }, () =>
@@ -83,7 +83,7 @@ function rawCall(path: string, signed: string, length: number, body: string): st
   );
 }
 
-/** Texts that cost much to prepare for so few bytes. */
+/** Short texts that are expensive to process. */
 function hostileTexts(longest: number): string[] {
   const units = [
     'ﷺ',
@@ -108,7 +108,7 @@ function hostileTexts(longest: number): string[] {
   ]);
 }
 
-/** Begins `count` of them, and each anew when it is over, until the time is up. */
+/** Keeps `count` of them running until the time is up. */
 async function repeat(count: number, once: () => Promise<void>): Promise<void> {
   const worker = async (): Promise<void> => {
     while (Date.now() < end) await once().catch(() => pause(100));
@@ -125,7 +125,7 @@ async function hostile(path: string, longest: number): Promise<void> {
   });
 }
 
-/** Keeps so many connections open, 100 new ones a second at most. */
+/** Keeps this many connections open, and opens at most 100 a second. */
 async function keepUnread(count: number, text: () => Promise<string> | string): Promise<void> {
   await repeat(1, async () => {
     const said = await text();
@@ -134,7 +134,7 @@ async function keepUnread(count: number, text: () => Promise<string> | string): 
   });
 }
 
-/** Calls `path` as often as it can, each time with a new payment of the next wallet, a GET unless there is a body. */
+/** Calls `path` as often as possible, each time with a new payment from the next wallet: a GET unless there is a body. */
 async function unsold(path: string, from: readonly Keypair[], body?: () => object): Promise<void> {
   const method = body ? 'POST' : 'GET';
   let offer = await offerOf(path, method);

@@ -13,7 +13,7 @@ const PAYERS_PER_TRANSACTION = 4;
 const MAX_LOOKS = 50;
 const LOOK_MS = 200;
 
-/** New payers with this much USDC each, in atomic units, from the buyer of a sandbox in another process. */
+/** New payers, each with this much USDC in atomic units, funded by the buyer of a sandbox in another process. */
 export async function fundedPayers(
   { rpcUrl, usdcMint }: SandboxInfo,
   folder: string,
@@ -50,7 +50,7 @@ export async function fundedPayers(
   return payers;
 }
 
-/** What these payers have together, in atomic units of USDC. */
+/** The total balance of these payers, in atomic units of USDC. */
 export async function usdcOf({ rpcUrl, usdcMint }: SandboxInfo, payers: readonly Keypair[]): Promise<bigint> {
   const connection = new Connection(rpcUrl, 'confirmed');
   const mint = new PublicKey(usdcMint);

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { compileContract } from '../../src/contract/compile-contract.js';
 import { documentOf, TestUpstream, type OperationForSale } from '../support/upstream-shop.js';
 
-/** What the shop sells: calls of an API, one paid after its work and one up front. */
+/** The shop's operations: calls of an API, one paid after its work and one up front. */
 export const ITEMS = '/items';
 export const ORDERS = '/orders';
 
-/** An API on this machine, and the folder of a shop that sells it. Its items 404 and 502 are answered so, its orders all fail. */
+/** An API on this machine, and the folder of a shop that sells it. Items 404 and 502 are answered with that status; all orders fail. */
 export class ResoldApi {
   readonly folder: string;
   readonly #api: TestUpstream;
@@ -41,7 +41,7 @@ export class ResoldApi {
     return new ResoldApi(folder, api);
   }
 
-  /** How many requests it got. */
+  /** The number of requests to the API. */
   get requests(): number {
     return this.#api.calls.length;
   }

@@ -16,10 +16,11 @@ import { ITEMS, ResoldApi } from './resold-api.js';
 import { Target, type Size } from './target.js';
 
 /**
- * Runs each attack against a server in the sandbox and says what honest callers saw meanwhile. The server, the sandbox (chain and
- * facilitator), the attacker and the honest callers have a process each; the attacker runs at a lower priority, as a machine of its own
- * would take nothing from them. ATTACKS="held bodies;unfunded flood" selects, SECONDS is how long each lasts (15), AFTER how long its memory
- * may linger (60). Exits with 1 where a bound is broken.
+ * Runs each attack against a server in the sandbox and reports what honest callers experienced meanwhile. Server,
+ * sandbox (chain and facilitator), attacker and honest callers run in one process each; the attacker has a lower
+ * priority, because a machine of its own would use none of the server's processor time. ATTACKS="held bodies;unfunded
+ * flood" selects attacks, SECONDS is how long each lasts (15), AFTER how long its memory may remain in use (60). Exits
+ * with 1 if a limit is exceeded.
  */
 const ALL = [
   'nothing',
@@ -46,7 +47,7 @@ const ON_RESOLD = new Set([
   'failing calls of ten wallets',
   'resends of a failed order',
 ]);
-/** Attackers with an address that has limits: the server takes it from their headers. */
+/** Attackers whose address is limited: the server reads it from their headers. */
 const FROM_FAR = new Set([
   ...ON_RESOLD,
   'unsold reads of the chain',
@@ -57,27 +58,27 @@ const ATTACKERS = 10;
 const CHOSEN = process.env['ATTACKS']?.split(/\s*;\s*/) ?? ALL;
 const ATTACK_SECONDS = Number(process.env['SECONDS'] ?? 15);
 const AFTER_SECONDS = Number(process.env['AFTER'] ?? 60);
-/** A payment is sent so long after it was signed, shortly before its blockhash dies. */
+/** A payment is sent this long after it was signed, shortly before its blockhash expires. */
 const LATE_SECONDS = 60;
 const CALL_MS = 20_000;
 const PAUSE_MS = 250;
 const NICE = 10;
 const PAYERS = 40;
-/** Attacks of which each commit is counted: nobody else buys meanwhile. */
+/** Attacks during which commits are counted: nobody else buys meanwhile. */
 const ALONE = new Set(['lone refused payments']);
-/** A server that is asked notes the chain's height as often: every two seconds, and when a payment used up its blockhash. */
+/** How often a server under load writes down the chain's height: every two seconds, and when a payment used up its blockhash. */
 const LOOK_SECONDS = 1;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
 /** How much longer an honest known buyer may wait during an attack, and how much memory may remain in use after it. */
 const MAX_DELAY_MS = 1_000;
 const MAX_LEFT_MB = 100;
-/** Of the ledger, for each payment that was refused. */
+/** Commits to the ledger for each refused payment. */
 const MAX_COMMITS = 2;
 
 type Seen = { waitsMs: number[]; failures: string[] };
 type Said = { statuses: Record<string, number>; perSecond: number; bytes: number };
-/** What the attack cost: requests to the API and reads of the chain, and USDC (in atomic units) that the attackers spent. */
+/** The cost of the attack: requests to the API, reads of the chain, and the USDC (in atomic units) that the attackers spent. */
 type Cost = { requests: number; reads: number; usdc: bigint };
 type Row = {
   attack: string;
@@ -96,7 +97,7 @@ const median = ({ waitsMs }: Seen): number =>
   [...waitsMs].sort((a, b) => a - b)[Math.floor(waitsMs.length / 2)] ?? 0;
 
 let bought = 0;
-/** One purchase: a summary unless another path is named, or an item of the API that is resold. */
+/** One purchase: a summary, an operation at another path, or an item of the resold API. */
 async function buy(url: string, payer: Keypair, path = '/v1/summarize'): Promise<void> {
   const text = `${TEXT} This is call number ${++bought}.`;
   const send = (headers: Record<string, string>): Promise<Answer> =>
@@ -183,7 +184,7 @@ async function watchedAttack(
   const [known, ...fresh] = honest as [Keypair, ...Keypair[]];
   const path = ON_RESOLD.has(attack) ? `${ITEMS}/1` : undefined;
   for (let n = 0; n < 3; n++) await buy(url, known, path);
-  // What one honest call loads and keeps is not the attack's doing.
+  // What one honest call loads and keeps is not caused by the attack.
   if (!path) for (const each of ['/v1/summarize', '/v1/tts']) await buy(url, attackers[0] as Keypair, each);
   await begins();
   const before = target.size();
@@ -215,7 +216,7 @@ async function watchedAttack(
   return { ...row, seconds, said, sizes: [before, most, target.size()] };
 }
 
-/** Commits that the attack cost, per payment that was refused; undefined where none was. */
+/** Commits for each refused payment; undefined if none was refused. */
 function commitsPerRefusal(
   { attack, sizes: [before, , end], seconds, said }: Row,
   quiet: Row,

@@ -11,16 +11,16 @@ import { commitsOf } from '../support/commits.js';
 
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const MEGABYTE = 1024 * 1024;
-/** Of the processor time in /proc/<pid>/stat. */
+/** The unit of the processor time in /proc/<pid>/stat. */
 const TICKS_PER_SECOND = 100;
 export type Size = {
   rssMb: number;
   ledgerMb: number;
-  /** Commits to the ledger so far. */
+  /** The number of commits to the ledger so far. */
   commits: number;
-  /** Seconds of processor time so far. */
+  /** The processor time so far, in seconds. */
   cpuSeconds: number;
-  /** Lines and bytes of the log so far. */
+  /** The size of the log so far, in lines and bytes. */
   logLines: number;
   logBytes: number;
 };
@@ -38,7 +38,7 @@ export class Target {
     this.#folder = folder;
   }
 
-  /** @param more settings beside those of the sandbox */
+  /** @param more settings besides those of the sandbox */
   static async start(sandbox: SandboxInfo, more: Record<string, string> = {}): Promise<Target> {
     const folder = await mkdtemp(join(tmpdir(), 'coinslot-attacked-'));
     const env = {
@@ -94,7 +94,7 @@ export class Target {
 }
 
 function cpuSecondsOf(pid: number): number {
-  // The name in parentheses may hold spaces; user and system time are fields 14 and 15.
+  // The process name in parentheses may contain spaces; user and system time are fields 14 and 15.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }

@@ -50,7 +50,7 @@ onEachEngine('movements of money', make => {
       network: NETWORKS.devnet.caip2,
     });
 
-  it('has sales and refunds in their order, and fees of those that this shop signed as fee payer only', async () => {
+  it('list sales and refunds in order, and network fees only if this shop was the fee payer', async () => {
     const foreign = await sell();
     clock += 1_000;
     const own = await sell(signed(evidenceOf(payer)));
@@ -70,7 +70,7 @@ onEachEngine('movements of money', make => {
     expect(found[1]).to.include({ transaction: 'back', counterparty: payer, account: receiver });
   });
 
-  it('are the same once the evidence of the sales is condensed', async () => {
+  it('are the same after the evidence of the sales was condensed', async () => {
     for (const evidence of [evidenceOf(payer), signed(evidenceOf(payer)), 'AAAA']) {
       clock += 1_000;
       await sell(evidence);
@@ -82,7 +82,7 @@ onEachEngine('movements of money', make => {
     expect((await ledger.list()).map(({ evidence }) => evidence.length > 200)).not.to.include(true);
   });
 
-  it('are the same without the payer, once that is removed', async () => {
+  it('are the same after the payer was removed', async () => {
     const sale = await sell(signed(evidenceOf(payer)));
     const started = await ledger.startRepayment({ payment: sale, amount: 1_000n, way: 'key', after: 1 });
     if (started.kind !== 'started') throw new Error(started.kind);
@@ -100,7 +100,7 @@ onEachEngine('movements of money', make => {
     expect(await all(movements(ledger, MARCH))).to.deep.equal(before.map(named));
   });
 
-  it('counts the fee of a refund only if it was paid with what this shop signed', async () => {
+  it("include the fee of a refund only if this shop's own key paid it", async () => {
     const sale = await sell();
     for (const [amount, isSent] of [
       [1_000n, true],
@@ -123,7 +123,7 @@ onEachEngine('movements of money', make => {
     expect([refunds.amount, refundsElsewhere.amount, closing]).to.deep.equal([1_000n, 2_000n, 9_000n]);
   });
 
-  it('begins a month with what the months before left, and leaves out what is not of it', async () => {
+  it('begin a month with the balance of the months before, and leave out what belongs to others', async () => {
     clock = MARCH.from - 1;
     await sell();
     clock = MARCH.from;
@@ -138,7 +138,7 @@ onEachEngine('movements of money', make => {
     expect(april.opening).to.equal(closing);
   });
 
-  it('reads slice by slice, also where many sales have one time', async () => {
+  it('are read in slices, even where many sales have the same time', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 5; n += 1) ids.push(await sell('AAAA'));
     clock += 1;
@@ -202,7 +202,7 @@ describe('the formats of an export', () => {
     return whole;
   };
 
-  it('are CSV that no spreadsheet runs, with values at the rate of the day or of the last one before it', async () => {
+  it('are CSV without formulas, with values at the rate of the day or the last one before it', async () => {
     const lines = (await text('movements', rates)).split('\r\n');
     expect(lines[1]).to.equal(
       "2026-03-10T12:00:00.000Z,sale,1.25,USDC,sig,aa,text to speech,Receiver1,'=Payer,1.000000,EUR",
@@ -242,7 +242,7 @@ describe('the formats of an export', () => {
     expect(bean).to.include('  Income:Refunds:Text-to-speech\n');
   });
 
-  it('are rows of Stripe’s columns, each with its fee if there are rates', async () => {
+  it("are rows in Stripe's columns, with a fee where there are rates", async () => {
     const [titles, sale, refund, ...rest] = (await text('stripe', rates)).split('\r\n');
     expect(titles).to.match(/^id,Type,Source,Amount,Fee,Net,Currency,Created \(UTC\),/);
     expect(sale).to.match(/^sale_sig,charge,aa,1\.000000,0\.001400,0\.9986,eur,2026-03-10 12:00:00,/);
@@ -251,7 +251,7 @@ describe('the formats of an export', () => {
     expect(await text('stripe')).to.include('sale_sig,charge,aa,1.25,0.00,1.25,usdc,');
   });
 
-  it('say which rate is missing, and which line of the rates is none', async () => {
+  it('say which rate is missing, or which line of the rates is invalid', async () => {
     const old = FiatRates.parse('2026-03-01,USDC,EUR,0.8');
     expect(await text('movements', old).catch((error: Error) => error.message)).to.match(
       /no rate of USDC in EUR for 2026-03-10 or the 7 days before it/,

@@ -8,7 +8,7 @@ import { jsonOf, ledgerCommand, type Outcome } from '../support/ledger-command.j
 
 const [FROM, TO] = [Date.UTC(2026, 5, 1), Date.UTC(2026, 6, 1)];
 
-/** Independent of the code that is tested. */
+/** Computed without the code under test. */
 const usdc = (atomic: bigint): string => {
   const digits = String(atomic < 0n ? -atomic : atomic).padStart(7, '0');
   const text = `${digits.slice(0, -6)}.${digits.slice(-6)}`.replace(/0{1,4}$/, '');
@@ -52,7 +52,7 @@ for (const sales of rows([2_000, 100_000]))
       await rm(folder, { recursive: true, force: true });
     });
 
-    it('equals the balance on chain to the last unit, but for what it names', async () => {
+    it('equals the balance on the chain to the last unit, except for the differences that it names', async () => {
       const found = await jsonOf<Statement>(env, 'statement', '2026-06');
       expect(found.sales).to.deep.equal({ count: business.sales, usdc: usdc(business.sold) });
       expect(found.refunds).to.deep.equal({ count: business.refunds, usdc: usdc(business.refunded) });
@@ -76,7 +76,7 @@ for (const sales of rows([2_000, 100_000]))
       expect(usdc(atomic(found.closing) - (late ?? 0n) + (early ?? 0n))).to.equal(chain.closing);
     });
 
-    it('has every movement once in the export, whose sums are those of the chain', async () => {
+    it('has every movement once in the export, whose sums equal those of the chain', async () => {
       const { stdout } = await ledgerCommand(
         env,
         'export',
@@ -116,7 +116,7 @@ for (const sales of rows([2_000, 100_000]))
       return sale;
     };
 
-    it('names a sale that is not on chain, and fails', async () => {
+    it('names a sale that is not on the chain, and fails', async () => {
       const lost = aSale();
       const { status, stdout } = await against(business.chain.filter(each => each !== lost));
       expect(status).to.equal(1);
@@ -126,7 +126,7 @@ for (const sales of rows([2_000, 100_000]))
       expect(stdout).not.to.include('not explained');
     });
 
-    it('names a transfer that the ledger does not know, and accounts for it', async () => {
+    it('names a transfer that is not in the ledger, and includes it in the balance', async () => {
       const sale = aSale();
       const signature = sale.signature.replace(/.$/, last => (last === '2' ? '3' : '2'));
       const given = { ...sale, signature, change: 3n, counterparty: 'someone else' };
@@ -137,7 +137,7 @@ for (const sales of rows([2_000, 100_000]))
       expect(stdout).to.match(new RegExp(`0\\.000003 +someone else +${signature}`));
     });
 
-    it('says what remains if the chain has another amount, and fails', async () => {
+    it('states the remainder if the chain has another amount, and fails', async () => {
       const wrong = aSale();
       const less = { ...wrong, change: wrong.change - 1n };
       const { status, stdout } = await against(business.chain.map(each => (each === wrong ? less : each)));
@@ -145,7 +145,7 @@ for (const sales of rows([2_000, 100_000]))
       expect(stdout).to.include('-0.000001 USDC are not explained');
     });
 
-    it('goes without the chain, and counts in a currency', async () => {
+    it('can be made without the chain, and in another currency', async () => {
       const rates = join(folder, 'rates.csv');
       const days = Array.from({ length: 30 }, (_, day) => `2026-06-${String(day + 1).padStart(2, '0')}`);
       await writeFile(

@@ -12,8 +12,8 @@ const verdict = (change: Partial<HeardVerdict>): HeardVerdict => ({
   ...change,
 });
 
-describe('what a check says of directories', () => {
-  it('one that has said nothing is no fault: nothing may have been sold through it', () => {
+describe('the check of directories', () => {
+  it('is no error if a directory has reported nothing: it may not have seen a sale', () => {
     expect(directoryFindings(['pay.example'], [verdict({ facilitator: 'other.example' })])).to.deep.equal([
       {
         level: 'ok',
@@ -45,7 +45,7 @@ describe('what a check says of directories', () => {
     ]);
   });
 
-  it('a facilitator that refuses to be asked is a warning', () => {
+  it('warns of a facilitator that refuses a request for a listing', () => {
     const [finding] = directoryFindings(['pay.example'], [verdict({ status: 'refused', why: 'status 400' })]);
     expect(finding).to.include({ level: 'warning' });
     expect(finding?.found).to.contain('refuses requests that ask to be listed');

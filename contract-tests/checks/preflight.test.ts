@@ -38,7 +38,7 @@ describe('preflight', () => {
     fatal,
   });
 
-  /** What is logged, and the message of the fault. */
+  /** What is logged, and the message of the error. */
   function heeded(findings: Finding[], isSandbox: boolean): { logged: string[]; fault: string | undefined } {
     const logged: string[] = [];
     const note = (level: string) => (_: object, message: string) => void logged.push(`${level} ${message}`);
@@ -89,7 +89,7 @@ describe('preflight', () => {
       expect(finding).to.include({ level, subject: 'PUBLIC_URL' });
     });
 
-  it('whether PUBLIC_URL answers is only a note', async () => {
+  it('reports an unreachable PUBLIC_URL only as a note', async () => {
     const of = async (reach: () => Promise<void>) =>
       (await runChecks([publicUrlCheck('https://api.example.com', 'mainnet', reach)]))[0];
     expect(await of(async () => {})).to.include({ level: 'ok', found: 'https://api.example.com answers' });

@@ -25,7 +25,7 @@ type Parts = {
 };
 type Run = { status: number | null; stdout: string; stderr: string };
 
-/** Examples, and the content of what can be fetched, tell of what this repository sells. */
+/** Examples, and the content of fetched documents, depend on this repository's operations. */
 function withoutOwnExamples(part: unknown): unknown {
   if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
   const kept = Object.entries(part).filter(([key]) => key !== 'example' && key !== 'examples');
@@ -49,13 +49,13 @@ describe('The command coinslot', () => {
     });
   }
 
-  /** A folder with the packages that a shop of this package would have. */
+  /** A folder with the packages that a shop would have installed. */
   function initialised(): void {
     expect(run(['init']).status).to.equal(0);
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   }
 
-  it('lists its commands, and each of them says what it does', () => {
+  it('lists its commands, and each command describes itself', () => {
     const { stdout, status } = run([]);
     expect(status).to.equal(0);
     const names = [...stdout.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name ?? '');
@@ -88,7 +88,7 @@ describe('The command coinslot', () => {
     });
   }
 
-  it('says that Node is too old, or that it is not compiled, before anything else runs', () => {
+  it('says that Node is too old, or that nothing is compiled, before anything else runs', () => {
     const script = join(folder, 'old.mjs');
     writeFileSync(
       script,
@@ -105,7 +105,7 @@ describe('The command coinslot', () => {
     );
   });
 
-  it('init writes a shop, keeps what is there, and refuses a folder that is one', () => {
+  it('init writes a shop, keeps existing files, and refuses a folder that already is a shop', () => {
     writeFileSync(join(folder, 'package.json'), '{"name":"mine","dependencies":{"left":"1.0.0"}}');
     writeFileSync(join(folder, 'README.md'), 'mine');
     expect(run(['init']).status).to.equal(0);
@@ -159,7 +159,7 @@ describe('The command coinslot', () => {
     }
   });
 
-  it('a shop without handlers builds without a compiler, and takes settings from .env', () => {
+  it('a shop without handlers builds without a compiler, and reads settings from .env', () => {
     expect(run(['init']).status).to.equal(0);
     expect(run(['operation', 'remove', 'textStats']).status).to.equal(0);
     rmSync(join(folder, 'handlers'), { recursive: true });
@@ -173,7 +173,7 @@ describe('The command coinslot', () => {
     expect(run(['run']).stderr).to.contain("PORT: 'a-lot' is not a whole number");
   });
 
-  it('what the build adds to every contract is what this repository’s contract has', () => {
+  it("the build adds to every contract what this repository's contract has", () => {
     const read = (file: string): Parts => parse(readFileSync(join(ROOT, file), 'utf8')) as Parts;
     const [own, shared] = [read('openapi.yaml'), read('src/contract/expand/shared.yaml')];
     const fetched = own.paths['/answers/{key}']?.get?.responses['200'];
@@ -187,7 +187,7 @@ describe('The command coinslot', () => {
         );
   });
 
-  it('init writes a contract of at most 20 lines, and contract prints the whole of it, with the source of each part', () => {
+  it('init writes a contract of at most 20 lines; `contract` prints the complete one, with the source of each part', () => {
     expect(run(['init']).status).to.equal(0);
     const written = readFileSync(join(folder, 'openapi.yaml'), 'utf8');
     expect(written.trimEnd().split('\n')).to.have.length.at.most(20);

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const LAUNCHER = fileURLToPath(new URL('../../../src/cli/launch.cjs', import.meta.url));
 const MANIFEST = fileURLToPath(new URL('../../../package.json', import.meta.url));
 
-describe('A program that can not run says why in one sentence, at once', () => {
+describe("A program that can't run says why in one sentence, at once", () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'launch-'));
@@ -31,7 +31,7 @@ describe('A program that can not run says why in one sentence, at once', () => {
     return { status, stderr, stdout };
   };
 
-  it('Node is too old', () => {
+  it('if Node is too old', () => {
     const old = join(folder, 'old.cjs');
     writeFileSync(
       old,
@@ -44,7 +44,7 @@ describe('A program that can not run says why in one sentence, at once', () => {
     });
   });
 
-  it('which even a Node can read that knows no syntax since 2009', () => {
+  it('in a file that even Node versions without any syntax since 2009 can parse', () => {
     const languageOptions = { ecmaVersion: 5, sourceType: 'script' } as const;
     const faults = (text: string) =>
       new Linter().verify(text, { languageOptions }).map(({ message }) => message);
@@ -52,14 +52,14 @@ describe('A program that can not run says why in one sentence, at once', () => {
     expect(faults('const a = () => import(b);')).not.to.deep.equal([]);
   });
 
-  it('it is the version that package.json asks for', () => {
+  it('with the Node version that package.json requires', () => {
     const { engines } = JSON.parse(readFileSync(MANIFEST, 'utf8')) as { engines: { node: string } };
     expect(readFileSync(LAUNCHER, 'utf8')).to.contain(
       `NEEDED = [${engines.node.replace('>=', '').replace('.', ', ')}]`,
     );
   });
 
-  it('nothing is compiled', () => {
+  it('if nothing is compiled', () => {
     const { status, stderr } = run([]);
     expect([status, stderr]).to.deep.equal([
       1,
@@ -67,7 +67,7 @@ describe('A program that can not run says why in one sentence, at once', () => {
     ]);
   });
 
-  it('nothing is installed', () => {
+  it('if nothing is installed', () => {
     const program = join(folder, 'dist', 'src', 'cli', 'buy', 'main.js');
     mkdirSync(dirname(program), { recursive: true });
     writeFileSync(program, "import 'pino';");
@@ -78,7 +78,7 @@ describe('A program that can not run says why in one sentence, at once', () => {
     ]);
   });
 
-  it('and otherwise runs it, with its arguments', () => {
+  it('and otherwise runs with its arguments', () => {
     const { status, stdout } = run([], LAUNCHER);
     expect(status).to.equal(0);
     expect(stdout).to.match(/^Usage: (npm run --silent buy --|npx coinslot buy) /);

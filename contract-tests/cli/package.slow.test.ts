@@ -29,16 +29,19 @@ import { addressOf, PAY_TO, SETTLED, StubMainnet } from '../support/stub-mainnet
 import { TestUpstream } from '../support/upstream-shop.js';
 import { post, receiptOf, signFor } from '../support/world.js';
 
-/** Redoc alone is 650 000. */
+/** Redoc alone takes 650 000. */
 const MAX_PACKED_BYTES = 1_800_000;
 const MAX_INSTALLED_MB = 100;
-/** Of the sandbox, through @solana/web3.js: used as they are, and not in a shop that sells for real. The first two have their licence in a file. */
+/**
+ * Licences of the sandbox's dependencies through @solana/web3.js: used unmodified, and not in a shop that sells on
+ * mainnet. The first two have their licence in a file.
+ */
 const KNOWN_LICENSES = [
   'eyes: none declared',
   'text-encoding-utf-8: none declared',
   'rpc-websockets: LGPL-3.0-only',
 ];
-/** Licences under which a shop may run and sell what is installed with it. */
+/** Licences that allow a shop to run and sell what is installed with it. */
 const LICENSES =
   /^\(?(MIT|ISC|Apache-2\.0|0BSD|BSD-[23]-Clause|BlueOak-1\.0\.0|CC0-1\.0|Unlicense|PSF-2\.0|Python-2\.0)/;
 const INSTALL = [
@@ -49,7 +52,7 @@ const INSTALL = [
   '--loglevel=error',
   '--prefer-offline',
 ];
-/** What a shop that sells other people's APIs for real does without: a virtual machine, voices, word lists, clients, compilers. */
+/** What a shop that resells other APIs on mainnet does not need: a virtual machine, voices, word lists, clients, compilers. */
 const ABSENT = [
   ...['litesvm', '@echogarden', 'unicode-emoji-json', 'eld', 'entities'],
   ...['@solana', '@solana-program', '@x402', '@modelcontextprotocol/client', 'coinslot-sandbox'],
@@ -64,19 +67,19 @@ function paidTest(): { test: string; commands: string[] } {
   return { test, commands: [...workflow.matchAll(/^ *- run: (.*)$/gm)].map(([, command = '']) => command) };
 }
 
-/** What `du -sm` says of a folder. */
+/** The size of a folder by `du -sm`. */
 function megabytesOf(folder: string): number {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   const blocks = files.reduce((sum, file) => sum + lstatSync(join(folder, file)).blocks, 0);
   return (blocks * 512) / 2 ** 20;
 }
 
-/** What `npm publish --dry-run` says of a packed file, warnings included. */
+/** The output of `npm publish --dry-run` for a packed file, including warnings. */
 async function publish(file: string): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)('npm', ['publish', '--dry-run', file], {
     cwd: dirname(file),
   });
-  // Warnings about the settings of this machine are not about the package.
+  // Warnings about this machine's settings are not about the package.
   return `${stdout}${stderr}`.replaceAll(/^npm warn (Unknown \w+ config|using --force).*$/gm, '');
 }
 
@@ -110,7 +113,7 @@ describeInCi('The packages', function () {
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-package-'));
-    // Packing compiles, and other tests run what is compiled here.
+    // Packing compiles, but other tests run the compiled files.
     source = copyRepository('coinslot-source-');
     packed = await pack(folder);
     for (const each of packed) expect(statSync(each).size).to.be.below(MAX_PACKED_BYTES);
@@ -127,7 +130,7 @@ describeInCi('The packages', function () {
     for (const each of [folder, source]) rmSync(each, { recursive: true, force: true });
   });
 
-  describe('packed as they could be published', () => {
+  describe('packed for publication', () => {
     const trees: string[] = [];
 
     before(() => {
@@ -139,14 +142,14 @@ describeInCi('The packages', function () {
       }
     });
 
-    it('are taken by npm publish, without a warning', async () => {
+    it('are accepted by npm publish without a warning', async () => {
       for (const said of await Promise.all(packed.map(publish)))
         expect(said)
           .to.contain('dry-run')
           .and.not.match(/npm (warn|error) (?!publish This command)/i);
     });
 
-    it('hold pages whose links and pictures are there', () => {
+    it('have pages whose links and images exist', () => {
       for (const tree of trees) {
         const pages = pagesIn(tree);
         expect(pages.map(page => relative(tree, page))).to.include('README.md');
@@ -156,7 +159,7 @@ describeInCi('The packages', function () {
       expect(pagesIn(trees[0] ?? '').length).to.be.above(20);
     });
 
-    it('hold what runs beside the server, and nothing of its development', () => {
+    it('contain what runs beside the server, and no development files', () => {
       const [engine = ''] = trees;
       for (const file of [
         'ops/Caddyfile',
@@ -174,8 +177,8 @@ describeInCi('The packages', function () {
       }
     });
 
-    it('list all that is installed with them, by a bill of materials that keeps the schema of CycloneDX', function () {
-      // .ci/run and make test-all install the tools.
+    it('list everything that is installed with them in a bill of materials that matches the CycloneDX schema', function () {
+      // Only .ci/run and make test-all install the tools.
       if (!existsSync(BILL_SCHEMAS)) return this.skip();
       const isBill = billSchema();
       for (const tree of trees) {
@@ -200,7 +203,7 @@ describeInCi('The packages', function () {
       }
     });
 
-    it('are the same bytes when they are packed again', async function () {
+    it('have the same bytes when they are packed again', async function () {
       if (repeated(1, 0) === 0) return this.skip();
       const again = mkdtempSync(join(folder, 'again-'));
       const hashes = (files: string[]): string[] =>
@@ -209,7 +212,7 @@ describeInCi('The packages', function () {
     });
   });
 
-  it('packed, and installed in an empty folder, write a shop there that builds, passes its test and sells', async () => {
+  it('installed in an empty folder, write a shop that builds, passes its test and sells', async () => {
     const env = ownPlace(join(folder, 'state'));
     const command = join(shop, 'node_modules', '.bin', 'coinslot');
     await succeed(shop, env, command, 'init');
@@ -217,12 +220,12 @@ describeInCi('The packages', function () {
     for (const absent of ['mocha', 'prettier', 'eslint'])
       expect(existsSync(join(shop, 'node_modules', absent)), absent).to.equal(false);
 
-    // What a shop's own continuous integration does.
+    // The steps of a shop's own continuous integration.
     const { test, commands } = paidTest();
     writeFileSync(join(shop, 'test', 'sale.test.ts'), test);
     expect(commands).to.deep.equal(['npm ci', 'npm test']);
     const said = [];
-    // Installing once more takes as long as all the rest. The one that passes beside those of the guide is the test that init wrote.
+    // Installing once more takes as long as everything else. The test that passes besides the guide's is the one that init wrote.
     for (const command of commands.slice(repeated(0, 1)))
       said.push(await succeed(shop, env, 'sh', '-c', command));
     expect(said.join('\n'))
@@ -269,7 +272,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
     const checked = await succeed(shop, env, command, 'conformance', running.url);
     expect(checked).to.match(/^\d+ kept, 0 broken(, \d+ pieces? of advice)?, nothing was paid$/m);
 
-    // Types of other packages that a shop does not have would be any.
+    // Types of packages that a shop does not have would be any.
     writeFileSync(
       join(shop, 'handlers', 'typed.ts'),
       "import type { PageContext } from 'coinslot';\nexport const wrong = ({ path }: PageContext): number => path;\n",
@@ -281,7 +284,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
     );
   });
 
-  describe('of a shop that sells three HTTP APIs for real', () => {
+  describe('of a shop that resells three HTTP APIs on mainnet', () => {
     let three: string;
     let command: string;
     let mainnet: StubMainnet;
@@ -308,7 +311,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
       three = join(folder, 'three');
       mkdirSync(three);
       writeFileSync(join(three, 'package.json'), manifest);
-      // The packages that the other shop has installed serve this one, too.
+      // The packages that were installed for the other shop are used here, too.
       symlinkSync(join(shop, 'node_modules'), join(three, 'node_modules'));
       command = join(three, 'node_modules', '.bin', 'coinslot');
       await succeed(three, env, command, 'init');
@@ -327,7 +330,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
       await mainnet.close();
     });
 
-    it('are less than 100 MB, without chain, voices, word lists, clients and compilers', () => {
+    it('take less than 100 MB, without chain, voices, word lists, clients and compilers', () => {
       const installed = join(three, 'node_modules');
       expect(megabytesOf(installed)).to.be.below(MAX_INSTALLED_MB);
       expect(ABSENT.filter(name => existsSync(join(installed, name)))).to.deep.equal([]);
@@ -356,7 +359,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
       ['the test shop', {}, ['testing'], 'coinslot testing needs'],
     ];
     for (const [what, settings, args, says] of unable)
-      it(`say what to run for ${what}, which is not installed`, async () => {
+      it(`say what to run if ${what} is needed and not installed`, async () => {
         const said = await succeed(three, { ...env, ...settings }, command, ...args).catch(String);
         expect(said)
           .to.contain(

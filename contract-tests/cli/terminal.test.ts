@@ -7,24 +7,24 @@ import { promisify } from 'node:util';
 import { readable } from '../../src/cli/terminal.js';
 
 const COINSLOT = fileURLToPath(new URL('../../src/cli/coinslot.js', import.meta.url));
-/** A title for the window, colours, a cleared screen, C1's CSI, and a text that is shown backwards. */
+/** A window title, colours, a cleared screen, C1's CSI, and a right-to-left override. */
 const HOSTILE = '\u001b]0;owned\u0007\u001b[31m\u001b[2J\u009b31m \u202egnp.exe\u2066\u200f\u061c\r\u2028';
 // eslint-disable-next-line no-control-regex -- these are the ones that a terminal obeys
 const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
-describe('what a command prints', () => {
-  it('holds no character that a terminal obeys, and all others as they are', () => {
+describe('the output of a command', () => {
+  it('has no control characters for a terminal, and all others unchanged', () => {
     expect(OBEYED.test(readable(HOSTILE))).to.equal(false);
     expect(readable('\u001b[31m')).to.equal('\\u001b[31m');
     const harmless = 'Tab\tline\nÄ 日本 🙂 שלום';
     expect(readable(harmless)).to.equal(harmless);
   });
 
-  it('is the same value if it is JSON', () => {
+  it('has the same value if it is JSON', () => {
     expect(JSON.parse(readable(JSON.stringify({ error: HOSTILE })))).to.deep.equal({ error: HOSTILE });
   });
 
-  it('of a hostile shop is harmless: buy and conformance', async function () {
+  it('is harmless for a hostile shop: buy and conformance', async function () {
     this.timeout(60_000);
     const shop = createServer((_request, response) => {
       response.writeHead(402, { 'content-type': 'application/json' });

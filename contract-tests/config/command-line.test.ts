@@ -21,18 +21,18 @@ describe('The command that a person is told to type', () => {
     expect(startCommand(ROOT)).to.equal('make run');
   });
 
-  it('names the state folder if a buyer would look for another one', () => {
+  it('names the state folder if a buyer would otherwise look in another one', () => {
     expect(buyCommand(`${ROOT}/.coinslot`, ROOT)).to.equal('npm run --silent buy --');
     expect(buyCommand('/srv/my shop', ROOT)).to.equal("STATE_DIR='/srv/my shop' npm run --silent buy --");
   });
 
-  it('stands in the banner, with an example that a shell reads as it was meant', () => {
+  it('is shown in the banner, with an example quoted for the shell', () => {
     expect(bannerOf('http://127.0.0.1:8402', LINKS, SOLD)).to.contain(
       String.raw`  Buy a call  npx coinslot buy quote '{"text":"It'\''s one."}'` + '\n',
     );
   });
 
-  it('stands beside links that hold no token where nobody is at a terminal', () => {
+  it('is shown beside links without a token if there is no terminal', () => {
     const pages = [{ name: 'Panel', url: 'http://127.0.0.1:8402/panel/#secret' }];
     expect(linksOf('http://127.0.0.1:8402', { ...LINKS, pages })).to.deep.equal({
       shop: 'http://127.0.0.1:8402/',

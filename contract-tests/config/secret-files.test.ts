@@ -15,7 +15,7 @@ function fileWith(text: string, name = 'secret'): string {
   return path;
 }
 
-/** What a start says of these settings. */
+/** The output of a start with these settings. */
 function faultOf(env: NodeJS.ProcessEnv): string {
   try {
     readConfig(env);
@@ -26,18 +26,18 @@ function faultOf(env: NodeJS.ProcessEnv): string {
 }
 
 describe('A secret in a file', () => {
-  it('is the value of the setting, without the line break that editors put at its end', () => {
+  it('is the value of the setting, without the trailing line break that editors add', () => {
     expect(readConfig({ ADMIN_TOKEN_FILE: fileWith(`${TOKEN}\n`) }).admin.token).to.equal(TOKEN);
     expect(readConfig({ DATABASE_URL_FILE: fileWith('postgres://u:p@db/x') }).databaseUrl).to.equal(
       'postgres://u:p@db/x',
     );
   });
 
-  it('may be the secret of an API that the contract names', () => {
+  it('can be the secret of an API that the contract names', () => {
     expect(readConfig({ API_TOKEN_FILE: fileWith('abc') }).variable('API_TOKEN')).to.equal('abc');
   });
 
-  it('comes from the folder of credentials that systemd names', () => {
+  it('is read from the credentials folder that systemd names', () => {
     const credentials = mkdtempSync(join(folder, 'c-'));
     writeFileSync(join(credentials, 'ADMIN_TOKEN'), TOKEN);
     mkdirSync(join(credentials, 'PORT'));
@@ -45,7 +45,7 @@ describe('A secret in a file', () => {
     expect([config.admin.token, config.port]).to.deep.equal([TOKEN, 8402]);
   });
 
-  it('is refused beside another value, so that nobody wonders which one counts', () => {
+  it('is refused if the setting also has another value, so that it is clear which one counts', () => {
     const file = fileWith(TOKEN);
     const env = { ADMIN_TOKEN: 'another-token-of-the-operator', ADMIN_TOKEN_FILE: file };
     expect(faultOf(env)).to.contain(
@@ -58,7 +58,7 @@ describe('A secret in a file', () => {
     );
   });
 
-  it('that is missing, empty or too long stops the start in words that name the file', () => {
+  it('stops the start if it is missing, empty or too long, with a message that names the file', () => {
     const missing = join(folder, 'nothing-here');
     expect(faultOf({ ADMIN_TOKEN_FILE: missing })).to.contain(
       `ADMIN_TOKEN: the file ${missing} can't be read: ENOENT`,
@@ -68,18 +68,18 @@ describe('A secret in a file', () => {
     expect(faultOf({ ADMIN_TOKEN_FILE: folder })).to.contain("can't be read");
   });
 
-  it('stays out of the words of a fault', () => {
+  it('never appears in an error message', () => {
     expect(faultOf({ ADMIN_TOKEN_FILE: fileWith('hush') }))
       .to.contain('at least 16')
       .and.not.contain('hush');
   });
 
-  it('of a facilitator that does not exist is noticed like its variable', () => {
+  it('is reported, like its variable, if it belongs to a facilitator that is not configured', () => {
     const file = fileWith('Authorization: Bearer x');
     expect(faultOf({ ...OUTSIDE, FACILITATOR_7_HEADER_FILE: file })).to.contain('FACILITATOR_7_HEADER');
   });
 
-  it('is read once, so that a changed file does not change a running server', () => {
+  it('is read once, so a changed file does not change a running server', () => {
     const file = fileWith(TOKEN);
     const reader = new SettingReader({ ADMIN_TOKEN_FILE: file });
     expect(reader.text('ADMIN_TOKEN')).to.equal(TOKEN);

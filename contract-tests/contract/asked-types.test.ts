@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Asked, Body } from '../../src/contract/operation.js';
 
-/** As openapi-typescript describes operations. */
+/** An operation as openapi-typescript describes it. */
 type Sent<C> = {
   requestBody: { content: C };
   responses: { 200: { content: { 'application/json': string } } };
@@ -20,8 +20,8 @@ type WithHeaders = Sent<{ 'application/json': number[] }> & {
 
 /** Whether two types are the same: `true satisfies` it compiles only if they are. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-describe('What a handler gets of a call, by its type', () => {
-  it('is the body of each type that the contract declares: texts and bytes as text', () => {
+describe('The type of a call that a handler gets', () => {
+  it('has the body in each content type that the contract declares, with texts and bytes as text', () => {
     expect(
       true satisfies Same<Body<Several>, Note | { count: number } | { photo: string } | string>,
     ).to.equal(true);
@@ -34,7 +34,7 @@ describe('What a handler gets of a call, by its type', () => {
     expect(true satisfies Same<Body<{ requestBody?: never }>, undefined>).to.equal(true);
   });
 
-  it('is its headers by their names, without those of the payment, and which type it chose', () => {
+  it('has its headers by name, without those of the payment, and the content type that was sent', () => {
     const asked: Asked<WithHeaders> = { params: {}, query: {}, body: [1], headers: { 'X-Region': 'eu' } };
     expect(true satisfies Same<(typeof asked)['headers'], { 'X-Region'?: 'eu' | 'us' }>).to.equal(true);
     expect(true satisfies Same<Asked<Several>['type'], string | undefined>).to.equal(true);

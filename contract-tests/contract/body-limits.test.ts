@@ -9,7 +9,7 @@ import { priceOf } from '../support/sold.js';
 
 const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
 
-describe('how large a body may be', function () {
+describe('the size limit of a body', function () {
   this.timeout(60_000);
   let world: World;
   before(async () => {
@@ -17,7 +17,7 @@ describe('how large a body may be', function () {
   });
   after(() => world.close());
 
-  /** Sends a payment of a wallet that holds nothing. */
+  /** Sends a payment from a wallet that holds nothing. */
   const sendUnfunded = async (path: string, body: object): Promise<Answer> => {
     const challenge = challengeOf(await post(world.url + path, {}));
     const offer = challenge.accepts[0] as {
@@ -35,7 +35,7 @@ describe('how large a body may be', function () {
     return post(world.url + path, body, { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) });
   };
 
-  it('every operation but summarize, which keeps 2 MB, takes less than 100 KB', () => {
+  it('is below 100 KB for every operation except summarize, which allows 2 MB', () => {
     const limits = Object.fromEntries(
       contract.paid.flatMap(({ id, request }) => (request ? [[id, request.maxBytes]] : [])),
     );
@@ -44,7 +44,7 @@ describe('how large a body may be', function () {
     for (const [id, bytes] of Object.entries(limits)) expect(bytes, id).to.be.within(16_384, 100_000);
   });
 
-  it('the longest values that a schema allows fit, however they are written', () => {
+  it('allows the longest values of a schema, however they are written', () => {
     for (const { id, request } of contract.paid) {
       if (!request) continue;
       const fields = Object.entries(request.plain['properties'] as Record<string, Json>).map(
@@ -55,13 +55,13 @@ describe('how large a body may be', function () {
     }
   });
 
-  it('2 MB where the schema sets no limit', () => {
+  it('is 2 MB where the schema sets no limit', () => {
     const text = { type: 'string' };
     expect(bodyLimit({}, { type: 'object', properties: { text } })).to.equal(2 * 1024 * 1024);
     expect(bodyLimit({}, {})).to.equal(2 * 1024 * 1024);
   });
 
-  it('is found at once where each of thirty schemas refers twice to the next one', () => {
+  it('is found at once even if each of thirty schemas refers twice to the next one', () => {
     const pair = (next: number): Json => {
       const $ref = `#/components/schemas/Level${next}`;
       return { type: 'object', properties: { a: { $ref }, b: { $ref } } };
@@ -71,7 +71,7 @@ describe('how large a body may be', function () {
     expect(bodyLimit({ components: { schemas } }, pair(0))).to.equal(2 * 1024 * 1024);
   });
 
-  it('2 MB for brandFeedback that nobody funds: 400 before the ledger or the facilitator hear of it', async () => {
+  it('rejects 2 MB for brandFeedback without funds with 400, before the ledger or the facilitator is called', async () => {
     const asked = world.facilitator.count('/verify');
     const long = 'x'.repeat(2_000_000);
     for (const [body, error] of [
@@ -91,7 +91,7 @@ describe('how large a body may be', function () {
     expect(world.facilitator.count('/verify')).to.equal(asked + 1);
   });
 
-  it('a chunked body that does not say how long it is ends at the limit', async () => {
+  it('ends a chunked body without a declared length', async () => {
     const challenge = challengeOf(await post(`${world.url}/brand-feedback`, {}));
     const offer = challenge.accepts[0] as {
       payTo: string;

@@ -8,7 +8,7 @@ import { compileContract } from '../../src/contract/compile-contract.js';
 import { ContractFault } from '../../src/contract/contract.js';
 import { loadContract, parseContract } from '../../src/contract/parse-contract.js';
 
-/** A contract that does not change with what is sold. */
+/** A contract that does not change with this repository's operations. */
 const FILE = new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
 const TEXT = readFileSync(FILE, 'utf8');
 const { document } = loadContract(FILE);
@@ -16,7 +16,7 @@ const { document } = loadContract(FILE);
 const at = (value: unknown, ...path: string[]): Json =>
   path.reduce<unknown>((node, key) => (node as Json)[key], value) as Json;
 
-/** What the build says of a contract that it refuses. */
+/** The build's errors for a contract that it refuses. */
 function refusalOf(text: string): Promise<string> {
   return compileContract(text).then(
     () => expect.fail('compiled'),
@@ -24,7 +24,7 @@ function refusalOf(text: string): Promise<string> {
   );
 }
 
-describe('A contract that was compiled', () => {
+describe('A compiled contract', () => {
   let folder: string;
   let file: string;
   let compiled: URL;
@@ -37,7 +37,7 @@ describe('A contract that was compiled', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  /** As if the compiled contract had another title, which no YAML has. */
+  /** Gives the compiled contract another title, so that a test sees that it was used. */
   function mark(): void {
     const content = JSON.parse(readFileSync(compiled, 'utf8')) as { document: { info: Json } };
     content.document.info.title = 'compiled';
@@ -46,13 +46,13 @@ describe('A contract that was compiled', () => {
 
   const titleOf = (): unknown => at(loadContract(file, compiled).document, 'info').title;
 
-  it('is the contract', () => {
+  it('is used in place of openapi.yaml', () => {
     expect(loadContract(file, compiled)).to.deep.equal(parseContract(TEXT));
     mark();
     expect(titleOf()).to.equal('compiled');
   });
 
-  it('stops the start once the contract was changed, in one character: types and handlers may be of another', () => {
+  it('stops the start after one character of openapi.yaml changed: types and handlers may not match it', () => {
     writeFileSync(file, TEXT.replace("amount: '0.01'", "amount: '0.02'"));
     expect(() => loadContract(file, compiled)).to.throw(
       ContractFault,
@@ -62,7 +62,7 @@ describe('A contract that was compiled', () => {
     expect(loadContract(file, compiled).paid).to.have.length.above(0);
   });
 
-  it('is never made of one whose schema can not be used, or refuses the example beside it', async () => {
+  it("is not written if a schema can't be used or rejects the example beside it", async () => {
     const faults: [string, string, RegExp][] = [
       [
         "pattern: '^[1-9A-HJ",
@@ -86,7 +86,7 @@ describe('A contract that was compiled', () => {
     }
   });
 
-  it('tells the faults of schemas together with all others', async () => {
+  it('reports errors of schemas together with all others', async () => {
     const broken = TEXT.replace('symbol: JUP', 'symbol: 7').replace("amount: '0.50'", 'amount: 0.50');
     const said = await refusalOf(broken);
     expect(said)
@@ -95,7 +95,7 @@ describe('A contract that was compiled', () => {
     expect(said.split('\n').slice(1)).to.have.length(2);
   });
 
-  it('is not used where it is missing or broken', () => {
+  it('is ignored if it is missing or broken', () => {
     for (const text of ['', '{', 'null', '{"document":{}}']) {
       writeFileSync(compiled, text);
       expect(titleOf(), text).to.equal(at(document, 'info').title);
@@ -104,7 +104,7 @@ describe('A contract that was compiled', () => {
     expect(titleOf()).to.equal(at(document, 'info').title);
   });
 
-  it('is never made of one with a fault, which is told with its line', async () => {
+  it('is not written if the contract has an error, which is reported with its line', async () => {
     const broken = TEXT.replace("amount: '0.01'", 'amount: 0.01');
     expect(await refusalOf(broken)).to.match(/openapi\.yaml:\d+ paths\./);
     writeFileSync(file, broken);

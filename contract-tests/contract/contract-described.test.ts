@@ -11,7 +11,7 @@ const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url))
 const { document, paid } = contract;
 const components = objectOf(document.components) as Record<string, Record<string, Json>>;
 
-/** The places of schemas below this one that are neither described nor references. */
+/** The places of schemas in this one that have no description and are not references. */
 function* undescribed(schema: Json, place: string): Generator<string> {
   if (schema.$ref !== undefined) return;
   if (typeof schema.description !== 'string' || schema.description.trim() === '') yield place;
@@ -63,7 +63,7 @@ describe('The contract explains itself', () => {
     );
   });
 
-  it('declares the name of a call in the log on every answer of a paid operation', () => {
+  it('declares the request id of the log on every answer of a paid operation', () => {
     for (const { id, path, method } of paid) {
       const described = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
       for (const [status, response] of Object.entries(objectOf(described.responses)))
@@ -73,14 +73,14 @@ describe('The contract explains itself', () => {
     }
   });
 
-  it('every limit of a text that a caller sends is in its schema', () => {
+  it('limits every text that a caller sends in its schema', () => {
     for (const { id, request } of paid)
       for (const [name, field] of Object.entries(objectOf(request?.schema.properties)))
         if (objectOf(field).type === 'string')
           expect(objectOf(field).maxLength, `${id}.${name}`).to.be.a('number');
   });
 
-  it('has one whole challenge as an example: the one that this server sends for its first operation', () => {
+  it('has one complete challenge as an example: the one that this server sends for its first operation', () => {
     const { example } = objectOf(
       objectOf(components.responses!.PaymentRequired!.content)['application/json'],
     );
@@ -100,7 +100,7 @@ describe('The contract explains itself', () => {
 });
 
 describe('The 400 messages in the contract', () => {
-  /** What to send, to get the message of each example. */
+  /** The request that leads to the message of each example. */
   const CALLS: Record<string, [path: string, body: unknown]> = {
     missing: ['/v1/summarize', {}],
     tooLong: ['/v1/tts', { text: 'a'.repeat(2713) }],
@@ -118,7 +118,7 @@ describe('The 400 messages in the contract', () => {
   });
   after(() => world.close());
 
-  it('are those of the server, word for word', async () => {
+  it("are the server's, word for word", async () => {
     const { examples } = objectOf(
       objectOf(components.responses!.InvalidRequest!.content)['application/json'],
     );

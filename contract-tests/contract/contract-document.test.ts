@@ -23,7 +23,7 @@ describe('The contract is a document that other tools can use', () => {
   ajv.addFormat('binary', true);
   ajv.addSchema(document, 'contract');
 
-  /** All `{schema, example}` pairs in the document, with the JSON pointer of the schema. */
+  /** All `{schema, example}` pairs in the document, with JSON pointers to the schemas. */
   function* examples(node: unknown, pointer: string): Generator<{ pointer: string; example: unknown }> {
     if (typeof node !== 'object' || node === null) return;
     if ('schema' in node && 'example' in node) yield { pointer: `${pointer}/schema`, example: node.example };
@@ -54,7 +54,7 @@ describe('The contract is a document that other tools can use', () => {
     }
   });
 
-  it('asks for no credentials and names no schema like a request or a response', () => {
+  it('requires no credentials, and names no schema like a request or a response', () => {
     expect(document.security).to.deep.equal([]);
     expect(document.components).not.to.have.property('securitySchemes');
     expect(document.components).not.to.have.property('requestBodies');
@@ -62,11 +62,11 @@ describe('The contract is a document that other tools can use', () => {
     expect(names.filter(name => /(Request|Response)$/.test(name))).to.deep.equal([]);
   });
 
-  it('lets every object of an answer grow: generated clients in Go refuse a field that they do not know', () => {
+  it('allows additional fields in every object of an answer: generated Go clients reject unknown fields otherwise', () => {
     expect(closedAnswers(document)).to.deep.equal([]);
   });
 
-  it('has no schema whose name generators give to a type of their own', () => {
+  it('has no schema with a name that code generators use themselves', () => {
     const names = Object.keys(at(document, 'components', 'schemas'));
     expect(names.filter(name => /^(Error|Response|Request|Client|Object)$/.test(name))).to.deep.equal([]);
   });
@@ -75,7 +75,7 @@ describe('The contract is a document that other tools can use', () => {
     expect(at(document, 'components', 'parameters', 'x402Version', 'schema')).not.to.have.property('enum');
   });
 
-  it('is what the generated types were made from', async function () {
+  it('is the source of the generated types', async function () {
     this.timeout(60_000);
     const fresh = COMMENT_HEADER + astToString(await openapiTS(FILE));
     const committed = readFileSync(new URL('../../../generated/openapi.d.ts', import.meta.url), 'utf8');

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { ContractFault } from '../../src/contract/contract.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
 
-/** A contract that does not change with what is sold. */
+/** A contract that does not change with this repository's operations. */
 const FILE = new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
 const TEXT = readFileSync(FILE, 'utf8');
 
-describe('A contract with a fault stops the start', () => {
+describe('A contract with an error stops the start, and the message', () => {
   const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
   const lineOf = (part: string): number => TEXT.slice(0, TEXT.indexOf(part)).split('\n').length;
 
@@ -76,13 +76,13 @@ describe('A contract with a fault stops the start', () => {
     ['operationId: summarize', 'operationId: pick_up', /pick_up is an MCP tool of the server itself/],
   ];
   for (const [theirs, ours, message] of taken)
-    it(`names ${ours} as the server's own: it would never reach the operation`, () => {
+    it(`names ${ours} as the server's own path, which would never reach the operation`, () => {
       expect(faultOf(TEXT.replace(theirs, ours)))
         .to.match(message)
         .and.match(/choose another/);
     });
 
-  it('tells all faults at once', () => {
+  it('lists all errors at once', () => {
     const broken = TEXT.replace(
       PRICE,
       "x-price: { mode: free, currency: EUR, amount: 1, flow: later, '0': x }",
@@ -113,16 +113,16 @@ describe('A contract with a fault stops the start', () => {
       'is paid, so its method must be one of GET, POST, PUT, PATCH, DELETE',
     ],
     [
-      'a price that has nothing to sell',
+      'a price with nothing to sell',
       minimal('get: { operationId: a, x-price: {} }'),
       "paths./a.get.responses: must declare 200, which is what is sold: '200': { content: ",
     ],
     [
-      'an operation without id',
+      'an operation without an id',
       minimal('get: { responses: {} }'),
       'has no operationId, which buyers and handlers use as its name: operationId: getA',
     ],
-    ['an operation that is no object', minimal('get: soon'), 'paths./a.get: must be an object'],
+    ['an operation that is not an object', minimal('get: soon'), 'paths./a.get: must be an object'],
     [
       'a cookie',
       minimal(`get: ${sold('parameters: [{ name: a, in: cookie, schema: { type: string } }]')}`),
@@ -136,7 +136,7 @@ describe('A contract with a fault stops the start', () => {
       'Transfer-Encoding is a header that no buyer chooses, so it can be no parameter',
     ],
     [
-      'a header that declares and sends the same',
+      'a header that is both declared and sent',
       minimal(
         `get: ${sold("x-upstream: { url: 'https://a.example', headers: { x-a: b } }, parameters: [{ name: X-A, in: header, schema: { type: string } }]")}`,
       ),
@@ -168,7 +168,7 @@ describe('A contract with a fault stops the start', () => {
     it(`says what is wrong with ${name}`, () => expect(faultOf(text)).to.contain(message));
   }
 
-  it('refuses a requestBody that is a reference to nothing, takes a stream, is a form of no object, or has an example that is none', () => {
+  it('refuses a requestBody that is a broken reference, is a stream, is a form without an object, or has no valid example', () => {
     const place = 'paths./v1/summarize.post.requestBody';
     const bodies: [string, string][] = [
       ["{ $ref: '#/components/requestBodies/A' }", ': must have content: requestBody: { required: true'],
@@ -201,7 +201,7 @@ describe('A contract with a fault stops the start', () => {
     }
   });
 
-  it('says of a path parameter once what is wrong with it, and of what refers to it nothing', () => {
+  it('reports each error of a path parameter once, and nothing for what refers to it', () => {
     const upstream = "x-upstream: { url: 'https://api.example.com/{harbour}' }";
     const sold = "responses: { '200': { content: { application/json: {} } } }";
     const port = (parameter: string): string =>
@@ -231,7 +231,7 @@ describe('A contract with a fault stops the start', () => {
     );
   });
 
-  it('a free operation whose mark for MCP or for answers is none', () => {
+  it('a free operation with an invalid x-mcp or x-answers', () => {
     const marked = (mark: string): string =>
       TEXT.replace('operationId: listVoices\n', `operationId: listVoices\n      ${mark}\n`);
     expect(faultOf(marked('x-mcp: maybe'))).to.include('x-mcp: must be true or false');

@@ -28,14 +28,14 @@ const text = { type: 'string' };
 const needed = { type: 'string', required: true } as const;
 const figure = { type: ['number', 'null'] };
 
-/** Specification 1, 2.1 to 2.10, 4.2 and 8. */
+/** From specification 1, 2.1 to 2.10, 4.2 and 8. */
 const PAID: Record<string, Paid> = {
   summarize: {
     path: '/v1/summarize',
     tag: 'Text',
     flow: 'authorization',
     request: { text: { ...needed, minLength: 1, maxLength: 100_000 } },
-    // `method` is an addition to the specification.
+    // `method` was added to the specification's fields.
     answer: { summary: needed, method: text, mock: { type: 'boolean' } },
   },
   solTokenBrief: {
@@ -59,7 +59,7 @@ const PAID: Record<string, Paid> = {
       sources: { type: 'array', required: true },
       asOf: { ...needed, format: 'date-time' },
       disclaimer: text,
-      // Added since, all optional.
+      // Added later, all optional.
       ageSeconds: { type: 'integer' },
       quotes: { type: 'array' },
       spread: figure,
@@ -88,7 +88,7 @@ const PAID: Record<string, Paid> = {
       initialized: { type: 'boolean' },
       slot: { type: 'integer' },
       sources: { type: 'array' },
-      // Added since, all optional.
+      // Added later, all optional.
       extensions: { type: 'object' },
       metadata: { type: ['object', 'null'] },
       authorities: { type: 'array' },
@@ -125,7 +125,7 @@ const PAID: Record<string, Paid> = {
   },
 };
 
-/** Specification 4.3, and the paths that the specification names without a body. */
+/** From specification 4.3, and the paths that the specification names without a body. */
 const FREE: Record<string, string> = {
   getAnswer: '/answers/{key}',
   getIndex: '/',
@@ -149,7 +149,7 @@ const schemaNamed = (name: string): Json => at(document, 'components', 'schemas'
 
 const NOT_COMPARED = ['description', 'items', 'properties', 'required'];
 
-/** The fields of an object schema, reduced to what the specification says of a field. */
+/** The fields of an object schema, reduced to what the specification defines. */
 function fieldsOf(schema: Json, constraints: boolean): Record<string, Json> {
   const required = (schema.required ?? []) as string[];
   return Object.fromEntries(
@@ -169,7 +169,7 @@ describe('The contract sells what the specification says', () => {
     expect(document.openapi).to.equal('3.1.0');
   });
 
-  // What is no longer sold is reported by frozen.test.ts.
+  // frozen.test.ts reports operations that are no longer sold.
   for (const operation of paid) {
     const { id } = operation;
     const wanted = PAID[id];
@@ -243,7 +243,7 @@ describe('The contract sells what the specification says', () => {
     });
   }
 
-  it('speaks as audio/wav with its two headers', () => {
+  it('returns speech as audio/wav with its two headers', () => {
     const ok = at(document, 'paths', '/v1/tts', 'post', 'responses', '200');
     expect(ok.content).to.deep.equal({ 'audio/wav': { schema: { type: 'string', format: 'binary' } } });
     for (const name of ['X-TTS-Voice-Id', 'X-TTS-Format'])

@@ -14,7 +14,7 @@ const PRICE = "{ mode: fixed, currency: USD, amount: '0.01', flow: authorization
 const UPFRONT = "{ mode: fixed, currency: USD, amount: '0.01', flow: upfront }";
 const ANSWER = "{ '200': { content: { application/json: { schema: { type: object } } } } }";
 
-/** A contract of one paid GET, and what is given beside it. */
+/** A contract of one paid GET, with the given additions. */
 const thin = (operation = '', paths = '', more = ''): string => `openapi: 3.1.0
 info: { title: A thin shop }
 paths:
@@ -29,7 +29,7 @@ ${paths}${more}`;
 const at = (value: unknown, ...path: string[]): Json =>
   path.reduce<unknown>((node, key) => (node as Json)[key], value) as Json;
 
-/** The faults of a contract that the build refuses. */
+/** The errors of a contract that the build refuses. */
 async function faultsOf(text: string): Promise<string[]> {
   try {
     await compileContract(text);
@@ -40,7 +40,7 @@ async function faultsOf(text: string): Promise<string[]> {
   throw new Error('the contract was accepted');
 }
 
-/** The whole without what was added: what the seller wrote. */
+/** The expanded contract without what was added: what the seller wrote. */
 function withoutAdded(text: string): unknown {
   const { contract, added } = readText(text);
   const document = structuredClone(contract.document);
@@ -54,7 +54,7 @@ function withoutAdded(text: string): unknown {
 }
 
 describe('The expansion of a contract', () => {
-  it('is itself where the contract is whole, as that of this repository', () => {
+  it("changes nothing if the contract is complete, as this repository's is", () => {
     const text = read('openapi.yaml');
     const { contract, added } = readText(text);
     expect(added).to.deep.equal([]);
@@ -70,14 +70,14 @@ describe('The expansion of a contract', () => {
     string,
     string,
   ][])
-    it(`of an expansion adds nothing more: ${name}`, () => {
+    it(`of an already expanded contract adds nothing: ${name}`, () => {
       const { document } = parseContract(text);
       const again = readText(JSON.stringify(document));
       expect(again.added).to.deep.equal([]);
       expect(again.contract.document).to.deep.equal(document);
     });
 
-  it('adds to an operation with a price what every paid call takes and answers', () => {
+  it('adds the request and responses of every paid call to an operation with a price', () => {
     const { contract } = readText(thin());
     const operation = at(contract.document, 'paths', '/ports/{harbour}', 'get');
     expect(operation.responses).to.have.all.keys('200', '400', '402', '502', '503');
@@ -114,7 +114,7 @@ describe('The expansion of a contract', () => {
       expect(at(document, ...reference.slice(2).split('/')), reference).to.be.an('object');
   });
 
-  it('gives a contract that is older than GET /answers/{key} that operation', () => {
+  it('adds GET /answers/{key} to a contract that is older than that operation', () => {
     const released = read('contract-tests/released/openapi-1.0.0.yaml');
     expect(released).not.to.contain('/answers/{key}');
     const { free, document } = parseContract(released);
@@ -130,7 +130,7 @@ describe('The expansion of a contract', () => {
     ['a thin contract', thin()],
     ['one with aliases, references and parts of the documents', ANY_SHOP],
   ] as const)
-    it(`says of each part that it added where it comes from, and leaves the rest as it was: ${name}`, () => {
+    it(`records the source of each part that it added, and leaves the rest unchanged: ${name}`, () => {
       const { added } = readText(text);
       expect(added.filter(({ why }) => why === '')).to.deep.equal([]);
       const left = withoutAdded(text) as { components?: Json; paths: Json };
@@ -141,7 +141,7 @@ describe('The expansion of a contract', () => {
         expect(at(left, 'components', 'schemas', name)).to.deep.equal(at(own, 'components', 'schemas', name));
     });
 
-  it('keeps what the seller wrote in place of a part: an answer, a component, a document at another path', () => {
+  it('keeps what the seller wrote instead of a part: an answer, a component, a document at another path', () => {
     const own = `responses:
         '200': { description: The port., content: { application/json: { schema: { type: object } } } }
         '400': { description: Wrong., content: { application/json: { schema: { $ref: '#/components/schemas/ErrorMessage' } } } }`;
@@ -158,7 +158,7 @@ describe('The expansion of a contract', () => {
     expect(index.responses).to.have.all.keys('200', '304');
   });
 
-  it('leaves to the seller what is sold at the path of a document of the server', () => {
+  it('leaves the path of a server document to an operation that the seller sells there', () => {
     const taken = ['/health', '/answers/{id}'].map(
       (path, index) =>
         `  ${path}:\n    get: { operationId: own${index}, x-price: ${PRICE}, parameters: [${path.includes('{') ? '{ name: id, in: path, required: true, schema: { type: string } }' : ''}], responses: ${ANSWER} }\n`,
@@ -168,7 +168,7 @@ describe('The expansion of a contract', () => {
     expect(free.map(({ id }) => id)).to.deep.equal(['getIndex', 'getDiscovery', 'getOpenapi']);
   });
 
-  it('completes a document of a section from its list alone', () => {
+  it('completes the entry of a list document from its list', () => {
     const section =
       '  /sea/.well-known/x402: { get: { operationId: seaDiscovery, x-discovery: { operations: [findPort] } } }\n';
     const { document, free } = parseContract(thin('', section));
@@ -181,7 +181,7 @@ describe('The expansion of a contract', () => {
     expect(free.map(({ id }) => id)).to.include('getDiscovery');
   });
 
-  describe('generates the examples that are missing', () => {
+  describe('generates missing examples', () => {
     const EXAMPLES = `openapi: 3.1.0
 info: { title: A thin shop }
 paths:
@@ -213,7 +213,7 @@ components:
       properties: { name: { type: string }, friends: { type: array, items: { $ref: '#/components/schemas/Sailor' } } }
 `;
 
-    it('from their schemas, which accept them, also of a schema that contains itself, and marks them', async () => {
+    it('from schemas, including recursive ones, checks the examples against them, and marks them', async () => {
       await compileContract(EXAMPLES);
       const { contract, added } = readText(EXAMPLES);
       const [sold] = contract.paid;
@@ -230,7 +230,7 @@ components:
         expect(at(contract.document, ...path.slice(0, -1))['x-generated-example']).to.equal(true);
     });
 
-    it('and asks for one where the schema accepts none that can be made', async () => {
+    it('and asks for an example if none can be made that the schema accepts', async () => {
       const [fault, ...others] = await faultsOf(
         thin().replace('minLength: 2', () => "pattern: '^(?=.*7)(?!7).{9}$'"),
       );
@@ -243,12 +243,12 @@ components:
 
   const conflicts: [string, string, RegExp][] = [
     [
-      'a price of a document of the server',
+      'a price of a server document',
       thin('', `  /index:\n    get: { operationId: getIndex, x-price: ${PRICE}, responses: ${ANSWER} }\n`),
       /^openapi\.yaml:11 .*\.x-price: getIndex is the name of a free document of the server itself: remove x-price/,
     ],
     [
-      'the name of a document of the server',
+      'the name of a server document',
       thin().replace('findPort', 'getAnswer'),
       /^openapi\.yaml:6 .*\.operationId: getAnswer is the name of a document of the server itself: choose another/,
     ],

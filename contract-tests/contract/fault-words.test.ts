@@ -7,7 +7,7 @@ const UPSTREAM = "x-upstream: { url: 'https://api.example.com/a' }";
 const JSON_TYPE = 'content: { application/json: { schema: { type: object } } }';
 const ANSWER = `responses: { '200': { ${JSON_TYPE} } }`;
 
-/** One operation of a shop from line 3 on; line 5 is the first of `lines`. */
+/** One operation of a shop, which begins at line 3; line 5 is the first of `lines`. */
 function operation(lines: string[], path = '/a', method = 'get'): string {
   return [`  ${path}:`, `    ${method}:`, ...lines.map(line => `      ${line}`)].join('\n');
 }
@@ -30,7 +30,7 @@ const inAnswer = (...schema: string[]): string[] => [
 const ANSWERED = 'paths./a.get.responses.200.content.application/json.schema';
 
 const faults: Record<string, [string, string]> = {
-  'a parameter of the path that is not declared, once, whoever refers to it': [
+  'an undeclared path parameter, reported once, whatever refers to it': [
     shop(
       operation(
         ['operationId: a', PRICE, "x-upstream: { url: 'https://api.example.com/{id}' }", ANSWER],
@@ -58,15 +58,15 @@ const faults: Record<string, [string, string]> = {
     shop(operation(['operationId: a', PRICE.replace("'0.01'", '0.05'), UPSTREAM, ANSWER])),
     "6 paths./a.get.x-price: amount must be a decimal string in quotes, not number: amount: '0.05'",
   ],
-  'a price that is no amount of USDC': [
+  'a price that is not an amount of USDC': [
     shop(operation(['operationId: a', PRICE.replace("'0.01'", '-1'), UPSTREAM, ANSWER])),
     "6 paths./a.get.x-price: amount must be a decimal string in quotes, not number: amount: '0.01'",
   ],
-  'a key that a price does not have': [
+  'an unknown key of a price': [
     shop(operation(['operationId: a', PRICE.replace('flow', 'tax: 1, flow'), UPSTREAM, ANSWER])),
     "6 paths./a.get.x-price: unknown key 'tax': a price has mode, currency, flow, amount only",
   ],
-  'a key that an upstream does not have': [
+  'an unknown key of an upstream': [
     shop(operation(['operationId: a', PRICE, UPSTREAM.replace(' }', ', timeout: 3 }'), ANSWER])),
     "7 paths./a.get.x-upstream: unknown key 'timeout': an x-upstream has url, method, headers, timeoutMs, maxMembers, check only. Is it timeoutMs?",
   ],
@@ -74,7 +74,7 @@ const faults: Record<string, [string, string]> = {
     shop(operation(['operationId: a', PRICE, 'x-upstream: {}', ANSWER])),
     '7 paths./a.get.x-upstream.url: must be a text: url: https://api.example.com/path',
   ],
-  'the second of two operations of one name': [
+  'the second of two operations with the same name': [
     shop(operation([...own, ANSWER]), operation([PRICE, 'operationId: a', UPSTREAM, ANSWER], '/b')),
     '12 paths./b.get.operationId: repeats the operationId a of GET /a: give each operation its own',
   ],
@@ -82,19 +82,19 @@ const faults: Record<string, [string, string]> = {
     shop(operation(inAnswer('schema:', `  ${nowhere}`))),
     `13 ${ANSWERED}.$ref: the reference #/components/schemas/Nix leads nowhere`,
   ],
-  'a parameter that leads nowhere': [
+  'a parameter whose reference leads nowhere': [
     shop(operation([...own, ANSWER, 'parameters:', `  - ${nowhere}`])),
     '10 paths./a.get.parameters.0.$ref: the reference #/components/schemas/Nix leads nowhere',
   ],
-  'a parameter of the whole path that leads nowhere': [
+  'a parameter of the path whose reference leads nowhere': [
     `${shop(operation([...own, ANSWER]))}    parameters: [{ ${nowhere} }]`,
     '5 paths./a.get: the reference #/components/schemas/Nix leads nowhere (in paths./a.parameters.0.$ref)',
   ],
-  'a reference that leads to one that leads nowhere': [
+  'a reference to a reference that leads nowhere': [
     `${shop(operation(inAnswer("schema: { $ref: '#/components/schemas/Pet' }")))}components:\n  schemas:\n    Pet: { properties: { owner: { ${nowhere} } } }\n`,
     `12 ${ANSWERED}.$ref: the schema of its answer (application/json) can't be used: the reference #/components/schemas/Nix leads nowhere (in components.schemas.Pet.properties.owner.$ref)`,
   ],
-  'a type of a parameter that there is not': [
+  'an unknown type of a parameter': [
     shop(
       operation([
         ...own,
@@ -109,7 +109,7 @@ const faults: Record<string, [string, string]> = {
     ),
     `14 paths./a.get.parameters.0.schema.type: no schema has the type int, ${TYPES}`,
   ],
-  'a type in a body that there is not': [
+  'an unknown type in a body': [
     shop(
       operation(
         [
@@ -130,13 +130,13 @@ const faults: Record<string, [string, string]> = {
     ),
     `16 paths./a.post.requestBody.content.application/json.schema.properties.n.type: no schema has the type int, ${TYPES}`,
   ],
-  'a type in an answer that there is not': [
+  'an unknown type in an answer': [
     shop(operation(inAnswer('schema:', '  items:', "    type: [int, 'null']"))),
     `14 ${ANSWERED}.items.type: the schema of its answer (application/json) can't be used: no schema has the type int, ${TYPES}`,
   ],
 };
 
-describe('A fault of a contract has its line, its place and the text that mends it:', () => {
+describe('An error of a contract is reported with its line, its place and a correction:', () => {
   for (const [name, [text, fault]] of Object.entries(faults))
     it(name, async () => {
       const error: unknown = await compileContract(text).then(

@@ -26,7 +26,7 @@ function nested(levels: number, core: unknown): object {
   return value as object;
 }
 
-describe('fingerprint: what the same call means', () => {
+describe('fingerprint: whether two calls are the same', () => {
   it('does not depend on the order of keys, at any depth', () => {
     const one = { a: 1, b: { c: [{ d: 1, e: 2 }], f: 3 } };
     const other = { b: { f: 3, c: [{ e: 2, d: 1 }] }, a: 1 };
@@ -50,7 +50,7 @@ describe('fingerprint: what the same call means', () => {
     expect(fingerprint('solMintInfo', { a: 1 })).to.not.equal(fingerprint('summarize', { a: 1 }));
   });
 
-  it('can not be tricked by an operation or a key that looks like JSON', () => {
+  it("can't be forged by an operation or a key that looks like JSON", () => {
     expect(canonicalJson({ 'a":1,"b': 2 })).to.not.equal(canonicalJson({ a: 1, b: 2 }));
     expect(canonicalJson({ __proto__x: 1 })).to.equal('{"__proto__x":1}');
     const poisoned = JSON.parse('{"__proto__":{"text":"x"},"text":"y"}') as object;
@@ -65,7 +65,7 @@ describe('fingerprint: what the same call means', () => {
     expect(fingerprint('summarize', { n: 1.5 })).to.not.equal(fingerprint('summarize', { n: 1 }));
   });
 
-  it('tells texts apart by code unit: no normalisation, and lone surrogates do not collapse', () => {
+  it('distinguishes texts by code unit: no normalization, and lone surrogates are kept apart', () => {
     const texts = ['é', 'e\u0301', 'é ', '\ud800', '\ud801', '\ufffd', '😀', '', ' '];
     const prints = texts.map(text => fingerprint('summarize', { text }));
     expect(new Set(prints).size).to.equal(texts.length);
@@ -74,14 +74,14 @@ describe('fingerprint: what the same call means', () => {
     );
   });
 
-  it('sorts keys the same whatever their alphabet', () => {
+  it('sorts keys the same in any alphabet', () => {
     const keys = ['z', 'a', 'é', '😀', '\uffff', '10', '9', 'A'];
     const one = Object.fromEntries(keys.map(key => [key, 1]));
     const other = Object.fromEntries([...keys].reverse().map(key => [key, 1]));
     expect(canonicalJson(one)).to.equal(canonicalJson(other));
   });
 
-  it('writes the examples of RFC 8785 (3.2.2 and 3.2.3) as it has them', () => {
+  it('writes the examples of RFC 8785 (3.2.2 and 3.2.3) as given there', () => {
     const input = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
       "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`;
     expect(canonicalJson(JSON.parse(input))).to.equal(
@@ -99,7 +99,7 @@ describe('fingerprint: what the same call means', () => {
     expect(() => fingerprint('summarize', nested(50_000, 1))).to.throw(TooDeep);
   });
 
-  it('equals for equal JSON and reads back as that JSON', () => {
+  it('is equal for equal JSON, and parses back to that JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), value => {
         const text = canonicalJson(value);
@@ -110,13 +110,13 @@ describe('fingerprint: what the same call means', () => {
     );
   });
 
-  it('is for a call without parameters what it always was, so that old payments can be redeemed', () => {
+  it('is unchanged since version 1.0 for a call without parameters, so that old payments can be redeemed', () => {
     expect(fingerprint('summarize', { text: 'a', n: 5 })).to.equal(
       '55b83d3fb7132aa5f109cb7375fff2f941811e6cd2d88f49c7fae3e1960e2581',
     );
   });
 
-  it('is for a call of path, query and JSON body what it always was', () => {
+  it('is unchanged since version 1.0 for a call with path, query and JSON body', () => {
     const [params, query, body] = [{ id: 'a/b' }, { days: 7, tag: ['x', 'y'] }, { text: 'a', n: 5 }];
     expect(
       [
@@ -137,7 +137,7 @@ describe('fingerprint: what the same call means', () => {
     ]);
   });
 
-  it('is for a body of any type what it is from now on, and no text of one is that of another', () => {
+  it('has a fixed form for bodies of any type, and a text of one type never equals another', () => {
     const none = { params: {}, query: {} };
     const photo = 'data:image/png;name=a.png;base64,AAAA';
     const calls = [
@@ -159,7 +159,7 @@ describe('fingerprint: what the same call means', () => {
     for (const asked of calls) expect(readRequestText(requestText(asked))).to.deep.equal(asked);
   });
 
-  it('of several answer types, has the one that was asked for, if that is not the first', () => {
+  it('includes the requested answer type if there are several and it is not the first', () => {
     const asked = { params: {}, query: {}, body: { text: 'a', n: 5 } };
     const csv = { ...asked, accept: 'text/csv' };
     expect(fingerprintOf('summarize', { ...asked })).to.equal(
@@ -170,7 +170,7 @@ describe('fingerprint: what the same call means', () => {
     expect(fingerprintOf('summarize', csv)).not.to.equal(fingerprintOf('summarize', asked));
   });
 
-  it('tells calls apart by path, query, declared headers, and whether there is a body', () => {
+  it('distinguishes calls by path, query, declared headers, and whether there is a body', () => {
     const asked = [
       { params: {}, query: {}, body: { id: 'a' } },
       { params: { id: 'a' }, query: {}, body: {} },

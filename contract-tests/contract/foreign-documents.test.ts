@@ -4,7 +4,7 @@ import { ContractFault } from '../../src/contract/contract.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
 import { Routes } from '../../src/contract/routes.js';
 
-/** What occurs in documents that were not written for Coinslot. */
+/** Constructs that occur in third-party documents. */
 const sold = (schema: string, parameters = ''): string =>
   `{ ${parameters}x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }, responses: { '200': { content: { application/json: { schema: ${schema} } } } }`;
 
@@ -21,8 +21,8 @@ async function faultOf(text: string): Promise<string> {
   throw new Error('the contract was accepted');
 }
 
-describe('A document of other people', () => {
-  it('may refer to an element of a list, as the parameter of another operation, and that gets an example', async () => {
+describe('A third-party document', () => {
+  it("may refer to an element of a list, such as another operation's parameter, which then gets an example", async () => {
     const own = 'parameters: [{ name: id, in: path, required: true, schema: { type: string } }], ';
     const same = "parameters: [{ $ref: '#/paths/~1pets~1%7Bid%7D/get/parameters/0' }], ";
     const text = shop(
@@ -35,18 +35,18 @@ describe('A document of other people', () => {
   });
 
   for (const [name, reference] of [
-    ['to an element that is not there', '#/paths/~1pets/get/parameters/7'],
+    ['to a missing element', '#/paths/~1pets/get/parameters/7'],
     ['to the length of a list', '#/paths/~1pets/get/parameters/length'],
     ['with a % that begins no escape', '#/components/schemas/100%'],
   ] as const)
-    it(`has a fault in a reference ${name}, not a crash`, async () => {
+    it(`with a reference ${name} is reported as an error and does not crash`, async () => {
       const text = shop(
         `  /pets:\n    get: ${sold(`{ $ref: '${reference}' }`)}, operationId: pets, parameters: [] }\n`,
       );
       expect(await faultOf(text)).to.contain(`the reference ${reference} leads nowhere`);
     });
 
-  it('may name its schemas by $id, also the same one twice, and in an example', async () => {
+  it('may name its schemas by $id, even twice by the same one, and in an example', async () => {
     const named =
       "{ $id: 'https://api.example.com/pet', type: object, required: [name], properties: { name: { type: string }, self: { $ref: '#/components/schemas/Pet' } }, example: { name: a, $id: 'https://api.example.com/pet' } }";
     const text = shop(

@@ -16,7 +16,7 @@ const MINT_LIMITS = {
   'mint.pattern': '^[1-9A-HJ-NP-Za-km-z]{32,44}$',
 };
 
-/** The limits of requests. Whoever changes a line here changes what clients may send. */
+/** The limits of requests. A change here changes what clients may send. */
 const FROZEN: Record<string, { limits: Record<string, unknown> }> = {
   'POST /v1/summarize': {
     limits: { required: ['text'], 'text.type': 'string', 'text.minLength': 1, 'text.maxLength': 100_000 },
@@ -54,7 +54,7 @@ const FROZEN: Record<string, { limits: Record<string, unknown> }> = {
   },
 };
 
-/** Headers that an answer must have, by operation (`*`: every paid one) and status. */
+/** Required headers of answers, by operation (`*`: every paid one) and status. */
 const FROZEN_HEADERS: Record<string, Record<string, string[]>> = {
   '*': { 503: ['Retry-After'] },
   'POST /v1/tts': { 200: ['X-TTS-Voice-Id', 'X-TTS-Format'] },
@@ -94,11 +94,11 @@ function requiredHeaders(path: string): Record<string, string[]> {
   return Object.fromEntries(all.filter(([, names]) => names.length > 0));
 }
 
-describe('What clients rely on is frozen', () => {
+describe('What clients rely on does not change:', () => {
   for (const operation of contract.paid) {
     const name = `POST ${operation.path}`;
     const frozen = FROZEN[name];
-    // What is sold since is no promise of version 1.0.
+    // Operations added later are no promise of version 1.0.
     if (!frozen) continue;
 
     it(`${name}: limits of a request`, () => {
@@ -113,14 +113,14 @@ describe('What clients rely on is frozen', () => {
     });
   }
 
-  it('how long a payment may take and how long a challenge may be', () => {
+  it('the lifetimes of a payment and a challenge', () => {
     expect({ MAX_TIMEOUT_SECONDS, MAX_HEADER_BYTES }).to.deep.equal({
       MAX_TIMEOUT_SECONDS: 60,
       MAX_HEADER_BYTES: 4096,
     });
   });
 
-  it('the contract breaks nothing that 1.0.0 promised, prices included, but what was accepted', () => {
+  it('nothing that 1.0.0 promised is broken, prices included, except accepted changes', () => {
     const broken = breaksRelease(contract.document);
     const entries = broken.map(change => `- change: '${change.replaceAll("'", "''")}'\n  why: …`).join('\n');
     expect(

@@ -4,7 +4,7 @@ import { parseContract } from '../../src/contract/parse-contract.js';
 import { Routes, type AskedCheck } from '../../src/contract/routes.js';
 import { sentTo } from '../support/sent-to.js';
 
-/** Schemas at which openapi-backend fails when it resolves their references itself. */
+/** Schemas whose references openapi-backend fails to resolve. */
 const ODD = `
 openapi: 3.1.0
 info: { title: Odd schemas, version: 1.0.0 }
@@ -44,7 +44,7 @@ components:
         a/b~c: { $ref: '#/components/schemas/Link' }
 `;
 
-describe('Schemas that openapi-backend can not resolve', () => {
+describe("Schemas that openapi-backend can't resolve", () => {
   let routes: Routes;
   const check = (body: object | undefined, query = ''): AskedCheck => {
     const route = routes.match('POST', '/links');
@@ -57,7 +57,7 @@ describe('Schemas that openapi-backend can not resolve', () => {
   });
   const link = { name: 'a', file: 'b' };
 
-  it('may contain themselves, in a field of any name', () => {
+  it('may be recursive, in a field of any name', () => {
     expect(check({ ...link, next: { ...link, next: link }, 'a/b~c': link })).to.have.property('ok', true);
     expect(check({ ...link, next: { ...link, next: { name: 'a' } } })).to.have.property(
       'error',
@@ -70,7 +70,7 @@ describe('Schemas that openapi-backend can not resolve', () => {
     );
   });
 
-  it('keep what stands beside a reference', () => {
+  it('keep keywords beside a reference', () => {
     expect(check({ ...link, name: 'abcd' })).to.have.property(
       'error',
       'name must have at most 3 characters, and has 4',
@@ -81,12 +81,12 @@ describe('Schemas that openapi-backend can not resolve', () => {
     expect(check({ name: 'a' })).to.have.property('error', 'file is missing');
   });
 
-  it('of an operation take precedence over those of its path, and listed numbers are numbers', () => {
+  it("of an operation's parameters override those of its path, and listed numbers are numbers", () => {
     expect(check(link, 'size=2')).to.have.deep.nested.property('asked.query', { size: 2 });
     expect(check(link, 'size=3')).to.have.property('error', 'size must be one of [1,2]');
   });
 
-  it('of payment headers are no business of the call, and a body that is missing is named', () => {
+  it('of payment headers are not checked for the call, and a missing body is named', () => {
     expect(check(link)).to.have.property('ok', true);
     expect(check(undefined)).to.have.property('error', 'the body is missing');
   });

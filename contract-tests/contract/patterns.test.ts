@@ -10,7 +10,7 @@ import { patternText } from '../../src/contract/pattern-text.js';
 import { Routes } from '../../src/contract/routes.js';
 import { sentTo } from '../support/sent-to.js';
 
-/** With the texts that JavaScript's own engine would match for hours or, of the later ones, for minutes. */
+/** Patterns with texts that JavaScript's own engine would match for hours or, for the later ones, for minutes. */
 const SLOW: [string, string][] = [
   ['^(a+)+$', 'a'],
   ['^(a|a)*$', 'a'],
@@ -54,7 +54,7 @@ const REFUSED: [string, RegExp][] = [
 
 describe('A pattern of a schema', () => {
   for (const [pattern, part] of SLOW)
-    it(`is matched in a time that grows only as the text does: ${pattern}`, () => {
+    it(`is matched in time linear in the text: ${pattern}`, () => {
       expect(hasFewSteps(parsedPattern(pattern))).to.equal(false);
       const matcher = matcherOf(pattern);
       matcher.test(`${part.repeat(100_000 / part.length)}!`);
@@ -64,14 +64,14 @@ describe('A pattern of a schema', () => {
     });
 
   for (const pattern of QUICK)
-    it(`is left to the faster engine where that is certain to need few steps: ${pattern}`, () =>
+    it(`is given to the faster engine if that certainly needs few steps: ${pattern}`, () =>
       expect(matcherOf(pattern)).to.be.instanceOf(RegExp));
 
   for (const [pattern, words] of REFUSED)
-    it(`is refused in words where neither is certain: ${pattern.slice(0, 40)}`, () =>
+    it(`is refused with a reason if neither engine is safe: ${pattern.slice(0, 40)}`, () =>
       expect(patternFault(pattern)).to.match(words));
 
-  it('means the same to both engines', () => {
+  it('means the same in both engines', () => {
     const patterns = [
       ...[
         '.',
@@ -167,7 +167,7 @@ describe('A pattern of a schema', () => {
     }
   });
 
-  it('has a sample that it matches, of a length that is allowed', () => {
+  it('has a sample that it matches, of a permitted length', () => {
     for (const [pattern, minLength, maxLength] of [
       ['^se(-[a-z0-9]+)+$', 0, 25],
       ['^[A-Z]{2}[0-9]{10}$', 0, 12],
@@ -207,7 +207,7 @@ components:
         name: { type: string, pattern: '${pattern}' }
 `;
 
-  it('answers a call with that text, which it refuses', async () => {
+  it('answers a call with that text, and rejects it', async () => {
     const text = contract('^(a+)+$');
     await compileContract(text);
     const routes = await Routes.create(parseContract(text));
@@ -221,7 +221,7 @@ components:
     });
   });
 
-  it('is refused, once and where it is written, if there is no engine for it; other faults are said, too', async () => {
+  it('is refused once, with its place, if no engine is safe for it; other errors are reported, too', async () => {
     const broken = contract('^(a)\\1*$').replace(
       "'200':",
       "'200': { content: { text/plain: { schema: { type: 7 } } } }, '201':",
@@ -239,7 +239,7 @@ components:
   });
 });
 
-it('A document with patterns of all kinds is imported without those that no engine takes, and says which', async () => {
+it('A document with all kinds of patterns is imported without those that no engine can match, and names them', async () => {
   const patterns = ['^(a+)+$', '^(a)\\1*$', '^\\d+(?:\\:\\d+)?$', '['];
   const properties = Object.fromEntries(
     patterns.map((pattern, index) => [`p${index}`, { type: 'string', pattern }]),

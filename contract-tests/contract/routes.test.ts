@@ -80,12 +80,12 @@ describe('The router', () => {
     });
   }
 
-  it('does not let openapi-backend tidy a method', () => {
+  it('does not let openapi-backend change a method', () => {
     for (const method of ['post', ' POST', 'POST '])
       expect(routes.match(method, '/v1/tts')).to.have.property('kind', 'methodNotAllowed');
   });
 
-  it('takes handlers of its operations only, and calls them by operationId', async () => {
+  it('accepts handlers for its own operations only, and calls them by operationId', async () => {
     const own = await Routes.create(contract);
     own.register({ summarize: { call: async call => ({ status: 200, body: call?.caller }) } });
     expect(() => own.register({ nobody: { call: async () => ({ status: 200, body: {} }) } })).to.throw(
@@ -97,7 +97,7 @@ describe('The router', () => {
       expect(await own.handle(id).catch((error: Error) => error.message)).to.equal(`${id} has no handler`);
   });
 
-  it('names the allowed methods where the method is another, and what is sold there', () => {
+  it('names the allowed methods if the method is wrong, and what is sold there', () => {
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'BREW']) {
       expect(routes.match(method, '/v1/tts')).to.deep.equal({
         kind: 'methodNotAllowed',
@@ -122,13 +122,13 @@ describe('The check of a body', () => {
     return checked.ok ? { ok: true } : checked;
   };
 
-  it('takes the example of every operation', () => {
+  it('accepts the example of every operation', () => {
     for (const { path, request } of contract.paid) {
       expect(check(path, structuredClone(request!.example))).to.deep.equal({ ok: true });
     }
   });
 
-  it('fills in n, in place, and leaves a given one alone', () => {
+  it('fills in a missing n in place, and does not change a given one', () => {
     const body: Json = { brand: 'b', question: 'q' };
     expect(check('/brand-feedback', body)).to.deep.equal({ ok: true });
     expect(body).to.deep.equal({ brand: 'b', question: 'q', n: 5 });
@@ -188,7 +188,7 @@ describe('The check of a body', () => {
     });
   }
 
-  it('counts characters, not UTF-16 units, up to the last one', () => {
+  it('counts characters, not UTF-16 units, up to the limit', () => {
     for (const character of ['a', '不', '💸', '\ud83d']) {
       expect(check('/v1/tts', { text: character.repeat(2500) }), character).to.deep.equal({ ok: true });
       const { ok, error } = check('/v1/tts', { text: character.repeat(2501) });
@@ -220,7 +220,7 @@ describe('The check of a body', () => {
     }
   });
 
-  it('bounds its message', () => {
+  it('limits the length of its message', () => {
     const { error } = check('/v1/sol-mint-info', { mint: 'z'.repeat(44), ['x'.repeat(10_000)]: 1 });
     expect(error).to.have.length.at.most(500);
   });
@@ -233,7 +233,7 @@ describe('The check of an answer', () => {
   const brief = { mint: 'm', brief: 'b', sources: [], asOf: '2026-11-02T09:30:00.000Z' };
   const facts = { mint: 'm', decimals: 6, supply: '1.000000' };
 
-  it('takes the answers of the contract', () => {
+  it('accepts the answers of the contract', () => {
     expect(check('/v1/summarize', { status: 200, body: { summary: 's' } })).to.equal(undefined);
     expect(check('/v1/summarize', { status: 200, body: Buffer.from('{"summary":"s"}') })).to.equal(undefined);
     expect(check('/v1/sol-token-brief', { status: 200, body: { ...brief, priceUsd: null } })).to.equal(
@@ -250,7 +250,7 @@ describe('The check of an answer', () => {
     }
   });
 
-  it('refuses a status that is not declared, and a challenge that the charge did not make', () => {
+  it('rejects an undeclared status, and a challenge that the charge did not make', () => {
     for (const status of [201, 204, 304, 401, 404, 500, 504, NaN]) {
       expect(check('/v1/summarize', { status, body: { summary: 's', error: 'e' } })).to.contain(
         'is not declared',
@@ -291,12 +291,12 @@ describe('The check of an answer', () => {
     ['/brand-feedback', { brand: 'b', responses: [{ sentiment: 'neutral' }] }],
   ];
   for (const [number, [path, body]] of wrong.entries()) {
-    it(`refuses a body off the contract: ${path} (${number}) ${String(JSON.stringify(body)).slice(0, 60)}`, () => {
+    it(`rejects a body that violates the contract: ${path} (${number}) ${String(JSON.stringify(body)).slice(0, 60)}`, () => {
       expect(check(path, { status: 200, body })).to.be.a('string');
     });
   }
 
-  it('refuses speech that is empty, no bytes, or without its headers', () => {
+  it('rejects speech that is empty, not bytes, or without its headers', () => {
     expect(check('/v1/tts', { status: 200, body: Buffer.alloc(0), headers: wav })).to.equal(
       'the body must be bytes',
     );
@@ -310,7 +310,7 @@ describe('The check of an answer', () => {
     expect(check('/v1/tts', { status: 200, body, headers: half })).to.equal('header X-TTS-Format is missing');
   });
 
-  it('refuses an error without its message, and a 503 without Retry-After', () => {
+  it('rejects an error without its message, and a 503 without Retry-After', () => {
     expect(check('/v1/tts', { status: 502, body: { message: 'e' } })).to.contain('error is missing');
     expect(check('/v1/tts', { status: 502, body: { error: '' } })).to.be.a('string');
     expect(check('/v1/tts', { status: 503, body: { error: 'e' } })).to.equal('header Retry-After is missing');

@@ -4,7 +4,7 @@ import { parseContract } from '../../src/contract/parse-contract.js';
 import { Routes } from '../../src/contract/routes.js';
 import { sentTo } from '../support/sent-to.js';
 
-/** What generators of documents write: variants by a discriminator, recursion through lists, formats. */
+/** Constructs that document generators write: variants with a discriminator, recursion through lists, formats. */
 const SHOP = `
 info: { title: Schemas of APIs }
 paths:
@@ -41,7 +41,7 @@ components:
       properties: { kind: { const: group }, of: { type: array, items: { $ref: '#/components/schemas/Shape' } } }
 `;
 
-describe('Schemas as documents of APIs have them', () => {
+describe('Schemas as in the documents of APIs', () => {
   let check: (body: object) => string;
   before(async () => {
     await compileContract(SHOP);
@@ -55,14 +55,14 @@ describe('Schemas as documents of APIs have them', () => {
   });
   const circle = { kind: 'circle', radius: 1 };
 
-  it('are variants told apart by a discriminator, which contain themselves', () => {
+  it('can be recursive variants with a discriminator', () => {
     expect(check({ shape: circle })).to.equal('ok');
     expect(check({ shape: { kind: 'group', of: [circle, { kind: 'group', of: [] }] } })).to.equal('ok');
     for (const shape of [{ kind: 'square' }, { radius: 1 }, { kind: 'group', of: [{ kind: 'circle' }] }])
       expect(check({ shape }), JSON.stringify(shape)).to.match(/^shape/);
   });
 
-  it('have formats, of which those are checked that JSON Schema knows', () => {
+  it('can have formats; those that JSON Schema defines are checked', () => {
     const right = {
       by: 'a@example.com',
       on: '2026-02-28',

@@ -21,7 +21,7 @@ const indexWith = (from: string, to: string): string => {
   return index.replace(from, to);
 };
 
-/** What must compile, and what must not, with a part of the compiler's complaint. */
+/** What must and must not compile, with part of the compiler's message. */
 const CASES: Record<string, { code: string; complaint?: RegExp }> = {
   'the table of handlers as it is': { code: index },
   'a table with a handler under another name': {
@@ -115,7 +115,7 @@ describe('The compiler', function () {
   });
 
   for (const [number, [name, { complaint }]] of Object.entries(CASES).entries()) {
-    it(`${complaint ? 'refuses' : 'takes'} ${name}`, () => {
+    it(`${complaint ? 'rejects' : 'accepts'} ${name}`, () => {
       const said = complaints.get([...files.keys()][number]!);
       if (complaint) expect(said).to.match(complaint);
       else expect(said).to.equal('');

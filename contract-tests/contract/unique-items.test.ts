@@ -8,7 +8,7 @@ describe('uniqueItems of a schema', () => {
     return check(items) ? undefined : valueFault(check.errors);
   };
 
-  it('finds what is equal, whatever the order of its members, and nothing else', () => {
+  it('finds equal items, whatever the order of their members, and nothing else', () => {
     const equal: unknown[][] = [
       [1, 2, 1],
       ['a', 'a'],
@@ -46,7 +46,7 @@ describe('uniqueItems of a schema', () => {
     expect(faultOf([1, 1], false)).to.equal(undefined);
   });
 
-  it('reads each item once, not once for every other', () => {
+  it('reads each item once rather than comparing every pair', () => {
     let reads = 0;
     const items = Array.from({ length: 2_000 }, (_, index) => ({
       get number() {

@@ -16,7 +16,7 @@ const PAGE = fileURLToPath(new URL('../../../docs/how-to/backup.md', import.meta
 const LIB = '/usr/lib/postgresql';
 const [version] = existsSync(LIB) ? readdirSync(LIB).sort((a, b) => Number(b) - Number(a)) : [];
 
-/** The blocks of the page in one language, in their order. */
+/** The blocks of the page in one language, in order. */
 function blocks(language: string): string[] {
   const found = readFileSync(PAGE, 'utf8').matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'));
   return [...found].map(([, text = '']) => text);
@@ -29,7 +29,7 @@ describeInCi('docs/how-to/backup.md on PostgreSQL', function () {
   let url: string;
   let env: Record<string, string>;
 
-  /** Runs commands as the user whom PostgreSQL runs as: never the superuser. */
+  /** Runs commands as PostgreSQL's user, which is never the superuser. */
   async function bash(script: string, more: Record<string, string> = {}): Promise<string> {
     const command = ['bash', '-euo', 'pipefail', '-c', script];
     const [program = '', ...args] =
@@ -89,10 +89,10 @@ describeInCi('docs/how-to/backup.md on PostgreSQL', function () {
   const refused = async (of = url): Promise<string> =>
     (await faultOf(openLedger({ url: of, ...OWNER }))).message;
 
-  it('brings a ledger back from a dump, and from the log up to a moment, and no server starts before adopt', async () => {
+  it('restores a ledger from a dump, and from the log up to a moment, and no server starts before adopt', async () => {
     const [dump = '', restore = '', base = '', ...recovery] = [
       ...blocks('bash').slice(0, 1),
-      // Two commands: into an empty database, and the mark.
+      // Two commands: restore into an empty database, and set the mark.
       ...blocks('bash').slice(1, 4),
     ];
     const first = await sell(3);

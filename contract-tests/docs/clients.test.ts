@@ -15,7 +15,7 @@ function blocksOf(markdown: string): Block[] {
   }));
 }
 
-/** The blocks that no tested file holds word for word. */
+/** The blocks that no tested file contains word for word. */
 function untested(blocks: Block[], files: string[]): Block[] {
   return blocks.filter(({ text }) => text.trim() === '' || !files.some(file => file.includes(text)));
 }
@@ -41,7 +41,7 @@ describe('The code in docs/how-to/clients.md', () => {
     expect(untested(blocks, files)).to.deep.equal([]);
   });
 
-  it('is missed when one word differs', () => {
+  it('is reported if one word differs', () => {
     const [block] = blocks;
     const changed = { language: 'ts', text: (block?.text ?? '').replace('import', 'export') };
     expect(untested([changed], [block?.text ?? ''])).to.deep.equal([changed]);

@@ -8,9 +8,9 @@ import ts from 'typescript';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MAIN = join(ROOT, 'dist/src/cli/main.js');
-/** Words that follow "make" in sentences. */
+/** Words that follow "make" in ordinary sentences. */
 const PROSE = /^(up|of|the|them|it|real|only|a|an|its|sure|do|another|no|any|new|more|money|this|that)$/;
-/** Words that follow "coinslot" in sentences, and in the names of what the sandbox makes. */
+/** Words that follow "coinslot" in ordinary sentences, and in names that the sandbox generates. */
 const NOT_COMMANDS = /^(sample|server)$/;
 
 const filesIn = (folder: string, ending: RegExp): string[] =>
@@ -18,7 +18,7 @@ const filesIn = (folder: string, ending: RegExp): string[] =>
     .filter(name => ending.test(name))
     .map(name => join(ROOT, folder, name));
 
-/** The texts of a program: its strings and templates, with … for what is filled in. */
+/** The texts of a program: its strings and templates, with … for each placeholder. */
 function textsOf(file: string): string {
   const texts: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -47,7 +47,7 @@ const ALL = `${MESSAGES}\n${PAGES}`;
 const named = (pattern: RegExp): string[] =>
   [...new Set([...ALL.matchAll(pattern)].map(([, name = '']) => name))].sort();
 
-/** Runs a command of `coinslot` beside an empty state folder. */
+/** Runs a `coinslot` command with an empty state folder. */
 function run(words: string[]): Promise<{ status: number; said: string }> {
   const stateDir = mkdtempSync(join(tmpdir(), 'coinslot-'));
   const env = { PATH: process.env['PATH'], STATE_DIR: stateDir };

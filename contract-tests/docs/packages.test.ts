@@ -25,7 +25,7 @@ function importersOf(name: string): string[] {
 }
 
 describe('The packages of docs/explanation/design.md', () => {
-  it('are those that the server was asked to be built on', () => {
+  it('include those that the specification requires', () => {
     const names = rows().map(([name]) => name);
     const dependencies = ['package.json', 'packages/sandbox/package.json'].flatMap(file =>
       Object.keys((JSON.parse(read(file)) as { dependencies: object }).dependencies),

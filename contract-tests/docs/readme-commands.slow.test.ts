@@ -54,7 +54,7 @@ function describeCommands(page: string): void {
     });
 
     for (const { command, shown } of load(readFileSync(join(ROOT, page), 'utf8'))) {
-      it(`shows what this prints: ${command.slice(0, 70)}`, () => {
+      it(`shows the output of this command: ${command.slice(0, 70)}`, () => {
         const local = command.replaceAll('http://127.0.0.1:8402', url);
         const { status, stdout, stderr } = spawnSync('bash', ['-c', local], {
           cwd: local.startsWith('curl') ? folder : ROOT,
@@ -63,7 +63,7 @@ function describeCommands(page: string): void {
           timeout: RUN_MS,
         });
         expect(status, stderr).to.equal(0);
-        // The progress meter of curl is no output of ours.
+        // curl's progress meter is not part of the output.
         const said = local.startsWith('curl') ? stdout : stderr + stdout;
         expect(said).to.match(shown);
       });

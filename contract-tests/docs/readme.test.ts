@@ -6,7 +6,7 @@ import { withPrices } from '../tools/readme.js';
 
 const ROOT = new URL('../../../', import.meta.url);
 
-/** Where the commands of the README are run: the file, and the words in it that do so. */
+/** The file that runs the README's commands, and the words in it that do so. */
 const RUN_BY: [command: RegExp, file: string, part: string][] = [
   [
     /^(curl|npm run --silent (buy|ledger)) /,
@@ -40,7 +40,7 @@ describe('The README', () => {
     }
   });
 
-  it('follows the contract: another price, an operation more, one less', () => {
+  it('follows the contract when a price changes or an operation is added or removed', () => {
     const [first, ...others] = RELEASED.paid;
     const dearer = { ...first!, price: { ...first!.price, amount: '7.77' } };
     const more = {
@@ -58,7 +58,7 @@ describe('The README', () => {
     expect(table).not.to.include('| `solTokenBrief` |');
   });
 
-  it('is short: 900 words at most', () => {
+  it('has at most 900 words', () => {
     expect(text.split(/\s+/).filter(Boolean).length).to.be.at.most(900);
   });
 

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 describe('docs/reference', function () {
   this.timeout(60_000);
 
-  it('has what the code has now: make generate writes it', async () => {
+  it('matches the code: make generate writes it', async () => {
     const pages = [...(await referencePages())];
     expect(pages.map(([file]) => basename(file))).to.include.members([
       'cli.md',
@@ -25,13 +25,13 @@ describe('docs/reference', function () {
   it('settings.md describes every variable that the server reads, and no other', () => {
     const described = Object.keys(SETTING_TEXTS).filter(name => !name.includes('<n>'));
     const numbered = /^FACILITATOR_\d_(?:HEADER|RATE)$/;
-    // Read for a facilitator of Coinbase only.
+    // Read only for Coinbase's facilitator.
     const others = ['CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'];
     const names = [...new Set([...namesRead(), ...others])].filter(name => !numbered.test(name));
     expect(described.sort()).to.deep.equal(names.sort());
   });
 
-  it('contract-extensions.md names every extension and every key that the contract is read for', () => {
+  it('contract-extensions.md names every extension and every key that the server reads', () => {
     const page = readFileSync(`${ROOT}docs/reference/contract-extensions.md`, 'utf8');
     const sources = ['contract', 'read-operation', 'read-upstream'].map(name =>
       readFileSync(`${ROOT}src/contract/${name}.ts`, 'utf8'),

@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(`${ROOT}${file}`, 'utf8');
 const newest = newestRelease(read('CHANGELOG.md'));
 
 describe('The newest release of CHANGELOG.md', () => {
-  it('is the version that every manifest of ours has', () => {
+  it('is the version in every manifest of ours', () => {
     const versions = manifestsOf(ROOT).map(file => [
       file,
       (JSON.parse(read(file)) as { version?: string }).version,
@@ -29,7 +29,7 @@ describe('The newest release of CHANGELOG.md', () => {
     expect(new Set(named)).to.deep.equal(new Set([newest]));
   });
 
-  it('is what the pages, the served description and the command say', () => {
+  it('is the version that the pages, the served description and the command show', () => {
     const { info } = parse(read('openapi.yaml')) as { info: { version: string } };
     const said = execFileSync(process.execPath, [`${ROOT}dist/src/cli/main.js`, '--version'], {
       encoding: 'utf8',
@@ -41,24 +41,24 @@ describe('The newest release of CHANGELOG.md', () => {
 describe('make release', () => {
   const CHANGELOG = '# Changelog\n\n## Unreleased\n\n- New.\n\n## 1.2.0 (2026-01-01)\n\n- Old.\n';
 
-  it('dates what is unreleased, and begins anew', () => {
+  it('dates the unreleased section, and begins a new one', () => {
     expect(datedChangelog(CHANGELOG, '1.3.0', '2026-11-24')).to.equal(
       CHANGELOG.replace('## Unreleased\n', '## Unreleased\n\n## 1.3.0 (2026-11-24)\n'),
     );
   });
 
   const refused: [string, string, string, RegExp][] = [
-    ['a version that is no newer', CHANGELOG, '1.2.0', /1\.2\.0 is not newer than 1\.2\.0/],
+    ['a version that is not newer', CHANGELOG, '1.2.0', /1\.2\.0 is not newer than 1\.2\.0/],
     ['an older version', CHANGELOG, '1.1.9', /1\.1\.9 is not newer than 1\.2\.0/],
     ['no version', CHANGELOG, '', /VERSION=/],
-    ['a release of nothing', CHANGELOG.replace('- New.\n\n', ''), '1.3.0', /nothing under Unreleased/],
+    ['a release without changes', CHANGELOG.replace('- New.\n\n', ''), '1.3.0', /nothing under Unreleased/],
   ];
   for (const [what, changelog, version, why] of refused)
     it(`refuses ${what}`, () => {
       expect(() => datedChangelog(changelog, version, '2026-11-24')).to.throw(why);
     });
 
-  it('changes our version in a lock file, and nobody else’s', () => {
+  it('changes our version in a lock file, and no other', () => {
     const other = { version: '1.2.0' };
     const lock = {
       version: '1.2.0',

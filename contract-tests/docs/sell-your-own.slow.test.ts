@@ -15,7 +15,7 @@ const READY = /ready to be paid|^API at /m;
 
 type Block = { kind: 'command' | 'server' | 'shown'; text: string };
 
-/** The tutorial's commands in their order, those for further terminals, and what is shown of their output. */
+/** The tutorial's commands in order, those for further terminals, and the output that it shows. */
 function blocks(): Block[] {
   const text = readFileSync(join(ROOT, 'docs', 'tutorial', 'sell-your-own.md'), 'utf8');
   return [...text.matchAll(/^```(sh|sh server|text)\n(.*?)^```$/gms)].map(([, info = '', text = '']) => ({
@@ -24,7 +24,7 @@ function blocks(): Block[] {
   }));
 }
 
-/** The lines that a block shows, without those that are empty. */
+/** The lines of a block, without empty ones. */
 const linesOf = (text: string): string[] => text.split('\n').filter(line => line !== '');
 
 describeInCi(
@@ -33,7 +33,7 @@ describeInCi(
     this.timeout(900_000);
     const servers: ChildProcess[] = [];
     let folder: string;
-    /** Where the first terminal is. */
+    /** The current folder of the first terminal. */
     let at: string;
     let env: Record<string, string>;
     let said: string[];
@@ -42,7 +42,7 @@ describeInCi(
       folder = copyRepository('coinslot-tutorial-');
       at = folder;
       const ports = [await freePort(), await freePort(), await freePort()].map(String);
-      // Each shop has its state in a folder of its own, as it has without this setting.
+      // Without this setting, each shop keeps its state in a folder of its own.
       env = ownPlace('.coinslot', { PORT: ports[0] ?? '' });
       said = await followed(text =>
         ['8402', '4020', '4021'].reduce(
@@ -63,7 +63,7 @@ describeInCi(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    /** Runs every block. @returns what each command said */
+    /** Runs every block. @returns the output of each command */
     async function followed(local: (text: string) => string): Promise<string[]> {
       const heard: string[] = [];
       for (const { kind, text } of blocks()) {
@@ -81,7 +81,7 @@ describeInCi(
       expect(left).to.equal('');
     });
 
-    it('ends with a shop that sells one by a handler, one by an upstream and one paid up front, and nothing else', () => {
+    it('ends with exactly three operations: one by a handler, one by an upstream and one paid up front', () => {
       const all = said.join('\n');
       expect(all).to.contain('{"words":2,"characters":10}');
       expect(all).to.contain('<p>Texts counted: 1</p>');
@@ -94,14 +94,14 @@ describeInCi(
       expect(all.match(/without payment is a challenge at its price/g)).to.have.length(3);
     });
 
-    it('names the shop, so that the check has nothing to warn of', async () => {
+    it('names the shop, so that the check has no warnings', async () => {
       const checked = await succeed(folder, env, 'npm', 'run', '--silent', 'check').catch(String);
       expect(checked).to.contain('quote').and.not.contain('info.title');
     });
 
-    /** What is entered in the first terminal. */
+    /** Runs what is entered in the first terminal. */
     async function entered(script: string): Promise<string> {
-      // "Go back to the clone" ends what sells the first shop.
+      // "Go back to the clone" ends the server of the first shop.
       if (script === 'cd ..\n') await ended();
       const output = await succeed(at, env, 'bash', '-e', '-c', `{ ${script}\n} 2>&1\npwd`);
       const lines = output.trimEnd().split('\n');
@@ -109,7 +109,7 @@ describeInCi(
       return lines.join('\n');
     }
 
-    /** All further terminals. Each is a group: the shell and what it starts. */
+    /** All further terminals. Each is a process group: the shell and what it starts. */
     async function ended(): Promise<void> {
       for (const server of servers.splice(0)) {
         if (server.pid === undefined || server.exitCode !== null) continue;

@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COMMAND = join(ROOT, 'src/cli/coinslot.js');
 const LIBRARY = new URL('../../src/wallet/shop-buyer.js', import.meta.url).href;
 
-/** `npx coinslot` and `npm run`, with the commands of this repository. A server is started elsewhere. */
+/** `npx coinslot` and `npm run` with the commands of this repository. Servers are started elsewhere. */
 const NPX = `#!/bin/sh\nshift\nexec node ${COMMAND} "$@"\n`;
 const NPM = `#!/bin/sh
 [ "$1" = run ] || { echo "npm $1 is not run here"; exit 0; }
@@ -25,7 +25,7 @@ exec node ${COMMAND} "$name" "$@"
 `;
 
 type Said = { status: number; said: string };
-/** How a snippet ends: what it says, and with which status, 0 unless it is named. `isServer`: it runs until it is ended. */
+/** How a snippet ends: its output and its exit status, 0 by default. `isServer`: it runs until it is stopped. */
 type Ending = { starts: RegExp; says: RegExp; status?: number; isServer?: true };
 
 const ENDINGS: Ending[] = [
@@ -36,15 +36,15 @@ const ENDINGS: Ending[] = [
   { starts: /ledger -- statement/, says: /^On chain .* is [\d.]+ USDC: the same\.$/m },
   { starts: /ledger -- export/, says: /^$/ },
   { starts: /^curl -X POST/, says: /"name":"summarize"/ },
-  // An answered call is no order that is owed.
+  // An answered call is not an order that is owed.
   { starts: /ledger -- reject/, says: /is no order that is owed\. Nothing was changed\.$/m, status: 1 },
   { starts: /^curl -si/, says: /^ok\b.*receipt/im },
   { starts: /^openssl genpkey/, says: /ready to be paid|listening/i, isServer: true },
   { starts: /ledger -- show/, says: /^operation +summarize$/m },
   { starts: /ledger -- refund .* --reason/, says: /^solana:\w+\?amount=0\.01/m },
-  // A wallet that owns nothing.
+  // A wallet without money.
   { starts: /ledger -- refund .* --keypair/, says: /USDC/, status: 1 },
-  // The transaction of the payment stands for that of its refund.
+  // The transaction of the payment stands in for that of its refund.
   { starts: /ledger -- refund .* --tx/, says: /it is the transaction of the payment itself/, status: 1 },
   { starts: /createBuyer/, says: /summary: '.+'/ },
 ];
@@ -75,7 +75,7 @@ describeInCi('The snippets of docs that no other test runs', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Runs it to its end, or until it has said something. */
+  /** Runs it to its end, or until it has printed the expected text. */
   async function run(text: string, env: Record<string, string>, until?: RegExp): Promise<Said> {
     const all = {
       ...world.env,
@@ -102,7 +102,7 @@ describeInCi('The snippets of docs that no other test runs', function () {
     return { status: child.exitCode ?? -1, said };
   }
 
-  /** The snippet with what its reader fills in. */
+  /** The snippet with the placeholders filled in. */
   async function filledIn({ text }: Snippet): Promise<string> {
     const payment = text.includes('<') ? await bought() : '';
     const month = new Date().toISOString().slice(0, 7);
@@ -126,7 +126,7 @@ describeInCi('The snippets of docs that no other test runs', function () {
     return payment;
   }
 
-  /** What `curl -i` writes of a paid call, its body, and what was asked. */
+  /** The output of `curl -i` for a paid call, its body, and the request. */
   async function writeAnswer(): Promise<void> {
     const path = '/v1/summarize';
     const asked = JSON.stringify({ text: TEXT });
@@ -144,10 +144,10 @@ describeInCi('The snippets of docs that no other test runs', function () {
   for (const snippet of snippets)
     it(`${snippet.page}: ${snippet.text.split('\n', 1)[0]?.slice(0, 70)}`, async () => {
       const ending = ENDINGS.find(({ starts }) => starts.test(snippet.text));
-      if (ending === undefined) throw new Error('ENDINGS says nothing of it');
+      if (ending === undefined) throw new Error('ENDINGS has no entry for it');
       if (snippet.text.includes('answer.txt')) await writeAnswer();
       const text = await filledIn(snippet);
-      // Beside a running server, a ledger is restored, and another server started, elsewhere.
+      // Restoring a ledger and starting another server beside a running one are tested elsewhere.
       const isElsewhere = /restore|coinslot run/.test(text);
       const env = {
         SHOP_DIR: ROOT,

@@ -11,7 +11,7 @@ const ROOT = new URL('../../../', import.meta.url);
 const SNIPPETS = PAGES.flatMap(snippetsOf);
 const nameOf = ({ page, text }: Snippet): string => `${page}: ${text.split('\n', 1)[0]?.slice(0, 60)}`;
 
-/** Every name that is used is imported or defined, as far as one can tell without running it. */
+/** Every name in use is imported or defined, as far as can be checked without running the code. */
 const UNDEFINED_NAMES = `
 import ast, builtins, sys
 tree = ast.parse(sys.stdin.read())
@@ -30,7 +30,7 @@ print(*sorted(used - known))
 `;
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 
-/** The commands of a block, without what they print, and with words for what the reader fills in. */
+/** The commands of a block, without their output, and with words in place of placeholders. */
 function commandsOf({ language, text }: Snippet): string {
   const lines = text.split('\n');
   const entered =
@@ -51,7 +51,7 @@ describe(`The ${SNIPPETS.length} snippets of README and docs`, () => {
     expect(whys.length).to.be.at.most(23);
   });
 
-  it('are run by tests that exist and name what they run; no row is left of a snippet that is gone', () => {
+  it('are run by tests that exist and name what they run; no row refers to a snippet that is gone', () => {
     for (const [page, text, held] of ROWS) {
       const fits = SNIPPETS.some(snippet => page.test(snippet.page) && text.test(snippet.text));
       expect(fits, `${page} ${text}`).to.equal(true);
@@ -135,7 +135,7 @@ const OPERATION = {
   responses: { '200': ANSWER },
 };
 
-/** A contract around a part of one: its info, one of its paths, or what an operation says of its price. */
+/** A complete contract around a part of one: its info, a path, or an operation's price. */
 function contractWith(text: string): { info: object; paths: object } {
   const part = parse(text) as Part;
   const info = { title: 'Any shop', version: '1.0.0', ...part.info };

@@ -9,7 +9,7 @@ import type { Terms } from '../../src/methods/x402/requirements.js';
 import { RELEASED, SOLD } from '../support/sold.js';
 import { sellingOf } from '../support/selling.js';
 
-/** Its prices and operations stay as they are. */
+/** A contract whose prices and operations do not change. */
 const contract = RELEASED;
 const SITE = 'https://site.example/about';
 const TERMS: Terms = {
@@ -64,7 +64,7 @@ describe('The discovery document', () => {
       expect(instructions).to.contain(header);
   });
 
-  it('of one upstream lists and describes its operations alone', () => {
+  it("for one upstream lists and describes only that upstream's operations", () => {
     const audio = discoveryOf(
       contract.paid.filter(operation => operation.tags.includes('Audio')),
       sellingOf(TERMS),
@@ -108,7 +108,7 @@ describe('The served description', () => {
     paths: Record<string, Record<string, Json>>;
   };
 
-  it('carries our address, contact and guidance', () => {
+  it('has our address, contact and guidance', () => {
     expectKept('OpenApiDocument', served);
     expect(served.servers).to.deep.equal([{ url: 'https://pay.example' }]);
     expect(served.info.contact).to.deep.equal({ name: 'Coinslot', url: SITE });
@@ -119,7 +119,7 @@ describe('The served description', () => {
     expect(served.info['x-guidance']).to.equal(discoveryOf(contract.paid, sellingOf(TERMS)).instructions);
   });
 
-  it('says of each paid operation, and of no other, how it is paid', () => {
+  it('says how each paid operation, and no other, is paid', () => {
     const informed: string[] = [];
     for (const [path, item] of Object.entries(served.paths)) {
       for (const operation of Object.values(item)) if ('x-payment-info' in operation) informed.push(path);
@@ -133,7 +133,7 @@ describe('The served description', () => {
     }
   });
 
-  it('says in the description of each paid operation, which every renderer shows, what a call costs', () => {
+  it('has the cost of a call in the description of each paid operation, which every renderer shows', () => {
     for (const { path, price, flow } of contract.paid) {
       const { description } = served.paths[path]!.post as { description: string };
       const plain = (contract.document.paths as typeof served.paths)[path]!.post!.description as string;
@@ -145,7 +145,7 @@ describe('The served description', () => {
     }
   });
 
-  it('has an example of the 402 of each paid operation, the same in body and header, at its price', () => {
+  it('has an example of the 402 of each paid operation at its price, the same in body and header', () => {
     for (const { id, path, price } of contract.paid) {
       const { headers, content } = (served.paths[path]!.post!.responses as Record<string, Json>)['402'] as {
         headers: Record<string, Json>;
@@ -175,7 +175,7 @@ describe('The served description', () => {
     );
   });
 
-  it('is itself a contract: it loads, sells the same and resolves its references', () => {
+  it('is itself a contract: it loads, sells the same operations and resolves its references', () => {
     const again = parseContract(stringify(served), 'openapi.json');
     const offers = ({ paid, free }: typeof contract): unknown => [
       paid.map(({ id, path, price }) => [id, path, price]),
@@ -191,7 +191,7 @@ describe('The served description', () => {
     }
   });
 
-  it('holds no answer and no header that nothing refers to: linters complain of them', () => {
+  it('has no response and no header that nothing refers to, which linters would report', () => {
     const text = JSON.stringify(served);
     const { responses, headers } = served['components'] as { responses: object; headers: object };
     const all = Object.entries({ responses, headers }).flatMap(([section, named]) =>

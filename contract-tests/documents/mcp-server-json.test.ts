@@ -13,7 +13,7 @@ const termsAt = (publicUrl: string) => ({
   publicUrl,
 });
 
-/** The limits of the schema that the MCP registry publishes (2025-12-11), for what an entry with a remote has. */
+/** The limits of the schema that the MCP registry publishes (2025-12-11), as far as they concern an entry with a remote. */
 function expectValid(entry: Record<string, unknown>): void {
   expect(entry).to.have.all.keys(
     ...['$schema', 'name', 'title', 'description', 'version', 'websiteUrl', 'remotes', '_meta'],

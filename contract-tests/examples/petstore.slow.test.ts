@@ -8,7 +8,7 @@ import { noPrism, startMock, type Prism } from '../tools/prism.js';
 
 const ROOT = new URL('../../../', import.meta.url);
 const SHOP = fileURLToPath(new URL('examples/petstore/', ROOT));
-/** Somebody else's description of the API that is sold. */
+/** A third-party description of the API that is sold. */
 const API = new URL('contract-tests/tools/node_modules/@readme/oas-examples/3.0/json/petstore.json', ROOT);
 const KEY = 'the-key-of-the-pet-store';
 
@@ -33,7 +33,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     await api?.close();
   });
 
-  it('keeps every promise of a shop, whoever asks', async () => {
+  it('keeps every promise of a shop to its buyers', async () => {
     const findings = await checkShop(world.url);
     const broken = findings.filter(({ fault }) => fault !== undefined);
     expect(broken.map(({ promise }) => promise)).to.deep.equal(['info.contact.email says who sells here']);
@@ -41,7 +41,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect(document).not.to.contain(KEY).and.not.to.contain(api.url);
   });
 
-  it('sells all three, each at its price, and says nothing of its key', async () => {
+  it('sells all three, each at its price, and does not reveal its key', async () => {
     const earned = await world.earned();
     const order = { petId: 25, quantity: 1 };
     const sold: [string, (headers: Record<string, string>) => Promise<Answer>][] = [
@@ -59,7 +59,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(65_000n);
   });
 
-  it('sells an order at the price of its quantity, and refuses the payment of a smaller one', async () => {
+  it('sells an order at the price of its quantity, and refuses a payment for a smaller quantity', async () => {
     const unpaid = await post(`${world.url}/v1/orders`, { petId: 25, quantity: 3 });
     const [offer] = unpaid.json().accepts as { amount: string }[];
     expect(offer?.amount).to.equal('150000');
@@ -74,7 +74,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(150_000n);
   });
 
-  it('has a sandbox wallet that signs the price of the call, within those of the operation', async () => {
+  it('has a sandbox wallet that signs the price of the call, if it is within those of the operation', async () => {
     const signed = (amount: string): Promise<Answer> =>
       post(
         `${world.url}/sandbox/wallet/payments`,
@@ -90,7 +90,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(150_000n);
   });
 
-  it('sells by MPP, too, whose buyers pay the fee of the chain: the shop has no key', async () => {
+  it('also sells by MPP, whose buyers pay the network fee: the shop has no key', async () => {
     const order = (quantity: number, headers = {}): Promise<Answer> =>
       post(`${world.url}/v1/orders`, { petId: 25, quantity }, headers);
     const earned = await world.earned();

@@ -38,7 +38,7 @@ onEachEngine('servers that offer sales for a directory', make => {
     return catalogue;
   }
 
-  it('know what another one has sold, and a later start knows it, too', async () => {
+  it('know what another server has sold, and still know it after a restart', async () => {
     const [first, second] = [await server(), await server()];
     expect(second.feePayerFor(CALLED)).to.equal(feePayers.get(A));
     first.heard(A, LISTED, 'sold');
@@ -60,7 +60,7 @@ onEachEngine('servers that offer sales for a directory', make => {
     await untilStored();
   });
 
-  it('offer nothing that the ledger has not recorded for two minutes', async () => {
+  it('offer nothing until the ledger has recorded it for two minutes', async () => {
     const one = await server();
     clock += 120_000;
     expect(one.feePayerFor(CALLED)).to.equal(undefined);

@@ -7,10 +7,10 @@ import { fundedKey } from '../support/own-facilitator.js';
 import { CUT, signed, TestCluster, type TestServer } from '../support/test-server.js';
 import { SUMMARIZE, TestChain } from '../support/test-chain.js';
 
-/** A blockhash outlives the lease of a server that died. */
+/** Long enough that a blockhash outlives the lease of a dead server. */
 const SLOW_SLOTS_MS = 200;
 
-onEachEngine('a server that dies between the row and the transaction', make => {
+onEachEngine('a server that dies between storing the row and sending the transaction', make => {
   let testChain: TestChain;
   let place: LedgerPlace;
   let cluster: TestCluster;
@@ -49,7 +49,7 @@ onEachEngine('a server that dies between the row and the transaction', make => {
     return { other, payment };
   }
 
-  it('leaves what another one sends, as soon as somebody waits for it', async function () {
+  it('leaves a transaction that another server sends, as soon as somebody waits for it', async function () {
     this.timeout(60_000);
     await open(SLOW_SLOTS_MS);
     const { other, payment } = await dieAtSending();
@@ -71,7 +71,7 @@ onEachEngine('a server that dies between the row and the transaction', make => {
     expect(await other.reader.find(payment.id)).to.include({ state: 'delivered', settlement });
   });
 
-  it('leaves nothing that anybody sends, if nobody comes back for it: the chain decides', async function () {
+  it('leaves nothing to send if the buyer does not come back: the chain decides', async function () {
     this.timeout(60_000);
     await open();
     const { other, payment } = await dieAtSending();

@@ -37,7 +37,7 @@ describe('the embedded facilitator', function () {
     return made;
   }
 
-  /** Signs a payment. @returns the request with which it is settled */
+  /** Signs a payment. @returns the request that settles it */
   async function signed(by = own, request = by.payment({ payer })): Promise<FacilitatorRequest> {
     const found = await by.facilitator.sign(request);
     if (found.kind !== 'signed') throw new Error(JSON.stringify(found));
@@ -48,7 +48,7 @@ describe('the embedded facilitator', function () {
   const signatureIn = ({ transaction }: FacilitatorRequest): Uint8Array =>
     VersionedTransaction.deserialize(Buffer.from(transaction, 'base64')).signatures[0]!;
 
-  /** The RPC server accepts so many transactions and loses them. */
+  /** Makes the RPC server accept this many transactions and lose them. */
   function loseSends(count: number): Intervention {
     let lost = 0;
     return async ({ method, forward, respond }) => {
@@ -59,7 +59,7 @@ describe('the embedded facilitator', function () {
     };
   }
 
-  it('names its fee payer, judges, signs without sending, and settles what it signed', async () => {
+  it('names its fee payer, verifies, signs without sending, and settles what it signed', async () => {
     const { facilitator } = own;
     expect(await facilitator.supported(testChain.terms.network)).to.deep.equal({
       feePayer: own.keyPair.address,
@@ -80,7 +80,7 @@ describe('the embedded facilitator', function () {
     expect(own.guard.lamports).to.equal(own.lamports());
   });
 
-  it('settles the same bytes again without a second transfer, also at a server with another key', async () => {
+  it('settles the same bytes again without a second transfer, even at a server with another key', async () => {
     const stored = await signed();
     const settled = await own.facilitator.settle(stored);
     const other = await open();
@@ -89,14 +89,14 @@ describe('the embedded facilitator', function () {
     expect(landings()).to.deep.equal([1]);
   });
 
-  it('signs the same payment again with the same signature: a run that died before its row was written left nothing', async () => {
+  it('signs the same payment again with the same signature: a run that died before its row was written left nothing behind', async () => {
     const request = own.payment({ payer });
     const [first, second] = [await signed(own, request), await signed(own, request)];
     expect(second).to.deep.equal(first);
     expect(own.guard.lamports).to.equal(own.lamports() - 10_001n);
   });
 
-  /** Leaves a wallet with the money for so many payments. @returns that wallet */
+  /** Funds a new wallet with the money for this many payments. @returns that wallet */
   async function walletWith(payments: bigint): Promise<Keypair> {
     const [wallet] = (await testChain.payers(1, payments * BigInt(own.requirements.amount))) as [Keypair];
     return wallet;
@@ -109,7 +109,7 @@ describe('the embedded facilitator', function () {
     it(`of ${count} payments at once of a wallet with the money for ${funded}, ${funded} cost a fee: the others are refused before signing`, async () => {
       const wallet = await walletWith(funded);
       const before = own.lamports();
-      // A memo each, as of different calls.
+      // Each has a different memo, as payments for different calls do.
       const requests = Array.from({ length: count }, (_, n) =>
         own.payment({ payer: wallet, memo: `call number ${n} of this wallet` }),
       );
@@ -133,10 +133,10 @@ describe('the embedded facilitator', function () {
       expect(late, 'an empty wallet').to.have.property('kind', 'refused');
     });
 
-  it('a wallet pays one call after the other to its last cent, and what landed unseen does not count twice', async () => {
+  it('lets a wallet pay one call after the other to its last cent; a transfer that landed unseen does not count twice', async () => {
     const wallet = await walletWith(2n);
     const first = await signed(own, own.payment({ payer: wallet, memo: 'the first of two calls' }));
-    // It lands by another way than this facilitator, which still takes it for in flight.
+    // It lands without this facilitator, which still considers it in flight.
     const elsewhere = await open({ feePayer: own.feePayer });
     expect(await elsewhere.facilitator.settle(first)).to.have.property('kind', 'settled');
     const second = await signed(own, own.payment({ payer: wallet, memo: 'the second of two calls' }));
@@ -150,7 +150,7 @@ describe('the embedded facilitator', function () {
     expect(landings()).to.deep.equal([1]);
   });
 
-  it('sends to all RPC servers: one that is down costs nothing', async () => {
+  it('sends to all RPC servers: one that is down does not matter', async () => {
     const lame = await countingProxy(testChain.sandbox.rpc.url);
     try {
       lame.intervene(({ drop }) => drop());
@@ -162,8 +162,8 @@ describe('the embedded facilitator', function () {
     }
   });
 
-  it('does not know what became of a transaction that no server took; it names it, and stops with its blockhash', async () => {
-    // A blockhash lives for a second and a half.
+  it('reports a transaction that no server took as unknown, names it, and stops when its blockhash expires', async () => {
+    // A blockhash expires after a second and a half.
     const hasty = await TestChain.open(10);
     const lossy = await countingProxy(hasty.sandbox.rpc.url);
     lossy.intervene(loseSends(Infinity));
@@ -186,7 +186,7 @@ describe('the embedded facilitator', function () {
     }
   });
 
-  it('finds in its last look what landed while the RPC server was blind', async () => {
+  it('finds in its last check what landed while the RPC server did not show it', async () => {
     const stored = await signed();
     let blind = true;
     rpc.intervene(async ({ method, forward, respond }) => {
@@ -208,7 +208,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.settle(stored)).to.have.property('kind', 'settled');
   });
 
-  it('does not take what is merely processed in its last look for landed: it can be rolled back', async () => {
+  it('does not count a transaction that is only processed in its last check: it can be rolled back', async () => {
     const stored = await signed();
     const respondWith = (value: unknown): string =>
       JSON.stringify({ jsonrpc: '2.0', id: 1, result: { context: { slot: 1 }, value } });
@@ -225,7 +225,7 @@ describe('the embedded facilitator', function () {
     });
   });
 
-  it('takes a failure on the chain for unknown: only `finalized` proves it', async () => {
+  it('treats a failure on the chain as unknown: only `finalized` proves it', async () => {
     const request = own.payment({ payer, amount: 10_000n });
     const stored = await signed(own, request);
     await testChain.spendAll(payer);
@@ -251,7 +251,7 @@ describe('the embedded facilitator', function () {
     }
   });
 
-  it('an outage of the chain is no verdict', async () => {
+  it('does not refuse a payment because of an outage of the chain', async () => {
     const request = own.payment({ payer });
     rpc.intervene(({ drop }) => drop());
     expect(await own.facilitator.verify(request)).to.have.property('kind', 'unavailable');
@@ -262,7 +262,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.verify(request)).to.have.property('kind', 'valid');
   });
 
-  it('judges again when it signs: money that went elsewhere meanwhile costs no fee', async () => {
+  it('verifies again when it signs: money that was moved meanwhile costs no fee', async () => {
     const request = own.payment({ payer });
     expect(await own.facilitator.verify(request)).to.have.property('kind', 'valid');
     await testChain.spendAll(payer);
@@ -283,7 +283,7 @@ describe('the embedded facilitator', function () {
     expect(rpc.count('sendTransaction')).to.equal(before);
   });
 
-  it('pays for nobody who names another fee payer', async () => {
+  it("pays nobody's fee for a payment that names another fee payer", async () => {
     const another = (await fundedKey(testChain)).publicKey.toBase58();
     const found = await own.facilitator.sign(own.payment({ payer, feePayer: another }));
     expect(found).to.have.property('kind', 'refused');
@@ -293,7 +293,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.sign(request)).to.have.property('kind', 'refused');
   });
 
-  it('with too little in its fee payer it is unavailable, signs nothing, and still settles what was signed', async () => {
+  it('with too little SOL in its fee payer it is unavailable, signs nothing, and still settles what was signed', async () => {
     const dry = await open({ lamports: 1_100_000 });
     const stored = await signed(dry);
     const poor = await open({ feePayer: dry.feePayer, limits: { ...WIDE, floor: 1_099_999n } });
@@ -304,7 +304,7 @@ describe('the embedded facilitator', function () {
     expect(await poor.facilitator.verify(request)).to.have.property('kind', 'unavailable');
     expect(await poor.facilitator.sign(request)).to.have.property('kind', 'unavailable');
     expect(await poor.facilitator.settle(stored)).to.have.property('kind', 'settled');
-    // Refused is refused, also where nothing could be signed.
+    // A refusal stays a refusal even while nothing could be signed.
     expect(await poor.facilitator.verify(poor.payment({ payer, computeLimit: 200_001 }))).to.have.property(
       'kind',
       'refused',

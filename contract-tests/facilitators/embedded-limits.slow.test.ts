@@ -8,14 +8,14 @@ import { TestChain } from '../support/test-chain.js';
 const MAX_UNITS = 200_000;
 const MAX_PRIORITY = 20_000n;
 const MAX_PRICE = 5_000_000n;
-/** A payment uses fewer; one that asks for less fails in its simulation. */
+/** A payment uses fewer compute units; one that asks for less fails in its simulation. */
 const ENOUGH_UNITS = 60_000;
 const RUNS = { numRuns: 60 };
 
-/** What the chain charges for the priority of a transaction, in lamports. */
+/** The chain's charge for the priority of a transaction, in lamports. */
 const priorityOf = (units: number, price: bigint): bigint => (BigInt(units) * price + 999_999n) / 1_000_000n;
 
-/** Around the limits, and anywhere. */
+/** Values around the limits, and random ones. */
 const units = fc.oneof(
   fc.integer({ min: 0, max: 1_400_000 }),
   fc.integer({ min: MAX_UNITS - 2, max: MAX_UNITS + 2 }),
@@ -27,7 +27,7 @@ const price = fc.oneof(
   fc.bigInt({ min: 0n, max: 300_000n }),
 );
 
-describe('what a payment may cost the fee payer, on a chain that charges it', function () {
+describe('the cost of a payment for the fee payer, on a chain that charges it', function () {
   this.timeout(60_000);
   let testChain: TestChain;
   let payer: Keypair;
@@ -81,7 +81,7 @@ describe('what a payment may cost the fee payer, on a chain that charges it', fu
     );
   });
 
-  it('is as much if it fails on the chain', async () => {
+  it('is the same if it fails on the chain', async () => {
     const cheap = fc.bigInt({ min: 0n, max: 300_000n });
     const low = fc.integer({ min: ENOUGH_UNITS, max: MAX_UNITS });
     await fc.assert(
@@ -97,7 +97,7 @@ describe('what a payment may cost the fee payer, on a chain that charges it', fu
     );
   });
 
-  it('is nothing for a third signature, however many signers there are', async () => {
+  it('never includes a third signature, however many signers there are', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 4 }), async count => {
         const cosigners = Array.from({ length: count }, () => Keypair.generate());
@@ -108,7 +108,7 @@ describe('what a payment may cost the fee payer, on a chain that charges it', fu
     );
   });
 
-  it('is nothing where the fee payer stands in an instruction, at any place and of any program', async () => {
+  it('never includes an instruction that names the fee payer, in any place and of any program', async () => {
     const kinds = ['memo', 'transfer', 'account', 'authority', 'destination', 'source'] as const;
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...kinds), fc.integer({ min: 0, max: 4 }), async (kind, at) => {
@@ -127,18 +127,18 @@ describe('what a payment may cost the fee payer, on a chain that charges it', fu
         };
         expect((await cost({ computeLimit: MAX_UNITS, ...one[kind]() })).signed).to.equal(false);
       }),
-      // The reference implementation accepts a memo of the fee payer's that stands behind the transfer.
+      // The reference implementation accepts a memo signed by the fee payer behind the transfer.
       { numRuns: 25, examples: [['memo', 4]] },
     );
   });
 
-  it('is never the rent of an account, whoever else would pay for it', async () => {
+  it('never includes the rent of an account, whoever else would pay it', async () => {
     const anybody = new PublicKey(payer.publicKey);
     const recipe = { extra: [openAccountInstruction(anybody, Keypair.generate().publicKey)] };
     expect((await cost(recipe)).signed).to.equal(false);
   });
 
-  it('never more than the cap of an hour, and never what must stay in the account', async () => {
+  it('never exceeds the hourly cap, and never uses the reserve of the account', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.bigInt({ min: 0n, max: 120_000n }), { minLength: 4, maxLength: 12 }),
@@ -166,7 +166,7 @@ describe('what a payment may cost the fee payer, on a chain that charges it', fu
   });
 });
 
-/** One more instruction, anywhere. */
+/** One more instruction, in any place. */
 function inserted(instruction: TransactionInstruction, at: number): Recipe {
   return { instructions: usual => [...usual.slice(0, at), instruction, ...usual.slice(at)] };
 }

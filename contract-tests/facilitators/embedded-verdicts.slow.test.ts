@@ -11,7 +11,7 @@ import { ownFacilitator, type OwnFacilitator } from '../support/own-facilitator.
 import { rightPayments, wrongTransactions, type GoodPayment } from '../support/payment-table.js';
 import { TestChain } from '../support/test-chain.js';
 
-/** What the reference implementation would sign, as the sandbox's facilitator runs it, and the embedded facilitator refuses. */
+/** Payments that the reference implementation would sign, as the sandbox's facilitator runs it, and the embedded facilitator refuses. */
 const STRICTER = new Map<string, RegExp>([
   ['needs three signers', /excessive_signers/],
   ['has the fee payer sign a memo', /fee_payer_in_instruction/],
@@ -19,22 +19,22 @@ const STRICTER = new Map<string, RegExp>([
   ['costs the fee payer a lamport more than 20 000 for its priority', /compute_price_instruction_too_high/],
 ]);
 
-/** What clients of MPP build. For x402, the shop's own check refuses it before any facilitator is asked. */
+/** Payments as MPP clients build them. For x402, the shop's own check refuses them before any facilitator is asked. */
 const OWN_ORDER = 'swaps limit and price';
 
-describe('the embedded facilitator judges as the reference implementation does, and more strictly only where it says so', function () {
+describe('the embedded facilitator decides like the reference implementation, and is stricter only where it says so:', function () {
   this.timeout(30_000);
   let testChain: TestChain;
   let own: OwnFacilitator;
   let reference: x402Facilitator;
   const payer = Keypair.generate();
-  /** Filled in when the chain is there. */
+  /** Filled in once the chain is running. */
   const good = { payer, asset: DEVNET_USDC, payTo: '', feePayer: '' } as GoodPayment;
   const output: { error: (...parts: unknown[]) => void } = globalThis.console;
   const print = output.error.bind(output);
 
   before(async () => {
-    // The reference prints what it can't decode.
+    // The reference implementation prints what it can't decode.
     output.error = () => {};
     testChain = await TestChain.open();
     await testChain.fund(payer, 1_000_000_000n);
@@ -84,7 +84,7 @@ describe('the embedded facilitator judges as the reference implementation does, 
     }
   }
 
-  it('has the rows on which it is stricter', () => {
+  it('all stricter cases are in the tables', () => {
     expect(names.map(([name]) => name)).to.include.members([...STRICTER.keys()]);
   });
 

@@ -19,7 +19,7 @@ describe('credentials of a facilitator', () => {
   beforeEach(async () => {
     fake = new FakeHttpFacilitator();
     ({ host } = new URL(await fake.open()));
-    // Like a service that repeats what it was sent in its error.
+    // Behaves like a service that repeats the request in its error.
     fake.reply = (request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const { authorization } = request.headers;
@@ -28,7 +28,7 @@ describe('credentials of a facilitator', () => {
   });
   afterEach(() => fake.close());
 
-  /** Asks everything once. @returns all texts that came of it */
+  /** Makes every kind of request once. @returns all texts that resulted */
   async function askAll(credentials: Credentials): Promise<string> {
     const facilitator = httpFacilitator(`http://${host}/platform/x402/`, undefined, credentials);
     const said = [
@@ -40,7 +40,7 @@ describe('credentials of a facilitator', () => {
     return JSON.stringify(said);
   }
 
-  it('a plain header is sent with every request and shown nowhere', async () => {
+  it('send a plain header with every request and never show it', async () => {
     const said = await askAll({ headers: { authorization: `Bearer ${SECRET}` } });
     expect(fake.seen.map(({ headers }) => headers.authorization)).to.deep.equal(
       Array.from({ length: 3 }, () => `Bearer ${SECRET}`),
@@ -63,7 +63,7 @@ describe('credentials of a facilitator', () => {
     ],
   ];
   for (const [kind, alg, secret, publicKey] of keys) {
-    it(`Coinbase’s signed keys (${kind}): each request has a token for itself, and none is shown`, async () => {
+    it(`use Coinbase's signed keys (${kind}): each request has a token of its own, and none is shown`, async () => {
       const said = await askAll({ authorize: cdpAuthorization({ id: 'key-1', secret }) });
       const tokens = fake.seen.map(({ headers }) => String(headers.authorization).replace(/^Bearer /, ''));
       const nonces = new Set<unknown>();
@@ -83,7 +83,7 @@ describe('credentials of a facilitator', () => {
     });
   }
 
-  it('a secret of another kind is refused without showing it', () => {
+  it('refuse a secret of another kind without showing it', () => {
     const other = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
     for (const secret of [SECRET, other.export({ format: 'pem', type: 'sec1' }).toString()])
       expect(() => cdpAuthorization({ id: 'k', secret }))
@@ -101,7 +101,7 @@ describe('credentials of a facilitator', () => {
       CDP_API_KEY_SECRET: 'secret',
     };
 
-    it('belong to the entry with their number, Coinbase’s to its host', () => {
+    it("belong to the entry with their number, Coinbase's to its host", () => {
       const config = readConfig({
         ...GIVEN,
         FACILITATOR_1_HEADER: 'X-Api-Key: a:b c',
@@ -118,7 +118,7 @@ describe('credentials of a facilitator', () => {
     });
 
     const faulty: [string, Record<string, string>, RegExp][] = [
-      ['a header that is none', { FACILITATOR_1_HEADER: SECRET }, /FACILITATOR_1_HEADER: must be a header/],
+      ['an invalid header', { FACILITATOR_1_HEADER: SECRET }, /FACILITATOR_1_HEADER: must be a header/],
       ['a rate of nothing', { FACILITATOR_2_RATE: '0' }, /FACILITATOR_2_RATE: '0' is not a whole number/],
       [
         'a number without an entry',
@@ -128,7 +128,7 @@ describe('credentials of a facilitator', () => {
       ['Coinbase without its key', { CDP_API_KEY_SECRET: '' }, /CDP_API_KEY_ID and CDP_API_KEY_SECRET: must/],
     ];
     for (const [name, change, message] of faulty) {
-      it(`${name} is a fault that shows no secret`, () => {
+      it(`${name} is an error that shows no secret`, () => {
         expect(() => readConfig({ ...GIVEN, ...change }))
           .to.throw(ConfigFault, message)
           .with.property('message')

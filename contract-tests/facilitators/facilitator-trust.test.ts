@@ -11,20 +11,20 @@ import {
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** What a server knows that is configured with one facilitator, `fake.example/`, which has the fee payer of all payments here. */
+/** A server that is configured with one facilitator, `fake.example/`, which has the fee payer of all payments here. */
 const configured = {
   names: ['fake.example/'],
   nameOf: (one: string) => (one === FEE_PAYER ? 'fake.example/' : undefined),
   findName: async () => undefined,
 };
 
-describe('which facilitators are believed', () => {
+describe('the facilitators whose success reports are believed', () => {
   eachInANewWorld();
 
   const load = (facilitators: Parameters<typeof loadFacilitatorTrust>[1]): Promise<FacilitatorTrust> =>
     loadFacilitatorTrust(world.ledger, facilitators, SILENT);
 
-  it('one that is configured, until it has lied; then none of its reports, at any server, after any restart', async () => {
+  it('include a configured one until it has lied; then none of its reports, at any server, after any restart', async () => {
     const trust = await load(configured);
     const elsewhere = await load(configured);
     expect(trust.lied(FEE_PAYER)).to.equal(false);
@@ -36,7 +36,7 @@ describe('which facilitators are believed', () => {
     expect((await load(configured)).lied(FEE_PAYER), 'a later start').to.equal(true);
   });
 
-  it('not one that nobody knows: its success is looked up on the chain before the answer is sent', async () => {
+  it('exclude an unknown one: its success is checked on the chain before the answer is sent', async () => {
     const trust = await load({ ...configured, nameOf: () => undefined });
     expect(trust.lied(FEE_PAYER)).to.equal(true);
     const looked: string[] = [];
@@ -48,7 +48,7 @@ describe('which facilitators are believed', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('a false report over a fee payer that another server has offered since the start blames the one that has it', async () => {
+  it('exclude the one whose fee payer another server has offered since the start, after a false report', async () => {
     const facilitators = new Facilitators([{ name: 'fake.example/', facilitator: new FakeFacilitator() }]);
     facilitators.recorded = async () => [{ hint: 'another', by: 'fake.example/' }];
     const trust = await load(facilitators);
@@ -56,7 +56,7 @@ describe('which facilitators are believed', () => {
     expect(trust.isLiar('fake.example/')).to.equal(true);
   });
 
-  it('a false report of one that is configured no longer blames none of those that are', async () => {
+  it('include the configured ones after a false report of one that is no longer configured', async () => {
     const facilitators = new Facilitators([{ name: 'fake.example/', facilitator: new FakeFacilitator() }]);
     const trust = await load(facilitators);
     await trust.distrust('a fee payer of the past');

@@ -38,12 +38,12 @@ describe('facilitator over HTTP', () => {
     ['answers a list', () => fake.says(200, [{ success: true, isValid: true, transaction: SIGNATURE }])],
     ['answers another object', () => fake.says(200, { hello: 'world' })],
     [
-      'answers with texts for booleans',
+      'answers with texts instead of booleans',
       () => fake.says(200, { success: 'true', isValid: 'true', transaction: SIGNATURE }),
     ],
     ['answers 500', () => fake.says(500, { error: 'oops' })],
     [
-      'answers 500 as if all was well',
+      'answers 500 with a success',
       () => fake.says(500, { success: true, isValid: true, transaction: SIGNATURE }),
     ],
     [
@@ -75,7 +75,7 @@ describe('facilitator over HTTP', () => {
     ],
     ['never answers', () => (fake.reply = () => {})],
     [
-      'drips its answer without end',
+      'sends its answer byte by byte without end',
       () =>
         (fake.reply = (request, response) => {
           response.writeHead(200);
@@ -84,7 +84,7 @@ describe('facilitator over HTTP', () => {
         }),
     ],
     [
-      'answers more than it may',
+      'sends more than the size limit',
       () =>
         (fake.reply = (_request, response) => {
           response.writeHead(200);
@@ -110,7 +110,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('is never asked twice on a connection that was kept and then dies', async () => {
+    it('a request is never repeated when a kept connection dies', async () => {
       fake.says(200, { success: true, transaction: SIGNATURE });
       expect((await facilitator.settle(ASK)).kind).to.equal('settled');
       fake.reply = request => request.socket.destroy();
@@ -126,14 +126,14 @@ describe('facilitator over HTTP', () => {
 
     const doubtful: [string, number, object][] = [
       ['success without a signature', 200, { success: true, transaction: '' }],
-      ['success with a signature that is none', 200, { success: true, transaction: 'x'.repeat(10_000) }],
+      ['success with an invalid signature', 200, { success: true, transaction: 'x'.repeat(10_000) }],
       [
         'a signature with success false',
         200,
         { success: false, errorReason: 'insufficient_funds', transaction: SIGNATURE },
       ],
       [
-        'something in place of a signature with success false',
+        'something that is no signature with success false',
         200,
         { success: false, errorReason: 'insufficient_funds', transaction: 'sent' },
       ],
@@ -169,7 +169,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('keeps the words of a facilitator short and plain', async () => {
+    it("the facilitator's message is shortened and stripped of control characters", async () => {
       fake.says(200, { success: false, errorReason: `a\r\nSet-Cookie: x\u0000é${'y'.repeat(5000)}` });
       const settlement = await facilitator.settle(ASK);
       expect((settlement as SettleResult & { kind: 'unknown' }).reason).to.match(/^[\x20-\x7e]{1,300}$/);
@@ -181,7 +181,7 @@ describe('facilitator over HTTP', () => {
       ['a failed simulation', 'invalid_exact_svm_transaction_simulation_failed'],
       ['an empty wallet', 'insufficient_funds'],
     ]) {
-      it(`${what} is a refusal before signing, but a transfer that has landed may leave it, too`, async () => {
+      it(`${what} is a refusal before signing, but a landed transfer may cause it, too`, async () => {
         fake.says(200, { success: false, errorReason, transaction: '' });
         expect(await facilitator.settle(ASK)).to.deep.equal({
           kind: 'refused',
@@ -307,7 +307,7 @@ describe('facilitator over HTTP', () => {
       ],
     ];
     for (const [name, body, message] of useless) {
-      it(`is a configuration fault with ${name}`, async () => {
+      it(`is a configuration error with ${name}`, async () => {
         fake.says(200, body);
         const error = await rejection();
         expect(error).to.be.instanceOf(FacilitatorFault);
@@ -329,7 +329,7 @@ describe('facilitator over HTTP', () => {
     }
   });
 
-  describe('what an answer says about the facilitator itself', () => {
+  describe('what an answer says about the facilitator itself:', () => {
     const troubles: [string, () => void, object][] = [
       ['429 asks to wait', () => fake.says(429, {}), { rest: true }],
       ['500 may be about the payment', () => fake.says(500, {}), { rest: false, answered: true }],
@@ -359,7 +359,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('one that can not be connected to rests', async () => {
+    it("a facilitator that can't be connected to is paused", async () => {
       fake.close();
       expect(await facilitator.verify(ASK)).to.deep.include({ trouble: { rest: true } });
     });

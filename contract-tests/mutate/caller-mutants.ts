@@ -233,7 +233,7 @@ export const callerMutants: readonly Mutant[] = [
     find: ' ?? (await facilitators.findName(feePayer))',
     replace: '',
     test: 'facilitators/facilitator-trust',
-    grep: 'has offered since the start blames',
+    grep: 'exclude the one whose fee payer another server has offered',
   },
   {
     name: 'payers that let work go unpaid may always begin',
@@ -305,7 +305,7 @@ export const callerMutants: readonly Mutant[] = [
     name: 'a payer in credit waits for strangers',
     find: 'if (this.#payers.level(payer) + ofPayer <= 0)',
     replace: 'if (false)',
-    grep: 'a payer whose purchases cover it is served',
+    grep: 'a payer whose purchases cover its call is served',
   },
   {
     file: 'src/admission/unsold-work.js',

@@ -17,13 +17,13 @@ const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedd
     name: 'what was not judged is signed',
     find: "if (verdict.kind !== 'valid')",
     replace: 'if (false)',
-    grep: 'judges again when it signs',
+    grep: 'verifies again when it signs',
   },
   {
     name: 'a failure on the chain is a settlement',
     find: 'if (!landing.failed)',
     replace: 'if (true)',
-    grep: 'takes a failure on the chain for unknown',
+    grep: 'treats a failure on the chain as unknown',
   },
   {
     name: 'a payer may lose any number of fees',
@@ -41,7 +41,7 @@ const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedd
     name: 'a dry fee payer is offered',
     find: 'if (refusal !== undefined)\n                throw new',
     replace: 'if (false)\n                throw new',
-    grep: 'with too little in its fee payer',
+    grep: 'with too little SOL in its fee payer',
   },
   {
     name: 'what nobody signed is sent',
@@ -71,7 +71,7 @@ const limits = of('facilitators/embedded-facilitator', 'facilitators/embedded-li
     name: 'the fee payer may stand in an instruction',
     find: 'if (usesFeePayer(transaction))',
     replace: 'if (false)',
-    grep: 'where the fee payer stands in an instruction',
+    grep: 'never includes an instruction that names the fee payer',
   },
 ]);
 

@@ -38,7 +38,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'a facilitator that nobody knows is believed',
       find: 'return name === undefined || liars.has(name);',
       replace: 'return name !== undefined && liars.has(name);',
-      grep: 'not one that nobody knows',
+      grep: 'exclude an unknown one',
     },
     {
       name: 'a lie is not stored for other servers',
@@ -97,7 +97,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: '`processed` in the last look counts as landed',
       find: "if (!status || status.finality === 'processed')",
       replace: 'if (!status)',
-      grep: 'does not take what is merely processed',
+      grep: 'does not count a transaction that is only processed',
     },
   ]),
   ...of('rails/solana/signature-watch', 'rails/solana/sending', [

@@ -31,13 +31,13 @@ export const routingMutants: readonly Mutant[] = [
       name: 'openapi-backend validates no answer',
       find: 'this.#api.validator.validateResponse(value, route.operation, status)',
       replace: '{ valid: true, errors: null }',
-      grep: 'refuses a body off the contract',
+      grep: 'rejects a body that violates the contract',
     },
     {
       name: 'openapi-backend holds no handlers',
       find: 'this.#api.register(id, (_context, call) => served.call(call));',
       replace: ';',
-      grep: 'takes handlers of its operations only',
+      grep: 'accepts handlers for its own operations only',
     },
   ]),
   ...of('contract/routes', 'contract/path-index', [

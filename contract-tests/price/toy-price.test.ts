@@ -169,7 +169,7 @@ describe('A price that nobody wrote this server for', () => {
     expect(() => contractOf(wrong, {}, PRICES_WITH_TOY))
       .to.throw(/unknown key 'amount'/)
       .with.property('message')
-      .that.includes('characters must be the most');
+      .that.includes('characters must be the greatest length');
     expect(() => contractOf(wrong)).to.throw(/mode must be 'fixed' or 'tiered' or 'handler'/);
   });
 });

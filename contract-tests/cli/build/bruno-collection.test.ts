@@ -10,7 +10,7 @@ import { SOLD } from '../../support/sold.js';
 const FOLDER = join(fileURLToPath(new URL('../../../../', import.meta.url)), COLLECTION);
 
 describe('The Bruno collection', () => {
-  it('in generated/bruno is that of the contract: make generate writes it', () => {
+  it('in generated/bruno matches the contract: make generate writes it', () => {
     const files = readdirSync(FOLDER, { recursive: true, withFileTypes: true }).filter(each => each.isFile());
     const texts = files.map(({ parentPath, name }) => {
       const file = join(parentPath, name);

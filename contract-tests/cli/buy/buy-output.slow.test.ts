@@ -18,7 +18,7 @@ describe('What npm run buy prints', function () {
   });
   after(() => world.close());
 
-  /** The server is in this process, so nothing here may block. */
+  /** The server runs in this process, so the test must not block. */
   function run(program: string, args: string[]): Promise<{ code: number; out: string; err: string }> {
     const env = {
       PATH: process.env.PATH,
@@ -36,7 +36,7 @@ describe('What npm run buy prints', function () {
   }
   const buy = (...args: string[]) => run(process.execPath, [BUYER, ...args, '--url', world.url]);
 
-  it('--json: one object with price, payer, receipt and answer, and nothing else anywhere', async () => {
+  it('--json: prints one object with price, payer, receipt and answer, and nothing else on any stream', async () => {
     const { code, out, err } = await buy('summarize', JSON.stringify({ text: TEXT }), '--json');
     expect([code, err]).to.deep.equal([0, '']);
     expect(out).to.match(/^\{.*\}\n$/);
@@ -64,7 +64,7 @@ describe('What npm run buy prints', function () {
     expect((JSON.parse(unknown.out) as { error: string }).error).to.match(/^There is no operation summarise/);
   });
 
-  it('on a terminal, tells the price before it pays, and counts the seconds while people answer', async function () {
+  it('on a terminal, shows the price before it pays, and counts the seconds while people answer', async function () {
     if (!existsSync(SCRIPT)) this.skip();
     const question = { brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 1 };
     const words = [process.execPath, BUYER, 'brandFeedback', JSON.stringify(question), '--url', world.url];

@@ -97,7 +97,7 @@ describe('npm run buy', function () {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** Something between buyer and server that may answer itself or cut the connection. */
+  /** A proxy between buyer and server that can answer itself or cut the connection. */
   async function relayed(relay: Relay): Promise<string> {
     return serverOf((request, response) => {
       const handle = async (): Promise<void> => {
@@ -136,7 +136,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('names each purchase by a payment-identifier of its own, which every try repeats', async () => {
+  it('gives each purchase a payment-identifier of its own, which every retry repeats', async () => {
     const ids: string[] = [];
     let drops = 1;
     const url = await relayed((pass, { payment }) => {
@@ -155,7 +155,7 @@ describe('npm run buy', function () {
     expect(ids[2]).not.to.equal(ids[0]);
   });
 
-  it('a free operation prints its JSON and needs neither keypair nor money', async () => {
+  it('a free operation prints its JSON and needs neither a key pair nor money', async () => {
     const earned = await world.earned();
     const { code, out, err } = await launch(['getHealth', '--url', world.url], { STATE_DIR: folder }).done;
     expect(code, err).to.equal(0);
@@ -163,7 +163,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('refuses what it can tell by itself, with a sentence, and pays nothing', async () => {
+  it('refuses with a sentence what it can detect itself, and pays nothing', async () => {
     const earned = await world.earned();
     const [empty, broken] = [join(folder, 'empty.json'), join(folder, 'broken.json')];
     await writeFile(empty, JSON.stringify([...Keypair.generate().secretKey]));
@@ -207,7 +207,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('a body that the server can not use, and one that is no JSON: 400, and nothing is charged', async () => {
+  it('a body that the server rejects or that is not JSON: 400, and nothing is charged', async () => {
     const earned = await world.earned();
     const [invalid, garbage] = await Promise.all([
       buy('summarize', '{"text":7}'),
@@ -223,7 +223,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('of a refused body it says no more about the money than the server does', async () => {
+  it('after a refused body, says no more about the money than the server does', async () => {
     const says: [string, number][] = [
       ['text is empty. You were not charged; correct the body and sign a new payment.', 1],
       ['There is no such mint. You were not charged.', 1],
@@ -244,7 +244,7 @@ describe('npm run buy', function () {
     }
   });
 
-  it('a refused payment: says why, exits 1, and is kept, because the server could still settle it', async () => {
+  it('a refused payment: says why, exits with 1, and keeps it, because the server could still settle it', async () => {
     world.facilitator.intervene(async ({ path, forward, respond }) => {
       if (path === '/settle') return respond(200, refusedSettlement('insufficient_funds'));
       const { status, body } = await forward();
@@ -267,7 +267,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
-  it('puts audio into --out or a file of the caller, and keeps the payment when it can not', async () => {
+  it("writes audio to --out or the caller's file, and keeps the payment if it can't", async () => {
     const text = JSON.stringify({ text: 'Mind the gap.' });
     const named = await buy('textToSpeech', text, '--out', 'gap.wav');
     expect(named.code, named.err).to.equal(0);
@@ -290,7 +290,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('killed while the server holds the call: the next run goes on with the same payment and pays once', async () => {
+  it('killed while the server holds the call: the next run continues with the same payment and pays once', async () => {
     const earned = await world.earned();
     let reached = (): void => undefined;
     const settling = new Promise<void>(resolve => (reached = resolve));
@@ -320,7 +320,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('sends the same payment again after 503, when told to, and after a lost connection', async () => {
+  it('sends the same payment again after a 503 that says so, and after a lost connection', async () => {
     const earned = await world.earned();
     const sent: { payment: string; at: number }[] = [];
     const url = await relayed(async (pass, { payment }) => {
@@ -343,7 +343,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned + priceOf('summarize'));
   });
 
-  it('gives up after --timeout, keeps the payment, and a later run gets the answer without paying again', async () => {
+  it('gives up after --timeout and keeps the payment; a later run gets the answer without paying again', async () => {
     const earned = await world.earned();
     let away: 'held' | 'busy' | undefined = 'held';
     const url = await relayed(async (pass, { payment }) => {
@@ -367,7 +367,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('a paid order whose work failed is kept: the next run goes on with it instead of paying again', async () => {
+  it('keeps the payment of an order whose work failed: the next run continues with it instead of paying again', async () => {
     const receipt = {
       success: true,
       transaction: '',
@@ -390,7 +390,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
-  it('Ctrl-C before the payment: nothing was paid; after it: where it is saved, and the next run pays once', async () => {
+  it('Ctrl-C before the payment: nothing was paid; after it: says where it is saved, and the next run pays once', async () => {
     const earned = await world.earned();
     let [unpaid, paid] = [(): void => {}, (): void => {}];
     let hold: 'unpaid' | 'paid' | undefined = 'unpaid';
@@ -422,7 +422,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned + priceOf('summarize'));
   });
 
-  it('a payment that was refunded is dropped: the next run signs another one, and gets its answer', async () => {
+  it('drops a payment that was refunded: the next run signs another one and gets its answer', async () => {
     const receipt = {
       success: false,
       errorReason: 'refunded',
@@ -449,14 +449,14 @@ describe('npm run buy', function () {
     expect(new Set(payments).size).to.equal(2);
   });
 
-  it('a saved payment that the server refuses is kept until the chain proves it dead; only then another one is signed', async () => {
+  it("keeps a saved payment that the server refuses until the chain proves that it can't land; only then signs another one", async () => {
     const earned = await world.earned();
     let refusing = true;
     const payments: string[] = [];
     const url = await relayed((pass, { path, payment }) => {
       if (payment === undefined) return pass();
       payments.push(payment);
-      // What an unpaid call gets is a refusal in which the shop may say what it likes.
+      // A call without a payment is refused, and the shop chooses the text of that refusal.
       const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
       return refusing || payment === payments[0] ? fetch(world.url + path, init) : pass();
     });
@@ -490,7 +490,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('a payment that version 1.0.0 kept in a file of its own is found: the call goes on with it and pays once', async () => {
+  it('finds a payment in the file format of version 1.0.0: the call continues with it and pays once', async () => {
     const earned = await world.earned();
     let cut = true;
     const payments: string[] = [];

@@ -33,9 +33,9 @@ describe('coinslot canary', function () {
   let world: World;
   let front: Server;
   let shop: string;
-  /** What becomes of a call with a payment on its way through PUBLIC_URL. */
+  /** What happens to a call with a payment on its way through PUBLIC_URL. */
   let paid: Paid = through;
-  /** Where the server itself listens. */
+  /** The address on which the server itself listens. */
   let own = (): string => '';
   const children = new Set<ChildProcess>();
 
@@ -114,7 +114,7 @@ describe('coinslot canary', function () {
     return existsSync(statement) ? readFileSync(statement, 'utf8').split('"event":"signed"').length - 1 : 0;
   };
 
-  /** A canary of this process, with the wallet of the sandbox. */
+  /** A canary in this process, with the wallet of the sandbox. */
   async function parts(more: Partial<CanaryParts> = {}): Promise<CanaryParts> {
     const rpcUrl = world.sandbox.rpc.url;
     const signer = await createSigner(world.buyer, rpcUrl);
@@ -131,7 +131,7 @@ describe('coinslot canary', function () {
     };
   }
 
-  it('buys the cheapest operation, says that all agrees, and is in the history of the server', async () => {
+  it("buys the cheapest operation, reports that everything agrees, and appears in the server's history", async () => {
     const earned = await world.earned();
     const { status, stdout, stderr } = await start().ended;
     expect(stderr).to.equal('');
@@ -144,8 +144,8 @@ describe('coinslot canary', function () {
   });
 
   const KILLS: { name: string; reaches: boolean }[] = [
-    { name: 'the shop has its payment, and its answer is on the way', reaches: true },
-    { name: 'its payment is signed and written down, and nobody has it', reaches: false },
+    { name: 'the shop has its payment, and the answer is on its way', reaches: true },
+    { name: 'its payment is signed and saved, and nobody else has it', reaches: false },
   ];
   for (const { name, reaches } of rows(KILLS))
     it(`pays once when it is killed while ${name}`, async () => {
@@ -165,7 +165,7 @@ describe('coinslot canary', function () {
       expect(new Purse(folder()).pending()).to.deep.equal([]);
     });
 
-  it('goes on with its payment after a failure, and says meanwhile that it is kept', async () => {
+  it('goes on with its payment after a failure, and says meanwhile that the payment is kept', async () => {
     const [earned, before] = [await world.earned(), signed()];
     paid = async pass => {
       await pass();
@@ -193,7 +193,7 @@ describe('coinslot canary', function () {
   });
   const FAULTS: { name: string; change: (sent: Sent) => Partial<Sent>; says: RegExp[] }[] = [
     {
-      name: 'an answer that is off its schema, and not the one that was signed',
+      name: 'an answer that violates its schema and is not the one that was signed',
       change: () => ({ body: Buffer.from('{"summary":7}') }),
       says: [/does not match the contract: .*summary/, /receipt is wrong: it is about an answer with sha256/],
     },
@@ -227,7 +227,7 @@ describe('coinslot canary', function () {
       for (const pattern of says) expect(fault).to.match(pattern);
     });
 
-  it('fails on a sale of which the chain has no transfer', async () => {
+  it('fails on a sale without a transfer on the chain', async () => {
     const fates = { of: async () => ({ kind: 'dead' }) as const, chainClock: async () => undefined };
     const { fault } = await buyAsCanary(await parts({ fates }));
     expect(fault).to.include('was not settled and never will be');
@@ -241,7 +241,7 @@ describe('coinslot canary', function () {
     expect([payment, signed()]).to.deep.equal([undefined, before]);
   });
 
-  it('tells a server that was down when it is back, once', async () => {
+  it('reports to a server that was down, once it is back', async () => {
     const known = (await history()).length;
     const child = spawn(process.execPath, [MAIN, '--max-price', '0.000001'], {
       env: { PATH: process.env['PATH'] ?? '', ...world.env, ADMIN_URL: 'http://127.0.0.1:9' },

@@ -26,7 +26,7 @@ const MAIN = fileURLToPath(new URL('../../../src/cli/check/main.js', import.meta
 
 type Outcome = { status: number; stdout: string; stderr: string };
 
-/** Runs the command as the operator does, knowing only its environment. */
+/** Runs the command as the operator does, with only this environment. */
 function check(env: Record<string, string>, ...args: string[]): Promise<Outcome> {
   const options = { env: { PATH: process.env['PATH'] ?? '', ...env }, timeout: 60_000 };
   return new Promise(resolve => {
@@ -68,7 +68,7 @@ describe('npm run check', function () {
   const errorsOf = (all: Finding[]): string[] =>
     all.filter(({ level }) => level === 'error').map(({ subject, found }) => `${subject}: ${found}`);
 
-  it('has a line for everything that a sale depends on, and no secret', async () => {
+  it('has a line for everything that a sale depends on, and shows no secret', async () => {
     const { status, stdout, stderr } = await check(mainnet());
     expect(stderr).to.equal('');
     expect(status, stdout).to.equal(0);
@@ -113,7 +113,7 @@ describe('npm run check', function () {
     ],
   ];
   for (const [name, says, change] of faults)
-    it(`ends with 1 for ${name}`, async () => {
+    it(`exits with 1 for ${name}`, async () => {
       const { status, stdout } = await check(mainnet(change() ?? {}), '--json');
       const errors = errorsOf(JSON.parse(stdout) as Finding[]);
       expect(errors).to.have.length(1);
@@ -121,7 +121,7 @@ describe('npm run check', function () {
       expect(status).to.equal(1);
     });
 
-  it('knows the embedded facilitator: its key file and its SOL', async () => {
+  it('checks the embedded facilitator: its key file and its SOL', async () => {
     const file = join(stateDir, 'fee-payer.json');
     const pair = [...Keypair.generate().secretKey];
     await writeFile(file, JSON.stringify(pair), { mode: 0o644 });
@@ -136,7 +136,7 @@ describe('npm run check', function () {
     expect(error).to.match(/^FACILITATOR_URL: .*fee payer .* has 0\.000000 SOL left/);
   });
 
-  it('warns of what a start would live with', async () => {
+  it('warns of what does not stop a start', async () => {
     stub.lamports = 5_000;
     stub.aheadSeconds = 100;
     const all = await findings(mainnet({ SOLANA_RPC_URL: `${addressOf(stub.rpc)},http://127.0.0.1:1` }));
@@ -150,7 +150,7 @@ describe('npm run check', function () {
     expect(errorsOf(all)).to.deep.equal([]);
   });
 
-  it('looks at the APIs that are sold by x-upstream: what the environment lacks, and whether they can be reached', async () => {
+  it('checks the APIs that are sold by x-upstream: missing variables, and whether they can be reached', async () => {
     const shop = mainnet({ SHOP_DIR: PETSTORE });
     expect(errorsOf(await findings(shop)).join()).to.match(/x-upstream: .*PETSTORE_URL/s);
     const api = createServer().listen(0, '127.0.0.1');
@@ -195,7 +195,7 @@ describe('npm run check', function () {
     await ledger.close();
   });
 
-  it('says what the directory of a facilitator made of the shop', async () => {
+  it("says whether a facilitator's directory lists the shop", async () => {
     const ledger = await openLedger({
       url: `file:${join(stateDir, 'ledger.db')}`,
       payTo: PAY_TO,
@@ -213,7 +213,7 @@ describe('npm run check', function () {
     expect(finding?.found).to.match(/does not list summarize \(http\), since 20.*: no schema$/);
   });
 
-  it('tells every error of the configuration', async () => {
+  it('lists every error of the configuration', async () => {
     const { status, stderr } = await check({ NETWORK: 'mainnet', STATE_DIR: stateDir, PAY_TO: 'me' });
     expect(status).to.equal(1);
     expect(stderr)
@@ -221,7 +221,7 @@ describe('npm run check', function () {
       .and.to.match(/^ {2}PUBLIC_URL: must be set/m);
   });
 
-  it('in the sandbox looks at the running one, and has no fault to find where none runs', async () => {
+  it('in the sandbox checks the running one, and finds no error if none runs', async () => {
     const alone = await check({ STATE_DIR: stateDir });
     expect(alone.stdout).to.match(/^ok {7}sandbox: it is not running/m);
     expect(alone.status).to.equal(0);

@@ -9,7 +9,7 @@ import { priceOf } from '../../support/sold.js';
 type Reply = { status: number; headers: Record<string, string>; body: Buffer };
 type Harm = (path: string, method: string, reply: Reply, headers: IncomingHttpHeaders) => void;
 
-/** A front that harms what passes. It speaks for itself: the server's own address is replaced in every body. */
+/** A proxy that breaks what passes through it. It stands for the shop: the server's own address is replaced in every body. */
 async function harmfulFront(
   upstream: string,
   harm: Harm,
@@ -50,7 +50,7 @@ async function harmfulFront(
       if (reply.headers['payment-required'])
         reply.headers['payment-required'] = reply.body.toString('base64');
       harm(path, method, reply, headers);
-      // `fetch` has decompressed it.
+      // `fetch` has already decompressed the body.
       delete reply.headers['content-encoding'];
       delete reply.headers['content-length'];
       delete reply.headers.connection;
@@ -61,7 +61,7 @@ async function harmfulFront(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
 
-/** But that the shop of this repository names nobody: whoever sells it has an address of his own. */
+/** Except that this repository's contract names no contact: whoever runs it has an own one. */
 const faults = (findings: Finding[]): string[] =>
   findings
     .filter(({ promise, fault }) => fault !== undefined && !promise.startsWith('info.contact.email'))
@@ -75,7 +75,7 @@ describe('The conformance report', function () {
   });
   after(() => world.close());
 
-  it('finds nothing wrong with our own server, and pays nothing unasked', async () => {
+  it('finds no error in our own server, and pays nothing unless asked', async () => {
     const earned = await world.earned();
     const findings = await checkShop(world.url);
     expect(faults(findings)).to.deep.equal([]);
@@ -83,7 +83,7 @@ describe('The conformance report', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('buys the cheapest operation once with a key and a limit', async () => {
+  it('buys the cheapest operation once if it has a key and a limit', async () => {
     const earned = await world.earned();
     const purse = { keypair: world.buyer, maxPrice: priceOf('summarize'), rpcUrl: world.sandbox.rpc.url };
     expect(faults(await checkShop(world.url, purse))).to.deep.equal([]);
@@ -99,7 +99,7 @@ describe('The conformance report', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('says so when nobody answers', async () => {
+  it('says so when nothing answers', async () => {
     const found = faults(await checkShop('http://127.0.0.1:1'));
     expect(found).to.have.length(1);
     expect(found[0]).to.contain('http://127.0.0.1:1').and.to.contain('fetch failed');
@@ -114,7 +114,7 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a shop that has another answer for a payment it has seen',
+      'a shop that gives another answer to a payment that it has seen',
       'got two different answers',
       (_path, _method, reply, headers) => {
         if (headers['payment-signature'] && reply.status === 200)
@@ -128,7 +128,7 @@ describe('The conformance report', function () {
       try {
         const purse = { keypair: world.buyer, maxPrice: priceOf('summarize'), rpcUrl: world.sandbox.rpc.url };
         const all = faults(await checkShop(url, purse));
-        // Its receipts name the server behind the front.
+        // Its receipts name the server behind the proxy.
         const found = all.filter(each => !each.includes('/.well-known/did.json has a private address'));
         expect(found).to.have.length(1);
         expect(found[0]).to.contain(fault);
@@ -152,7 +152,7 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a challenge header that is not the body',
+      'a challenge header that differs from the body',
       'not the base64 of the body',
       (_path, _method, { headers }) => {
         const header = headers['payment-required'];
@@ -160,14 +160,14 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a header larger than proxies pass',
+      'a header that is too large for proxies',
       'nginx passes 4096',
       (_path, _method, reply) => {
         if (reply.status === 402) edit(reply, '"accepts"', `"filler":"${'x'.repeat(3000)}","accepts"`);
       },
     ],
     [
-      'another price than the description',
+      'another price than in the description',
       'the price 0.50 is 500000',
       (path, _method, reply) => {
         if (path.startsWith('/brand-feedback')) edit(reply, /"500000"/g, '"50000"');
@@ -210,21 +210,21 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a document that is off its own schema',
+      'a document that does not match its own schema',
       'does not match its schema',
       (path, _method, reply) => {
         if (path === '/') edit(reply, '"service":', '"servant":');
       },
     ],
     [
-      'a front that takes no large body',
+      'a proxy that accepts no large body',
       'status 413',
       (_path, _method, reply, headers) => {
         if (Number(headers['content-length']) > 100_000) reply.status = 413;
       },
     ],
     [
-      'documents that are never fresh',
+      'documents that are never revalidated',
       'instead of 304',
       (_path, _method, reply) => {
         if (reply.status === 304) reply.status = 200;
@@ -238,7 +238,7 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a 404 page of somebody else',
+      'a 404 page of another program',
       'not JSON',
       (_path, _method, reply) => {
         if (reply.status === 404) reply.headers['content-type'] = 'text/html';
@@ -252,7 +252,7 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a front that limits request headers to 8 KB',
+      'a proxy that limits request headers to 8 KB',
       'status 431',
       (_path, _method, reply, headers) => {
         if (JSON.stringify(headers).length > 8192) reply.status = 431;
@@ -266,7 +266,7 @@ describe('The conformance report', function () {
       },
     ],
     [
-      'a discovery document that forgets an operation',
+      'a discovery document that lacks an operation',
       'lists nothing',
       (path, _method, reply) => {
         if (path === '/tts/.well-known/x402') edit(reply, /"resources":\[[^\]]*\]/, '"resources":[]');
@@ -280,7 +280,7 @@ describe('The conformance report', function () {
       },
     ],
   ];
-  it('finds a front that keeps to itself that a caller hung up, without buying', async () => {
+  it("finds a proxy that hides a caller's hang-up, without buying", async () => {
     const { url, server } = await harmfulFront(world.url, () => undefined, false);
     try {
       expect(faults(await checkShop(url)).join('\n')).to.match(
@@ -298,7 +298,7 @@ describe('The conformance report', function () {
       try {
         const found = faults(await checkShop(url));
         expect(found.join('\n')).to.contain(fault);
-        // The front itself breaks nothing: what was found comes from this harm alone.
+        // The proxy itself breaks nothing: the finding comes from this fault alone.
         for (const line of found) expect(line).to.contain(fault);
       } finally {
         server.closeAllConnections();

@@ -20,7 +20,7 @@ const BASE_SEPOLIA = {
   extra: { name: 'USDC', version: '2' },
 };
 
-/** Shops as others write them: x402 over plain HTTP, without any document of ours. */
+/** Shops by other authors: x402 over plain HTTP, without any of our documents. */
 describe('The conformance report on a shop that is not a Coinslot', () => {
   let server: Server | undefined;
   afterEach(() => {
@@ -42,7 +42,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     return `http://127.0.0.1:${(server?.address() as AddressInfo).port}`;
   }
 
-  /** A v2 challenge as the official middlewares send it: in the header only. */
+  /** A v2 challenge as the official middlewares send it: only in the header. */
   function challenge(url: string, option: object = BASE_SEPOLIA): Reply {
     const required = { x402Version: 2, error: 'Payment required', resource: { url }, accepts: [option] };
     return {
@@ -57,7 +57,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
       .filter(finding => finding.fault !== undefined && finding.advice === advice)
       .map(({ promise, fault }) => `${promise}: ${fault}`);
 
-  it('is clean where its clients can pay, and gives advice where some of them can’t', async () => {
+  it("finds no error where its clients can pay, and gives advice where some of them can't", async () => {
     const url = await open((method, path, base) => {
       if (path === '/.well-known/x402')
         return { status: 200, body: { version: 1, resources: [`${base}/weather`] } };
@@ -74,7 +74,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
       .and.to.contain('never cached');
   });
 
-  it('finds the one operation behind an address, also one of x402 v1', async () => {
+  it('finds the one operation at an address, also with x402 v1', async () => {
     const { amount, ...option } = BASE_SEPOLIA;
     const url = await open((method, path, base) => {
       if (path !== '/paid/joke' || method !== 'POST') return undefined;
@@ -95,7 +95,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     expect(broken(findings, true).join('\n')).to.contain('it has a v1 challenge only');
   });
 
-  it('is not read for ever where it lists any number of addresses', async () => {
+  it('stops reading if the shop lists any number of addresses', async () => {
     const time = new AbortController();
     let tried = 0;
     const url = await open((_method, path, base) => {
@@ -139,7 +139,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     ['0.02', 0],
     ['0.03', 1],
   ] as const) {
-    it(`calls what a description sells with its own examples, and compares the price: ${amount}`, async () => {
+    it(`calls a described operation with its own examples, and compares the price: ${amount}`, async () => {
       const called: string[] = [];
       const url = await open((_method, path, base) => {
         called.push(path);
@@ -165,7 +165,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
       'is not an address of',
       base => challenge(base, { ...BASE_SEPOLIA, payTo: 'x' }),
     ],
-    ['a resource that is elsewhere', 'set PUBLIC_URL', () => challenge('http://localhost:3000/paid')],
+    ['a resource at another address', 'set PUBLIC_URL', () => challenge('http://localhost:3000/paid')],
     [
       'a redirect',
       'status 302 instead of 402',
@@ -184,7 +184,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
     });
   }
 
-  it('says that nothing is sold at an address that is no shop', async () => {
+  it('says that nothing is sold at an address that is not a shop', async () => {
     const url = await open(() => ({ status: 200, body: { hello: 'world' } }));
     const found = broken(await checkShop(url));
     expect(found.join('\n'))

@@ -11,7 +11,7 @@ import { openWorld, type World } from '../../support/world.js';
 type Json = Record<string, unknown>;
 type Tool = Json & { name: string };
 
-/** What stands before the shop does to its MCP server. */
+/** What a proxy in front of the shop does to its MCP server. */
 type Bend = {
   refuse?: string;
   tools?: (tools: Tool[]) => Tool[];
@@ -100,7 +100,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       fault === undefined ? [] : [`${promise}: ${fault}`],
     );
 
-  it('finds nothing wrong with ours', async () => {
+  it('finds no error in ours', async () => {
     const all = await findingsWith({});
     expect(all.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
     expect(all.map(({ promise }) => promise)).to.include.members([
@@ -111,7 +111,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     expect(all).to.have.length(15);
   });
 
-  it('finds nothing wrong with an MCP server that sells over MCP only', async () => {
+  it('finds no error in an MCP server that sells over MCP only', async () => {
     bend = {};
     const all = await checkShop(`${url}/mcp`);
     expect(all.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
@@ -121,7 +121,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     ]);
   });
 
-  it('says if nothing tells a model which tools cost', async () => {
+  it("reports if a model can't see which tools cost money", async () => {
     bend = { tools: tools => tools.map(tool => ({ ...tool, description: 'Does something.' })) };
     const found = (await checkShop(`${url}/mcp`)).filter(({ fault }) => fault !== undefined);
     expect(found).to.have.length(1);
@@ -130,7 +130,7 @@ describe('The conformance report on the MCP server of a shop', function () {
 
   const faults: [string, Bend, RegExp][] = [
     [
-      'is turned away by the host that its proxy names',
+      'rejects the host that its proxy names',
       { refuse: 'The Host header names upstream, which is not this server' },
       /greets a client: status 403: The Host header names upstream/,
     ],
@@ -150,7 +150,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       /textToSpeech has no output schema.*: official clients throw/,
     ],
     [
-      'asks for another price than over HTTP',
+      'charges another price than over HTTP',
       {
         priced: result => {
           const structured = result['structuredContent'] as { accepts: Json[] };
@@ -166,7 +166,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       /summarize without payment.*: it asks for 7, over HTTP the price is 10000/,
     ],
     [
-      'says the price as if that were the answer',
+      'returns the price as if that were the answer',
       { priced: ({ isError: _, ...result }) => result },
       /summarize without payment.*: isError is not true/,
     ],
@@ -183,7 +183,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     ['gives sessions out', { session: 'one' }, /a call needs no session.*: it uses sessions/],
   ];
   for (const [what, bending, fault] of faults)
-    it(`finds one that ${what}`, async () => {
+    it(`finds a server that ${what}`, async () => {
       const broken = await brokenWith(bending);
       expect(broken.join('\n')).to.match(fault);
       const kinds = new Set(
@@ -194,7 +194,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       if (bending.refuse === undefined) expect(kinds.size, broken.join('\n')).to.equal(1);
     });
 
-  it('check warns of a server that turns its callers away, and says nothing where none runs', async () => {
+  it('check warns of a server that refuses its callers, and says nothing if none runs', async () => {
     const NEVER = new AbortController().signal;
     bend = {};
     expect(await mcpCheck(url).look(NEVER)).to.deep.equal([

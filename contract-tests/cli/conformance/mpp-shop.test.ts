@@ -66,7 +66,7 @@ describe('The conformance report on a shop that takes MPP only', () => {
   });
   after(() => void server.close());
 
-  /** What is broken of the challenge, apart from the advice for shops of x402. */
+  /** The errors of the challenge, without the advice for x402 shops. */
   async function faultsWith(bent: Bend): Promise<string[]> {
     bend = bent;
     const findings = await checkShop(url);
@@ -75,7 +75,7 @@ describe('The conformance report on a shop that takes MPP only', () => {
     return about.flatMap(({ promise, fault }) => (fault === undefined ? [] : [`${promise}: ${fault}`]));
   }
 
-  it('finds nothing wrong with one that keeps the drafts', async () => {
+  it('finds no error in one that follows the drafts', async () => {
     expect(await faultsWith({})).to.deep.equal([]);
   });
 
@@ -95,14 +95,14 @@ describe('The conformance report on a shop that takes MPP only', () => {
     ],
     'a token without decimals': [{ request: details({ decimals: undefined }) }, /no decimals/],
     'no address to pay to': [{ request: { ...REQUEST, recipient: 'me' } }, /not a Solana address/],
-    'a request that is no JSON': [{ parameters: { request: '!!!' } }, /not base64url of JSON/],
+    'a request that is not JSON': [{ parameters: { request: '!!!' } }, /not base64url of JSON/],
     'an expired challenge': [{ parameters: { expires: '2020-01-01T00:00:00Z' } }, /it expired at/],
     'a challenge without an id': [{ parameters: { id: '' } }, /it has no id/],
-    'nothing that makes a payment one of a kind': [
+    'nothing that makes each payment unique': [
       { request: { ...REQUEST, externalId: undefined } },
       /no externalId/,
     ],
-    'an unreadable credential that is a 500': [{ status: 500 }, /status 500 instead of 402/],
+    'a 500 for an unreadable credential': [{ status: 500 }, /status 500 instead of 402/],
   };
   for (const [name, [bent, fault]] of Object.entries(BROKEN)) {
     it(`finds ${name}`, async () => {

@@ -41,7 +41,7 @@ async function installedShop(folder: string): Promise<void> {
   await succeed(ROOT, env, process.execPath, compiler, ...types);
 }
 
-/** `coinslot dev`, and what it has said so far. */
+/** `coinslot dev`, and its output so far. */
 class Dev {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown>;
@@ -64,7 +64,7 @@ class Dev {
     void this.ended.then(() => hear(Buffer.from('')));
   }
 
-  /** Runs what changes something, and waits for what is said of it. */
+  /** Makes a change, and waits for what is printed about it. */
   async after(change: () => void, said: RegExp): Promise<string> {
     const from = this.said.length;
     change();
@@ -80,7 +80,7 @@ class Dev {
     return this.said.slice(from);
   }
 
-  /** The processes that have written a log. */
+  /** The ids of the processes that have written a log. */
   pids(): number[] {
     return [...new Set([...this.said.matchAll(/"pid":(\d+)/g)].map(([, pid]) => Number(pid)))];
   }
@@ -116,7 +116,7 @@ describe('coinslot dev', function () {
   const handler = (): string => readFileSync(file('handlers', 'textStats.ts'), 'utf8');
   const sandbox = (): { rpcUrl: string; pid: number } =>
     JSON.parse(readFileSync(file('state', 'sandbox.json'), 'utf8')) as { rpcUrl: string; pid: number };
-  /** As many editors do it: a new file takes the place of the old one. */
+  /** Saves as many editors do: a new file replaces the old one. */
   const replace = (path: string, text: string): void => {
     writeFileSync(`${path}.new`, text);
     renameSync(`${path}.new`, path);
@@ -144,14 +144,14 @@ describe('coinslot dev', function () {
     return answer.json();
   }
 
-  it('prints what is sold, with price and address, and a purchase to paste', async () => {
+  it('prints each operation with price and address, and a purchase command to paste', async () => {
     expect(dev.said)
       .to.contain(`textStats  0.01 USDC  POST http://127.0.0.1:${env['PORT']}/v1/text-stats`)
       .and.to.contain(`npx coinslot buy textStats '{"text":"One coin, one call."}'`);
     expect(await buy()).to.include({ words: 4 });
   });
 
-  it('sells a handler that was saved, on the same chain, from the same wallet and with the same ledger', async () => {
+  it('sells a saved handler on the same chain, from the same wallet and with the same ledger', async () => {
     const before = sandbox();
     await dev.after(() => saveHandler('40'), /On sale after .*handlers\/textStats\.ts/);
     expect(await buy()).to.include({ words: 40 });
@@ -160,7 +160,7 @@ describe('coinslot dev', function () {
     expect(sold.match(/"delivered"/g)).to.have.length(2);
   });
 
-  it('says where a handler does not compile, keeps selling the previous version, and sells the fixed one', async () => {
+  it('says where a handler does not compile, keeps selling the previous version, and then sells the fixed one', async () => {
     const said = await dev.after(() => saveHandler("'many'"), /The previous version keeps selling/);
     expect(said).to.match(/^handlers\/textStats\.ts:\d+:\d+ Type /m);
     expect(await buy()).to.include({ words: 40 });
@@ -168,7 +168,7 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 41 });
   });
 
-  it('says where the contract has a fault, keeps selling at the price before, and sells at the new one', async () => {
+  it('says where the contract has an error, keeps selling at the old price, and then sells at the new one', async () => {
     await dev.after(
       () => savePrice('0.02'),
       /^ +openapi\.yaml:\d+ paths.*amount must be a decimal string[^]*The previous version keeps selling/m,
@@ -181,7 +181,7 @@ describe('coinslot dev', function () {
     expect(sold).to.contain('0.02');
   });
 
-  it('keeps selling when a handler can’t be loaded, and goes back when it can’t start', async () => {
+  it("keeps selling when a handler can't be loaded, and goes back when it can't start", async () => {
     const working = handler();
     const path = file('handlers', 'textStats.ts');
     const unloaded = await dev.after(
@@ -202,13 +202,13 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 42 });
   });
 
-  it('sells the last of two saves, the second made while the first was being built', async () => {
+  it('sells the second of two saves, made while the first was being built', async () => {
     await dev.after(() => saveHandler('50'), /stopping: finishing open requests/);
     await dev.after(() => saveHandler('51'), /On sale after[^]*On sale after/);
     expect(await buy()).to.include({ words: 51 });
   });
 
-  it('sells an operation that is added, from a file in a new folder', async () => {
+  it('sells an added operation, from a file in a new folder', async () => {
     await dev.after(() => {
       mkdirSync(file('handlers', 'words'));
       writeFileSync(file('handlers', 'words', 'count.ts'), 'export const COUNT = 60;\n');
@@ -226,7 +226,7 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 61 });
   });
 
-  it('sells a call that is paid up front once it is written, without the function that refused it', async () => {
+  it('sells a call that is paid up front, once its code is written in place of the function that rejects', async () => {
     const tsconfig = readFileSync(file('tsconfig.json'), 'utf8');
     replace(
       file('tsconfig.json'),
@@ -252,13 +252,13 @@ describe('coinslot dev', function () {
     expect(written).to.contain('{@link UpstreamFailure}');
   });
 
-  it('has written tests that hold for answers which differ from the examples', async () => {
+  it('generates tests that pass for answers that differ from the examples', async () => {
     expect(await buy()).not.to.include({ words: 4 });
     const tested = await succeed(folder, env, process.execPath, '--test', 'dist/test/');
     expect(tested).to.match(/^# pass 2$/m);
   });
 
-  it('says that its port is used, and that it sells in the sandbox only', async () => {
+  it('says that its port is in use, and that it sells in the sandbox only', async () => {
     for (const [more, says] of [
       [{}, /^PORT: \d+ is in use; set PORT to another one$/m],
       [

@@ -22,18 +22,18 @@ async function talk(...answers: string[]): Promise<{ prices: string[]; said: str
 }
 
 describe('coinslot import at a terminal', () => {
-  it('lists what can be sold, and sells all of it for a cent if nothing else is said', async () => {
+  it('lists what can be sold, and sells all of it for a cent by default', async () => {
     const { prices, said } = await talk('', '', '');
     expect(prices).to.deep.equal(['GET /a=0.01', 'GET /old=0.01', 'GET /b=0.01', 'GET /c=0.01']);
     expect(said).to.contain('   2  GET /old; deprecated\n   3  GET /b').and.not.contain('/stream');
   });
 
-  it('sells what is chosen by number or range, at the prices that are given', async () => {
+  it('sells what is chosen by number or range, at the given prices', async () => {
     const { prices } = await talk('1, 3-4', '0.2', '3=1', '4 = 0.05', '');
     expect(prices).to.deep.equal(['GET /a=0.20', 'GET /b=1.00', 'GET /c=0.05']);
   });
 
-  it('asks again for what it can not read, and says what is wrong, but not for ever', async () => {
+  it('says what is wrong with an unreadable answer and asks again, a limited number of times', async () => {
     const { prices, said } = await talk('0', 'a', '3-9', '1', '0', '0.1', '1=free', '');
     expect(prices).to.deep.equal(['GET /a=0.10']);
     expect(said)

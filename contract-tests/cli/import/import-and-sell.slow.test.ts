@@ -21,7 +21,7 @@ const INVALID = {
 };
 const answers = (status: number, schema: object): object => ({ [status]: json(schema), 422: INVALID });
 
-/** As FastAPI writes it: no servers, nulls as alternatives, 422 everywhere, answers without a description of their own. */
+/** A document as FastAPI writes it: no servers, nulls as alternatives, 422 everywhere, answers without descriptions. */
 const DOCUMENT = {
   openapi: '3.1.0',
   info: { title: 'Ferries', version: '0.1.0' },
@@ -153,7 +153,7 @@ describe('coinslot import, and then coinslot run', function () {
       (error: unknown) => (error as Error).message,
     );
 
-  it('sells what a running API describes: the official client buys each call for its price', async () => {
+  it('sells the operations that a running API describes: the official client buys each call at its price', async () => {
     const said = await command(
       'import',
       `${upstream.url}/moved.json`,
@@ -188,7 +188,7 @@ describe('coinslot import, and then coinslot run', function () {
     expect(served).to.contain('"Ferries"').and.not.contain('API_TOKEN').and.not.contain(upstream.url);
   });
 
-  it('never overwrites a contract, and writes none if nothing sells', async () => {
+  it('never overwrites a contract, and writes none if nothing can be sold', async () => {
     writeFileSync(join(folder, 'openapi.yaml'), 'mine');
     const again = ['import', `${upstream.url}/openapi.json`, '--price', '*=1'];
     expect(await failed(...again))
@@ -202,7 +202,7 @@ describe('coinslot import, and then coinslot run', function () {
     expect(readFileSync(join(folder, 'openapi.yaml'), 'utf8')).to.contain('title: Ferries');
   });
 
-  it('says in a sentence what is wrong with the address of a document', async () => {
+  it('says in one sentence what is wrong with the address of a document', async () => {
     upstream.answer = (request, response) => {
       if (request.url === '/docs') response.writeHead(200).end('<!doctype html><p>Docs');
       else if (request.url === '/loop') response.writeHead(302, { location: '/loop' }).end();

@@ -36,7 +36,7 @@ const rowOf = ({ table }: Imported, path: string): Row => {
   return row;
 };
 
-/** What the contract that was written sells, as the server reads it. */
+/** What the written contract sells, as the server reads it. */
 async function sold(result: Imported): Promise<ReturnType<typeof parseContract>['paid']> {
   const text = contractYaml(result.contract, 'x');
   await compileContract(text);
@@ -52,7 +52,7 @@ async function refused(work: Promise<unknown>): Promise<string> {
   return (fault as Error).message;
 }
 
-/** One API in each version, with what the versions write differently. */
+/** The same API in each version, in that version's notation. */
 const TWO: Json = {
   swagger: '2.0',
   info: { title: 'Pets of Bangkok', version: '7' },
@@ -152,7 +152,7 @@ const VERSIONS: [string, Json][] = [
 
 describe('coinslot import', () => {
   for (const [version, document] of VERSIONS)
-    it(`sells the same of one API, whether its document is ${version} or another version`, async () => {
+    it(`sells the same operations of one API, whether its document is ${version} or another version`, async () => {
       const result = await imported(document);
       expect(
         (await sold(result)).map(({ id, upstream, price }) => [id, upstream?.url, price.amount]),
@@ -181,14 +181,14 @@ describe('coinslot import', () => {
       });
     });
 
-  it('reads YAML as it reads JSON', async () => {
+  it('reads YAML like JSON', async () => {
     const text = contractYaml(documentOf({ '/a': { get: called() } }), 'mine');
     expect((await imported(text)).contract).to.deep.equal(
       (await imported(documentOf({ '/a': { get: called() } }))).contract,
     );
   });
 
-  it('charges what the pattern says that has the most characters besides *, whatever the order; of equals the last', async () => {
+  it('takes the price of the pattern with the most characters besides *, in any order; of equal ones, the last', async () => {
     const paths = {
       '/report': { post: called({ operationId: 'report', tags: ['slow'] }) },
       '/quote': { get: called({ operationId: 'quote' }) },
@@ -209,7 +209,7 @@ describe('coinslot import', () => {
     expect(table.map(({ price }) => price)).to.deep.equal(['0.02', '0.02', '0.02']);
   });
 
-  it('sells nothing that has no price, and refuses a price of 0 and one that is none', async () => {
+  it('sells nothing without a price, and refuses a price of 0 or an invalid one', async () => {
     const result = await imported(documentOf({ '/a': { get: called() }, '/b': { get: called() } }), {
       prices: ['/a=1'],
     });
@@ -226,13 +226,13 @@ describe('coinslot import', () => {
       expect(await refused(imported(documentOf(paths), { prices: [price] }))).to.contain(words);
   });
 
-  it('takes only what --only names into the table', async () => {
+  it('lists in the table only what --only names', async () => {
     const paths = { '/a': { get: called() }, '/b': { get: called() }, '/c/{d}': { post: called() } };
     const { table } = await imported(documentOf(paths), { only: ['GET /a', '/c/*'] });
     expect(table.map(({ path }) => path)).to.deep.equal(['/a', '/c/{d}']);
   });
 
-  it('says of each operation that it leaves out why, and of each that it changes how', async () => {
+  it('says why it leaves out an operation, and how it changes one', async () => {
     const stream = { description: 'ok', content: { 'text/event-stream': { schema: { type: 'string' } } } };
     const cookie = (required: boolean): Json => ({
       parameters: [{ name: 'sid', in: 'cookie', required, schema: { type: 'string' } }],
@@ -306,7 +306,7 @@ describe('coinslot import', () => {
     });
   });
 
-  it('takes away examples that their schemas refuse, and optional parameters that can not be sold', async () => {
+  it("removes examples that their schemas reject, and optional parameters that can't be sold", async () => {
     const wrong = { schema: { type: 'integer', default: '' }, example: 'many' };
     const result = await imported(
       documentOf({
@@ -331,7 +331,7 @@ describe('coinslot import', () => {
     expect(operation?.parameters.map(({ name }) => name)).to.include.members(['limit', 'after']);
   });
 
-  it('leaves an example alone that is wrong in another place only', async () => {
+  it('leaves an example alone if its error is somewhere else', async () => {
     const id = { name: 'id', in: 'path', required: true, schema: { $ref: '#/components/schemas/Id' } };
     const result = await imported(
       documentOf(
@@ -352,7 +352,7 @@ describe('coinslot import', () => {
     ]);
   });
 
-  it('sends what the document asks for from variables that it names, unless --secret says what to send', async () => {
+  it('sends what the document requires from variables that it names, unless --secret says what to send', async () => {
     const securitySchemes = {
       key: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
       query: { type: 'apiKey', in: 'query', name: 'appid' },
@@ -395,7 +395,7 @@ describe('coinslot import', () => {
     ]);
   });
 
-  it('refuses a key that is written where its variable belongs, and does not repeat it', async () => {
+  it('refuses a key that is written in place of its variable, and does not repeat it', async () => {
     const paths = { '/a': { get: called() } };
     const said = await refused(imported(documentOf(paths), { secrets: ['Authorization=Bearer sk-12345'] }));
     expect(said).to.contain('names no variable').and.not.contain('12345');
@@ -409,7 +409,7 @@ describe('coinslot import', () => {
     expect((await sold(result)).map(({ parameters: asked }) => asked)).to.deep.equal([[]]);
   });
 
-  it('asks the server that the document names, relative to where it is, or the one that --upstream names', async () => {
+  it('calls the server that the document names, relative to its own address, or the one that --upstream names', async () => {
     const paths = { '/a': { get: called() } };
     const at = new URL('http://127.0.0.1:8000/docs/openapi.json');
     const urlOf = async (document: Json, options: Partial<ImportOptions>): Promise<unknown> =>
@@ -423,7 +423,7 @@ describe('coinslot import', () => {
     expect(await refused(imported(nowhere))).to.contain('--upstream https://api.example.com');
   });
 
-  it('sends no variable of the environment that is not named to the seller', async () => {
+  it('sends no environment variable that the seller was not told about', async () => {
     const components = {
       securitySchemes: { sneaky: { type: 'apiKey', in: 'cookie', name: '${DATABASE_URL};a' } },
     };
@@ -438,7 +438,7 @@ describe('coinslot import', () => {
     expect(result.asked.map(({ variable }) => variable)).to.deep.equal(['FIRST_KEY', 'SECOND_KEY']);
   });
 
-  it('sends the variables that an x-upstream names only where the seller says, or a file', async () => {
+  it('sends the variables of an x-upstream only where the seller or a file says so', async () => {
     const own = { url: 'https://other.example/u', headers: { 'X-Key': '${SECRET}' } };
     const paths = {
       '/own': { get: called({ 'x-upstream': own }) },
@@ -468,7 +468,7 @@ describe('coinslot import', () => {
     }
   });
 
-  it('reads the files beside the document to which it refers, and no others', async () => {
+  it('reads the files beside the document that it refers to, and no others', async () => {
     const files: Record<string, string> = {
       'file:///api/pet.yaml': 'Pet: { type: object, properties: { owner: { $ref: "people.json#/Owner" } } }',
       'file:///api/people.json': '{"Owner":{"type":"object","required":["name"]}}',
@@ -519,11 +519,11 @@ describe('coinslot import', () => {
     ],
   ];
   for (const [what, text, words] of BROKEN)
-    it(`says in a sentence why a document can't be imported: ${what}`, async () => {
+    it(`says in one sentence why a document can't be imported: ${what}`, async () => {
       expect(await refused(imported(text))).to.contain(words);
     });
 
-  it('says the same of a document whose parts are of the wrong kinds, and never crashes', async () => {
+  it('says the same of a document with parts of wrong types, and never crashes', async () => {
     const odd: unknown[] = [null, 7, 'text', [], [null], {}, true];
     for (const value of odd)
       for (const document of [
@@ -550,7 +550,7 @@ describe('coinslot import', () => {
         });
   });
 
-  it('makes prices that depend on the call, of those that a pattern matches', async () => {
+  it('makes prices depend on the call where a pattern matches', async () => {
     const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
     const requestBody = { required: true, content: { 'application/json': { schema } } };
     const result = await imported(
@@ -574,7 +574,7 @@ describe('coinslot import', () => {
     expect(atomic).to.equal(25_000n);
   });
 
-  it('says what is wrong with a rule of such prices', async () => {
+  it('says what is wrong with a rule for such prices', async () => {
     for (const [rule, words] of [
       ['length of /body/text, 0.001 per 10, at most 0.05', 'does not say which price rises'],
       ['*=words', '--price-by must be like'],
@@ -587,7 +587,7 @@ describe('coinslot import', () => {
       ).to.contain(words);
   });
 
-  it('keeps a price by the call that the document has, and names its mode in the table', async () => {
+  it('keeps a tiered price from the document, and shows its mode in the table', async () => {
     const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
     const steps = [{ upTo: 100, amount: '0.01' }, { amount: '0.03' }];
     const price = {

@@ -10,7 +10,7 @@ import { importContract } from '../../../src/contract/import/import-contract.js'
 import type { Json } from '../../../src/contract/json.js';
 import { loadAnyContract } from '../../../src/contract/parse-contract.js';
 
-/** As an API generates it: in an older version, with operations that are not for sale. */
+/** A document as an API generates it: in an older version, with operations that are not for sale. */
 const documentOf = (schema: Json = { type: 'object' }, more: Json = {}): Json => ({
   openapi: '3.0.3',
   info: { title: 'Ferries', version: '1' },
@@ -33,7 +33,7 @@ const documentOf = (schema: Json = { type: 'object' }, more: Json = {}): Json =>
   },
 });
 
-describe('A document that coinslot import --keep leaves where it is', () => {
+describe('A document that coinslot import --keep does not copy', () => {
   let folder: string;
   let api: string;
   let shop: string;
@@ -70,7 +70,7 @@ describe('A document that coinslot import --keep leaves where it is', () => {
       ].join('\n'),
     );
 
-  it('is sold with the prices and the address of the overlay, which has nothing else of it', async () => {
+  it('is sold with the prices and the address in the overlay, which repeats nothing of the document', async () => {
     expect(readFileSync(shop, 'utf8')).to.not.contain('responses');
     const { paid } = await built();
     expect(
@@ -91,7 +91,7 @@ describe('A document that coinslot import --keep leaves where it is', () => {
     expect((await loadAnyContract(shop, compiled)).paid).to.have.length(1);
   });
 
-  it('is read again by the next build when it was generated anew, and a start before that is refused', async () => {
+  it('is read by the next build after it was regenerated; a start before that is refused', async () => {
     await built();
     writeFileSync(api, JSON.stringify(documentOf({ type: 'object', required: ['name'] })));
     const stale = await loadAnyContract(shop, compiled).catch((error: unknown) => error);
@@ -102,7 +102,7 @@ describe('A document that coinslot import --keep leaves where it is', () => {
     expect((await loadAnyContract(shop, compiled)).paid).to.have.length(1);
   });
 
-  it('stops the build if what has a price is gone or can not be sold any more, and says which', async () => {
+  it("stops the build if a priced operation is gone or can't be sold any more, and names it", async () => {
     const { paths } = documentOf();
     writeFileSync(
       api,
@@ -117,7 +117,7 @@ describe('A document that coinslot import --keep leaves where it is', () => {
     expect(await refused()).to.contain("can't be read");
   });
 
-  it('may be changed in any place that a simple JSONPath names', async () => {
+  it('can be changed at any place that a simple JSONPath selects', async () => {
     write(
       '- { target: $, update: { tags: [{ name: Boats }] } }',
       '- { target: $.info, update: { title: My ferries } }',
@@ -132,7 +132,7 @@ describe('A document that coinslot import --keep leaves where it is', () => {
     expect((document.info as Json).title).to.equal('My ferries');
   });
 
-  it('is refused in words with an overlay that says something else', async () => {
+  it('is refused with a reason if the overlay has something else', async () => {
     for (const [action, words] of [
       ['- { target: $..get, remove: true }', 'the supported JSONPath is $.name'],
       ['- { target: "$.paths[?@.x]", remove: true }', 'the supported JSONPath is $.name'],

@@ -18,7 +18,7 @@ import { importedFrom, textOf } from '../../support/public-documents.js';
 import { openWorld, type World } from '../../support/world.js';
 import { noPrism, startMock, type Prism } from '../../tools/prism.js';
 
-/** Of OpenAPI 3.1, 3.0 and Swagger 2.0, and how many operations are bought of each. */
+/** Documents in OpenAPI 3.1, 3.0 and Swagger 2.0, and how many operations are bought from each. */
 const SERVED = [
   { file: 'petstore-3.1.json', most: 20 },
   { file: 'blockfrost.yaml', most: 12 },

@@ -18,19 +18,22 @@ import {
 import { reported } from '../../tools/imports.js';
 import { errorsIn, noLinters } from '../../tools/lint.js';
 
-/** One of each kind that is soon read: the documents of FastAPI, Springfox and Swagger 2.0, and one with webhooks, callbacks and cookies. */
+/**
+ * One document of each kind that is read quickly: from FastAPI, Springfox and Swagger 2.0, and one with webhooks,
+ * callbacks and cookies.
+ */
 const FEW = ['svix.json', 'openapi-generator.json', 'petstore-2.0.json', 'galaxy.yaml', 'open-payments.yaml'];
 const few = PUBLIC_DOCUMENTS.filter(({ file }) => FEW.includes(file));
 const others = PUBLIC_DOCUMENTS.filter(({ file }) => !FEW.includes(file));
 
-/** Its contract, whole, as the server would have it. */
+/** Its complete contract, as the server would have it. */
 async function built(document: PublicDocument): Promise<object> {
   const imported = await importedFrom(document);
   expect(soldOf(imported), 'the report of make imports').to.be.at.least(reported().get(nameOf(document))!);
   const calls = imported.table.filter(({ method }) => method !== 'WEBHOOK');
   expect(calls).to.have.length(described(document).operations);
   for (const { leftOut, path } of imported.table) expect(leftOut, path).not.to.equal('');
-  // None of the 153 patterns of all documents has to be.
+  // None of the 153 patterns in all documents has to be left out.
   expect(imported.notes.filter(note => note.startsWith('the pattern'))).to.deep.equal([]);
   const text = contractYaml(imported.contract, document.what);
   await compileContract(text);
@@ -40,21 +43,21 @@ async function built(document: PublicDocument): Promise<object> {
   return contract.document;
 }
 
-describeInCi('What is sold of other people’s documents', function () {
+describeInCi('Third-party documents, imported', function () {
   this.timeout(IMPORT_DEADLINE_MS);
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-documents-'));
   const files: string[] = [];
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   for (const document of [...few, ...rows(others)])
-    it(`is what the report says at least, and the build takes it: ${document.what}`, async () => {
+    it(`sell at least what the report says, and the build accepts them: ${document.what}`, async () => {
       const file = join(folder, `${document.file.replace(/\.\w+$/, '')}.json`);
       writeFileSync(file, JSON.stringify(await built(document), undefined, 2));
       files.push(file);
     });
 
   for (const linter of ['Redocly', 'Spectral'] as const)
-    it(`has no error for ${linter}${noLinters ? ` (skipped: ${noLinters})` : ''}`, function () {
+    it(`have no error for ${linter}${noLinters ? ` (skipped: ${noLinters})` : ''}`, function () {
       if (noLinters) return this.skip();
       expect(errorsIn(linter, files)).to.deep.equal([]);
     });

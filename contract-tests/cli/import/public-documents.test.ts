@@ -10,8 +10,8 @@ import { reported } from '../../tools/imports.js';
 const FOLDER = new URL('../../../../contract-tests/fixtures/openapi/', import.meta.url);
 const PETSTORE = PUBLIC_DOCUMENTS.find(({ file }) => file === 'petstore-3.0.json')!;
 
-describe('Documents of other people, imported', () => {
-  it('are twenty at least, each with the package, the version and the licences that it came with', () => {
+describe('Third-party documents', () => {
+  it('are at least twenty, each with the package, version and licences that it came with', () => {
     expect(PUBLIC_DOCUMENTS.length).to.be.at.least(20);
     for (const { file, from, licence } of PUBLIC_DOCUMENTS) {
       expect(existsSync(new URL(`${file}.gz`, FOLDER)), file).to.equal(true);
@@ -21,13 +21,13 @@ describe('Documents of other people, imported', () => {
     expect(readdirSync(FOLDER).filter(name => name.endsWith('.gz'))).to.have.length(PUBLIC_DOCUMENTS.length);
   });
 
-  it('have a line each in docs/reports/imports.md', () => {
+  it('have a row each in docs/reports/imports.md', () => {
     expect([...reported().keys()]).to.deep.equal(
       PUBLIC_DOCUMENTS.map(({ what, file }) => nameOf({ what, file })),
     );
   });
 
-  it('sell what their line says at least, and the build takes what was written: the petstore of OpenAPI 3.0', async () => {
+  it('sell at least what their row says, and the build accepts the result: the petstore of OpenAPI 3.0', async () => {
     const imported = await importedFrom(PETSTORE);
     expect(soldOf(imported), 'the report of make imports').to.be.at.least(reported().get(nameOf(PETSTORE))!);
     expect(imported.table).to.have.length(described(PETSTORE).operations);
@@ -38,7 +38,7 @@ describe('Documents of other people, imported', () => {
   });
 });
 
-describe('What tools would not take is left out of an imported document', () => {
+describe('What tools would reject is left out of an imported document', () => {
   const documentOf = (schema: object, example?: object): string =>
     JSON.stringify({
       openapi: '3.0.3',
@@ -63,7 +63,7 @@ describe('What tools would not take is left out of an imported document', () => 
     return paths['/a']?.['get']?.responses[200].content['application/json'];
   };
 
-  it('an example with references in it, which stand for nothing there', async () => {
+  it('an example that contains references, which mean nothing there', async () => {
     const example = { rules: [{ $ref: '#/components/examples/rule' }] };
     expect(await soldMedia({ type: 'object' }, example)).to.deep.equal({ schema: { type: 'object' } });
   });
@@ -84,7 +84,7 @@ describe('What tools would not take is left out of an imported document', () => 
     });
   });
 
-  it('and a list that says nothing of its elements is one of anything', async () => {
+  it('while an array schema without items accepts anything', async () => {
     expect(await soldMedia({ type: 'array' })).to.deep.equal({ schema: { type: 'array', items: {} } });
   });
 });

@@ -18,7 +18,7 @@ describe('Reading a document that is imported', () => {
     elsewhere.close();
   });
 
-  it('a file to which it refers is not fetched from another origin, even by a redirect', async () => {
+  it('does not fetch a referenced file from another origin, not even through a redirect', async () => {
     const read = (path: string): Promise<string> =>
       readDocument(new URL(path, here.url), new URL(here.url).origin).then(
         ({ text }) => text,

@@ -40,13 +40,13 @@ type Verdict = {
   differences: { kind: string; payer: string; usdc: string; transaction: string; at: string }[];
 };
 
-/** How a ledger is backed up, lost and brought back. */
+/** How a ledger is backed up, lost and restored. */
 type Losing = { backUp(): Promise<void>; lose(): Promise<void>; restore(): Promise<void> };
 
 onEachEngine('a ledger that was lost, and restored from a backup', lostAndRestored);
 
 function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void {
-  describe('lacks the sales since', function () {
+  describe('lacks the sales since its backup', function () {
     this.timeout(180_000);
     allOnOneChain({ slotMs: 100 });
     let place: LedgerPlace;
@@ -91,7 +91,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
         true,
       );
 
-    /** How often each payment has landed, once all of it is final. */
+    /** How often each payment has landed, once all are final. */
     async function landings(): Promise<Map<string, number>> {
       const counts = new Map<string, number>();
       const options = { maxSupportedTransactionVersion: 0, commitment: 'finalized' } as const;
@@ -119,7 +119,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
       let settled = 0;
       facilitator.intervene(async ({ path, forward, respond }) => {
         const { status, body } = await forward();
-        // The last of them are paid, and their server dies before it hears of it.
+        // The last of them are paid, and their server dies before it learns that.
         if (path === '/settle' && ++settled === 15) first.child.kill('SIGKILL');
         respond(status, body);
       });
@@ -153,7 +153,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
         expect(answer?.status, answer?.body.toString()).to.equal(200);
       }
       for (const sale of kept) expect((await redeem(again.url, sale))?.status).to.equal(200);
-      // What was signed and has not landed buys its call now, or is refused: its blockhash may be too old.
+      // A payment that was signed and has not landed buys its call now, or is refused: its blockhash may be too old.
       for (const sale of lost.filter(({ id }) => !landed.has(id)))
         expect([200, 402]).to.include((await redeem(again.url, sale))?.status);
       const now = await landings();
@@ -187,7 +187,7 @@ function inFile(env: Environment): Losing {
   };
 }
 
-/** pg_dump and psql, of the schema of this test alone. */
+/** pg_dump and psql, limited to the schema of this test. */
 function inPostgres(url: string, file: string): Losing {
   const schema = /search_path(?:=|%3D)(\w+)/.exec(url)?.[1] ?? '';
   const base = url.split('?')[0] ?? url;

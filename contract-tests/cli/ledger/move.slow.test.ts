@@ -30,7 +30,7 @@ describe('ledger move', function () {
         copies(sqlitePlace, sqlitePlace));
 });
 
-/** One statement, straight into a database. */
+/** Runs one statement directly in a database. */
 async function execute(url: string, statement: string): Promise<void> {
   if (url.startsWith('file:')) {
     const db = new Database(url.slice('file:'.length));
@@ -77,12 +77,12 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await target.remove();
   });
 
-  /** Payments in every state, a big answer, an order with a reply, a remembered text. @returns the ids, the order's last */
+  /** Payments in every state, a large answer, an order with a reply, a stored text. @returns the ids, the order's last */
   async function fill(): Promise<string[]> {
     const ledger = await open(source.url);
     const ids: string[] = [];
     for (const state of ['claimed', 'settling', 'released', 'owed', 'delivered'] as const) {
-      // As many at once as the ledger has connections: on a busy machine the others would wait too long for one.
+      // No more at once than the ledger has connections: on a busy machine, the others would wait too long for one.
       for (let from = 0; from < 60; from += 10) {
         const identifiers = Array.from({ length: 10 }, (_, index) => `ünï'${state} ${from + index}`);
         ids.push(
@@ -102,7 +102,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     return [...ids, heavy];
   }
 
-  it('takes an empty ledger of an earlier version, which keeps nothing of operations, as its target', async () => {
+  it('accepts an empty ledger of an earlier version as its target', async () => {
     await fill();
     await (await openLedger({ url: target.url, ...OWNER })).close();
     await execute(target.url, 'drop index payments_released');
@@ -120,7 +120,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect(stdout).to.match(/brand_feedback_replies +1 /);
   });
 
-  it('moves every row, proves it, and retires the source only', async () => {
+  it('moves every row, checks each one, and retires only the source', async () => {
     const ids = await fill();
     const before = await openLedgerReader({ url: source.url });
     const rows = await Promise.all(ids.map(id => before.find(id)));
@@ -161,7 +161,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect(await paymentIn(ledger, 'delivered')).to.have.length(64);
   });
 
-  it('lets nobody write to the retired source any more', async () => {
+  it('makes the retired source read-only', async () => {
     const [id] = await fill();
     expect((await move()).status).to.equal(0);
     const reader = await openLedgerReader({ url: source.url });
@@ -186,7 +186,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect(again.stderr).to.include('before, completely');
   });
 
-  it('refuses a source that a server has open, and a target that was sold from', async () => {
+  it('refuses a source that a server has open, and a target that has sold something', async () => {
     const server = await open(source.url);
     const running = await move();
     expect(running.status).to.equal(1);
@@ -204,13 +204,13 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     );
   });
 
-  it('is named instead of copy, which moves nothing', async () => {
+  it('says to use move instead of copy, which moves nothing', async () => {
     const { status, stderr } = await ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
     expect(status).to.equal(1);
     expect(stderr).to.include('now called move');
   });
 
-  it('does not retire the source when a row does not arrive as it was', async () => {
+  it('does not retire the source if a row arrives changed', async () => {
     await (await open(target.url)).close();
     await fill();
     const spoil = target.url.startsWith('file:')
@@ -227,7 +227,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect((await (await open(target.url)).counts()).owed.payments).to.equal(0);
   });
 
-  it('completes a copy that was cut off after the source was retired', async () => {
+  it('completes a copy that was interrupted after the source was retired', async () => {
     await fill();
     expect((await move()).status).to.equal(0);
     await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);
@@ -238,7 +238,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect((await (await open(target.url)).counts()).owed.payments).to.equal(61);
   });
 
-  it('sells from the source alone when a copy was cut off before that', async () => {
+  it('leaves the source as the only ledger to sell from if a copy was interrupted before that', async () => {
     await fill();
     expect((await move()).status).to.equal(0);
     await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);

@@ -15,7 +15,7 @@ const unexpected = {
 };
 
 describe('The watch for refunds', () => {
-  it('looks for the others when one of them cannot be looked for', async () => {
+  it('checks the other refunds when the check of one of them fails', async () => {
     const open = ['one', 'two'].map(id => ({ id, way: 'wallet' }) as Repayment);
     const looked: string[] = [];
     const watch = new RefundWatch({

@@ -45,7 +45,7 @@ describe('npm run ledger -- refund', function () {
   let ledger: Ledger;
   let mint: PublicKey;
   let buyer: Keypair;
-  /** PAY_TO, whose key the operator has. */
+  /** PAY_TO: the operator has its key. */
   const seller = Keypair.generate();
   const stranger = Keypair.generate();
   let env: Record<string, string>;
@@ -124,7 +124,7 @@ describe('npm run ledger -- refund', function () {
     return signature;
   }
 
-  /** A payment on chain that is owed. */
+  /** A payment on the chain that is owed. */
   async function owed(): Promise<string> {
     const slot = await connection.getSlot();
     const { id, signature } = await move(buyer, seller.publicKey, PRICE);
@@ -190,7 +190,7 @@ describe('npm run ledger -- refund', function () {
     return signature;
   }
 
-  it('takes no transaction that does not pay this payment back, and says why', async () => {
+  it('accepts no transaction that does not pay this payment back, and says why', async () => {
     const early = await finalized((await move(seller, buyer.publicKey, PRICE)).signature);
     const id = await owed();
     const settlement = (await ledger.find(id))?.settlement ?? '';
@@ -221,7 +221,7 @@ describe('npm run ledger -- refund', function () {
     }
   });
 
-  it('records what the chain shows, once; verify counts it as money that went out', async () => {
+  it('records what the chain shows, once; verify counts it as outgoing money', async () => {
     const [first, second] = [await owed(), await owed()];
     const { signature } = await move(seller, buyer.publicKey, PRICE + 1n);
     await finalized(signature);
@@ -249,7 +249,7 @@ describe('npm run ledger -- refund', function () {
     expect(verdict.differences.filter(({ kind }) => kind === 'refund')).to.deep.equal([]);
   });
 
-  it('records a part of a payment that was delivered, and then the rest, and no more', async () => {
+  it('records a partial refund of a delivered payment, and then the rest, and no more', async () => {
     const id = await paymentIn(ledger, 'delivered', { payer: buyer.publicKey.toBase58() });
     for (const [amount, said] of [
       [PRICE - 1n, /0\.499999 USDC refunded/],
@@ -298,7 +298,7 @@ describe('npm run ledger -- refund', function () {
     return JSON.parse(stdout) as { link: string; refund: string };
   };
 
-  it('gives a link to whoever asks, the same one to two operators, and records what pays it, from any wallet', async () => {
+  it('gives a payment link, the same one to two operators, and records the transfer that pays it, from any wallet', async () => {
     const id = await owed();
     const [one, two] = await Promise.all([linkOf(id, '--reason', 'a broken answer'), linkOf(id)]);
     expect(two.link).to.equal(one.link);
@@ -327,7 +327,7 @@ describe('npm run ledger -- refund', function () {
     expect((await ledgerCommand(env, 'refund', id)).stderr).to.include('there is nothing to refund');
   });
 
-  it('waits for the link to be paid, and refuses more than is left, another amount meanwhile, and a link that is cancelled twice', async () => {
+  it('waits until the link is paid; refuses too high an amount, a second amount meanwhile, and a second cancellation', async () => {
     const id = await paymentIn(ledger, 'delivered', { payer: buyer.publicKey.toBase58() });
     const { link } = await linkOf(id, '--amount', '0.2');
     expect((await ledgerCommand(env, 'refund', id, '--amount', '0.3')).stderr).to.include('is under way');
@@ -346,7 +346,7 @@ describe('npm run ledger -- refund', function () {
     expect(await ledger.find(id)).to.include({ state: 'delivered', repaid: 200_000n, repaying: 0n });
   });
 
-  it('stands in the statement of the month, whose balance is that of the sandbox’s chain to the last unit', async () => {
+  it("appears in the statement of the month, whose balance equals that of the sandbox's chain to the last unit", async () => {
     const month = new Date(Date.now() - 600_000).toISOString().slice(0, 7);
     const { stdout } = await ledgerCommand(env, 'statement', month, '--json');
     type Found = Record<'opening' | 'closing', string> & Record<'sales' | 'refunds', { count: number }>;
@@ -358,14 +358,14 @@ describe('npm run ledger -- refund', function () {
     const atomic = (text: string): bigint => BigInt(Math.round(Number(text) * 1e6));
     expect(atomic(chain.closing)).to.equal(BigInt(held));
     expect(chain.unexplained).to.equal('0.00');
-    // Tests above have sold what nobody paid for on chain.
+    // The tests above sold calls that nobody paid for on the chain.
     const madeUp = chain.missing.reduce((sum, { usdc }) => sum + atomic(usdc), 0n);
     expect(atomic(closing) - madeUp).to.equal(BigInt(held));
     expect(opening).to.equal('0.00');
     expect([sales, refunds].map(({ count }) => count > 0)).to.deep.equal([true, true]);
   });
 
-  it('is a difference for verify where the chain shows no such refund', async () => {
+  it('is a difference for verify if the chain shows no such refund', async () => {
     const id = await owed();
     const signature = '4'.repeat(88);
     expect(await ledger.refund(id, aRefund({ signature }))).to.equal('refunded');
@@ -377,7 +377,7 @@ describe('npm run ledger -- refund', function () {
     expect(status).to.equal(1);
   });
 
-  it('is refused where no chain can be asked', async () => {
+  it('is refused if no chain can be queried', async () => {
     const id = await owed();
     const { signature } = await move(seller, buyer.publicKey, PRICE);
     await finalized(signature);

@@ -24,7 +24,7 @@ for (const { name, make } of PLACES) {
       reports(sqlitePlace));
 }
 
-/** All of it beside the running server that wrote the ledger. */
+/** All commands run beside the server that wrote the ledger. */
 function reports(make: () => Promise<LedgerPlace>): void {
   let place: LedgerPlace;
   let ledger: Ledger;
@@ -43,7 +43,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     await place.remove();
   });
 
-  it('sums revenue per operation and UTC day, and what stands in which state', async () => {
+  it('sums revenue by operation and UTC day, and counts payments by state', async () => {
     const small = { operation: 'summarize', amount: 10_000n };
     await paymentIn(ledger, 'delivered', small);
     clock += 1_000;
@@ -80,7 +80,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
       .and.match(/2026-11-20 +summarize +1 +0\.01/);
   });
 
-  it('tells what the operator’s own wallets bought apart, in the summary and in the export', async () => {
+  it("shows the purchases of the operator's own wallets apart, in the summary and in the export", async () => {
     const [mine, theirs] = ['Mine11111', 'Theirs111'];
     const sold = { operation: 'summarize', amount: 10_000n };
     for (const payer of [mine, theirs, theirs]) await paymentIn(ledger, 'delivered', { ...sold, payer });
@@ -96,7 +96,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect((await ledgerCommand(env, 'export')).stdout).not.to.include(',own');
   });
 
-  it('shows the greatest block height that was seen, and resets one that was wrong, beside the server', async () => {
+  it('shows the greatest block height seen, and resets a wrong one, beside the server', async () => {
     expect((await ledgerCommand(env, 'height')).stdout).to.include('No server of this ledger has seen');
     const heights = new ChainHeights(ledger, { now: () => clock });
     await heights.record(9_000_000);
@@ -138,7 +138,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     }
   });
 
-  it('shows everything of one payment but its answer, and the signed transaction only when asked for', async () => {
+  it('shows everything of one payment except its answer, and the signed transaction only on request', async () => {
     const id = await paymentIn(ledger, 'delivered', { evidence: 'U0lHTkVE', identifier: 'order 7' });
     const json = await ledgerCommand(env, 'show', id.slice(0, 8), '--json');
     const shown = JSON.parse(json.stdout) as { payment: unknown; answer: unknown; order: unknown };
@@ -162,7 +162,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(stdout).to.include('U0lHTkVE').and.not.include('secret');
   });
 
-  it('lists the payments that a text names when there are several, and says so when there are none', async () => {
+  it('lists the payments that match a text when there are several, and says so when there are none', async () => {
     const one = await paymentIn(ledger, 'owed', { id: `abcdef12${'1'.repeat(56)}` });
     await paymentIn(ledger, 'owed', { id: `abcdef12${'f'.repeat(56)}` });
     const outcomes = await Promise.all(
@@ -174,7 +174,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(outcomes[3]?.stderr).to.include('There is no payment abcdef13');
   });
 
-  it('shows an order with its replies, which steer no terminal', async () => {
+  it('shows an order with its replies, without control characters for a terminal', async () => {
     const payment = await paymentIn(ledger, 'owed');
     await ledger.openOrder({ payment, request: '{"q":1}', wanted: 2, deadline: clock + 1 });
     const reply = { sentiment: 'negative', respondent: 'p1', isSample: false } as const;
@@ -247,7 +247,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect((await ledgerCommand(env, 'retry', delivered)).stderr).to.include('no order that is owed');
   });
 
-  it('exports every payment that was or may have been settled, in the days asked for', async () => {
+  it('exports every payment that was or may have been settled in the given days', async () => {
     const formula = '=HYPERLINK("http://x","a,b")';
     const first = await paymentIn(ledger, 'delivered', { identifier: formula });
     clock += 1_000;
@@ -270,7 +270,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
       expect((await ledgerCommand(env, 'export', '--from', day)).stderr).to.include('--from must be a day');
   });
 
-  it('exports more than a page, without loss, in order', async () => {
+  it('exports more than a page, completely and in order', async () => {
     const made: { id: string; createdAt: number }[] = [];
     for (let slice = 0; slice < 11; slice += 1) {
       const ids = await Promise.all(Array.from({ length: 100 }, () => paymentIn(ledger, 'settling')));
@@ -286,7 +286,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(ids).to.deep.equal(made.map(({ id }) => id));
   });
 
-  it('records a refund of nothing but what was paid, with a signature, and not without asking the chain', async () => {
+  it('refuses to record a refund of an unpaid payment, without a signature, or without asking the chain', async () => {
     const owed = await paymentIn(ledger, 'owed');
     expect((await ledgerCommand(env, 'refund', owed, '--tx', 'not a signature')).status).to.equal(1);
     const unasked = await ledgerCommand(env, 'refund', owed, '--tx', SIGNATURE);
@@ -305,7 +305,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
 
 describe('npm run ledger', function () {
   this.timeout(SLOW_MS);
-  it('explains itself, and fails for what it does not know', async () => {
+  it('describes itself, and fails for an unknown command', async () => {
     const help = await ledgerCommand({}, '--help');
     expect(help).to.include({ status: 0, stderr: '' });
     expect(help.stdout).to.include('Usage: npm run --silent ledger');
@@ -338,7 +338,7 @@ describe('npm run ledger', function () {
     expect(publicName('file:/a/b.db')).to.equal('file:/a/b.db');
   });
 
-  it('quotes as RFC 4180 says and defuses formulas', () => {
+  it('quotes as RFC 4180 requires, and neutralizes formulas', () => {
     expect(csvLine(['a', null, 'b"c', 'd,e', 'f\r\ng', 7n])).to.equal('a,,"b""c","d,e","f\r\ng",7\r\n');
     for (const start of ['=', '+', '-', '@', '\t', '\r'])
       expect(csvLine([`${start}1`])).to.include(`'${start}1`);

@@ -26,7 +26,7 @@ const USDC = new PublicKey('4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU');
 
 type Listed = { signature: string; slot: number; failed?: boolean; transaction?: VersionedTransaction };
 
-/** A Solana RPC that knows one account's history, the newest first. */
+/** A Solana RPC server that knows one account's history, newest first. */
 async function fakeRpc(
   history: Listed[],
 ): Promise<{ url: string; pages: () => number; close: () => Promise<void> }> {
@@ -126,7 +126,7 @@ describe('ledger verify', function () {
     history.unshift({ signature, slot, ...(transaction ? { transaction } : {}), ...extra });
     return signature;
   };
-  /** A payment that is on chain as the ledger says. */
+  /** A payment that is on the chain as the ledger says. */
   const sold = async (amount = 10_000n, onChain = amount): Promise<string> => {
     const transaction = transfer(onChain);
     return paymentIn(ledger, 'delivered', {
@@ -154,7 +154,7 @@ describe('ledger verify', function () {
     return { ...outcome, verdict: JSON.parse(outcome.stdout) as Verdict };
   };
 
-  it('agrees when every settled payment is on chain and every transfer in the ledger', async () => {
+  it('finds no difference if every settled payment is on the chain and every transfer is in the ledger', async () => {
     for (let made = 0; made < 5; made += 1) await sold();
     await paymentIn(ledger, 'released');
     await paymentIn(ledger, 'settling');
@@ -167,7 +167,7 @@ describe('ledger verify', function () {
     expect(human.stdout).to.include('No differences.').and.include('up to slot 9000 (finalized)');
   });
 
-  it('names what is missing, failed, unknown, uncounted, unreadable, under another signature or of another amount', async () => {
+  it('names payments that are missing, failed, unknown, uncounted, unreadable, under another signature or of another amount', async () => {
     await sold();
     const missing = await paymentIn(ledger, 'delivered', { network: DEVNET, settlement: 'nowhere' });
     const failed = await paymentIn(ledger, 'owed', { settlement: land(undefined, { failed: true }) });
@@ -206,7 +206,7 @@ describe('ledger verify', function () {
     expect(verdict.differences.find(({ kind }) => kind === 'unknown')).to.include({ usdc: '7.00' });
   });
 
-  it('pages through a long history, and within --limit judges only what it can see', async () => {
+  it('pages through a long history, and with --limit judges only the part that it read', async () => {
     const old = await paymentIn(ledger, 'delivered', { settlement: 'gone', after: 1_000 });
     for (let made = 0; made < 1_100; made += 1) land(transfer(1n), { failed: true });
     await sold();
@@ -218,7 +218,7 @@ describe('ledger verify', function () {
     expect(part.status).to.equal(0);
   });
 
-  it('judges nothing that was settled a moment ago', async () => {
+  it('ignores what was settled a moment ago', async () => {
     await ledger.close();
     ledger = await openLedger({ ...forServer(place.url), payTo: payTo.toBase58(), network: DEVNET });
     await paymentIn(ledger, 'delivered', { settlement: 'not finalized yet' });

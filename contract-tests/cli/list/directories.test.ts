@@ -7,7 +7,7 @@ import { askDirectory, type Standing } from '../../../src/cli/list/directory.js'
 import { listShop, type Directories, type Listing, type Task } from '../../../src/cli/list/list-shop.js';
 import { fakeShop, PAY_TO, standIn, type Answer, type Call, type StandIn } from './stand-ins.js';
 
-describe('coinslot list, what directories say', () => {
+describe('coinslot list, the report about directories', () => {
   const open: StandIn[] = [];
   afterEach(() => {
     for (const each of open.splice(0)) each.close();
@@ -20,7 +20,7 @@ describe('coinslot list, what directories say', () => {
   }
 
   type Says = (call: Call, shop: string) => Answer | undefined;
-  /** A directory that has never heard of the shop, and nothing against it, except for what is said here. */
+  /** A directory that does not know the shop and has no objection to it, except as given. */
   async function directory(says: Says, shop: StandIn): Promise<StandIn> {
     const nothing = (path: string): Answer =>
       path === '/validate'
@@ -47,7 +47,7 @@ describe('coinslot list, what directories say', () => {
 
   const entry = (shop: string): object => ({ resource: `${shop}/weather`, type: 'http', accepts: [] });
 
-  it('of a shop that none of them has: where it does not stand, and the next step for each', async () => {
+  it('for a shop that none of them lists: where it is missing, and the next step for each', async () => {
     const { of, standings, findings } = await ask(() => undefined);
     expect(standings.map(({ directory: name }) => name)).to.deep.equal([
       'PayAI',
@@ -61,7 +61,7 @@ describe('coinslot list, what directories say', () => {
     expect(findings.map(({ promise }) => promise)).to.include("Coinbase's validator takes GET /weather");
   });
 
-  it('of one that stands everywhere', async () => {
+  it('for a shop that all of them list', async () => {
     const { of, calls } = await ask(({ path, url }, shop) => {
       if (path === '/discovery/merchant')
         return { body: { resources: [entry(shop)], pagination: { total: 1 } } };
@@ -96,7 +96,7 @@ describe('coinslot list, what directories say', () => {
     expect(pages.map(({ url }) => url.searchParams.get('offset'))).to.deep.equal(['0', '1000', '2000']);
   });
 
-  it('of a directory without an end is given up after 60 pages, and said so', async () => {
+  it('stops after 60 pages of a directory without an end, and says so', async () => {
     const { of, calls } = await ask(({ path }) =>
       path === '/discovery/resources'
         ? { body: { items: [{ resource: 'https://other.example/' }], pagination: { total: 10 ** 12 } } }
@@ -106,7 +106,7 @@ describe('coinslot list, what directories say', () => {
     expect(calls.filter(({ path }) => path === '/discovery/resources')).to.have.length(60);
   });
 
-  it("of Coinbase's validator that refuses an operation: its reasons, to be mended", async () => {
+  it("gives the reasons why Coinbase's validator refuses an operation", async () => {
     const preflight = [
       { check: 'returns_402', passed: true, severity: 'required', detail: '402' },
       { check: 'bazaar.schema', passed: false, severity: 'required', detail: 'no schema block' },
@@ -145,7 +145,7 @@ describe('coinslot list, what directories say', () => {
     ],
   ];
   for (const [what, says, words] of silent)
-    it(`of a directory that ${what} is told in words, and is no fault of the shop`, async () => {
+    it(`says that a directory ${what}, which is no fault of the shop`, async () => {
       const { of, findings } = await ask(says);
       for (const name of ['PayAI', 'Coinbase', 'MCP registry'])
         expect(of(name).state, name).to.equal('unknown');
@@ -154,7 +154,7 @@ describe('coinslot list, what directories say', () => {
       expect(faults.map(({ promise }) => promise)).to.have.length(1);
     });
 
-  it('of one that can’t be reached, or does not answer in its time, is told in words', async () => {
+  it("says that a directory can't be reached, or does not answer in time", async () => {
     const gone = await standIn(() => undefined);
     gone.close();
     expect(await askDirectory(gone.url)).to.deep.equal({ why: "can't be reached (ECONNREFUSED)" });
@@ -162,7 +162,7 @@ describe('coinslot list, what directories say', () => {
     expect(await askDirectory(url, {}, 50)).to.deep.equal({ why: 'did not answer within 0.05 s' });
   });
 
-  it('of an entry of the MCP registry with an older version: publish again', async () => {
+  it('says to publish again where the MCP registry has an older version', async () => {
     const { of } = await ask(({ path }) =>
       path.startsWith('/v0.1/servers/') ? { body: { server: { version: '0.9.0' } } } : undefined,
     );
@@ -181,7 +181,7 @@ describe('coinslot list, what directories say', () => {
       ask(() => undefined, { provider: { folder, name, ...(category ? { category } : {}) } });
     const file = (): string => join(folder, 'providers/acme/weather/PAY.md');
 
-    it('have all that the catalogue asks for, and the description beside them', async () => {
+    it('have all that the catalogue requires, with the description beside them', async () => {
       const { of, shop } = await write('acme/weather', 'data');
       const [, head = '', text = ''] = readFileSync(file(), 'utf8').split(/^---$/m);
       const fields = parse(head) as Record<string, string>;
@@ -203,7 +203,7 @@ describe('coinslot list, what directories say', () => {
       expect(of('pay-skills').next.join()).to.contain('pull request').and.not.to.contain('CHOOSE');
     });
 
-    it('say what only the seller knows, and keep what he wrote into them', async () => {
+    it('mark what only the seller knows, and keep what the seller wrote there', async () => {
       expect((await write('acme/weather')).of('pay-skills').next.join()).to.contain('CHOOSE');
       writeFileSync(file(), 'mine');
       expect((await write('acme/weather')).of('pay-skills').found).to.contain('changed by hand');

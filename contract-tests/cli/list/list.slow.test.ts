@@ -34,7 +34,7 @@ describe('coinslot list', function () {
     });
   }
 
-  it('finds nothing wrong with this repository’s shop, but that it is on this machine and names nobody; takes PUBLIC_URL', async () => {
+  it("finds no error in this repository's shop except its local address and the missing contact; uses PUBLIC_URL", async () => {
     const { status, stdout, stderr } = await list(['--json', '--offline'], { PUBLIC_URL: world.url });
     expect(stderr).to.equal('');
     const lines = stdout
@@ -52,7 +52,7 @@ describe('coinslot list', function () {
     expect(status).to.equal(1);
   });
 
-  it('tells people what to mend and what to do next', async () => {
+  it('tells people what to fix and what to do next', async () => {
     const { stdout, status } = await list([world.url, '--offline']);
     expect(stdout).to.match(/^MEND {4}directories list this address.*\n {10}\S/m);
     expect(stdout).to.match(/^PayAI +unknown: it was not asked\n {10}- sell each operation once/m);
@@ -60,7 +60,7 @@ describe('coinslot list', function () {
     expect(status).to.equal(1);
   });
 
-  it('prints nothing that a terminal obeys, whatever a directory says', async () => {
+  it('prints no control characters for a terminal, whatever a directory returns', async () => {
     const hostile = await standIn(() => ({
       body: { valid: false, preflight: [{ check: '\u001b[2J', passed: false }] },
     }));
@@ -82,7 +82,7 @@ describe('coinslot list', function () {
     [['https://shop.example', '--wrong'], 'Usage: coinslot list'],
   ];
   for (const [words, says] of wrong)
-    it(`refuses ${words.join(' ') || 'no URL'} in words`, async () => {
+    it(`refuses ${words.join(' ') || 'no URL'} with a reason`, async () => {
       writeFileSync(join(folder, 'k.json'), '[]', { mode: 0o644 });
       const { status, stderr } = await list(words);
       expect(stderr).to.contain(says);

@@ -33,7 +33,7 @@ const extension = (info: object = INFO, chains: object[] = [{ chainId: MAINNET, 
 });
 
 describe('Signing in with a Solana key pair', () => {
-  it('signs the text that others sign, byte by byte', () => {
+  it('signs the same text as other implementations, byte for byte', () => {
     const seed = Buffer.alloc(32, 0x42);
     const publicKey = Buffer.from('2152f8d19b791d24453242e15f2eab6cb7cffa7b6a5ed30097960e069881db12', 'hex');
     const header = signIn(extension(), Uint8Array.from([...seed, ...publicKey]), ASKED);
@@ -64,7 +64,7 @@ describe('Signing in with a Solana key pair', () => {
     ['nothing', undefined, 'does not say what to sign'],
   ];
   for (const [what, asks, says] of refused)
-    it(`is refused to who asks for ${what}`, () => {
+    it(`is refused if the request is ${what}`, () => {
       expect(() => signIn(asks, keyOf(), ASKED)).to.throw(says);
     });
 });
@@ -92,7 +92,7 @@ describe('coinslot list --register', () => {
     },
   });
 
-  /** A registry as x402scan's: it says what to sign, and registers who has signed it. */
+  /** A registry like x402scan's: it says what to sign, and registers the signer. */
   async function registerAt(signed: (call: Call, said: Json) => Answer): Promise<{
     standing: Standing | undefined;
     failed: boolean;
@@ -164,7 +164,7 @@ describe('coinslot list --register', () => {
     ['it asks for a signature again', { status: 402, body: {} }, 'it answered 402'],
   ];
   for (const [what, answer, says] of refusals)
-    it(`says why where ${what}, and that it failed`, async () => {
+    it(`says why, and that it failed, if ${what}`, async () => {
       const { standing, failed, calls } = await registerAt(() => answer);
       expect(`${standing?.found} ${standing?.next.join(' ')}`).to.contain(says);
       expect(standing?.state).to.equal('not listed');

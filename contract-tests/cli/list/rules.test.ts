@@ -4,7 +4,7 @@ import { Findings } from '../../../src/cli/conformance/findings.js';
 import { checkAddress } from '../../../src/cli/conformance/listing-checks.js';
 import { fakeShop, put, type Shop, type StandIn } from './stand-ins.js';
 
-/** What keeps directories from listing the shop; every shop of these tests is at an address that they can't reach. */
+/** The finding that every shop of these tests has: its address can't be reached by directories. */
 function toMend({ findings }: Listing): string[] {
   return findings
     .filter(({ fault, advice }) => fault !== undefined && !advice)
@@ -29,7 +29,7 @@ describe('coinslot list, the rules of directories', () => {
     return listShop({ url: shop.url, directories: DIRECTORIES, offline: true });
   }
 
-  it('finds nothing to mend in a shop that keeps them, but that nobody reaches its address', async () => {
+  it("finds nothing to fix in a shop that follows them, except that its address can't be reached", async () => {
     const listing = await look();
     expect(toMend(listing)).to.deep.equal([]);
     expect(advice(listing)).to.deep.equal([]);
@@ -73,13 +73,13 @@ describe('coinslot list, the rules of directories', () => {
       each => put(each.challenge, 'accepts 0 amount', '30000'),
     ],
     [
-      'a 402 of another address',
+      'a 402 for another address',
       'resource is http://localhost:3000/paid',
       each => put(each.challenge, 'resource url', 'http://localhost:3000/paid'),
     ],
     ['no extension bazaar', 'facilitators list nothing', each => put(each.challenge, bazaar)],
     [
-      'an example that is off its own schema',
+      'an example that does not match its own schema',
       'its example does not match its own schema',
       each => put(each.challenge, `${bazaar} info input queryParams city`, 7),
     ],
@@ -89,7 +89,7 @@ describe('coinslot list, the rules of directories', () => {
       each => put(each.challenge, `${bazaar} info input method`, 'POST'),
     ],
     [
-      'a template of its path that climbs',
+      'a path template with dot segments',
       'which x402 does not allow',
       each => put(each.challenge, `${bazaar} routeTemplate`, '/%2e%2e/x'),
     ],
@@ -104,12 +104,12 @@ describe('coinslot list, the rules of directories', () => {
       each => put(each.challenge, 'resource tags', [...'abcdef']),
     ],
     [
-      'an icon that is no web page',
+      'an icon that is not an http URL',
       'an http(s) URL',
       each => put(each.challenge, 'resource iconUrl', 'data:image/png,x'),
     ],
     [
-      'an answer of which nobody knows what it holds',
+      'an answer without a schema',
       '@agentcash/discovery: SCHEMA_OUTPUT_MISSING',
       each => put(each.challenge, `${bazaar} schema properties output`),
     ],
@@ -120,20 +120,16 @@ describe('coinslot list, the rules of directories', () => {
     ],
   ];
   for (const [name, says, change] of harms)
-    it(`says how to mend ${name}`, async () => {
+    it(`says how to fix ${name}`, async () => {
       const listing = await look(change);
       expect(toMend(listing).join('\n')).to.contain(says);
     });
 
   const hints: Harm[] = [
-    ['nobody to write to', 'add it to openapi.yaml', each => put(each.document, 'info contact')],
+    ['no contact', 'add it to openapi.yaml', each => put(each.document, 'info contact')],
+    ['headers that nginx drops', 'nginx passes 4096', each => (each.headers['X-Long'] = 'x'.repeat(3000))],
     [
-      'headers that nginx does not pass',
-      'nginx passes 4096',
-      each => (each.headers['X-Long'] = 'x'.repeat(3000)),
-    ],
-    [
-      'a price that Coinbase does not take',
+      'a price that Coinbase does not accept',
       'refuses less than 1000',
       each => {
         put(each.challenge, 'accepts 0 amount', '500');
@@ -148,7 +144,7 @@ describe('coinslot list, the rules of directories', () => {
       expect(advice(listing).join('\n')).to.contain(says);
     });
 
-  it('says so when nobody answers', async () => {
+  it('says so when nothing answers', async () => {
     const listing = await listShop({ url: 'http://127.0.0.1:1', directories: DIRECTORIES, offline: true });
     expect(toMend(listing).join()).to.contain('fetch failed');
     expect(listing.failed).to.equal(true);

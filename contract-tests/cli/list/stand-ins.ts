@@ -7,7 +7,7 @@ export type Answer = { status?: number; headers?: Record<string, string>; body?:
 export type Call = { method: string; path: string; url: URL; headers: IncomingHttpHeaders; body: string };
 export type StandIn = { url: string; calls: Call[]; close(): void };
 
-/** A server that answers what it is told: JSON, or a text as it is; nothing at all to a call that it leaves open (`undefined`). */
+/** A server with given answers: JSON, or a text as it is; a call whose answer is `undefined` stays open. */
 export async function standIn(
   answer: (call: Call, base: string) => Answer | undefined | Promise<Answer | undefined>,
 ): Promise<StandIn> {
@@ -39,10 +39,10 @@ export async function standIn(
   };
 }
 
-/** A shop as anybody may write it, with all that directories want: its description, its 402 and its entry for the MCP registry. */
+/** A shop by any author that has everything that directories want: its description, its 402 and its entry for the MCP registry. */
 export type Shop = { document: Json; challenge: Json; entry: Json; headers: Record<string, string> };
 
-/** Puts a value somewhere into an object; without one, what is there goes. @param path keys with spaces between them */
+/** Sets a value in an object, or removes it if none is given. @param path keys with spaces between them */
 export function put(target: Json, path: string, value?: unknown): void {
   const keys = path.split(' ');
   const last = keys.pop() ?? '';
@@ -143,7 +143,7 @@ function goodShop(base: string): Shop {
   };
 }
 
-/** That shop, with something changed. */
+/** The same shop with a change. */
 export function fakeShop(change: (shop: Shop) => void = () => {}): Promise<StandIn> {
   return standIn(({ path }, base) => {
     const shop = goodShop(base);

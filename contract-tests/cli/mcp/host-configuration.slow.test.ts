@@ -20,7 +20,7 @@ function commandsIn(page: string): Started[] {
     const hosts = JSON.parse(text) as Hosts;
     return Object.values(hosts.mcpServers ?? hosts.servers ?? {});
   });
-  // The values that the block has are written the same way in TOML and in JSON.
+  // These values are written the same way in TOML and in JSON.
   const toml = blocks('toml').map(text => {
     const valueOf = (name: string): unknown =>
       JSON.parse(new RegExp(`^${name} = (.*)$`, 'm').exec(text)?.[1] ?? '');

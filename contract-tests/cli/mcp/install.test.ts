@@ -9,7 +9,7 @@ import { install as installIn, type InstallValues, type Surroundings } from '../
 
 const COINSLOT = '/opt/coinslot/src/cli/coinslot.js';
 const URL_OF_SHOP = 'https://api.acme.example';
-/** Where each host looks for its settings, below the home folder or the current one. */
+/** Where each host keeps its settings, below the home folder or the current one. */
 const FILES: Record<string, string> = {
   'claude-code': 'shop/.mcp.json',
   'claude-desktop': '.config/Claude/claude_desktop_config.json',
@@ -63,10 +63,10 @@ describe('coinslot mcp install', () => {
     return servers?.['api-acme-example'] as Entry;
   };
 
-  it('knows a file for each of its hosts', () => expect(HOSTS).to.have.keys(...Object.keys(FILES)));
+  it('knows the settings file of each host', () => expect(HOSTS).to.have.keys(...Object.keys(FILES)));
 
   for (const host of Object.keys(FILES))
-    it(`shows what changes in the settings of ${host}, and writes it if it is allowed to`, async () => {
+    it(`shows the change to the settings of ${host}, and writes it after confirmation`, async () => {
       const shown = await install(host, { budget: '2' });
       expect(shown.out).to.include(fileOf(host)).and.to.include('Nothing was written').and.to.match(/^\+ /m);
       expect([shown.done, existsSync(fileOf(host))]).to.deep.equal([false, false]);
@@ -79,7 +79,7 @@ describe('coinslot mcp install', () => {
       expect((await install(host, { budget: '2' })).out).to.equal(`${fileOf(host)} has it already.\n`);
     });
 
-  it('leaves everything else in the settings as it is', async () => {
+  it('leaves everything else in the settings unchanged', async () => {
     write('cursor', '{\n    "mcpServers": {\n        "other": { "command": "x" }\n    },\n    "a": 1\n}\n');
     write('codex', '# mine\nmodel = "o3"\n\n[mcp_servers.other]\ncommand = "x"');
     write('goose', '# mine\nGOOSE_MODEL: m # which\nextensions:\n  other:\n    enabled: true\n');
@@ -93,7 +93,7 @@ describe('coinslot mcp install', () => {
     expect(read('goose')).to.match(/^# mine\nGOOSE_MODEL: m # which\nextensions:\n {2}other:/);
   });
 
-  it('touches no settings that it can’t read, and prints what to add by hand', async () => {
+  it("changes no settings that it can't read, and prints what to add by hand", async () => {
     write('vscode', '{ // mine\n  "servers": {} }');
     write('codex', '[mcp_servers."api-acme-example"]\ncommand = "x"\n');
     for (const [host, why] of [
@@ -108,7 +108,7 @@ describe('coinslot mcp install', () => {
     }
   });
 
-  it('checks the wallet first, as the host would start it', async () => {
+  it('checks the wallet first, in the way the host would start it', async () => {
     for (const [more, why] of [
       [{ budget: 'much' }, /^--budget /],
       [{ keypair: join(home, 'none.json') }, /^--keypair /],

@@ -12,12 +12,12 @@ import { openWorld, TEXT, type World } from '../../support/world.js';
 
 const PRICE = priceOf('summarize');
 
-describe('coinslot mcp, the wallet of a host that can not pay', function () {
+describe("coinslot mcp, the wallet for a host that can't pay", function () {
   this.timeout(120_000);
   let world: World;
   let relay: McpRelay;
   let keypair: string;
-  /** Of this test alone. */
+  /** For this test alone. */
   let folder: string;
   let tests = 0;
   let texts = 0;
@@ -61,14 +61,14 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(result.isError, textOf(result)).not.to.equal(true);
     expect(result.structuredContent).to.have.property('summary').that.includes('harbour bridge');
   };
-  /** How much the shop earns meanwhile, in calls of this price. */
+  /** How much the shop earns while `during` runs, in calls at this price. */
   const salesDuring = async (work: () => Promise<unknown>): Promise<number> => {
     const before = await world.earned();
     await work();
     return Number((await world.earned()) - before) / Number(PRICE);
   };
 
-  it('lists the tools of the shop and one of its own, pays, and tells the price and what is left', async () => {
+  it('lists the tools of the shop and one of its own, pays, and reports the price and the remaining budget', async () => {
     const wallet = await open();
     const { tools } = await wallet.client.listTools();
     expect(tools.map(({ name }) => name)).to.include.members(['summarize', 'pick_up', 'wallet_statement']);
@@ -94,7 +94,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
       expect((await stat(join(folder, file))).mode & 0o777).to.equal(0o600);
   });
 
-  it('a statement of many payments is at most 4 KB for the model: its newest lines', async () => {
+  it('a statement of many payments has at most 4 KB for the model: the newest lines', async () => {
     const wallet = await open();
     for (let bought = 0; bought < 7; bought += 1) sold(await wallet.call('summarize', another()));
     const statement = await wallet.call('wallet_statement', {});
@@ -107,7 +107,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(shown).to.deep.equal(written.slice(-shown.length).map(line => JSON.parse(line) as unknown));
   });
 
-  it('saves speech in its folder, and hands the path to the model, never the bytes', async () => {
+  it('saves speech in its folder, and gives the model the path, never the bytes', async () => {
     const wallet = await open();
     const result = await wallet.call('textToSpeech', { text: 'One coin, one call.' });
     const { file, size } = result.structuredContent as { file: string; size: number };
@@ -121,7 +121,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect((again.structuredContent as { size: number }).size).to.equal(size);
   });
 
-  it('a price above the limit is not paid', async () => {
+  it('does not pay a price above the limit', async () => {
     const wallet = await open('--max-price', '0.009999');
     const result = await wallet.call('summarize', another());
     expect(result.isError).to.equal(true);
@@ -148,7 +148,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(relay.payments).to.have.lengthOf(2);
   });
 
-  it('two wallets at once with one folder do not spend more than the budget together', async () => {
+  it('two wallets that share a folder do not spend more than the budget together', async () => {
     const both = await Promise.all([open('--budget', '0.05'), open('--budget', '0.05')]);
     const results: ToolCall[] = [];
     const sales = await salesDuring(async () => {
@@ -160,7 +160,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(5);
   });
 
-  it('a connection that is cut after the payment: the same payment is sent again, and charged once', async () => {
+  it('after a connection is cut behind the payment, the same payment is sent again and charged once', async () => {
     let cuts = 1;
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
@@ -175,7 +175,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  it('a stream that is cut in its middle counts as cut, too', async () => {
+  it('a stream that is cut in the middle counts as cut, too', async () => {
     let cuts = 1;
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
@@ -193,7 +193,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  it('a shop that stays away: the payment is kept, and the same call goes on with it', async () => {
+  it('keeps the payment while a shop is down, and the same call continues with it', async () => {
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
       if (payment === undefined) return answer;
@@ -220,7 +220,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     ['before the payment reaches the shop', false],
     ['after the shop was paid', true],
   ] as const)
-    it(`killed ${when}: started again, it sends the same payment, which is charged once`, async () => {
+    it(`killed ${when}: after a restart, it sends the same payment, which is charged once`, async () => {
       const asked = another();
       const sales = await salesDuring(async () => {
         const first = await open();
@@ -252,7 +252,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
       expect(new Set(relay.payments).size).to.equal(2);
     });
 
-  it('a shop that takes the money and says that it refused: no second payment for the call', async () => {
+  it('if a shop takes the money and claims to have refused, makes no second payment for the call', async () => {
     relay.intervene(async ({ payment, tool, pass, refuse }) => {
       if (payment === undefined) return pass();
       await (await pass()).arrayBuffer();
@@ -272,7 +272,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  it('a shop that no longer keeps the answer: it is told once, and the call can be bought again', async () => {
+  it('if a shop no longer keeps the answer, says so once, and lets the call be bought again', async () => {
     relay.intervene(async ({ payment, pass }) => {
       if (payment !== undefined) await (await pass()).arrayBuffer();
       return payment === undefined ? pass() : 'drop';
@@ -304,7 +304,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(2);
   });
 
-  it('a refused payment that could still be settled keeps its place in the budget, and its call gets no other', async () => {
+  it('a refused payment that could still be settled stays counted in the budget, and its call gets no other', async () => {
     relay.intervene(async ({ payment, pass, refuse }) =>
       payment === undefined ? pass() : refuse('not enough'),
     );
@@ -324,12 +324,12 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  describe('a payment that the shop refuses, made ten minutes ago by the clock of this machine', () => {
+  describe('a payment that the shop refused ten minutes ago by the clock of this machine', () => {
     const refuse = (): void =>
       relay.intervene(async ({ payment, pass, refuse }) =>
         payment === undefined ? pass() : refuse('not enough'),
       );
-    /** Has a payment refused, and lets ten minutes pass by the clock of this machine. */
+    /** Has a payment refused, and moves the clock of this machine ten minutes on. */
     const makeOlder = async (asked: { text: string }): Promise<void> => {
       refuse();
       const wallet = await open('--budget', '0.02');
@@ -345,7 +345,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
       await writeFile(file, JSON.stringify(state));
     };
 
-    it('is not made anew, and keeps its place in the budget, while the RPC server stands still', async () => {
+    it('is not replaced, and stays counted in the budget, while the RPC server makes no progress', async () => {
       const asked = another();
       await makeOlder(asked);
       standStill(world.rpc, Date.now() - 11 * 60_000);
@@ -358,7 +358,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
       expect(new Set(relay.payments).size).to.equal(1);
     });
 
-    it('is made anew once the RPC server has gone on, and is charged once', async () => {
+    it('is replaced once the RPC server has advanced, and charged once', async () => {
       const asked = another();
       await makeOlder(asked);
       standStill(world.rpc, Date.now());
@@ -372,7 +372,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     });
   });
 
-  it('stdout holds nothing but the protocol, and the wallet ends with its host', async () => {
+  it('writes only the protocol to stdout, and ends with its host', async () => {
     const child = spawn(process.execPath, [COINSLOT, 'mcp', ...optionsOf([])], {
       env: { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: '--trace-warnings' },
     });
@@ -406,7 +406,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     expect(messages).to.have.lengthOf(3);
   });
 
-  it('a keypair that others can read, and options that make no sense, end it with one sentence on stderr', async () => {
+  it('a key file that others can read, or invalid options, end it with one sentence on stderr', async () => {
     const open = join(world.stateDir, 'open.json');
     await copyFile(keypair, open);
     await chmod(open, 0o644);
@@ -430,7 +430,7 @@ describe('coinslot mcp, the wallet of a host that can not pay', function () {
     }
   });
 
-  it('a state file that is damaged pays nothing', async () => {
+  it('pays nothing if its state file is damaged', async () => {
     await mkdir(folder);
     await writeFile(join(folder, 'wallet.json'), '{"version":1,"spent":{"2026');
     const child = spawn(process.execPath, [COINSLOT, 'mcp', ...optionsOf([])], { stdio: 'pipe' });

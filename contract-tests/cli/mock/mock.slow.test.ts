@@ -87,7 +87,7 @@ describe(`make mock${skipped}`, function () {
   }
 
   for (const operation of contract.paid) {
-    it(`${operation.id}: without a payment it is 402 in either version, with its price, this mock's address and no receipt`, async () => {
+    it(`${operation.id}: without a payment, returns a 402 in either version, with its price, this mock's address and no receipt`, async () => {
       for (const version of [1, 2]) {
         const answer = await ask(operation, {}, version === 1 ? '?x402Version=1' : '');
         expect(answer.status).to.equal(402);
@@ -104,7 +104,7 @@ describe(`make mock${skipped}`, function () {
       }
     });
 
-    it(`${operation.id}: any payment buys an example, with one receipt, which says that it is a mock's`, async () => {
+    it(`${operation.id}: any payment buys an example, with one receipt, which says that it comes from a mock`, async () => {
       for (const [header, receipt] of [
         ['payment-signature', 'payment-response'],
         ['x-payment', 'x-payment-response'],
@@ -118,13 +118,13 @@ describe(`make mock${skipped}`, function () {
         expect(transaction).to.match(/^mock/);
         const other = receipt === 'payment-response' ? 'x-payment-response' : 'payment-response';
         expect(answer.headers.has(other)).to.equal(false);
-        // If the contract declares it.
+        // Only if the contract declares it.
         const location = answer.headers.get('location');
         if (location !== null) expect(new URL(location).origin).to.equal(url);
       }
     });
 
-    it(`${operation.id}: every status can be preferred`, async () => {
+    it(`${operation.id}: every status can be requested by Prefer`, async () => {
       for (const status of [200, 400, 402, 502, 503]) {
         const answer = await ask(operation, { prefer: `code=${status}` });
         expect(answer.status).to.equal(status);
@@ -147,7 +147,7 @@ describe(`make mock${skipped}`, function () {
     });
   }
 
-  it('a WAV that plays: mono, 22.05 kHz, 16 bits, with true sizes', async function () {
+  it('returns a playable WAV: mono, 22.05 kHz, 16 bits, with correct sizes', async function () {
     const speech = contract.paid.find(({ answers: [form] }) => form.mimeType === 'audio/wav');
     if (!speech) return this.skip();
     const { body } = await ask(speech, { 'x-payment': 'bm9uc2Vuc2U' });
@@ -159,7 +159,7 @@ describe(`make mock${skipped}`, function () {
     expect(body.readUInt32LE(40)).to.equal(body.length - 44);
   });
 
-  it('an invalid body is 400, and one that is no JSON is answered, too', async function () {
+  it('answers 400 to an invalid body, and also to one that is not JSON', async function () {
     const operation = contract.paid.find(({ request }) => request?.required);
     if (!operation) return this.skip();
     for (const body of ['{}', '{"text":', 'null']) {
@@ -169,7 +169,7 @@ describe(`make mock${skipped}`, function () {
     }
   });
 
-  it('Prefer: dynamic=true makes an answer from the schema', async function () {
+  it('Prefer: dynamic=true generates an answer from the schema', async function () {
     const operation = contract.paid.find(({ answers: [form] }) => form.kind === 'json');
     if (!operation) return this.skip();
     const usual = await ask(operation, { 'x-payment': 'bm9uc2Vuc2U' });
@@ -180,7 +180,7 @@ describe(`make mock${skipped}`, function () {
   });
 
   for (const operation of contract.free) {
-    it(`${operation.id} answers an example that keeps the contract, and 304 if that is preferred and declared`, async () => {
+    it(`${operation.id} returns an example that matches the contract, and 304 if that is preferred and declared`, async () => {
       const answer = await call(url + operation.path, within());
       expect(answer.status).to.equal(200);
       expect(violations(answer)).to.deep.equal([]);
@@ -190,7 +190,7 @@ describe(`make mock${skipped}`, function () {
     });
   }
 
-  it('names one network and one server in all that it says of itself', async () => {
+  it('names one network and one server in all its documents', async () => {
     const { body } = await call(`${url}/openapi.json`, within());
     const text = body.toString('utf8');
     expect(text).to.contain(url).and.not.contain('shop.example');

@@ -88,7 +88,7 @@ describe('coinslot operation', () => {
     ],
   ];
   for (const [kind, options] of rows(kinds)) {
-    it(`adds one ${kind}, which the server accepts; removed again, the folder is what it was`, () => {
+    it(`adds one ${kind}, which the server accepts; after its removal, the folder is unchanged`, () => {
       const before = tree();
       ran('add', 'textStats', '--price', '0.02', ...options);
       const added = parseContract(contract()).paid.find(({ id }) => String(id) === 'textStats');
@@ -100,7 +100,7 @@ describe('coinslot operation', () => {
     });
   }
 
-  it('keeps every line of the contract that it does not add, in its order', () => {
+  it('keeps every line of the contract that it does not add, in order', () => {
     const before = `# first\n${contract().replace('  /v1/tts:', '  # above a path\n\n  /v1/tts: # beside it')}# last\n`;
     writeFileSync(join(folder, 'openapi.yaml'), before);
     ran('add', 'textStats', '--price', '0.02');
@@ -143,7 +143,7 @@ describe('coinslot operation', () => {
     });
   });
 
-  it('removes what only that operation needed, and brings it back with the next one', () => {
+  it('removes what only that operation needed, and adds it again for the next one', () => {
     const { paid } = parseContract(contract());
     for (const { id } of paid) ran('remove', id);
     expect(parseContract(contract()).paid).to.deep.equal([]);
@@ -155,7 +155,7 @@ describe('coinslot operation', () => {
       expect(contract()).to.contain(back);
   });
 
-  it('removes a handler that has an entry of several lines', () => {
+  it('removes a handler whose entry has several lines', () => {
     ran('add', 'askPeople', '--price', '0.02', '--upstream', 'https://api.example.com/');
     ran('remove', 'askPeople');
     const index = readFileSync(join(folder, 'handlers', 'index.ts'), 'utf8');
@@ -163,7 +163,7 @@ describe('coinslot operation', () => {
     expect(index).to.contain('export const handlers = {} satisfies');
   });
 
-  it('removes a handler that is in a folder, with its test; what else is in the folder stays', () => {
+  it('removes a handler in a folder, with its test, and keeps other files of the folder', () => {
     ran('add', 'textStats', '--price', '0.02');
     const place = (...names: string[]): string => join(folder, ...names);
     for (const top of ['handlers', 'test']) mkdirSync(place(top, 'text-stats'));
@@ -182,25 +182,21 @@ describe('coinslot operation', () => {
   });
 
   const refused: [string, string[], string][] = [
-    [
-      'an operation that is there',
-      ['add', 'summarize', '--price', '1'],
-      'has an operation summarize already',
-    ],
-    ['a path that is there', ['add', 'a', '--price', '1', '--path', '/v1/tts'], 'has post /v1/tts already'],
-    ['a price that is none', ['add', 'a', '--price', 'free'], "amount 'free' is not a decimal string"],
+    ['an operation that exists', ['add', 'summarize', '--price', '1'], 'has an operation summarize already'],
+    ['a path that exists', ['add', 'a', '--price', '1', '--path', '/v1/tts'], 'has post /v1/tts already'],
+    ['an invalid price', ['add', 'a', '--price', 'free'], "amount 'free' is not a decimal string"],
     ['no price', ['add', 'a'], '--price is missing'],
-    ['a name that is no identifier', ['add', 'text-stats', '--price', '1'], "not 'text-stats'"],
+    ['a name that is not an identifier', ['add', 'text-stats', '--price', '1'], "not 'text-stats'"],
     ['a name that TypeScript reserves', ['add', 'delete', '--price', '1'], "not 'delete'"],
     [
-      'an example that is no JSON',
+      'an example that is not JSON',
       ['add', 'a', '--price', '1', '--request', '{text}'],
       '--request must be a JSON',
     ],
     ['a parameter without an example', ['add', 'a', '--price', '1', '--route', '/{b}'], 'example of b'],
-    ['a rule of no price', ['add', 'a', '--price', '1', '--price-by', 'words'], '--price-by must be like'],
+    ['an invalid price rule', ['add', 'a', '--price', '1', '--price-by', 'words'], '--price-by must be like'],
     ['an unknown flow', ['add', 'a', '--price', '1', '--flow', 'later'], '--flow must be'],
-    ['the removal of what is not there', ['remove', 'nothing'], 'has no operation nothing'],
+    ['the removal of an unknown operation', ['remove', 'nothing'], 'has no operation nothing'],
     ['an unknown option', ['add', 'a', '--cost', '1'], "Unknown option '--cost'"],
   ];
   for (const [name, args, says] of refused) {

@@ -27,7 +27,7 @@ describe('coinslot testing', function () {
   let facts: Facts;
 
   before(async () => {
-    // Its environment names another network: nothing of it may reach the shop.
+    // Its environment names another network, which must not reach the shop.
     child = spawn(process.execPath, [MAIN, 'testing', '--setting', 'HOLD_SECONDS=3'], {
       cwd: ROOT,
       env: { PATH: process.env['PATH'], NETWORK: 'mainnet', DATABASE_URL: 'postgres://nowhere' },
@@ -46,7 +46,7 @@ describe('coinslot testing', function () {
     return [answer.status, (await answer.json()) as Answer];
   }
 
-  it('prints where everything is, and says so again', async () => {
+  it('prints where everything is, and prints it again on request', async () => {
     const again = await fetch(facts.control);
     expect(await again.json())
       .to.deep.equal(facts)
@@ -54,7 +54,7 @@ describe('coinslot testing', function () {
     expect(await answers(`${facts.url}/health`)).to.equal(true);
   });
 
-  it('buys a call, and tells answer, price, receipt and what was charged', async () => {
+  it('buys a call, and reports answer, price, receipt and charge', async () => {
     const [status, bought] = await command('buy', { operationId: id });
     expect(status).to.equal(200);
     expect(bought).to.include({ status: 200, price: price.amount, charged: price.amount });
@@ -77,7 +77,7 @@ describe('coinslot testing', function () {
     expect(bought).to.include({ status: 200 });
   });
 
-  it('refuses what makes no sense, and what a page sends', async () => {
+  it('refuses invalid commands, and all that web pages send', async () => {
     const [, { error: fault }] = await command('inject', { fault: 'fire' });
     expect(fault).to.match(/^There is no fault fire\. Faults: /);
     expect(await command('buy')).to.deep.equal([400, { error: 'operationId is missing: which call is it?' }]);
@@ -87,7 +87,7 @@ describe('coinslot testing', function () {
     expect((await command('clear', {}, page))[1]).to.deep.equal({ error: 'No page may send commands.' });
   });
 
-  it('killed, it leaves neither shop nor sandbox behind', async () => {
+  it('when killed, leaves neither shop nor sandbox running', async () => {
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;

@@ -59,13 +59,13 @@ describe('coinslot upgrade', function () {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it('says what differs in the contract since the last build, and that the handlers compile, and changes nothing', () => {
+  it('reports changes of the contract since the last build and that the handlers compile, and changes nothing', () => {
     run('build');
     expect(JSON.parse(readFileSync(file('dist', 'openapi.json'), 'utf8'))).to.have.property(
       'by',
       programVersion(),
     );
-    // The contract that an earlier version wrote: another answer was possible, and one of today was not.
+    // A contract as an earlier version wrote it: with one answer more and one answer less than today.
     edit(file('generated', 'openapi.json'), text => {
       const document = JSON.parse(text) as Document;
       const [operation] = Object.values(document.paths);
@@ -93,12 +93,12 @@ describe('coinslot upgrade', function () {
     ).to.deep.equal(before);
   });
 
-  it('counts only what is newer than the version it is told', () => {
+  it('lists only what is newer than the given version', () => {
     const { stdout } = run('upgrade', '--from', programVersion());
     expect(stdout).to.include(`Built with ${programVersion()}`).and.not.include('`mode: tiered`');
   });
 
-  it('names what of a handler does not compile any more, and the line', () => {
+  it('names the lines of a handler that no longer compile', () => {
     edit(file('handlers', 'textStats.ts'), text => text.replace('UpstreamFailure, type', 'Retired, type'));
     const { status, stdout } = run('upgrade');
     expect(status).to.equal(1);
@@ -107,14 +107,14 @@ describe('coinslot upgrade', function () {
       .and.match(/handlers\/textStats\.ts\(1,\d+\): error TS\d+: .*'Retired'/);
   });
 
-  it('says that the contract can not be used, and where', () => {
+  it('says that the contract is invalid, and where', () => {
     edit(file('openapi.yaml'), text => text.replace(/amount: '[^']*'/, 'amount: 0.01'));
     const { status, stderr } = run('upgrade');
     expect(status).to.equal(1);
     expect(stderr).to.match(/openapi\.yaml:\d+.*amount/);
   });
 
-  it('refuses a folder that is no shop, and an option that there is not', () => {
+  it('refuses a folder that is not a shop, and an unknown option', () => {
     const nowhere = mkdtempSync(join(tmpdir(), 'coinslot-no-shop-'));
     const at = (args: string[]): Run =>
       spawnSync(process.execPath, [COMMAND, 'upgrade', ...args], { cwd: nowhere, encoding: 'utf8' });

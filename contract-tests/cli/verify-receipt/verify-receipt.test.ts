@@ -63,7 +63,7 @@ describe('coinslot verify-receipt', () => {
       child.stdin.end(input);
     });
 
-  it('says who signed what, of a file or of what it reads, in every form in which a buyer has it', async function () {
+  it('says who signed what, from a file or stdin, in every form in which a buyer has it', async function () {
     this.timeout(60_000);
     const settlement = { success: true, extensions: signedReceipt(receipt()) };
     const header = Buffer.from(JSON.stringify(settlement)).toString('base64');
@@ -84,7 +84,7 @@ describe('coinslot verify-receipt', () => {
     expect(asked).to.deep.equal(Array<string>(3).fill('/.well-known/did.json'));
   });
 
-  it('asks no private address unless it may, and none but the host of the receipt', async () => {
+  it('fetches from no private address unless allowed, and only from the host of the receipt', async () => {
     const { code, out } = await run([], receipt());
     expect(out).to.match(/^FAILED {2}.*private address.*--allow-private/);
     expect(code).to.equal(1);
@@ -94,7 +94,7 @@ describe('coinslot verify-receipt', () => {
     expect(redirected.out).to.include('answered 302');
   });
 
-  it('believes no stranger: another signer, another key, a key that is not published', async () => {
+  it('accepts no other signer, no other key, and no key that is not published', async () => {
     const other = await run(['--allow-private'], receipt(did(), 'https://api.example.com/v1/a'));
     expect(other).to.include({ code: 1 });
     expect(other.out).to.include('it is about api.example.com: that is not its shop');
@@ -108,7 +108,7 @@ describe('coinslot verify-receipt', () => {
     expect((await run(['--allow-private'], receipt())).out).to.include('did not sign it');
   });
 
-  it('takes a key from a file, and then asks nobody', async () => {
+  it('takes a key from a file, and then fetches nothing', async () => {
     const pem = createPublicKey(key).export({ type: 'spki', format: 'pem' });
     writeFileSync(join(folder, 'key.pem'), pem);
     writeFileSync(join(folder, 'did.json'), published.body);
@@ -120,7 +120,7 @@ describe('coinslot verify-receipt', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('fails where there is nothing to verify, and says so', async () => {
+  it('fails if there is nothing to verify, and says so', async () => {
     const empty = await run([], 'nothing');
     expect(empty).to.include({ code: 1 });
     expect(empty.out).to.include('there is no receipt in this');

@@ -8,7 +8,7 @@ export function expectThat(condition: unknown, message: string): asserts conditi
   if (!condition) throw new Error(message);
 }
 
-/** The answer was paid for, on chain. */
+/** Checks that the answer was paid for on the chain. */
 export function expectPaid(status: number, receipt: unknown): void {
   expectThat(status === 200, `status ${status}`);
   expectThat(typeof receipt === 'string', 'no PAYMENT-RESPONSE header');

@@ -130,7 +130,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     const payment = await asked();
     await replies.add(payment, reply({ id: 'early' }));
     await replies.add(payment, reply({ id: 'sold' }));
-    const row = (await ledger.adopt(payment, 60_000)) ?? expect.fail('another one held it');
+    const row = (await ledger.adopt(payment, 60_000)) ?? expect.fail('another server held it');
     expect(await replies.reject(payment, 'early')).to.equal(true);
     await ledger.saveAnswer(payment, row.claim, { status: 200, headers: {}, body: Buffer.from('{}') });
     expect(await replies.reject(payment, 'sold'), 'saved').to.equal(false);
