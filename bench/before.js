@@ -5,11 +5,11 @@ import { introduce, paid, unpaid } from './measure.js';
 import { rounds, seconds } from './pace.js';
 import { startOurs } from './processes.js';
 
-/** Of the ratio of two versions: 3 % may be lost. */
+/** The lowest acceptable ratio of this version's figure to the other's: a loss of up to 3 % is accepted. */
 const LEAST = 0.97;
 
 /**
- * What a change cost: this version beside another one, built in the folder `BEFORE`. Without that folder nothing is measured.
+ * Measures what a change cost: compares this version with another one that is built in the folder `BEFORE`.
  * @param {import('./measure.js').Bench} bench
  */
 export async function before(bench) {
@@ -22,8 +22,8 @@ export const PAIRS = 15;
 export const QUICK_PAIRS = 5;
 
 /**
- * Two servers in interleaved pairs. Both are started anew for every pair: the same program differs by up to a tenth from one process to
- * the next, for as long as it runs.
+ * Measures two servers in interleaved pairs. Both are restarted for every pair, because two processes of the same program can differ by up to a
+ * tenth for as long as they run.
  */
 async function beside(bench, ...how) {
   const names = how.map(([name]) => name);
@@ -49,8 +49,8 @@ async function startedAs(bench, name, options) {
 }
 
 /**
- * One figure of each server for either kind of call. The first four thousand paid calls of a process cost half as much again as later
- * ones, because V8 still compiles, so they are not measured.
+ * One figure per server for each kind of call. The first four thousand paid calls of a process are not measured: they cost half as much again as
+ * later ones, because V8 is still compiling.
  */
 async function measurePair(bench, servers, tables) {
   const sell = (server, time) => paid(bench, server, { ...BRIEF, connections: 64, seconds: time });
@@ -81,7 +81,7 @@ export function tablesOf(what, [one, other]) {
   };
 }
 
-/** The ratio of the two with its 95 % interval. */
+/** Adds the ratio of the two versions to the report, with its 95 % interval. */
 export function conclude(bench, { what, rate, spent }, [one, other]) {
   for (const of of [rate, spent]) {
     const between = interval(of, one, other);

@@ -3,8 +3,8 @@ import { claimTimes } from './claim-times.js';
 import { DAY_MS, fill, open } from './filled-ledger.js';
 
 /**
- * A process that claims payments in a ledger and says how long that took. Told `{ fill, rows }` it fills a ledger with payments that
- * were sold long ago; told `{ claim, count }` it claims new ones, one after the other and then 64 at a time.
+ * A process that claims payments in a ledger and reports how long that took. On the message `{ fill, rows }` it fills a ledger with old sales; on
+ * `{ claim, count }` it claims new payments, one after the other and then 64 at a time.
  */
 
 async function claims(file, count) {

@@ -16,7 +16,7 @@ const SHORT = 15;
 const LONG = amount(1_000, 1_000);
 const BUILD_DEADLINE_MS = 300_000;
 
-/** A shop of an API with many operations beside one with few: how long it is built and started, how much memory, how many 402s. @param {Bench} bench */
+/** Compares shops with few and with many operations: time of build and start, memory, and rate of 402s. @param {Bench} bench */
 export async function contracts(bench) {
   const builds = table('Build of an imported contract', 's', 'less');
   const starts = table('Start with an imported contract', 'ms', 'less');

@@ -5,7 +5,7 @@ import { runFolder } from './processes.js';
 /** An unpaid call of its first operation with a body. */
 export const FIRST = { path: '/api/v1/item0s', body: '{"name":"a","price":1}' };
 
-/** Schemas that FastAPI writes into each document. */
+/** The schemas that FastAPI adds to each document. */
 const ERRORS = {
   ValidationError: {
     type: 'object',
@@ -22,7 +22,7 @@ const ERRORS = {
   },
 };
 
-/** Of three operations: those of one resource. @param {string} name */
+/** The three operations of one resource. @param {string} name */
 function schemasOf(name) {
   const fields = {
     name: { type: 'string', title: 'Name' },
@@ -61,7 +61,7 @@ const answers = schema => ({
 });
 
 /**
- * A contract as `coinslot import` writes it of a FastAPI app: every resource is listed, created and read.
+ * Writes a contract like the one that `coinslot import` makes from a FastAPI app: each resource can be listed, created and read.
  * @param {number} count of operations @returns {string} a folder that is not built yet
  */
 export function fastapiShop(count) {

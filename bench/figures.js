@@ -21,8 +21,8 @@ export function record(of, name, value) {
 }
 
 /**
- * How many times one row is another. Rounds stand beside each other in time, so each is compared with its own, and the median of these
- * ratios is what counts: load from elsewhere hits both.
+ * The ratio of two rows: the median of the ratios in each round. The rows are measured right after each other in a round, so that other load on
+ * the machine affects both.
  * @param {Table} of @param {string} one @param {string} other @returns {number | undefined}
  */
 export function ratio(of, one, other) {
@@ -32,14 +32,14 @@ export function ratio(of, one, other) {
   return median(Array.from({ length: pairs }, (_, round) => above[round] / below[round]));
 }
 
-/** Two-sided 95 % quantile of Student's t, by degrees of freedom; above 30 that of the normal distribution is near enough. */
+/** Two-sided 95 % quantiles of Student's t, by degrees of freedom. Above 30 the normal distribution is close enough. */
 const STUDENT = [
   12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.2, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.1,
   2.09, 2.09, 2.08, 2.07, 2.07, 2.06, 2.06, 2.06, 2.05, 2.05, 2.05, 2.04,
 ];
 
 /**
- * The geometric mean of the ratios of neighbouring rounds, and the ends of its 95 % interval.
+ * The geometric mean of the ratios in each round, and the ends of its 95 % interval.
  * @param {Table} of @param {string} one @param {string} other @returns {[number, number, number] | undefined} undefined below two rounds
  */
 export function interval(of, one, other) {

@@ -8,7 +8,7 @@ export const DAY_MS = 86_400_000;
 export const open = file => openLedger({ url: `file:${file}`, payTo: PAY_TO, network: NETWORK });
 export const payers = Array.from({ length: PAYERS }, (_, index) => addressOf(`payer ${index}`));
 
-/** A tenth of the payments is of the payers that go on buying, the others of ten thousand that came once in a while. */
+/** A tenth of the payments come from the payers that the benchmark buys with, the others from ten thousand occasional ones. */
 const FILL = `
   INSERT INTO payments (id, operation, request_hash, payer, amount, network, x402_version, signed_transaction, flow, state, claim, owner,
     lease_until, caller_until, runs, asks, claim_slot, claim_height, settlement, created_at, settling_at, settled_at, decided_at,

@@ -4,13 +4,13 @@ import { introduce, paid } from './measure.js';
 import { fetchOnce, MINT_BODY, runFolder, startFixed, startOurs, startPeer } from './processes.js';
 import { textOf } from './text.js';
 
-/** The servers of the throughput scenarios, all up at once; those that are not asked cost nothing. */
+/** The servers of the throughput scenarios. All run at the same time; those that get no requests use no processor time. */
 
 export const BRIEF = { path: '/v1/sol-token-brief', body: MINT_BODY };
 export const MINT_INFO = { path: '/v1/sol-mint-info', body: MINT_BODY };
 export const SUMMARIZE = { path: '/v1/summarize', body: JSON.stringify({ text: textOf(100_000) }) };
 
-/** Added by node:http itself. */
+/** Headers that node:http adds itself. */
 const OF_THE_CONNECTION = /^(date|connection|keep-alive)$/i;
 
 /** @param {import('./processes.js').Server} server @param {{ method: string, path: string, body?: string }} what */
@@ -20,7 +20,7 @@ export async function recordAnswer(server, what) {
   return { method: what.method, path: what.path, status, headers, body: body.toString('base64') };
 }
 
-/** One paid answer, so that peers sell the very same. @param {import('./measure.js').Bench} bench */
+/** Records one paid answer, so that the peers can sell exactly the same. @param {import('./measure.js').Bench} bench */
 async function recordBrief(bench, server) {
   const { kept } = await paid(bench, server, { ...BRIEF, connections: 1, requests: 1, keep: true });
   return Buffer.from(kept, 'base64').toString('utf8');
@@ -49,7 +49,7 @@ export async function startFleet(bench) {
   return { ours, bare, fastify, express, hono, all, selling, answerFile, stop };
 }
 
-/** A brief that peers sell where it does not matter which. @returns {string} the file */
+/** A sample answer for peers to sell where its content does not matter. @returns {string} the file */
 export function sampleBriefFile() {
   const file = join(runFolder('recorded'), 'brief.json');
   const brief = { mint: 'as any', brief: 'of a token', sources: [], asOf: '2026-01-01T00:00:00Z' };
@@ -57,7 +57,7 @@ export function sampleBriefFile() {
   return file;
 }
 
-/** Ours and the peers with the same work behind them. @param {import('./measure.js').Bench} bench */
+/** Starts our server and the peers, with the same handler behind them. @param {import('./measure.js').Bench} bench */
 export async function startSellers({ stubs }, { work, ...how }) {
   const [ours, express, hono] = [
     await startOurs(stubs, how),

@@ -17,8 +17,8 @@ import { look, serve, signIn } from './served-page.js';
 import { NETWORK, PAY_TO } from './terms.js';
 
 /**
- * What a ledger of ten million sales of a year costs (`ROWS`: another number), on SQLite and, with `TEST_DATABASE_URL`, in a database of its
- * own on that PostgreSQL. `FOLDER` keeps the filled ledgers from one run to the next. Written to standard output as a table of Markdown.
+ * Measures a ledger with ten million sales in a year (`ROWS`: another number), on SQLite and, with `TEST_DATABASE_URL`, in a database of its own
+ * on that PostgreSQL server. `FOLDER` keeps the filled ledgers for the next run. Prints a Markdown table.
  */
 
 const ROWS = Number(process.env.ROWS ?? 10_000_000);
@@ -46,7 +46,7 @@ const shown = ms =>
       ? `${(ms / 1_000).toFixed(1)} s`
       : `${ms.toFixed(ms < 1 ? 2 : 1)} ms`;
 
-/** A command as its operator runs it; what it prints is thrown away. @returns {Promise<number>} its processor time in ms */
+/** Runs a command in a process of its own and discards its output. @returns {Promise<number>} its processor time in ms */
 async function command(url, ...args) {
   const env = { ...process.env, DATABASE_URL: url, NETWORK: 'sandbox', TIMEFORMAT: '%U %S' };
   const script = 'time "$@" > /dev/null 2>&1';

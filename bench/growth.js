@@ -17,16 +17,16 @@ const ID = { name: 'id', in: 'path', required: true, schema: { type: 'string' },
 const MANY_ROWS = amount(1_000_000, 1_000_000);
 
 /**
- * A shop with a longer contract: the paid operations again and again under other paths and names, every second one with a parameter.
+ * Writes a shop with a longer contract: copies of the paid operations under other paths and names, every second one with a path parameter.
  * @param {number} wanted operations in all @returns {string} the folder
  */
 export function withOperations(wanted) {
   const folder = runFolder(`operations-${wanted}`);
   mkdirSync(join(folder, 'dist'));
   cpSync(join(ROOT, 'dist/handlers'), join(folder, 'dist/handlers'), { recursive: true });
-  // What handlers import.
+  // Imported by the handlers.
   symlinkSync(join(ROOT, 'dist/src'), join(folder, 'dist/src'));
-  // What their pages send to browsers.
+  // Sent to browsers by the handlers' pages.
   symlinkSync(join(ROOT, 'handlers'), join(folder, 'handlers'));
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
   const contract = parse(readFileSync(join(ROOT, 'openapi.yaml'), 'utf8'));
@@ -48,7 +48,7 @@ export function withOperations(wanted) {
 }
 
 /**
- * Every copy is served by the handler of its model.
+ * Each copy of an operation is served by the original's handler.
  * @param {string} file the compiled handlers @param {{ paths: Record<string, { post?: { operationId: string } }> }} contract
  */
 function serveCopies(file, { paths }) {
@@ -110,7 +110,7 @@ export async function operations(bench) {
   }
 }
 
-/** Claims in an empty ledger and in one of a million payments. @param {Bench} bench */
+/** Measures claims in an empty ledger and in one with a million payments. @param {Bench} bench */
 export async function ledger(bench) {
   const claimer = new Partner('claims.js', SERVER_CORE);
   const files = new Map([
@@ -122,7 +122,7 @@ export async function ledger(bench) {
   const together = table('Claim, 64 at a time', 'µs', 'less');
   const { seconds: took } = await claimer.ask({ fill: files.get(many), rows: MANY_ROWS });
   alone.notes.push(
-    `The ledger was filled in ${Math.round(took)} s. A claim alone waits for a disk, 64 share one wait.`,
+    `The ledger was filled in ${Math.round(took)} s. A single claim waits for the disk; 64 share one wait.`,
   );
   const count = amount(1_024, 256);
   for (const file of files.values()) await claimer.ask({ claim: file, count: 128 });

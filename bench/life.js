@@ -27,15 +27,15 @@ function starters({ stubs }, file) {
 }
 
 /**
- * From the start of the process to the first 402, and to the first answer to a payment. Every start has an empty state folder.
+ * Measures the time from the start of the process to the first 402 and to the first answer to a payment. Each start has an empty state folder.
  * @param {Bench} bench
  */
 export async function starts(bench) {
   const of = table('Start to the first answer', 'ms', 'less');
   const spent = table('Processor time until the first answer', 'ms', 'less');
   const ready = table('Start to the first answer to a payment', 'ms', 'less');
-  of.notes.push('Ours opens its port when it is ready to be paid.');
-  ready.notes.push('A payment that is refused.');
+  of.notes.push('Coinslot opens its port only when it can accept payments.');
+  ready.notes.push('The payment is an invalid one, which is refused.');
   const file = sampleBriefFile();
   const shop = shopOfApis();
   for (let round = 0; round < rounds(11, 3); round++) {
@@ -59,7 +59,7 @@ export async function starts(bench) {
   bench.report.gate(`${measure}, three HTTP APIs`, ratio(compared, OF_APIS, express), 'most', 2.5);
 }
 
-/** Resident memory, idle and after the same number of calls. @param {Bench} bench */
+/** Measures resident memory, idle and after the same number of calls. @param {Bench} bench */
 export async function memory(bench) {
   const idle = table('Memory, idle', 'MB', 'less');
   const after = table('Memory after load', 'MB', 'less');
@@ -93,5 +93,5 @@ export async function memory(bench) {
   bench.report.gate('MB of memory, idle, three HTTP APIs', median(idle.rows.get(OF_APIS)), 'most', 100);
 }
 
-/** What happens right after a start is not idleness. */
+/** Waits until the work that follows a start is done. */
 const settle = () => new Promise(resolve => setTimeout(resolve, 2_000));

@@ -5,20 +5,20 @@ import { paymentHeader, Payments } from './payments.js';
 import { bodyStart, contentLength } from './wire.js';
 
 /**
- * The load generator, a process of its own: bare sockets, one request in flight on each, every answer read to its end and its status
- * counted. Paid requests are put together before the clock starts.
+ * The load generator, a process of its own. It uses bare sockets with one request in flight on each, reads every answer to its end, and counts
+ * the statuses. Paid requests are built before the measurement starts.
  *
  * @typedef {{
  *   port: number, path: string, method?: string, tool?: string, connections: number, seconds?: number, requests?: number, body?: string,
  *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, count: number },
- * }} Job `tool`: buys over MCP instead, as a call of this tool
+ * }} Job `tool`: buys over MCP, as a call of this tool
  * @typedef {{
  *   answers: number, seconds: number, statuses: Record<string, number>, unexpected?: string, bytes: number, cpu: number,
  *   p50: number, p99: number, used: number, kept?: string,
  * }} Result latencies in ms; `cpu`: share of one core that the generator itself used; `kept`: the first body in base64
  */
 
-/** What a path holds of which no two requests are to be alike. */
+/** The part of a path that is replaced by a different number in each request. */
 const NEW = '{new}';
 
 /** @type {Map<string, Payments>} */
@@ -58,7 +58,7 @@ function requestsOf(job) {
   return () => ready[next++];
 }
 
-/** Paid calls of a tool. @param {Job} job @returns {() => Buffer | undefined} */
+/** Paid tool calls. @param {Job} job @returns {() => Buffer | undefined} */
 function toolCallsOf({ port, tool, body, paid }) {
   const payments = poolOf(paid.amount, paid.prepared);
   const head =
@@ -76,10 +76,10 @@ function toolCallsOf({ port, tool, body, paid }) {
   return () => ready[next++];
 }
 
-/** A tool's error has status 200, too. */
+/** An MCP tool's error also has status 200. */
 const TOOL_ERROR = Buffer.from('"isError":true');
 
-/** Counts what comes back. */
+/** Counts the answers. */
 class Tally {
   answers = 0;
   bytes = 0;
@@ -101,7 +101,7 @@ class Tally {
   }
 }
 
-/** Whether a whole answer is there; sizes of chunked bodies are not looked at, only their end. @param {Buffer} bytes */
+/** Whether the bytes are a complete answer. Of a chunked body only the end is checked. @param {Buffer} bytes */
 function isComplete(bytes) {
   const start = bodyStart(bytes);
   if (start < 0) return false;
@@ -110,7 +110,7 @@ function isComplete(bytes) {
   return bytes.subarray(-5).equals(Buffer.from('0\r\n\r\n'));
 }
 
-/** One connection: request, answer, request, until there is no time or request left. */
+/** One connection: sends a request, reads the answer, and repeats until time or requests run out. */
 function converse(port, next, isOver, tally, paid) {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');

@@ -6,9 +6,9 @@ import { payers } from './filled-ledger.js';
 import { NETWORK, PAY_TO, PAYERS } from './terms.js';
 
 /**
- * Fills a new ledger in either engine with sales as a server leaves them once they are final: of a tenth of them the payers go on buying, one
- * in two hundred was released, one in five hundred refunded, one in fifty has a payment-identifier, and the last ten minutes still have their
- * answers. Indexes are made afterwards, which is faster, and leaves them denser than sales one by one do.
+ * Fills a new ledger in either engine with finished sales: a tenth are of regular buyers, one in two hundred was released, one in five hundred
+ * refunded, one in fifty has a payment-identifier, and those of the last ten minutes still have their answers. Indexes are created afterwards,
+ * which is faster, but leaves them denser than individual inserts would.
  */
 
 const SLICE = 250_000;
@@ -16,7 +16,7 @@ const OCCASIONAL = 200_000;
 const ANSWERS_KEPT_MS = 600_000;
 const ANSWER_BYTES = 1_400;
 
-/** What the two engines spell differently. `random`: a text of so many digits; `i`: the number of the sale. */
+/** SQL that differs between the two engines. `random`: a random text of a given length; `i`: the number of the sale. */
 const SPELLINGS = {
   sqlite: {
     id: 'randomblob(32)',
@@ -101,13 +101,13 @@ const KNOWN = `insert into payers (payer, known, delivered_at) select payer, 1, 
 
 const BOUND = `insert into meta (key, value) values ('pay_to', '${PAY_TO}')`;
 
-/** Base64 of an ordinary transaction is 664 digits. */
+/** An ordinary transaction has 664 characters in base64. */
 const whole = bytes => `create temp table whole as select '${'Q'.repeat(bytes)}' as text`;
 
 /**
  * @param {string} url of a database that no server has used
  * @param {{ rows: number, began: number, everyMs: number, wholeBytes?: number, tell?: (text: string) => void }} how
- *   `wholeBytes`: as earlier versions leave their rows, with whole transactions of so many digits
+ *   `wholeBytes`: stores whole transactions of this many characters, as earlier versions did
  */
 export async function fillWithSales(url, { wholeBytes = 0, tell = () => {}, ...how }) {
   await (await openLedger({ url, payTo: PAY_TO, network: NETWORK })).close();
@@ -123,12 +123,12 @@ export async function fillWithSales(url, { wholeBytes = 0, tell = () => {}, ...h
     if (wholeBytes > 0) await database.run(whole(wholeBytes));
     for (let from = 0; from < how.rows; from += SLICE) {
       await database.run(sales(name, { ...how, wholeBytes }, from, Math.min(from + SLICE, how.rows)));
-      tell(`${name}: ${Math.min(from + SLICE, how.rows)} sales after ${seconds()} s`);
+      tell(`${name}: ${Math.min(from + SLICE, how.rows)} sales written after ${seconds()} s`);
     }
     for (const statement of [REFUNDS, answers(name), KNOWN, BOUND]) await database.run(statement);
     for (const index of indexes) await database.run(index);
     await database.settle();
-    tell(`${name}: indexes made after ${seconds()} s`);
+    tell(`${name}: indexes created after ${seconds()} s`);
   } finally {
     await database.close();
   }

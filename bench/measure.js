@@ -2,7 +2,7 @@ import { record } from './figures.js';
 import { amount } from './pace.js';
 import { PAYERS, PRICE } from './terms.js';
 
-/** Payments signed beforehand for each price. */
+/** How many payments are signed in advance for each price. */
 export const PREPARED = amount(160_000, 160_000);
 /** More than any server here sells in a second. */
 const MOST_SALES_PER_SECOND = 9_000;
@@ -11,20 +11,20 @@ const MOST_SALES_PER_SECOND = 9_000;
  * @typedef {import('./processes.js').Server} Server
  * @typedef {{
  *   stubs: import('./processes.js').Stubs, load: import('./processes.js').Partner, report: import('./report.js').Report, asked: () => Promise<number>,
- * }} Bench `asked`: how often the facilitators were asked to verify or settle
+ * }} Bench `asked`: the number of verify and settle requests to the facilitators
  */
 
-/** A result whose every answer was the one that was asked for. @param {Server} server @param {import('./load.js').Result} result */
+/** Checks that every answer had the expected status. @param {Server} server @param {import('./load.js').Result} result */
 export function checked(server, result, status) {
   const wrong = result.answers - (result.statuses[status] ?? 0);
   if (result.answers === 0 || wrong > 0) {
     const counted = JSON.stringify(result.statuses);
-    throw new Error(`${server.name} answered ${counted}, ${status} was expected:\n${result.unexpected}`);
+    throw new Error(`${server.name} answered ${counted}; ${status} was expected:\n${result.unexpected}`);
   }
   return result;
 }
 
-/** Calls that a connection makes for which neither a time nor a number is set. */
+/** How many calls each connection makes if the job limits neither their time nor their number. */
 const CALLS_OF_A_CONNECTION = 2;
 
 /** @param {{ connections: number, seconds?: number, requests?: number }} job */
@@ -35,13 +35,13 @@ function bounded(job) {
     : job;
 }
 
-/** Unpaid calls. @param {Bench} bench @param {Server} server @param {object} job */
+/** Makes unpaid calls. @param {Bench} bench @param {Server} server @param {object} job */
 export async function unpaid({ load }, server, job) {
   return checked(server, await load.ask({ port: server.port, ...bounded(job) }), job.status ?? 402);
 }
 
 /**
- * Paid calls, each with a payment of its own that this server never saw.
+ * Makes paid calls, each with a payment that this server has not seen before.
  * @param {Bench} bench @param {Server} server
  * @param {{ path: string, body: string, connections: number, seconds?: number, requests?: number, amount?: bigint, prepared?: number,
  *   mostPerSecond?: number }} how
@@ -63,19 +63,19 @@ export async function paid({ load }, server, how) {
   return result;
 }
 
-/** Every payer buys once, so that all are known to the server, as returning customers are. */
+/** Buys one call with every payer, so that the server knows them all, like returning customers. */
 export function introduce(bench, server, job) {
   return paid(bench, server, { connections: 16, ...job, requests: amount(PAYERS, PAYERS) });
 }
 
 /**
- * Round after round over all servers, and one figure of each round and server into the table.
+ * Measures all servers in several rounds, and adds one figure per server and round to the table.
  * @param {import('./figures.js').Table} table @param {Server[]} servers @param {number} rounds
  * @param {(server: Server, round: number) => Promise<number>} figure
  */
 export async function interleave(table, servers, rounds, figure) {
   for (let round = 0; round < rounds; round++) {
-    // Whoever is first has the coldest machine: the order turns with every round.
+    // The order rotates with every round, so that no server is always measured first.
     const order = servers.map((_, index) => servers[(index + round) % servers.length]);
     for (const server of order) record(table, server.name, await figure(server, round));
   }

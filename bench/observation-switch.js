@@ -5,13 +5,13 @@ import process from 'node:process';
 import { setInterval, setTimeout } from 'node:timers';
 
 /**
- * Loaded by `--import` into our server. By turns, it works with and without log lines of sales, metrics, traces and reports of the
- * ledger; on SIGUSR2 it writes what the turns took into `turns.json`. Both in one process, because two processes of the same program
- * differ by more than observing costs; and in short turns, because what else a machine does changes from second to second.
+ * Loaded into our server by `--import`. Switches log lines of sales, metrics, traces and ledger reports on and off in short turns. On SIGUSR2 it
+ * writes the durations to `turns.json`. Both variants run in one process, because two processes of the same program differ by more than these
+ * cost, and in short turns, because other load on the machine changes from second to second.
  * @typedef {{ observed: boolean, calls: number, ms: number, cpu: number }} Turn `cpu`: processor time in µs
  */
 const TURN_MS = 350;
-/** The beginning of a turn is not measured: lines of the log that were gathered in the turn before are written in it. */
+/** The beginning of a turn is not measured, because buffered log lines of the previous turn are written then. */
 const UNMEASURED_MS = 100;
 
 /** Read by the modules in `switched-modules.js`. */

@@ -11,13 +11,13 @@ import { startOurs } from './processes.js';
 const NAMES = ['with log and metrics', 'without'];
 const SWITCH = ['--import', new URL('observation-switch.js', import.meta.url).href];
 const QUICK_RUNS = 2;
-/** Enough turns that what else happens on the machine hits both ways alike. */
+/** Enough turns for other load on the machine to affect both variants equally. */
 const RUNS = 8;
 const SIGNAL_MS = 100;
 
 /**
- * What log, metrics and traces cost. Each pair is one fresh server that works with them and without them by turns
- * (`observation-switch.js`); its two figures are the medians of these turns.
+ * Measures what logs, metrics and traces cost. Each pair of figures comes from one new server, which switches them on and off in turns
+ * (`observation-switch.js`); the two figures are the medians of these turns.
  * @param {import('./measure.js').Bench} bench
  */
 export async function observation(bench) {
@@ -44,7 +44,7 @@ export async function observation(bench) {
 }
 
 async function measureTurns(server, { run, rate, spent }, runs) {
-  // For the compiler of V8.
+  // Lets V8 compile the code first.
   await run(server);
   await turnsOf(server);
   const turns = [];
@@ -59,7 +59,7 @@ async function measureTurns(server, { run, rate, spent }, runs) {
   }
 }
 
-/** The turns since they were last read, without those in which the load began or ended. */
+/** The turns since the last reading, without those in which the load started or ended. */
 async function turnsOf(server) {
   server.child.kill('SIGUSR2');
   await after(SIGNAL_MS);

@@ -8,13 +8,13 @@ import { cleanRuns, runFolder } from './processes.js';
 import { look, serve, signIn } from './served-page.js';
 
 /**
- * How long the operator page takes over a ledger with a million sales of the last 30 days (`ROWS`: another number), and how long it holds
- * up the server: the first look, which counts them, those while it counts, and later ones.
+ * Measures how long the operator page takes for a ledger with a million sales in the last 30 days (`ROWS`: another number), and how long it blocks
+ * the server: for the first request, which starts counting the sales, for those during the count, and for later ones.
  */
 
 const ROWS = Number(process.env.ROWS ?? 1_000_000);
 const LATER_LOOKS = 20;
-/** Each answers from the ledger itself. */
+/** Pages that read the ledger on every request. */
 const PAGES = [
   ['the first page of sales', '/sales'],
   ['sales of an operation that has none', '/sales?operation=nothing'],

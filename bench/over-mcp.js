@@ -10,7 +10,7 @@ const WAYS = [
   ['MCP', { ...BRIEF, tool: 'solTokenBrief' }],
 ];
 
-/** What a paid call costs more as a tool: the same server, operation, backend and payers, in one run. @param {import('./measure.js').Bench} bench */
+/** Compares a paid call as an MCP tool with the same one over HTTP, with the same server, operation, backend and payers. @param {import('./measure.js').Bench} bench */
 export async function mcp(bench) {
   const { server } = await startOurs(bench.stubs);
   try {
@@ -18,7 +18,7 @@ export async function mcp(bench) {
     const spent = table('Processor time of the server per paid call, over HTTP and over MCP', 'µs', 'less');
     const latency = table('Latency of one paid call at a time, over HTTP and over MCP', 'ms', 'less');
     await introduce(bench, server, BRIEF);
-    // The first call of a tool loads the library.
+    // The first tool call loads the MCP library.
     for (const [, call] of WAYS) await paid(bench, server, { ...call, connections: 8, requests: 200 });
     for (let round = 0; round < rounds(5, 3); round++)
       for (const [name, call] of round % 2 ? WAYS.toReversed() : WAYS) {

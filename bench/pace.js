@@ -1,8 +1,8 @@
 import process from 'node:process';
 
 /**
- * How long a run measures: `full`, `quick` (QUICK=1), or `smoke` (SMOKE=1), which measures nothing but shows that every scenario still
- * runs: one round of everything, for a moment.
+ * The length of a run: `full`, `quick` (QUICK=1) or `smoke` (SMOKE=1). A smoke run does one short round of everything; it measures nothing, but shows
+ * that every scenario works.
  */
 
 /** @type {'full' | 'quick' | 'smoke'} */
@@ -16,7 +16,7 @@ export function rounds(full, quick) {
 }
 
 /**
- * How long calls are made, undefined where each connection makes a few (`measure.js`): a moment may be over before the first answer.
+ * How long calls are made; undefined in a smoke run, where each connection makes a few calls instead (`measure.js`).
  * @param {number} full @param {number} quick @returns {number | undefined}
  */
 export function seconds(full, quick) {

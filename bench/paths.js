@@ -9,7 +9,7 @@ import { runFolder, startFixed, startOurs } from './processes.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
 
-/** How many operations a shop has, at least two of them with a parameter in the path. */
+/** The numbers of operations of the shops. At least two operations have a path parameter. */
 const SHORT = 20;
 const LONG = 1_000;
 const KINDS = [
@@ -18,7 +18,7 @@ const KINDS = [
   { name: 'always another unknown path', path: '/v1/nothing/{new}', status: 404 },
 ];
 
-/** Unpaid calls by the kind of their path, beside bare node:http which answers the same bytes to all. @param {Bench} bench */
+/** Measures unpaid calls by kind of path, compared with bare node:http, which sends the same bytes for every path. @param {Bench} bench */
 export async function paths(bench) {
   const ours = [];
   const others = [];
@@ -28,7 +28,7 @@ export async function paths(bench) {
       server.name = `${count} operations`;
       ours.push(server);
     }
-    // The validators of a thousand operations are compiled after the start, one a turn of the event loop.
+    // The validators of a thousand operations are compiled after the start, one per turn of the event loop.
     if (PACE !== 'smoke') for (const server of ours) await untilIdle(server);
     const exact = await recordAnswer(ours[0], { method: 'POST', ...BRIEF });
     for (const { name, path, status } of KINDS) {
@@ -58,7 +58,7 @@ export async function paths(bench) {
       bench.report.add(spent);
       for (const { name: row } of ours) {
         const value = ratio(of, row, 'node:http');
-        // A page beside the contract may have any path, so a 404 goes through Koa; it sells nothing.
+        // There is no bound for 404s: a path that is not in the contract may be a page, so it goes through Koa.
         if (status === 402) bench.report.gate(`402, ${name}, ${row} / bare node:http`, value, 'least', 0.9);
       }
     }
@@ -67,7 +67,7 @@ export async function paths(bench) {
   }
 }
 
-/** Resolves when a server without calls has taken less than a tenth of a second's processor time, at the latest after a minute. */
+/** Resolves once a server without calls uses less than a tenth of a processor core, or after a minute. */
 export async function untilIdle(server) {
   for (let second = 0; second < 60; second++) {
     const before = server.cpuSeconds();

@@ -19,16 +19,16 @@ import {
 import { FEE_PAYER, keyOf, PAY_TO, PAYERS, signingKeyOf, USDC } from './terms.js';
 
 /**
- * Genuinely signed payments, laid out as the official client lays them out: compute limit, compute price, TransferChecked, memo.
- * Payment `n` is of payer `n % PAYERS`; its memo makes it unlike any other. Signatures are made beforehand, in worker threads, and
- * kept in a file, since they are all that can't be put together in microseconds.
+ * Correctly signed payments with the layout of the official client: compute limit, compute price, TransferChecked, memo. Payment `n` is signed by
+ * payer `n % PAYERS` and is unique because of its memo. Signatures are made in advance, in worker threads, and stored in a file, because only they
+ * take long.
  */
 
 const MEMO = new PublicKey('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
 const CACHE = fileURLToPath(new URL('.cache/', import.meta.url));
 const SIGNATURE_BYTES = 64;
 const NONCE_CHARACTERS = 32;
-/** Signature count, then the fee payer's empty slot, then the payer's. */
+/** The offset of the payer's signature: after the signature count and the fee payer's empty signature. */
 const PAYER_SIGNATURE_AT = 1 + SIGNATURE_BYTES;
 const MESSAGE_AT = 1 + 2 * SIGNATURE_BYTES;
 
@@ -53,7 +53,7 @@ function templateOf(payer, amount) {
   return { bytes, nonceAt: bytes.indexOf(nonce) };
 }
 
-/** Puts transactions together, all but their signatures. */
+/** Builds transactions without signatures. */
 class Press {
   #templates;
 
@@ -78,7 +78,7 @@ function fileOf(amount, count) {
   return join(CACHE, `signatures-${what}-${PAYERS}-${amount}-${count}.bin`);
 }
 
-/** Signs payments 0 to `count` unless that was done before. @param {bigint} amount @param {number} count */
+/** Signs payments 0 to `count` unless they are already in the file. @param {bigint} amount @param {number} count */
 export async function prepareSignatures(amount, count) {
   const file = fileOf(amount, count);
   if (existsSync(file)) return;
@@ -121,7 +121,7 @@ export class Payments {
   #press;
   #signatures;
 
-  /** @param {bigint} amount @param {number} count as they were prepared */
+  /** @param {bigint} amount @param {number} count the number that was signed */
   constructor(amount, count) {
     this.#press = new Press(amount);
     this.#signatures = readFileSync(fileOf(amount, count));
@@ -131,14 +131,14 @@ export class Payments {
   transaction(number) {
     const bytes = this.#press.unsigned(number);
     const at = SIGNATURE_BYTES * number;
-    if (at >= this.#signatures.length) throw new Error(`payment ${number} was not signed beforehand`);
+    if (at >= this.#signatures.length) throw new Error(`payment ${number} was not signed in advance`);
     this.#signatures.copy(bytes, PAYER_SIGNATURE_AT, at, at + SIGNATURE_BYTES);
     return bytes.toString('base64');
   }
 }
 
 /**
- * The value of PAYMENT-SIGNATURE as the official v2 client makes it: what the challenge says is sent back.
+ * The value of the header PAYMENT-SIGNATURE as the official v2 client writes it, which repeats the challenge.
  * @param {{ resource: object, accepts: object[], extensions?: object }} challenge
  * @param {string} transaction base64
  */

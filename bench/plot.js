@@ -1,6 +1,6 @@
 import { holds, median } from './figures.js';
 
-/** Plots as SVG without a library: bars, readable on light and dark pages. */
+/** Draws bar charts as SVG, without a library, that are readable on light and dark pages. */
 
 const WIDTH = 760;
 const LABEL = 170;
@@ -47,7 +47,7 @@ export function plotTable(tables) {
   return svg(y, parts);
 }
 
-/** Every ratio against its bound, which is the line in the middle; right of it is better. @param {import('./figures.js').Gate[]} gates */
+/** Every ratio relative to its bound, which is the line in the middle. Further right is better. @param {import('./figures.js').Gate[]} gates */
 export function plotGates(gates) {
   const middle = 520;
   const parts = [

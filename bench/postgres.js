@@ -27,7 +27,7 @@ function run(command) {
   execFileSync(program, args, { stdio: 'ignore', cwd: '/' });
 }
 
-/** A database of its own with its default settings, fsync among them. */
+/** Starts a PostgreSQL cluster with default settings, which include fsync. */
 async function startPostgres(bin) {
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-bench-'));
   chmodSync(folder, 0o777);
@@ -58,7 +58,7 @@ async function startPostgres(bin) {
   };
 }
 
-/** One server process and two, on one PostgreSQL. @param {Bench} bench */
+/** Compares one server process with two, on one PostgreSQL. @param {Bench} bench */
 export async function postgres(bench) {
   const bin = programs();
   if (!bin)
@@ -85,7 +85,7 @@ export async function postgres(bench) {
       record(of, 'two processes', rate(both[0]) + rate(both[1]));
     }
     of.notes.push(
-      'Nothing is pinned here. Servers, database, stubs and load generators share the same cores.',
+      'No process is pinned to a core here: servers, database, stubs and load generators share them.',
     );
     bench.report.add(of);
     await Promise.all([alone, one, other].map(server => server.stop()));

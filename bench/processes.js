@@ -10,11 +10,11 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { MINT, NETWORK, PAY_TO } from './terms.js';
 
-/** Every server, stub and generator is a process of its own; servers have one core, all that surrounds them another. */
+/** Every server, stub and load generator is a process of its own. Servers run on one core, everything else on another. */
 
 const HERE = fileURLToPath(new URL('./', import.meta.url));
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-/** On the disk of the repository: a ledger in memory would cost no fsync. */
+/** On the repository's disk, because in a file system in memory an fsync costs nothing. */
 const RUN = join(HERE, '.run');
 const START_DEADLINE_MS = 30_000;
 const END_DEADLINE_MS = 10_000;
@@ -39,7 +39,7 @@ function spawnNode(core, args, options) {
   return child;
 }
 
-/** Empties the folder that runs write into. */
+/** Empties the folder for the servers' files. */
 export function cleanRuns() {
   rmSync(RUN, { recursive: true, force: true });
   mkdirSync(RUN, { recursive: true });
@@ -62,7 +62,7 @@ export async function freePort() {
   return port;
 }
 
-/** A child that is told things and answers over IPC: the stubs, the load generator. */
+/** A child process that is controlled over IPC: the stubs, the load generator. */
 export class Partner {
   #child;
   #queue = Promise.resolve();
@@ -74,7 +74,7 @@ export class Partner {
     });
   }
 
-  /** What it says next. @returns {Promise<object>} */
+  /** The next message from the child. @returns {Promise<object>} */
   async hears() {
     const [message] = await once(this.#child, 'message');
     return message;
@@ -124,13 +124,13 @@ export class Server {
     this.port = port;
     this.log = log;
     this.folder = folder;
-    /** The next payment that this server has not seen. */
+    /** The number of the next payment that this server has not seen. */
     this.nextPayment = 0;
-    /** What it asks for, by path. @type {Map<string, object>} */
+    /** The server's payment challenges, by path. @type {Map<string, object>} */
     this.challenges = new Map();
   }
 
-  /** @param {string} path @returns {Promise<object>} its payment challenge, as a buyer reads it from the header */
+  /** @param {string} path @returns {Promise<object>} the payment challenge of the path, as a buyer reads it from the header */
   async challenge(path) {
     const known = this.challenges.get(path);
     if (known) return known;
@@ -142,14 +142,14 @@ export class Server {
     return challenge;
   }
 
-  /** Resident memory in MB, undefined where the system does not say. */
+  /** Resident memory in MB; undefined on systems without /proc. */
   memory() {
     const status = readProc(this.child.pid, 'status');
     const kilobytes = /VmRSS:\s+(\d+) kB/.exec(status ?? '')?.[1];
     return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
   }
 
-  /** Processor time used so far in seconds, undefined where the system does not say. */
+  /** Processor time used so far, in seconds; undefined on systems without /proc. */
   cpuSeconds() {
     const fields = readProc(this.child.pid, 'stat')
       ?.replace(/^.*\) /, '')
@@ -176,7 +176,7 @@ function readProc(pid, file) {
 }
 
 /**
- * Starts a server and waits until it answers, payments too.
+ * Starts a server and waits until it answers unpaid and paid calls.
  * @param {{ name: string, script: string, env: object, probe?: string, core?: string | null, nodeArgs?: string[], folder?: string }} what
  *   `probe`: a path that is answered with 402 or 200 once the server is ready; `folder`: where it runs and keeps its state
  * @returns {Promise<{ server: Server, startMs: number, startCpu: number | undefined, readyMs: number }>} from the start of the
@@ -207,7 +207,7 @@ export async function startServer({
     if (answer && (answer.status === 402 || answer.status === 200)) {
       const startMs = performance.now() - began;
       const startCpu = server.cpuSeconds();
-      // Read by whatever sells, and refused.
+      // An invalid payment, which every server reads and refuses.
       await fetchOnce({ port, path: probe, body: '{}', headers: { 'payment-signature': 'e30=' } });
       return { server, startMs, startCpu, readyMs: performance.now() - began };
     }
@@ -219,7 +219,7 @@ export async function startServer({
 /** @typedef {{ facilitator: string, slowFacilitator: string, rpc: string, slowRpc: string, model: string, market: string }} Stubs */
 
 /**
- * Our server, as users run it: the built program, its ledger on disk with fsync, its log written to a file.
+ * Starts our server as users do: the built program, with its ledger on disk (fsync) and its log in a file.
  * @param {Stubs} stubs
  * @param {{ slow?: boolean, model?: boolean, root?: string, shop?: string, name?: string, probe?: string, env?: object, folder?: string, core?: string | null, nodeArgs?: string[] }} how
  */
@@ -258,7 +258,7 @@ export async function startOurs(
   });
 }
 
-/** A built shop that sells three HTTP APIs and has no handlers. @returns {string} its folder */
+/** Builds a shop that sells three HTTP APIs and has no handlers. @returns {string} its folder */
 export function shopOfApis() {
   const folder = runFolder('apis');
   copyFileSync(join(ROOT, 'examples/petstore/openapi.yaml'), join(folder, 'openapi.yaml'));
@@ -289,7 +289,7 @@ export async function startPeer(
   });
 }
 
-/** The speech engine alone. */
+/** Starts a server with only the speech engine. */
 export async function startEngine() {
   return startServer({
     name: 'the engine alone',
@@ -310,7 +310,7 @@ export async function startFixed(name, fixedFile) {
 
 export const MINT_BODY = JSON.stringify({ mint: MINT });
 
-/** @returns {string} the version of the tree that is measured */
+/** @returns {string} the git revision that is measured */
 export function revision() {
   try {
     return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim();

@@ -9,8 +9,8 @@ import { Partner, startOurs } from './processes.js';
 import { PRICE } from './terms.js';
 
 /**
- * Says where our server's processor time goes: `node bench/profile.js paid` (or `unpaid`, `summarize`, `start`; SECONDS=8). Self times, by function
- * and by part of the program; idle time is left out.
+ * Profiles our server: `node bench/profile.js paid` (or `unpaid`, `summarize`, `start`; SECONDS=8). Prints self times by function and by part of
+ * the program, without idle time.
  */
 
 const [kind = 'paid'] = process.argv.slice(2);
@@ -25,7 +25,7 @@ function partOf(url) {
   return url.replace('file://', '').replace(`${ROOT}dist/`, '') || '(native)';
 }
 
-/** @param {string} file a .cpuprofile @param {number} lastMs only this time before its end; what came before was the start */
+/** @param {string} file a .cpuprofile @param {number} lastMs only the last part of it counts, without the start of the server */
 function shares(file, lastMs) {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8'));
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));

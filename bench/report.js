@@ -12,7 +12,7 @@ const RESULTS = fileURLToPath(new URL('results/', import.meta.url));
 
 /** @typedef {import('./figures.js').Gate} Gate */
 
-/** Collects tables and the ratios that must hold, prints them as they come, and writes them down. */
+/** Collects tables and the ratios that have bounds, prints them as they are added, and writes them to files. */
 export class Report {
   /** @type {import('./figures.js').Table[]} */
   tables = [];
@@ -37,7 +37,7 @@ export class Report {
     process.stdout.write(`\nnot run: ${what}, ${why}\n`);
   }
 
-  /** Writes results/ and prints every ratio with its bound. @returns {boolean} whether all of them hold; a smoke run measures none */
+  /** Writes results/ and prints every ratio with its bound. @returns {boolean} whether all bounds hold; true for a smoke run */
   finish() {
     if (PACE === 'smoke') return true;
     mkdirSync(RESULTS, { recursive: true });
@@ -93,7 +93,7 @@ export class Report {
   }
 }
 
-/** Which tables a plot shows, by the beginnings of their titles. */
+/** The tables that each plot shows, by the beginnings of their titles. */
 const PLOTS = {
   'unpaid.svg': ['402,'],
   'paid.svg': ['Paid call, instant', 'Paid summarize', 'Latency of a paid call', 'Speech of'],

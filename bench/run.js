@@ -33,13 +33,13 @@ const SCENARIOS = {
   postgres,
 };
 
-/** Only where they are named, or shown to run: one needs another version, the other a quarter of an hour. */
+/** Run only if they are selected (ONLY), or in a smoke run: one needs another version, the other takes a quarter of an hour. */
 const NAMED = { before, observation };
 const smoke = PACE === 'smoke';
 const chosen = process.env.ONLY?.split(',') ?? Object.keys(smoke ? { ...SCENARIOS, ...NAMED } : SCENARIOS);
 const report = new Report();
 cleanRuns();
-process.stdout.write('signing the payments beforehand\n');
+process.stdout.write('signing payments in advance\n');
 await prepareSignatures(PRICE, PREPARED);
 const stubs = new Partner('stubs.js');
 const load = new Partner('load.js');

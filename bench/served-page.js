@@ -5,7 +5,7 @@ import Koa from 'koa';
 import { createOperatorPage } from '../dist/src/admin/operator-page.js';
 import { PAY_TO } from './terms.js';
 
-/** The operator page of a ledger, without a server that sells. */
+/** Serves the operator page of a ledger without selling anything. */
 
 const TOKEN = 'a-token-for-the-benchmark';
 const COUNTING = 'Earlier sales are still being counted';
@@ -16,7 +16,7 @@ const nothing = { version: '0', uptimeSeconds: 1, status: 'ok', upstreams: {} };
 /** @param {import('../dist/src/ledger/store.js').Ledger} ledger @returns {Promise<{ url: string, close: () => void }>} */
 export async function serve(ledger) {
   const app = new Koa();
-  // Its own address is known once it listens, and the page needs it.
+  // The page needs the server's own address, which is known once it listens.
   app.use((ctx, next) => page(ctx, next));
   const server = createServer(app.callback()).listen(0, '127.0.0.1');
   await once(server, 'listening');

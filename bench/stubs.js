@@ -6,13 +6,13 @@ import { addressOf, FEE_PAYER, GENESIS_HASH, MINT, NETWORK } from './terms.js';
 import { serveRaw } from './wire.js';
 
 /**
- * Everything around the servers, in one process: a facilitator that believes every payment and a chain on which every settled payment
- * has landed (each at once and with 50 ms), a model that summarises, and the sandbox's market. It tells its parent the URLs.
+ * The services that the servers use, in one process: a facilitator that accepts every payment, a chain on which every settled payment has landed
+ * (both without delay and with 50 ms), a language model, and the sandbox's market data. Sends their URLs to the parent process.
  */
 
 const DELAY_MS = 50;
 const SLOT_MS = 400;
-/** The server audits a settlement 20 s after it; what is older is forgotten. */
+/** How long settlements are kept: the server audits each one after 20 s. */
 const MAX_LANDED = 200_000;
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
@@ -21,10 +21,10 @@ const slotNow = () => 1_000 + Math.floor((Date.now() - began) / SLOT_MS);
 /** @type {Map<string, { transaction: string, slot: number }>} */
 const landed = new Map();
 let settled = 0;
-/** Requests to verify or settle. */
+/** The number of verify and settle requests. */
 let asked = 0;
 
-/** @returns {string} a signature like no other */
+/** @returns {string} a unique signature */
 function nextSignature() {
   let text = '';
   for (let left = (settled += 1), digit = 0; digit < 8; digit++, left = Math.floor(left / 58))
@@ -85,7 +85,7 @@ const METHODS = {
   getBlockHeight: () => slotNow(),
   getSignaturesForAddress: () => [],
   getAccountInfo: () => ({ context: { slot: slotNow() }, value: ACCOUNT }),
-  // Mint first; what else is asked for is not there.
+  // The mint comes first. The other accounts do not exist.
   getMultipleAccounts: ([addresses]) => ({
     context: { slot: slotNow() },
     value: addresses.map((_, index) => (index === 0 ? ACCOUNT : null)),
@@ -144,6 +144,6 @@ const [facilitator, slowFacilitator, rpc, slowRpc, model, market] = await Promis
   }).then(({ url }) => url),
 ]);
 process.on('disconnect', () => process.exit(0));
-// Told anything, it says how often its facilitators were asked.
+// Answers every message with the number of facilitator requests.
 process.on('message', () => process.send?.({ result: { asked } }));
 process.send?.({ facilitator, slowFacilitator, rpc, slowRpc, model, market });

@@ -1,4 +1,4 @@
-/** What stands in for the modules that observe, by the end of their address. Each uses the module itself in turns that are observed. */
+/** Replacements for the modules that log, count and trace, by the end of their URL. Each calls the real module only in turns that are observed. */
 const STANDINS = {
   '/dist/src/observe/create-observer.js': `
     import { createObserver as create } from './create-observer.js?itself';

@@ -1,14 +1,14 @@
 import { createHash, createPrivateKey } from 'node:crypto';
 import { Keypair } from '@solana/web3.js';
 
-/** Who is who in a benchmark. All keys derive from a word, so that payments signed for one run fit the next. */
+/** The addresses and keys of a benchmark. All keys are derived from a word, so that payments signed for one run can be used in the next. */
 
 export const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 export const GENESIS_HASH = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
 export const USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
-/** Few enough for a new server to take all at once, and so many that calls of one payer seldom meet: equal ones wait for each other. */
+/** Few enough for a new server to accept one payment of each at once, but so many that equal calls of one payer, which wait for each other, are rare. */
 export const PAYERS = 384;
-/** Atomic units: every operation that is bought here costs 0.01, but speech. */
+/** In atomic units. All operations bought here cost 0.01 USDC, except speech. */
 export const PRICE = 10_000n;
 export const SPEECH_PRICE = 25_000n;
 
@@ -29,7 +29,7 @@ export function addressOf(word) {
 
 const PKCS8_OF_SEED = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** The key of a payer as node:crypto signs with it. @param {string} word */
+/** The key of a payer in the form that node:crypto signs with. @param {string} word */
 export function signingKeyOf(word) {
   return createPrivateKey({
     key: Buffer.concat([PKCS8_OF_SEED, seedOf(word)]),

@@ -2,7 +2,7 @@ const WORDS =
   'the harbour bridge will close for repairs on monday because inspectors found cracks in seven of its steel girders ferries run ' +
   'every ten minutes until it opens again and the city pays for them while crews weld plates under the deck and engineers listen';
 
-/** English-looking sentences, the same at every call. @param {number} length characters, at most @returns {string} */
+/** English-looking sentences, the same for every call. @param {number} length characters, at most @returns {string} */
 export function textOf(length) {
   const words = WORDS.split(' ');
   let state = 1;

@@ -10,7 +10,7 @@ import { textOf } from './text.js';
 
 const PEERS = ['@x402/express', '@x402/hono'];
 
-/** Calls per second of the load generator's answers, and how busy it was itself: near 1 it would be what is measured. */
+/** Calls per second, and how busy the load generator was: close to 1, it would itself be the limit. */
 function perSecond(result, busy) {
   busy.push(result.cpu);
   return result.answers / result.seconds;
@@ -21,7 +21,7 @@ function busyNote(busy) {
   return `The load generator used at most ${Math.round(100 * Math.max(...busy))} % of its core.`;
 }
 
-/** 402 at several numbers of connections. @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
+/** Measures 402s with several numbers of connections. @param {Bench} bench @param {import('./fleet.js').Fleet} fleet */
 async function challenges(bench, fleet) {
   for (const connections of [100, 1, 10, 1000]) {
     const of = table(`402, ${connections} connection${connections > 1 ? 's' : ''}`, 'calls/s');
@@ -49,12 +49,12 @@ async function largeBodies(bench, fleet) {
   await interleave(of, fleet.all, rounds(5, 2), async server =>
     perSecond(await unpaid(bench, server, job), busy),
   );
-  of.notes.push(busyNote(busy), 'Nobody reads the body; the socket has to take it in all the same.');
+  of.notes.push(busyNote(busy), 'No server reads the body, but all have to receive it.');
   bench.report.add(of);
 }
 
 /**
- * @param {Bench} bench @param {import('./processes.js').Server[]} servers ours and the peers, who know the payers
+ * @param {Bench} bench @param {import('./processes.js').Server[]} servers ours and the peers, to which all payers are known
  * @param {{ where: string, bound: number }} how
  */
 async function sales(bench, servers, { where, bound }) {
@@ -73,7 +73,7 @@ async function sales(bench, servers, { where, bound }) {
   });
   of.notes.push(
     busyNote(busy),
-    'Ours keeps every payment in a ledger on disk (fsync), the peers keep nothing.',
+    'Coinslot stores every payment in a ledger on disk (fsync); the peers store nothing.',
   );
   bench.report.add(of);
   bench.report.add(spent);
@@ -86,7 +86,7 @@ async function sales(bench, servers, { where, bound }) {
   );
 }
 
-/** Sales with nothing pinned: the server, its threads, the stubs and the load generator share all cores. @param {Bench} bench */
+/** Measures sales without pinning: the server, its threads, the stubs and the load generator share all cores. @param {Bench} bench */
 export async function cores(bench) {
   const [stubs, load] = [new Partner('stubs.js', null), new Partner('load.js', null)];
   const here = { ...bench, stubs: await stubs.hears(), load };
@@ -101,7 +101,7 @@ export async function cores(bench) {
   }
 }
 
-/** How many sales one request to the facilitator makes. @param {Bench} bench */
+/** Measures the number of sales per request to the facilitator. @param {Bench} bench */
 export async function asks(bench) {
   const sellers = await startSellers(bench, { answerFile: sampleBriefFile() });
   try {
@@ -141,7 +141,7 @@ async function documents(bench, fleet) {
   bench.report.gate('/openapi.json / bare node:http', ratio(of, 'coinslot', 'node:http'), 'least', 0.9);
 }
 
-/** What all servers do side by side with backends that answer at once. @param {Bench} bench */
+/** Compares all servers with backends that answer instantly. @param {Bench} bench */
 export async function throughput(bench) {
   const fleet = await startFleet(bench);
   try {

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 
 /**
- * The least HTTP/1.1 that a stub or a load generator needs, on bare sockets: keep-alive, bodies of known length. It costs a fraction of
- * node:http, so that neither is what a benchmark measures.
+ * A minimal HTTP/1.1 on bare sockets for stubs and load generator: keep-alive, bodies of known length. It costs a fraction of node:http, so that
+ * they do not distort a benchmark.
  */
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
@@ -34,7 +34,7 @@ function answerOf(body) {
 
 /**
  * @param {(path: string, body: Buffer) => string} handle answers with JSON
- * @param {number} delayMs how long every answer is held back
+ * @param {number} delayMs the delay of every answer
  * @returns {Promise<string>} the URL
  */
 export function serveRaw(handle, delayMs = 0) {

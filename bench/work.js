@@ -13,7 +13,7 @@ const PEERS = ['@x402/express', '@x402/hono'];
 const SPEECHES = 400;
 
 /**
- * One call at a time of payers who are known. The peers wait for verify, work and settle. We wait for settle, after the work.
+ * Measures one call at a time, of known payers. The peers wait for verify, work and settle; for known payers, our server skips verify.
  * @param {Bench} bench
  */
 export async function latency(bench) {
@@ -48,7 +48,7 @@ async function latencyOf(bench, work, { call, title, note, measure, bound }) {
   }
 }
 
-/** 100 KB to be summarised elsewhere, then by the embedded summariser. @param {Bench} bench */
+/** Summarises 100 KB with an external model, then with the embedded summariser. @param {Bench} bench */
 export async function summaries(bench) {
   const elsewhere = await summariesWith(bench, 'model', 'by a model that answers at once', 16);
   const peer = best(elsewhere, PEERS);
@@ -77,7 +77,7 @@ async function summariesWith(bench, work, by, connections) {
       });
       return result.answers / result.seconds;
     });
-    of.notes.push(`${connections} connections; the same summariser behind all.`);
+    of.notes.push(`${connections} connections; all servers use the same summariser.`);
     bench.report.add(of);
     return of;
   } finally {
@@ -107,7 +107,7 @@ export async function speech(bench) {
       return p50 / 1_000;
     });
     of.notes.push(
-      'About 140 s of sound, 6 MB. The engine alone has the whole text in one run and answers with its 16 kHz sound, without payment.',
+      'About 140 s of sound, 6 MB. The engine alone synthesises the whole text in one run and returns its 16 kHz sound, without payment.',
     );
     bench.report.add(of);
     bench.report.add(spent);

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { fixed, port } from './fixed.js';
 
 const answers = new Map(fixed.map(answer => [`${answer.method} ${answer.path}`, answer]));
-/** The answer for all other paths, if there is one. */
+/** The answer to all other paths, if there is one. */
 const any = fixed.find(({ path }) => path === '*');
 createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
   const { status, headers, body } = answers.get(`${request.method} ${request.url}`) ?? any;

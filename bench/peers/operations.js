@@ -3,7 +3,7 @@ import process from 'node:process';
 import { HTTPFacilitatorClient, x402ResourceServer } from '@x402/core/server';
 import { ExactSvmScheme } from '@x402/svm/exact/server';
 
-/** What every peer sells, set up as its documentation shows it: the same operations, prices, receiver, facilitator and handlers. */
+/** What every peer sells: the same operations, prices, receiver, facilitator and handlers, configured as the peer's documentation shows. */
 
 const { env } = process;
 
@@ -28,7 +28,7 @@ export function resourceServer() {
   return new x402ResourceServer(facilitator).register(env.NETWORK_ID, new ExactSvmScheme());
 }
 
-/** Our own handlers where they do work, so that only what is around them differs. Loaded only where a benchmark needs them. */
+/** Our own handlers, so that the servers differ only in what surrounds them. Loaded only if a benchmark needs them. */
 const WORK = {
   async instant() {
     const brief = JSON.parse(readFileSync(env.ANSWER_FILE, 'utf8'));
@@ -63,5 +63,5 @@ const WORK = {
 export const work = () => WORK[env.WORK ?? 'instant']();
 
 export const port = Number(env.PORT);
-/** No caller of a benchmark gives up. */
+/** A signal that is never aborted, because no caller of a benchmark gives up. */
 export const { signal } = new AbortController();
