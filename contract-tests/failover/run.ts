@@ -16,10 +16,11 @@ import { TTL_SECONDS, type Machine } from './machine.js';
 
 /**
  * Loses the primary of a PostgreSQL with a synchronous standby while three servers sell, as often as asked for (RUNS, once by default) in each
- * of three ways, and prints a line for each, and `N passed, N failed`. BETWEEN=command: what is run after each
- * of them. SIGTERM ends it after the one that is under way.
+ * of the ways that are asked for (ONLY=killed, all three by default), and prints a line for each, and `N passed, N failed`.
+ * BETWEEN=command: what is run after each of them. SIGTERM ends it after the one that is under way.
  */
 const RUNS = Number(process.env['RUNS'] ?? 1);
+const ONLY = process.env['ONLY'];
 const BETWEEN = process.env['BETWEEN'];
 const execute = promisify(execFile);
 const BUYERS = 6;
@@ -36,6 +37,8 @@ const WAYS: Record<string, Way> = {
   frozen: { lose: machine => machine.freeze(), bringBack: machine => machine.thaw() },
   'cut off': { lose: machine => machine.cut(), bringBack: machine => machine.heal() },
 };
+const ASKED = Object.keys(WAYS).filter(name => !ONLY || name === ONLY);
+if (ASKED.length === 0) throw new Error(`ONLY: '${ONLY}' is none of ${Object.keys(WAYS).join(', ')}`);
 
 type Outage = { promoted: number; unsold: number };
 type World = { cluster: Cluster; chain: TestChain; servers: Served[]; ledger: string };
@@ -129,7 +132,7 @@ process.on('SIGTERM', () => (isToEnd = true));
 async function failAll(world: World): Promise<boolean[]> {
   const runs: Promise<boolean>[] = [];
   for (let run = 1; run <= RUNS; run += 1)
-    for (const name of Object.keys(WAYS)) {
+    for (const name of ASKED) {
       if (isToEnd) break;
       runs.push((await failOver(name, world)).isRight);
       if (BETWEEN !== undefined) await execute('sh', ['-c', BETWEEN]);
@@ -150,7 +153,9 @@ let outcomes: boolean[] = [];
 if (absent.length > 0)
   print(`${absent.join(', ')}: not here (apt-get install patroni etcd-server postgresql)`);
 else {
-  print(`${RUNS} of each way, a lease of ${TTL_SECONDS} s, ${BUYERS} buyers, three servers`);
+  print(
+    `${RUNS} of each way (${ASKED.join(', ')}), a lease of ${TTL_SECONDS} s, ${BUYERS} buyers, three servers`,
+  );
   outcomes = await openWorld(folder, closers)
     .then(failAll)
     .catch((error: unknown) => (print(messageOf(error)), [false]));
