@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
-import { describeInCi } from '../support/extent.js';
+import { describeInCi, rows } from '../support/extent.js';
 import { aReply } from '../support/memory-reply-store.js';
 import {
   fillMonth,
@@ -76,12 +76,12 @@ describeInCi(
       expect(await browser.read('location.href')).to.equal(`${world.url}/`);
     });
 
-    for (const [width, dark] of [
-      [1_280, false],
-      [1_280, true],
-      [390, false],
+    for (const [width, dark] of rows([
       [390, true],
-    ] as const)
+      [390, false],
+      [1_280, true],
+      [1_280, false],
+    ] as const))
       it(`has no fault that axe finds and no scroll bar at ${width} pixels, ${dark ? 'dark' : 'light'}`, async () => {
         await browser.resize(width, 900, dark);
         await signIn();

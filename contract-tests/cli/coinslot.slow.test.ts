@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { readText } from '../../src/contract/parse-contract.js';
+import { rows } from '../support/extent.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COMMAND = join(ROOT, 'src', 'cli', 'coinslot.js');
@@ -60,7 +61,8 @@ describe('The command coinslot', () => {
     expect(status).to.equal(0);
     const names = [...stdout.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name ?? '');
     expect(names).to.include.members(['run', 'build', 'init', 'operation', 'buy', 'ledger', 'conformance']);
-    for (const name of names) {
+    // Each is run by docs/named-commands.slow.test.ts, too.
+    for (const name of rows(names)) {
       const help = run([name, '--help']);
       expect(help.status, `${name}: ${help.stderr}`).to.equal(0);
       expect(help.stdout, name).to.contain(name);

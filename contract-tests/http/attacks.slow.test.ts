@@ -34,8 +34,8 @@ import {
   type World,
 } from '../support/world.js';
 
-const EMPTY_WALLETS = Number(process.env['ATTACK_WALLETS'] ?? repeated(2_000, 500));
-const GARBAGE = Number(process.env['ATTACK_GARBAGE'] ?? repeated(20_000, 5_000));
+const EMPTY_WALLETS = Number(process.env['ATTACK_WALLETS'] ?? repeated(2_000, 200));
+const GARBAGE = Number(process.env['ATTACK_GARBAGE'] ?? repeated(20_000, 2_000));
 const DATABASE = process.env['TEST_DATABASE_URL'];
 const MEGABYTE = 1024 * 1024;
 
@@ -318,7 +318,7 @@ describe('attacks with signed payments', function () {
 
 (DATABASE ? describe : describe.skip)('promise 1 over four processes on PostgreSQL', function () {
   this.timeout(600_000);
-  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 100));
+  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 40));
   const COPIES = 20;
   const PROCESSES = 4;
   /** A settlement in doubt is decided when its absence is proven: 450 blocks of 200 ms, and the sweep after them. */

@@ -7,6 +7,7 @@ import { Connection, PublicKey } from '@solana/web3.js';
 import { expect } from 'chai';
 import { readInfo } from '../../src/config/sandbox-file.js';
 import { craftPayment, v2Header, type Recipe } from '../support/craft.js';
+import { isEverythingRun } from '../support/extent.js';
 import { until } from '../support/faults.js';
 import { type Intervention } from '../support/proxy.js';
 import { sha256 } from '../support/test-chain.js';
@@ -125,6 +126,8 @@ describe('a server that is killed or stopped', function () {
   });
 
   describe('kill -9 in the middle of many paid calls', () => {
+    /** Left to make test-all: the schedules of sale/faults.slow.test.ts kill servers at such moments, too. */
+    const each = isEverythingRun ? it : it.skip;
     const CALLS = 10;
     let served: Served;
     /** Everything that was ever sold in these tests, with the answer if one came. */
@@ -202,29 +205,32 @@ describe('a server that is killed or stopped', function () {
       expect(earned).to.equal(BigInt(landed.size) * PRICE);
     }
 
-    it('while the facilitator is being asked, before it has heard: unresolved, 503 and never 402', async () => {
-      const asked = new Set<string>();
-      facilitator.intervene(async ({ path, body, forward, respond, drop }) => {
-        if (path !== '/settle') return pass(await forward(), respond);
-        asked.add(transactionOf(body));
-        if (asked.size === 4) served.child.kill('SIGKILL');
-        drop();
-      });
-      const made = await surviveKill(async ({ path, forward, respond, drop }) => {
-        if (path === '/settle') return drop();
-        pass(await forward(), respond);
-      });
-      const doubtful = made.filter(sale => asked.has(sale.transaction));
-      expect(doubtful).to.have.lengthOf.at.least(4);
-      for (const sale of doubtful) {
-        const answer = await redeem(served.url, sale);
-        expect(answer.status).to.equal(503);
-        expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
-        expect(receiptOf(answer)).to.include({ success: false, errorReason: 'settlement_pending' });
-      }
-      facilitator.intervene(undefined);
-      await checkSales(made);
-    });
+    each(
+      'while the facilitator is being asked, before it has heard: unresolved, 503 and never 402',
+      async () => {
+        const asked = new Set<string>();
+        facilitator.intervene(async ({ path, body, forward, respond, drop }) => {
+          if (path !== '/settle') return pass(await forward(), respond);
+          asked.add(transactionOf(body));
+          if (asked.size === 4) served.child.kill('SIGKILL');
+          drop();
+        });
+        const made = await surviveKill(async ({ path, forward, respond, drop }) => {
+          if (path === '/settle') return drop();
+          pass(await forward(), respond);
+        });
+        const doubtful = made.filter(sale => asked.has(sale.transaction));
+        expect(doubtful).to.have.lengthOf.at.least(4);
+        for (const sale of doubtful) {
+          const answer = await redeem(served.url, sale);
+          expect(answer.status).to.equal(503);
+          expect(Number(answer.headers.get('retry-after'))).to.be.greaterThan(0);
+          expect(receiptOf(answer)).to.include({ success: false, errorReason: 'settlement_pending' });
+        }
+        facilitator.intervene(undefined);
+        await checkSales(made);
+      },
+    );
 
     it('when the money moved and nobody heard of it: never charged again, and the chain decides', async () => {
       const moved = new Set<string>();
@@ -248,7 +254,7 @@ describe('a server that is killed or stopped', function () {
       }
     });
 
-    it('right after settlements were answered: paid once, and answered or unresolved', async () => {
+    each('right after settlements were answered: paid once, and answered or unresolved', async () => {
       let settled = 0;
       facilitator.intervene(async ({ path, forward, respond }) => {
         pass(await forward(), respond);

@@ -2,7 +2,7 @@ import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { Browser, noBrowser } from '../support/browser.js';
-import { describeInCi } from '../support/extent.js';
+import { describeInCi, rows } from '../support/extent.js';
 import { freePort } from '../support/free-port.js';
 import { priceOf, SOLD, usdcOf } from '../support/sold.js';
 import { walletInPage } from '../support/wallet-in-page.js';
@@ -288,7 +288,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     await browser.until(PAID);
   });
 
-  for (const { id, path } of SOLD.paid)
+  for (const { id, path } of rows(SOLD.paid))
     it(`${id} has no fault that axe finds, in both schemes, 390 and 1280 wide, and at 200 %`, async () => {
       for (const [width, dark, size] of [
         [1280, false, '100%'],

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../support/browser.js';
-import { describeInCi } from '../support/extent.js';
+import { describeInCi, rows } from '../support/extent.js';
 import { CONTRACTS, serveSite } from '../support/site.js';
 import type { Contract } from '../../src/contract/contract.js';
 import { priceOf, SOLD, usdcOf } from '../support/sold.js';
@@ -59,10 +59,10 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     ['/docs#/service/gethealth', REFERENCE],
   ];
   const looks: [width: number, dark: boolean][] = [
-    [1280, false],
-    [1280, true],
-    [390, false],
     [390, true],
+    [390, false],
+    [1280, true],
+    [1280, false],
   ];
 
   async function expectQuiet(): Promise<void> {
@@ -83,7 +83,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   }
 
   for (const [path, ready] of pages)
-    for (const [width, dark] of looks)
+    for (const [width, dark] of rows(looks))
       it(`${path} has no fault that axe finds, no complaint and no other host, ${width} wide, ${dark ? 'dark' : 'light'}`, async () => {
         await browser.resize(width, 900, dark);
         await browser.open(world.url + path);
@@ -149,7 +149,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     throw new Error(`Tab reached no ${name}, only ${reached.join(' | ')}`);
   }
 
-  for (const dark of [false, true])
+  for (const dark of rows([false, true]))
     it(`/docs: search, operation, and the way to try and pay, by keyboard only, ${dark ? 'dark' : 'light'}`, async () => {
       const { summary } = CONTRACTS['this repository']!.paid.find(({ id }) => id === 'brandFeedback')!;
       await browser.resize(1280, 900, dark);
@@ -227,7 +227,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
       expect(await browser.read('document.documentElement.scrollHeight')).to.be.below(most);
     });
 
-  for (const count of [1, 60, 1_000])
+  for (const count of rows([60, 1, 1_000]))
     it(`the page at / of a shop with ${count} operations lists each once, is short, and finds them`, async () => {
       const site = await serveSite(shopOf(count));
       try {

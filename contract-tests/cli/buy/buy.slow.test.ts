@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Keypair } from '@solana/web3.js';
 import { expect } from 'chai';
+import { rows } from '../../support/extent.js';
 import { refusedSettlement } from '../../support/refused-settlement.js';
 import { standStill } from '../../support/standing-rpc.js';
 import type { PendingPayment } from '../../../src/wallet/purse.js';
@@ -193,8 +194,9 @@ describe('npm run buy', function () {
         ['summarize', body, '--url', world.url, '--keypair', 'broken.json'],
       ],
     ];
-    for (let at = 0; at < cases.length; at += 2) {
-      const pair = cases.slice(at, at + 2).map(async ([says, args]) => {
+    const run = rows(cases);
+    for (let at = 0; at < run.length; at += 2) {
+      const pair = run.slice(at, at + 2).map(async ([says, args]) => {
         const bought = await launch(args).done;
         failed(bought);
         expect(bought.err)
@@ -233,7 +235,7 @@ describe('npm run buy', function () {
         0,
       ],
     ];
-    for (const [error, times] of says) {
+    for (const [error, times] of rows(says)) {
       const url = await relayed(async (pass, { payment }) =>
         payment === undefined ? pass() : Response.json({ error }, { status: 400 }),
       );

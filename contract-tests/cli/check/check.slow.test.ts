@@ -11,6 +11,7 @@ import type { Finding } from '../../../src/checks/preflight.js';
 import { startSandbox } from '../../../src/sandbox/start.js';
 import { ListingVerdicts } from '../../../src/facilitators/listing-verdicts.js';
 import { openLedger } from '../../../src/ledger/store.js';
+import { rows } from '../../support/extent.js';
 import { paymentIn } from '../../support/ledger-places.js';
 import {
   addressOf,
@@ -112,7 +113,7 @@ describe('npm run check', function () {
       () => ({ PUBLIC_URL: 'https://localhost' }),
     ],
   ];
-  for (const [name, says, change] of faults)
+  for (const [name, says, change] of rows(faults))
     it(`exits with 1 for ${name}`, async () => {
       const { status, stdout } = await check(mainnet(change() ?? {}), '--json');
       const errors = errorsOf(JSON.parse(stdout) as Finding[]);

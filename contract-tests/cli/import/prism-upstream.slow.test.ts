@@ -12,7 +12,7 @@ import { contractYaml } from '../../../src/cli/import/contract-yaml.js';
 import type { PricedOperation } from '../../../src/contract/contract.js';
 import { parseContract } from '../../../src/contract/parse-contract.js';
 import { exampleCall } from '../../support/example-call.js';
-import { describeInCi } from '../../support/extent.js';
+import { describeInCi, rows } from '../../support/extent.js';
 import { callTool, paid, type ToolCall } from '../../support/mcp-call.js';
 import { importedFrom, textOf } from '../../support/public-documents.js';
 import { openWorld, type World } from '../../support/world.js';
@@ -33,7 +33,7 @@ describeInCi(`An imported API that Prism serves${noPrism ? ` (skipped: ${noPrism
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  for (const { file, most } of SERVED)
+  for (const { file, most } of rows(SERVED))
     describe(file, () => {
       let api: Prism;
       let world: World;

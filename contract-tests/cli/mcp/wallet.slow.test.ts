@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { rows } from '../../support/extent.js';
 import { mcpRelay, type McpRelay } from '../../support/mcp-relay.js';
 import type { ToolCall } from '../../support/mcp-call.js';
 import { priceOf } from '../../support/sold.js';
@@ -216,10 +217,10 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  for (const [when, reaches] of [
-    ['before the payment reaches the shop', false],
+  for (const [when, reaches] of rows([
     ['after the shop was paid', true],
-  ] as const)
+    ['before the payment reaches the shop', false],
+  ] as const))
     it(`killed ${when}: after a restart, it sends the same payment, which is charged once`, async () => {
       const asked = another();
       const sales = await salesDuring(async () => {
@@ -418,7 +419,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
       [['--timeout', '0'], /--timeout must be/],
       [['--nonsense'], /--nonsense/],
     ];
-    for (const [more, said] of faults) {
+    for (const [more, said] of rows(faults)) {
       const child = spawn(process.execPath, [COINSLOT, 'mcp', ...optionsOf(more)], { stdio: 'pipe' });
       let [out, err] = ['', ''];
       child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));

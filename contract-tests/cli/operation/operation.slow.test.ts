@@ -199,7 +199,7 @@ describe('coinslot operation', () => {
     ['the removal of an unknown operation', ['remove', 'nothing'], 'has no operation nothing'],
     ['an unknown option', ['add', 'a', '--cost', '1'], "Unknown option '--cost'"],
   ];
-  for (const [name, args, says] of refused) {
+  for (const [name, args, says] of rows(refused)) {
     it(`refuses ${name}, and changes nothing`, () => {
       const before = tree();
       const { status, stderr } = run(...args);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Browser, noBrowser } from '../../support/browser.js';
-import { describeInCi } from '../../support/extent.js';
+import { describeInCi, rows } from '../../support/extent.js';
 import { aQuestion, aReply } from '../../support/memory-reply-store.js';
 import { type Panel, startPanel, TOKEN } from '../../support/one-panel.js';
 
@@ -362,13 +362,13 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     );
   });
 
-  for (const [width, dark] of [
-    [1_280, false],
-    [1_280, true],
-    [390, false],
-    [390, true],
+  for (const [width, dark] of rows([
     [320, true],
-  ] as const)
+    [390, true],
+    [390, false],
+    [1_280, true],
+    [1_280, false],
+  ] as const))
     it(`has no fault that axe finds, no scroll bar and no small target at ${width} pixels, ${dark ? 'dark' : 'light'}`, async () => {
       const long = { brand: 'x'.repeat(150), question: 'word '.repeat(60) + 'y'.repeat(300) };
       panel.replyStore.put(aQuestion());
