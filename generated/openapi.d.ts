@@ -95,8 +95,8 @@ export interface paths {
         put?: never;
         /**
          * Speak a text as WAV
-         * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to speak is refused with 400, uncharged. 2500 characters of prose take about 165 seconds; digits and initials take longer, because they are spelled out.
-         *     No word is left out. An English voice refuses words of other scripts (Cyrillic, Chinese, Arabic and so on) and signs without an English name with 400, uncharged; a voice of another language refuses what is not in its own script or in Latin letters. The error names them. English voices say emoji by their Unicode names, signs (currencies, arrows, mathematics, single Greek letters) by their English names, addresses sign by sign, letters with accents without them. Quotation marks, brackets, bullets, HTML tags and the marks of Markdown are not said. SSML is not interpreted.
+         * @description Turns up to 2500 characters of English text into a WAV file (mono, 22.05 kHz) using self-hosted open-source voices. Text that would take more than about 330 seconds to speak is refused with 400 and not charged. 2500 characters of prose take about 165 seconds; digits and initials take longer, because they are spelled out.
+         *     All words are spoken. An English voice refuses words in other scripts (Cyrillic, Chinese, Arabic and so on) and symbols without an English name with 400, without a charge; a voice for another language refuses text that is neither in its own script nor in Latin letters. The error lists what was refused. English voices read emoji by their Unicode names, symbols (currencies, arrows, mathematics, single Greek letters) by their English names, addresses character by character, and accented letters without the accents. Quotation marks, brackets, bullets, HTML tags and Markdown syntax are not read aloud. SSML is not interpreted.
          */
         post: operations["textToSpeech"];
         delete?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * Index of this service
-         * @description Names, prices and paths of all operations, for a program that knows only the address of this service. A browser, whose `Accept` prefers `text/html`, gets a page with the same for people.
+         * @description Names, prices and paths of all operations, for a program that knows only the address of this service. Browsers, whose `Accept` header prefers `text/html`, get a web page instead.
          */
         get: operations["getIndex"];
         put?: never;
@@ -234,7 +234,7 @@ export interface paths {
         };
         /**
          * Health of the service and its backends
-         * @description Always 200 while the process can serve. If something does not work, the status is `degraded` and `upstreams` says what.
+         * @description Always 200 while the process can serve. If something does not work, the status is `degraded` and `upstreams` shows what.
          */
         get: operations["getHealth"];
         put?: never;
@@ -314,7 +314,7 @@ export interface paths {
         };
         /**
          * Fetch a paid answer by its key
-         * @description What the paid call would be answered with now, without sending the call and its payment again: the answer, 502 if its work failed or it was refunded, 503 while it is in progress, 404 if nothing is kept. The Location header of the paid call is the URL. Free of charge, and starts no work.
+         * @description Returns what the paid call would return now, without sending the call and its payment again: the answer, 502 if the work failed or the payment was refunded, 503 while the work is in progress, or 404 if no answer is stored. The URL is in the Location header of the paid call. Free of charge; it starts no work.
          */
         get: operations["getAnswer"];
         put?: never;
@@ -331,7 +331,7 @@ export interface components {
     schemas: {
         /** @description The error object of every answer that is not a success. */
         ErrorMessage: {
-            /** @description What is wrong, what it means for the money, and what to do. */
+            /** @description What is wrong, whether anything was charged, and what to do. */
             error: string;
         } & {
             [key: string]: unknown;
@@ -345,7 +345,7 @@ export interface components {
             /** @description One to three concise sentences. */
             summary: string;
             /**
-             * @description How it was made. extractive, of the text's own sentences; model, written by a language model; described, one sentence of what the text is (data, code, a list; or its title or first lines, its length and its headings) and, where it has any, sentences with which it begins; whole, the text itself, which is as short as its summary.
+             * @description How the summary was made. extractive: from the text's own sentences. model: written by a language model. described: one sentence that describes the text (data, code or a list; or its title or first lines, its length and its headings), followed by its opening sentences if it has any. whole: the text itself, which is as short as a summary.
              * @enum {string}
              */
             method?: "extractive" | "model" | "described" | "whole";
@@ -354,7 +354,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A market snapshot of a token. A figure that no source knows is null or absent. */
+        /** @description A market snapshot of a token. Figures that no source provides are null or absent. */
         TokenBrief: {
             /** @description The requested mint. */
             mint: string;
@@ -378,7 +378,7 @@ export interface components {
             organicScore?: number | null;
             /** @description Change of the price in the last 24 hours, in per cent, from one source whose price was accepted. */
             change24hPercent?: number | null;
-            /** @description Part of the supply that the largest holders own, in per cent, as Jupiter counts them. */
+            /** @description Share of the supply that the largest holders own, in per cent, according to Jupiter. */
             topHoldersPercent?: number | null;
             /** @description Whether Jupiter lists the token as verified. */
             jupiterVerified?: boolean | null;
@@ -404,11 +404,11 @@ export interface components {
                 source: string;
                 /** @description Its price in USD. */
                 priceUsd: number;
-                /** @description False if it is too far from the others. */
+                /** @description False if the price differs too much from the others. */
                 used: boolean;
                 /**
                  * Format: date-time
-                 * @description When the source last changed its figures, if it says so.
+                 * @description When the source last changed its figures, if it reports that.
                  */
                 updatedAt?: string;
             } & {
@@ -416,9 +416,9 @@ export interface components {
             })[];
             /** @description The highest of these prices divided by the lowest; null if there are fewer than two. */
             spread?: number | null;
-            /** @description Risks of the token and reasons to doubt the figures, most severe first: of its market, and of its mint. */
+            /** @description Risks of the token's market and of its mint, and reasons to doubt the figures, most severe first. */
             findings?: components["schemas"]["Finding"][];
-            /** @description The sentences of `findings`, in their order. */
+            /** @description The sentences of `findings`, in the same order. */
             warnings?: string[];
             /** @description The disclaimer about the figures. */
             disclaimer?: string;
@@ -435,22 +435,22 @@ export interface components {
             decimals: number;
             /** @description Supply as a decimal string with exactly `decimals` fractional digits. */
             supply: string;
-            /** @description Null if no more tokens can be minted. Says nothing while `initialized` is false. */
+            /** @description Null if no more tokens can be minted. Meaningless while `initialized` is false. */
             mintAuthority?: string | null;
-            /** @description Null if single accounts cannot be frozen. Says nothing while `initialized` is false. */
+            /** @description Null if single accounts cannot be frozen. Meaningless while `initialized` is false. */
             freezeAuthority?: string | null;
             /** @description Address of the token program that owns the mint. */
             tokenProgram?: string;
-            /** @description False if the account has room for a mint but is no token yet. */
+            /** @description False if the account was created for a mint but has not been initialized, so that it is not a token yet. */
             initialized?: boolean;
             /** @description Slot of the chain at which the account was read; it may have changed since. */
             slot?: number;
             extensions?: components["schemas"]["MintExtensions"];
             metadata?: components["schemas"]["MintMetadata"];
-            /** @description The addresses with power over the mint, and what each is. */
+            /** @description The addresses with power over the mint, and the kind of each. */
             authorities?: components["schemas"]["MintAuthority"][];
             largestAccounts?: components["schemas"]["LargestAccounts"];
-            /** @description The transaction that created the mint. Null if the RPC server does not show it, as for every mint that a thousand transactions name. */
+            /** @description The transaction that created the mint. Null if the RPC server does not return it, as for every mint with a thousand transactions or more. */
             creation?: ({
                 /** @description The transaction. */
                 signature: string;
@@ -464,9 +464,9 @@ export interface components {
             } & {
                 [key: string]: unknown;
             }) | null;
-            /** @description What somebody can do to holders, or already does, most severe first. Empty if nobody can mint, freeze, tax, seize, stop or rename the token, and no few accounts are known to hold most of it. */
+            /** @description What somebody can do to holders, or already does, most severe first. Empty if nobody can mint, freeze, tax, seize, stop or rename the token, and it is not known that a few accounts hold most of it. */
             findings?: components["schemas"]["Finding"][];
-            /** @description The sentences of `findings`, in their order. */
+            /** @description The sentences of `findings`, in the same order. */
             warnings?: string[];
             /** @description The facts in plain sentences, on one line. */
             brief?: string;
@@ -477,10 +477,10 @@ export interface components {
         };
         /** @description A warning, for programs and for people. */
         Finding: {
-            /** @description What it is, such as `mint-authority`. New codes may be added. */
+            /** @description The kind of finding, such as `mint-authority`. New codes may be added. */
             code: string;
             /**
-             * @description critical, holders cannot trade now, or a source calls the token suspicious; high, somebody can take, stop or dilute everything at any moment, or nothing supports the price; medium, a sign of risk, or something that could not be checked; low, to be known.
+             * @description critical: holders cannot trade now, or a source calls the token suspicious. high: somebody can take, stop or dilute everything at any moment, or nothing supports the price. medium: a sign of risk, or something that could not be checked. low: for information.
              * @enum {string}
              */
             severity: "critical" | "high" | "medium" | "low";
@@ -489,7 +489,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description What Metaplex's account for the mint says, in the issuer's own words, cleaned. Null if there is no such account; Token-2022 mints can have metadata in `extensions` instead. */
+        /** @description The contents of Metaplex's metadata account for the mint: the issuer's own words, sanitized. Null if there is no such account; Token-2022 mints can have metadata in `extensions` instead. */
         MintMetadata: ({
             /** @description Address of that account. */
             address: string;
@@ -497,11 +497,11 @@ export interface components {
             name: string | null;
             /** @description The symbol. */
             symbol: string | null;
-            /** @description URI of further information from the issuer; null if it is not a URI. It was not read. */
+            /** @description URI of further information from the issuer; null if it is not a URI. It was not fetched. */
             uri: string | null;
-            /** @description False if nobody can change any of it, now or later. */
+            /** @description False if nobody can ever change the metadata. */
             mutable: boolean;
-            /** @description Who can change it while it is mutable. */
+            /** @description Who can change the metadata while it is mutable. */
             updateAuthority: string;
             /** @description The fact in a sentence. */
             sentence: string;
@@ -512,16 +512,16 @@ export interface components {
         MintAuthority: {
             /** @description The address. */
             address: string;
-            /** @description What it has power over. `mint`, `freeze`, `metadata`, `transferFeeWithdrawal`, or an extension's name. */
+            /** @description What the address controls: `mint`, `freeze`, `metadata`, `transferFeeWithdrawal`, or the name of an extension. */
             roles: string[];
             /**
-             * @description wallet, one key signs; multisig, several of its keys must; program-address, no key, only a program can; program, a program itself; account, an account of a program with a key.
+             * @description wallet: one key signs. multisig: several keys must sign. program-address: there is no key, only a program can sign. program: a program itself. account: an account of a program, with a key.
              * @enum {string}
              */
             kind: "wallet" | "multisig" | "program-address" | "program" | "account";
-            /** @description Of a multisig, how many must sign. */
+            /** @description For a multisig, the number of signatures required. */
             required?: number;
-            /** @description Of a multisig, those who can sign. */
+            /** @description For a multisig, the addresses that can sign. */
             signers?: string[];
             /** @description The program that owns the account. */
             program?: string;
@@ -530,11 +530,11 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description The twenty token accounts that hold most. Null if the RPC server does not list them, as for mints with very many accounts, or if no tokens exist. */
+        /** @description The twenty largest token accounts. Null if the RPC server does not list them, as for mints with very many accounts, or if no tokens exist. */
         LargestAccounts: ({
-            /** @description Part of the supply, in per cent, in the ten largest of those that are neither burned nor of a known program. */
+            /** @description Share of the supply, in per cent, that is in the ten largest accounts which are neither burned nor owned by a known program. */
             topTenPercent: number;
-            /** @description The largest first. */
+            /** @description The accounts, largest first. */
             accounts: components["schemas"]["TokenAccount"][];
         } & {
             [key: string]: unknown;
@@ -546,7 +546,7 @@ export interface components {
             /** @description Its owner; null if it could not be read. */
             owner: string | null;
             /**
-             * @description wallet, a key may sign for the owner; program, only a program can; burned, nobody can.
+             * @description wallet: a key may sign for the owner. program: only a program can. burned: nobody can.
              * @enum {string|null}
              */
             kind: "wallet" | "program" | "burned" | null;
@@ -554,12 +554,12 @@ export interface components {
             name: string | null;
             /** @description Its balance, in whole tokens. */
             amount: string;
-            /** @description Part of the supply, in per cent. */
+            /** @description Share of the supply, in per cent. */
             percent: number;
         } & {
             [key: string]: unknown;
         };
-        /** @description The extensions of a Token-2022 mint, each with a sentence that says what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if beyond the calendar. */
+        /** @description The extensions of a Token-2022 mint, each with a sentence that explains what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if they are out of range. */
         MintExtensions: {
             /** @description Can transfer or burn tokens from any account. */
             permanentDelegate?: {
@@ -726,9 +726,9 @@ export interface components {
                 name: string | null;
                 /** @description Symbol of the token. */
                 symbol: string | null;
-                /** @description Null if there is none or it is no plain URI. */
+                /** @description Null if there is none or it is not a plain URI. */
                 uri: string | null;
-                /** @description Further texts of the issuer, at most 20. */
+                /** @description Further texts from the issuer, at most 20. */
                 fields: ({
                     /** @description Name of the text. */
                     key: string;
@@ -788,7 +788,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description Extensions that are unknown here, or whose bytes are not as the program stores them. */
+            /** @description Extensions that this server does not know, or whose data is malformed. */
             unknown?: ({
                 /** @description Number of the extension. */
                 type: number;
@@ -799,7 +799,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             })[];
-            /** @description Bytes behind the last extension that could be read. */
+            /** @description Bytes after the last extension that could be read. */
             unreadable?: {
                 /** @description Size of what could not be read. */
                 bytes: number;
@@ -811,13 +811,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A transfer fee, and from which epoch it applies. */
+        /** @description A transfer fee, and the epoch from which it applies. */
         TransferFee: {
             /** @description First epoch in which it applies. */
             epoch: number;
-            /** @description Part of each transfer; 100 is 1 %. */
+            /** @description Share of each transfer; 100 is 1 %. */
             basisPoints: number;
-            /** @description Most that one transfer costs, in whole tokens. */
+            /** @description The highest fee for one transfer, in whole tokens. */
             maximum: string;
         } & {
             [key: string]: unknown;
@@ -827,12 +827,12 @@ export interface components {
             /** @description The reply in the respondent's words. */
             text: string;
             /**
-             * @description What the respondent said, unless `sentimentFrom` says otherwise.
+             * @description The respondent's stated opinion, unless `sentimentFrom` is present.
              * @enum {string}
              */
             sentiment: "positive" | "neutral" | "negative";
             /**
-             * @description Absent if the respondent said which opinion they have. `model`: they did not, and a model read it from the reply. `unknown`: it is not known, and the reply counts as neutral.
+             * @description The source of the sentiment. Absent if the respondent stated it. `model`: a language model inferred it from the reply. `unknown`: the opinion is not known, and the reply counts as neutral.
              * @enum {string}
              */
             sentimentFrom?: "model" | "unknown";
@@ -843,7 +843,7 @@ export interface components {
         BrandFeedback: {
             /** @description The brand or product that was asked about. */
             brand: string;
-            /** @description The question that the respondents read. */
+            /** @description The question shown to the respondents. */
             question?: string;
             /** @description Number of respondents requested. */
             n?: number;
@@ -906,11 +906,11 @@ export interface components {
             };
             /** @description Receiving address. */
             payTo: string;
-            /** @description How many seconds the payment has from challenge to settlement. */
+            /** @description The time allowed from the challenge to settlement, in seconds. */
             maxTimeoutSeconds?: number;
             /** @description Address of the USDC mint. */
             asset: string;
-            /** @description Further data for the scheme, and facts that save the client requests to the chain. */
+            /** @description Further data for the scheme, and data that saves the client requests to the chain. */
             extra?: {
                 /** @description Address that pays the network fee and signs last. */
                 feePayer?: string;
@@ -943,7 +943,7 @@ export interface components {
              */
             x402Version: 1 | 2;
             /**
-             * @description Why there is no answer: nothing was paid, or why the payment does not buy this call.
+             * @description Why there is no answer: the call was not paid for, or the reason why its payment was not accepted.
              * @example Payment required
              */
             error?: string;
@@ -972,7 +972,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description Extensions of x402 v2: `bazaar` describes call and answer, `payment-identifier` invites an id. */
+            /** @description Extensions of x402 v2: `bazaar` describes the call and its answer, `payment-identifier` lets the buyer send an id. */
             extensions?: {
                 [key: string]: unknown;
             };
@@ -988,7 +988,7 @@ export interface components {
             version: 1;
             /** @description URLs of the paid operations. */
             resources: string[];
-            /** @description How to call and pay for them, in words. */
+            /** @description How to call and pay for the operations, in words. */
             instructions: string;
         } & {
             [key: string]: unknown;
@@ -1009,7 +1009,7 @@ export interface components {
             health: string[];
             /**
              * Format: uri
-             * @description The site for people.
+             * @description URL of the website.
              */
             site: string;
         } & {
@@ -1024,7 +1024,7 @@ export interface components {
             status: "ok" | "degraded" | "down" | "unknown";
             /** @description How long the last check took, in milliseconds. */
             latencyMs?: number;
-            /** @description What does not work, or which backend it is. */
+            /** @description What does not work, or the name of the backend. */
             detail?: string;
         } & {
             [key: string]: unknown;
@@ -1051,15 +1051,15 @@ export interface components {
         Voice: {
             /** @description The value of `voice_id`. */
             id: string;
-            /** @description Name for people. */
+            /** @description Display name. */
             name: string;
-            /** @description Language tag, as the voice has it. */
+            /** @description Language tag of the voice. */
             language: string;
-            /** @description Quality, as the voice has it. */
+            /** @description Quality level of the voice. */
             quality: string;
             /** @description Samples per second of the file, the same for all voices. */
             sampleRateHz: number;
-            /** @description The highest frequency that the voice can have, in Hz. It is half the rate at which the voice is synthesized, and 11025, half the rate of the file, at most. Absent if the speech server does not say it. */
+            /** @description The highest frequency that the voice can contain, in Hz: half the sample rate at which it is synthesized, but at most 11025, which is half the sample rate of the file. Absent if the speech server does not report it. */
             bandwidthHz?: number;
             /** @description Licence of the voice, or where it is stated. */
             license: string;
@@ -1068,7 +1068,7 @@ export interface components {
         };
         /** @description The voices of text-to-speech. */
         VoiceList: {
-            /** @description The voice of calls that name none. */
+            /** @description The voice for calls that do not specify one. */
             default: string;
             /** @description All voices. */
             voices: components["schemas"]["Voice"][];
@@ -1092,7 +1092,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request is invalid. It is checked before settlement, so this call does not use the payment: correct the request and send it with the same payment. Beside what the schema says, a body is a JSON object in UTF-8 with at most 1000 members and 64 levels, and names no member twice. */
+        /** @description The request is invalid. Requests are checked before settlement, so the payment has not been used: correct the request and send it with the same payment. In addition to the schema, a body must be a JSON object in UTF-8 with at most 1000 members and 64 levels, without duplicate members. */
         InvalidRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1102,7 +1102,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
-        /** @description Payment required, or the payment presented does not buy this call; then `error` says why. The body is the challenge: price, token, network and receiver. A v2 challenge is in the header `PAYMENT-REQUIRED`, too. */
+        /** @description Payment is required, or the payment sent does not pay for this call; `error` then states the reason. The body is the challenge: price, token, network and receiver. A v2 challenge is also in the header `PAYMENT-REQUIRED`. */
         PaymentRequired: {
             headers: {
                 "PAYMENT-REQUIRED": components["headers"]["PAYMENT-REQUIRED"];
@@ -1255,7 +1255,7 @@ export interface components {
                 "application/json": components["schemas"]["PaymentChallenge"];
             };
         };
-        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its order stays owed, and `error` says what follows. With the error reason `refunded` in the receipt, the payment was refunded and can buy nothing more: a new payment is a new purchase, also with the same payment-identifier. */
+        /** @description The backend failed. Nothing was charged, except for an operation that is paid up front: its answer is still owed, and `error` states what happens next. If the receipt has the error reason `refunded`, the payment was refunded and can't be used again: a new payment is a new purchase, even with the same payment-identifier. */
         UpstreamFailed: {
             headers: {
                 "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -1273,7 +1273,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
-        /** @description Not now. Send the same request, with the same payment, again after Retry-After seconds; never sign a new payment for it. With a receipt of success in `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`, the call is paid and its answer in progress: nothing is lost and nothing is charged again. With the error reason `settlement_pending`, the payment is on its way. Without a receipt, nothing was charged. */
+        /** @description The call can't be answered now. Send the same request with the same payment again after Retry-After seconds; never sign a new payment for it. If `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE` reports success, the call is paid and its answer is in progress: nothing is lost, and nothing is charged again. If it has the error reason `settlement_pending`, the payment is being settled. Without either header, nothing was charged. */
         Unavailable: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
@@ -1287,7 +1287,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorMessage"];
             };
         };
-        /** @description Nothing is kept for this key. */
+        /** @description No answer is stored for this key. */
         NoAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -1327,18 +1327,18 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description Base64 of the challenge in the body. Every v2 challenge has it; a v1 challenge (`?x402Version=1`) does not, because clients take the header to mean v2. */
+        /** @description Base64 of the challenge in the body. All v2 challenges have this header. A v1 challenge (`?x402Version=1`) does not, because clients treat a challenge with the header as v2. */
         "PAYMENT-REQUIRED": string;
-        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. Of its error reasons, `settlement_pending` and `refunded` are the server's own. */
+        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v2 payment. The error reasons `settlement_pending` and `refunded` are this server's own, not part of x402. */
         "PAYMENT-RESPONSE": string;
-        /** @description A JWS in compact form (EdDSA), with which the shop signs which payment bought which answer to which call. Its key is in `/.well-known/did.json`. Left out where the other headers leave no room for it. */
+        /** @description A JWS in compact form (EdDSA) by which the shop certifies which payment bought this answer to this call. The public key is in `/.well-known/did.json`. Omitted if the other headers leave no room for it. */
         "Answer-Receipt": string;
         /**
          * @description Where the answer of this call can be fetched without the payment, free of charge. Keep it to yourself: anyone who has it can fetch the answer.
          * @example https://shop.example/answers/AgEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg
          */
         Location: string;
-        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v1 payment. Of its error reasons, `settlement_pending` and `refunded` are the server's own. */
+        /** @description Base64 of the x402 SettlementResponse. Present once the server has tried to settle a v1 payment. The error reasons `settlement_pending` and `refunded` are this server's own, not part of x402. */
         "X-PAYMENT-RESPONSE": string;
         /** @description Seconds to wait before sending the same request again. */
         "Retry-After": number;
@@ -1350,7 +1350,7 @@ export interface components {
          */
         Vary: string;
         /**
-         * @description Names this call in the seller's log; tell it to the seller if something is wrong. It is the `X-Request-Id` of the request if that has 1 to 128 letters, digits and `.:+/=_-`, otherwise a new one. Not on challenges of calls without a payment, and not on free operations.
+         * @description Identifies this call in the seller's log. Quote it when you report a problem to the seller. It repeats the request's `X-Request-Id` if that consists of 1 to 128 letters, digits and `.:+/=_-`; otherwise it is a new id. Absent from challenges to calls without a payment and from free operations.
          * @example 8dbca0bf-bb41-402e-b753-b328b4a8313f
          */
         "X-Request-Id": string;
@@ -1388,7 +1388,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The summary. `method` says how it was made; before any payment, `summarizer` in `GET /health` says whether this server quotes sentences of the text (`extractive`) or has a model write. */
+            /** @description The summary. `method` states how it was made. To find out before paying, see `summarizer` in `GET /health`: `extractive` means that this server quotes sentences of the text; otherwise a language model writes the summary. */
             200: {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];
@@ -1701,7 +1701,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description English text to speak. Characters are Unicode code points, as JSON Schema counts them; spaces, line breaks and marks count, too. */
+                    /** @description English text to speak. Characters are counted as Unicode code points, as in JSON Schema; spaces, line breaks and punctuation count, too. */
                     text: string;
                     /** @description Voice identifier. GET /tts/v1/voices lists the valid ones and the default. */
                     voice_id?: string;
@@ -1728,7 +1728,7 @@ export interface operations {
                      */
                     "X-TTS-Format": string;
                     /**
-                     * @description The highest frequency that the sound can have, in Hz. It is half the rate at which the voice was synthesized, and 11025, half the rate of the file, at most.
+                     * @description The highest frequency that the sound can contain, in Hz: half the sample rate at which the voice was synthesized, but at most 11025, which is half the sample rate of the file.
                      * @example 8000
                      */
                     "X-TTS-Bandwidth-Hz"?: number;
@@ -2087,7 +2087,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer, as the paid call got it or would have got it. */
+            /** @description The answer, the same as that of the paid call. */
             200: {
                 headers: {
                     "PAYMENT-RESPONSE": components["headers"]["PAYMENT-RESPONSE"];

@@ -58,9 +58,7 @@ describe('The contract explains itself', () => {
 
   it('says that a 503 with a receipt is paid and in progress', () => {
     const { description } = components.responses!.Unavailable!;
-    expect(description).to.match(
-      /With a\s+receipt of success .* the call is paid and its answer in progress/s,
-    );
+    expect(description).to.match(/reports success, the call is paid and its answer is in\s+progress/);
   });
 
   it('declares the request id of the log on every answer of a paid operation', () => {
