@@ -51,7 +51,7 @@ test-postgres: build ## run the tests that also run on PostgreSQL (TEST_DATABASE
 	  'dist/contract-tests/**/*.slow.test.js' 'dist/contract-tests/**/!(*.slow).test.js'
 
 .PHONY: test-pooler
-test-pooler: build ## the same, with the servers behind a PgBouncer in transaction mode (TEST_DATABASE_URL=postgres://…; Debian's package pgbouncer)
+test-pooler: build ## run the same tests with the servers behind a PgBouncer in transaction mode (TEST_DATABASE_URL=postgres://…; Debian's package pgbouncer)
 	@node dist/contract-tests/ledger/behind-pooler.js $(MAKE) --no-print-directory test-postgres
 
 .PHONY: faults

@@ -41,7 +41,7 @@ export default tseslint.config(
     },
   },
   {
-    // Strangers' texts go through these patterns.
+    // These patterns are applied to untrusted text.
     files: ['src/**/*.ts', 'handlers/**/*.ts'],
     plugins: { regexp },
     rules: {
@@ -62,7 +62,7 @@ export default tseslint.config(
     },
   },
   {
-    // ES5 and CommonJS, for any Node.
+    // ES5 and CommonJS, which every version of Node.js can run.
     files: ['**/*.cjs'],
     extends: [tseslint.configs.disableTypeChecked],
     languageOptions: {
@@ -76,7 +76,7 @@ export default tseslint.config(
     },
   },
   {
-    // What browsers run. Its types are checked by src/pages/assets/tsconfig.json.
+    // Code that runs in browsers. Its types are checked by src/pages/assets/tsconfig.json.
     files: ['{src,handlers}/*/assets/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
     rules: {
