@@ -15,7 +15,7 @@ import { facilitatorRequest } from '../support/http-facilitator.js';
 
 const SIGNATURE = '5'.repeat(88);
 
-/** A facilitator that says yes and counts. */
+/** A facilitator that accepts everything and counts its calls. */
 class Fake implements Facilitator {
   readonly feePayer = Keypair.generate().publicKey.toBase58();
   readonly other = Keypair.generate().publicKey.toBase58();
@@ -63,7 +63,7 @@ describe('several facilitators', () => {
     ]);
   });
 
-  it('a payment goes to the facilitator whose fee payer it names, also after a restart', async () => {
+  it('a payment goes to the facilitator whose fee payer it names, even after a restart', async () => {
     facilitators.learn([{ hint: b.feePayer, by: 'b' }, { hint: a.feePayer }]);
     await facilitators.verify(facilitatorRequest(b.feePayer));
     await facilitators.settle(facilitatorRequest(b.feePayer));
@@ -73,7 +73,7 @@ describe('several facilitators', () => {
     expect(facilitators.nameOf(b.feePayer)).to.equal('b');
   });
 
-  it('one with a key of its own has no fee payer but that, whatever the ledger has under its name', async () => {
+  it('a facilitator with a key of its own has only that fee payer, whatever the ledger has under its name', async () => {
     const former = Keypair.generate().publicKey.toBase58();
     const own = new Facilitators([
       { name: 'own', facilitator: a, onlyFeePayer: a.feePayer },
@@ -88,14 +88,14 @@ describe('several facilitators', () => {
     expect(own.namesFor(a.feePayer)).to.deep.equal(['own', 'b']);
   });
 
-  it('a fee payer that another server has offered since the start is looked for in the ledger, and nobody is asked', async () => {
+  it('a fee payer that another server has offered since the start is looked up in the ledger, without a request', async () => {
     facilitators.recorded = async () => [{ hint: b.other, by: 'b' }];
     expect(await facilitators.verify(facilitatorRequest(b.other))).to.deep.equal({ kind: 'valid' });
     expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
     expect(await facilitators.findName(b.other)).to.equal('b');
   });
 
-  it('a fee payer that the ledger does not know is nobody’s, and nobody is asked', async () => {
+  it('a fee payer that is not in the ledger belongs to nobody, and no facilitator is asked', async () => {
     await facilitators.refresh(DEVNET);
     [a.asked, b.asked] = [[], []];
     expect(await facilitators.verify(facilitatorRequest(b.other)), 'one of its signers').to.include({
@@ -107,7 +107,7 @@ describe('several facilitators', () => {
     expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
   });
 
-  it('one with a directory takes no payments from those that sell, whichever fee payers it names', async () => {
+  it("a directory's facilitator gets no payments of those that sell, whichever fee payers it names", async () => {
     const greedy: Facilitator = {
       supported: async () => ({ feePayer: a.feePayer, signers: [a.feePayer, a.other] }),
       verify: () => b.verify(),
@@ -129,7 +129,7 @@ describe('several facilitators', () => {
     expect(own.offerable('greedy')).to.equal(undefined);
   });
 
-  it('offers the first one that answers, and refuses one that is wrong', async () => {
+  it('challenges name the first facilitator that answers, and one with a wrong answer is refused', async () => {
     const offered = async (): Promise<string | undefined> => {
       await facilitators.refresh(DEVNET);
       return facilitators.choice;
@@ -146,7 +146,7 @@ describe('several facilitators', () => {
     expect(failures.get('a')).to.be.instanceOf(FacilitatorFault);
   });
 
-  it('only one that sends transactions itself signs before', async () => {
+  it('only a facilitator that sends transactions itself signs before that', async () => {
     facilitators.learn([{ hint: a.feePayer }]);
     expect(await facilitators.sign(facilitatorRequest(a.feePayer))).to.deep.equal({ kind: 'not-needed' });
     const signed = { kind: 'signed' as const, transaction: 'BBBB', signature: SIGNATURE };
@@ -157,7 +157,7 @@ describe('several facilitators', () => {
     expect(await signing.sign(facilitatorRequest(a.feePayer))).to.equal(signed);
   });
 
-  it('a name has no credentials', () => {
+  it('a name contains no credentials', () => {
     expect(facilitatorName('https://user:secret@f.example/x402?key=secret')).to.equal('f.example/x402');
     expect(facilitatorName('https://f.example')).to.equal('f.example/');
     expect(facilitatorName(`https://f.example/v1/${'k3y'.repeat(9)}`)).to.equal('f.example/v1/…');
@@ -221,14 +221,14 @@ describe('several facilitators', () => {
       await tick();
     }
 
-    it('three requests in a row without an answer are needed where it still can be connected to', async () => {
+    it('three requests in a row without an answer are needed if it still accepts connections', async () => {
       unanswered({ rest: false });
       await threePayments();
       expect(facilitators.choice).to.equal(b.feePayer);
       expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
     });
 
-    it('three useless answers: new challenges name the next one for a while, and payments that name it go on', async () => {
+    it('after three useless answers, new challenges name the next one for a while; payments that name the first continue', async () => {
       unanswered(USELESS);
       await threePayments();
       expect(facilitators.choice).to.equal(b.feePayer);
@@ -249,7 +249,7 @@ describe('several facilitators', () => {
       expect(facilitators.choice, 'a good one').to.equal(a.feePayer);
     });
 
-    it('three useless answers of the only one: it is still named, and asked', async () => {
+    it('after three useless answers from the only one, it is still named and asked', async () => {
       const only = new Facilitators([{ name: 'a', facilitator: a }]);
       await only.refresh(DEVNET);
       unanswered(USELESS);
@@ -260,7 +260,7 @@ describe('several facilitators', () => {
       expect(only.report()).to.include({ status: 'degraded' });
     });
 
-    it('useless answers, to the question what it supports as well: it rests', async () => {
+    it('one with useless answers to /supported as well is paused', async () => {
       unanswered(USELESS);
       a.onSupported = USELESS;
       await threePayments();
@@ -268,7 +268,7 @@ describe('several facilitators', () => {
       expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
     });
 
-    it('useless answers only to the question what it supports: it does not rest', async () => {
+    it('one with useless answers only to /supported is not paused', async () => {
       a.onSupported = USELESS;
       for (let n = 0; n < 5; n++) expect((await facilitators.refresh(DEVNET)).has('a')).to.equal(true);
       expect(facilitators.choice).to.equal(a.feePayer);
@@ -277,14 +277,14 @@ describe('several facilitators', () => {
       expect(facilitators.report()).to.include({ status: 'ok' });
     });
 
-    it('a settlement that is unknown for other reasons says nothing about it', async () => {
+    it('a settlement that is unknown for other reasons does not count against it', async () => {
       a.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
       for (let n = 0; n < 5; n++) await facilitators.settle(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
     });
 
-    it('one that asks to wait is not asked before, and its 429 are counted', async () => {
+    it('one that asks to wait is not asked earlier, and its 429 answers are counted', async () => {
       a.onVerify = () => ({ kind: 'unavailable', detail: 'status 429', trouble: { rest: true, seconds: 7 } });
       await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
@@ -292,7 +292,7 @@ describe('several facilitators', () => {
       expect(facilitators.report().detail).to.include('1 answers with 429');
     });
 
-    it('new challenges name the next one when the first is near its limit, and come back', async () => {
+    it('new challenges name the next one when the first is near its limit, and return to it later', async () => {
       for (let n = 0; n < 7; n++) await facilitators.verify(facilitatorRequest(a.feePayer));
       expect(facilitators.choice).to.equal(a.feePayer);
       await facilitators.settle(facilitatorRequest(a.feePayer));
@@ -303,7 +303,7 @@ describe('several facilitators', () => {
       expect(facilitators.choice).to.equal(a.feePayer);
     });
 
-    it('all are down: no choice, and what they say is on /health', async () => {
+    it('if all are down, none is chosen, and /health shows their errors', async () => {
       [a.down, b.down] = [true, true];
       expect([...(await facilitators.refresh(DEVNET)).keys()]).to.deep.equal(['a', 'b']);
       expect(facilitators.choice).to.equal(undefined);

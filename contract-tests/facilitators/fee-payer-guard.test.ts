@@ -7,7 +7,7 @@ const MOST_FEE = 30_000n;
 
 type Line = { level: 'info' | 'warn' | 'error'; message: string };
 
-/** A fee payer whose chain charges what landed; reads show it as it is then. */
+/** A fee payer whose chain charges for what landed; reads show the balance at that time. */
 class Purse {
   now = 1_700_000_000_000;
   lamports: bigint;
@@ -37,7 +37,7 @@ class Purse {
 const WIDE: FeePayerLimits = { floor: 1_000_000n, hourlyCap: 10n ** 12n };
 
 describe('the guard of the fee payer', () => {
-  it('lets nothing be signed before the balance was read', async () => {
+  it('signs nothing before the balance was read', async () => {
     const purse = new Purse(10n ** 9n, WIDE);
     purse.down = true;
     await purse.guard.read();
@@ -46,13 +46,13 @@ describe('the guard of the fee payer', () => {
     purse.down = false;
     await purse.guard.read();
     expect(purse.guard.refusal()).to.equal(undefined);
-    // A balance that was read once is better than none.
+    // An old balance is better than none.
     purse.down = true;
     await purse.guard.read();
     expect(purse.guard.refusal()).to.equal(undefined);
   });
 
-  it('warns when little is left, stops at the floor, and says each of it once', async () => {
+  it('warns when the balance is low, stops at the floor, and logs each of these once', async () => {
     const purse = new Purse(3_999_999n, WIDE);
     await purse.guard.read();
     await purse.guard.read();
@@ -70,7 +70,7 @@ describe('the guard of the fee payer', () => {
     expect(purse.lines.map(({ level }) => level)).to.deep.equal(['warn', 'error', 'info']);
   });
 
-  it('counts a fee once: until the balance that contains it was read', async () => {
+  it('counts a fee only until a balance that includes it was read', async () => {
     const purse = new Purse(10_000_000n, WIDE);
     const { guard } = purse;
     await guard.read();
@@ -104,7 +104,7 @@ describe('the guard of the fee payer', () => {
     expect(guard.lamports).to.equal(10_000_000n);
   });
 
-  it('counts against the hour what was sent, also where another server had signed it', async () => {
+  it('counts what was sent against the hourly cap, even if another server signed it', async () => {
     const purse = new Purse(10n ** 9n, { floor: 1_000_000n, hourlyCap: 60_000n });
     const { guard } = purse;
     await guard.read();
@@ -131,7 +131,7 @@ describe('the guard of the fee payer', () => {
     { maxLength: 120 },
   );
 
-  it('never lets the balance fall below the floor, nor more be spent in any hour than the cap', async () => {
+  it('never lets the balance fall below the floor, and never spends more than the cap in any hour', async () => {
     await fc.assert(
       fc.asyncProperty(
         steps,
@@ -150,7 +150,7 @@ describe('the guard of the fee payer', () => {
             if (kind === 'wait') purse.now += amount * 100;
             else if (kind === 'sign') guard.reserve(signature, fee);
             else if (kind === 'read') {
-              // The chain charges what is on its way; half of it is noticed before the balance is read.
+              // The chain charges for transactions in flight; half of them are noticed before the balance is read.
               for (const [index, each] of flying.splice(0).entries()) {
                 purse.lamports -= each.fee;
                 if (index % 2 === 0) guard.landed(each.signature);

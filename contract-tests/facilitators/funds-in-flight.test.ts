@@ -8,7 +8,7 @@ const transfer = (signature: string, amount = 10n): SignedTransfer => ({
   amount,
 });
 
-/** A token account. `landing`: what lands after so many reads of statuses, before the balance is read. */
+/** A token account. `landing`: the transfers that land after this many reads of statuses, before the balance is read. */
 function chainOf(balance: bigint, landing: string[] = []) {
   const landed = new Set<string>();
   let left = balance;
@@ -32,11 +32,11 @@ function chainOf(balance: bigint, landing: string[] = []) {
   };
 }
 
-describe('the funds of an account of which transfers are in flight', () => {
+describe('the funds of an account with transfers in flight', () => {
   const funds = (chain: ReturnType<typeof chainOf>): FundsInFlight =>
     new FundsInFlight(chain as unknown as ConstructorParameters<typeof FundsInFlight>[0]);
 
-  it('cover a transfer also if earlier ones land while they are looked at', async () => {
+  it('cover a transfer even if earlier ones land while they are read', async () => {
     const flying = funds(chainOf(30n, ['first', 'second']));
     expect(await flying.reserve(transfer('first'), signal)).to.equal(true);
     flying.sent(transfer('first'));
@@ -46,7 +46,7 @@ describe('the funds of an account of which transfers are in flight', () => {
     expect(await flying.reserve(transfer('fourth'), signal)).to.equal(false);
   });
 
-  it('are free again for others once a transfer is withdrawn', async () => {
+  it('are available again once a transfer is withdrawn', async () => {
     const flying = funds(chainOf(10n));
     expect(await flying.reserve(transfer('first'), signal)).to.equal(true);
     expect(await flying.reserve(transfer('second'), signal)).to.equal(false);

@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 
 type Body = { paymentPayload: { resource?: object; extensions?: object } };
 
-/** A facilitator that refuses whatever it does not know. */
+/** A facilitator that rejects unknown fields. */
 function strict(status: number, answer: object): FakeHttpFacilitator['reply'] {
   return (request, response) => {
     const carries = (request as unknown as { listed: boolean }).listed;
@@ -30,7 +30,7 @@ function strict(status: number, answer: object): FakeHttpFacilitator['reply'] {
   };
 }
 
-describe('what a facilitator is told for its directory', () => {
+describe('what a facilitator is sent for its directory', () => {
   let fake: FakeHttpFacilitator;
   let facilitator: Facilitator;
   let heard: ListingVerdict[];
@@ -60,7 +60,7 @@ describe('what a facilitator is told for its directory', () => {
   };
   const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64');
 
-  it('resource and extensions are members of the payment, of verify and settle alike', async () => {
+  it('resource and extensions are members of the payment, in verify and settle', async () => {
     fake.says(200, { ...SETTLED, isValid: true });
     await facilitator.verify(ASK);
     await facilitator.settle(ASK);
@@ -73,7 +73,7 @@ describe('what a facilitator is told for its directory', () => {
     expect(bodies().at(-1)?.paymentPayload).not.to.have.any.keys('resource', 'extensions');
   });
 
-  it('what it says of a listing is told, in one line of printable characters', async () => {
+  it('its message about a listing is reported in one line of printable characters', async () => {
     says(base64({ bazaar: { status: 'rejected', rejectedReason: 'info failed\nschema välidation' } }));
     expect(await facilitator.verify(ASK)).to.deep.equal({ kind: 'valid' });
     expect(heard).to.deep.equal([
@@ -100,7 +100,7 @@ describe('what a facilitator is told for its directory', () => {
       expect(heard).to.deep.equal([]);
     });
 
-  it('one that refuses requests with a listing verifies without it, and is sent none for a day', async () => {
+  it('a facilitator that rejects requests with a listing verifies without it, and is sent none for a day', async () => {
     answering({ isValid: true });
     expect(await facilitator.verify(ASK)).to.deep.equal({ kind: 'valid' });
     expect(bodies().map(({ paymentPayload }) => 'extensions' in paymentPayload)).to.deep.equal([true, false]);
@@ -112,7 +112,7 @@ describe('what a facilitator is told for its directory', () => {
     expect(bodies().at(-1)?.paymentPayload).not.to.have.property('extensions');
   });
 
-  it('a refused settle is not asked again here, and the next one is asked without a listing', async () => {
+  it('a rejected settle is not repeated here, and the next one is sent without a listing', async () => {
     answering(SETTLED);
     expect(await facilitator.settle(ASK)).to.include({ kind: 'unknown', reason: 'status 400' });
     expect(bodies()).to.have.length(1);
@@ -120,13 +120,13 @@ describe('what a facilitator is told for its directory', () => {
     expect(await facilitator.settle(ASK)).to.include({ kind: 'settled' });
   });
 
-  it('a payment that is refused for itself is asked about once', async () => {
+  it('a payment that is refused for its own reasons is sent once', async () => {
     fake.says(200, { isValid: false, invalidReason: 'insufficient_funds' });
     expect(await facilitator.verify(ASK)).to.include({ kind: 'refused' });
     expect(fake.seen).to.have.length(1);
   });
 
-  it('after a day it is asked with a listing again', async () => {
+  it('after a day, requests have a listing again', async () => {
     let now = 0;
     const takes = new TakesListings(
       () => {},
@@ -185,7 +185,7 @@ paths:
   });
 });
 
-describe('what directories made of the operations', () => {
+describe("the directories' verdicts on operations", () => {
   const verdict = (status: ListingVerdict['status'], why?: string): ListingVerdict => ({
     operation: 'summarize',
     transport: 'mcp',
@@ -209,7 +209,7 @@ describe('what directories made of the operations', () => {
     return { ledger, log, lines, writes: () => writes };
   }
 
-  it('the newest is kept for all servers, and told once as long as it stays the same', async () => {
+  it('the newest is kept for all servers, and logged once while it stays the same', async () => {
     const { ledger, log, lines, writes } = open();
     let now = 1_000;
     const one = new ListingVerdicts(ledger, log, () => now);
@@ -225,7 +225,7 @@ describe('what directories made of the operations', () => {
     expect(lines[1]).to.contain('pay.example does not list summarize (mcp): info failed schema validation');
   });
 
-  it('an equal one is written again after an hour', async () => {
+  it('an unchanged one is written again after an hour', async () => {
     const { ledger, log, lines, writes } = open();
     let now = 0;
     const verdicts = new ListingVerdicts(ledger, log, () => now);
@@ -235,7 +235,7 @@ describe('what directories made of the operations', () => {
     expect([writes(), lines.length]).to.deep.equal([2, 1]);
   });
 
-  it('one whose words change with every call is written and told once a minute', async () => {
+  it('one whose text changes with every call is written and logged once a minute', async () => {
     const { ledger, log, lines, writes } = open();
     let now = 0;
     const verdicts = new ListingVerdicts(ledger, log, () => now);
@@ -243,7 +243,7 @@ describe('what directories made of the operations', () => {
     expect([writes(), lines.length]).to.deep.equal([2, 2]);
   });
 
-  it('a ledger that fails costs a line of the log', async () => {
+  it('a ledger that fails costs one line of the log', async () => {
     const { log, lines } = open();
     const down = (): Promise<never> => Promise.reject(new Error('disk full'));
     const verdicts = new ListingVerdicts({ getMeta: down, setMeta: down }, log);

@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
 const OTHER = 'b.example/x402';
 
-/** A server that names `X` first. Its facilitator has Y, too. */
+/** A server whose challenges name `X` first. Its facilitator also has Y. */
 type Server = { hints: SolanaHints; feePayers: OfferedFeePayers; facilitators: { choice: string } };
 
 for (const { name, make } of PLACES) {
@@ -28,7 +28,7 @@ for (const { name, make } of PLACES) {
     let ledgers: Ledger[];
     let clock: number;
 
-    /** On SQLite there is one ledger for all, on PostgreSQL each server has its own. */
+    /** On SQLite, all servers share one ledger object; on PostgreSQL, each has its own. */
     async function server(feePayer: string): Promise<Server & { ledger: Ledger }> {
       const own = name === 'PostgreSQL' || ledgers.length === 0;
       const ledger = own
@@ -48,7 +48,7 @@ for (const { name, make } of PLACES) {
       return { hints, feePayers, facilitators, ledger };
     }
 
-    /** Whether a server's ledger takes a payment over this fee payer. */
+    /** Whether a server accepts a payment with this fee payer. */
     async function takes({ ledger }: { ledger: Ledger }, feePayer: string): Promise<boolean> {
       const { kind } = await ledger.claim(payment({ hint: { name: feePayer, by: [OTHER] } }));
       return kind === 'claimed';
@@ -64,7 +64,7 @@ for (const { name, make } of PLACES) {
       await place.remove();
     });
 
-    it('what A offered B takes, until nobody has offered it for five minutes', async () => {
+    it('B accepts what A offered, until nobody has offered it for five minutes', async () => {
       const [a, b] = [await server(X), await server(Y)];
       expect(await takes(a, Y)).to.equal(true);
       expect(await takes(b, X)).to.equal(true);
@@ -78,7 +78,7 @@ for (const { name, make } of PLACES) {
       expect([await takes(a, Y), await takes(b, X)]).to.deep.equal([true, false]);
     });
 
-    it('is in the ledger before any challenge names it, and the former one counts from then on', async () => {
+    it('a new one is in the ledger before any challenge names it, and the former one expires from then on', async () => {
       const { hints, feePayers, facilitators, ledger } = await server(X);
       clock += 4 * MINUTE;
       const named = hints.hints();
@@ -91,7 +91,7 @@ for (const { name, make } of PLACES) {
       expect([await takes({ ledger }, X), await takes({ ledger }, Y)]).to.deep.equal([true, true]);
     });
 
-    it('a restart goes on with what was offered last, and a day later what nobody offers is forgotten', async () => {
+    it('a restart continues with what was last offered, and forgets a day later what nobody offers', async () => {
       await server(X);
       clock += 1;
       const { feePayers, ledger } = await server(Y);
@@ -101,14 +101,14 @@ for (const { name, make } of PLACES) {
       expect(await ledger.offeredHints()).to.deep.equal([{ hint: Y, by: OTHER }]);
     });
 
-    it('one that was kept by version 1.0.0 is remembered', async () => {
+    it('one that version 1.0.0 stored is remembered', async () => {
       const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.setMeta('offered-fee-payers', JSON.stringify([{ feePayer: X, lastOfferedAt: 5 }]));
       expect(await rememberedFeePayers(ledger)).to.deep.equal([{ hint: X }]);
     });
 
-    it('is known with its facilitator by the clock of the ledger, too', async () => {
+    it('is also known with its facilitator, by the clock of the ledger', async () => {
       const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.offerHint(Y, OTHER);

@@ -7,17 +7,17 @@ import { offerOf, post, recipeOf, TEXT, type Answer } from '../support/world.js'
 
 const PAUSE_MS = 100;
 const RESEND_MS = 500;
-/** How long a buyer goes on with a purchase. */
+/** How long a buyer keeps trying to complete a purchase. */
 const PATIENCE_MS = 240_000;
 
-/** A call that is to be bought once. `payments`: the ids of all that its buyer signed for it. */
+/** A call to be bought once. `payments`: the ids of all payments that its buyer signed for it. */
 export type Purchase = { text: string; payments: string[]; began: number; answered?: number };
 
-/** Each payer buys one call after the other from servers in turn, and sends the same payment again for as long as it gets 503. */
+/** Buyers that each buy one call after the other from the servers in turn, and send the same payment again while they get 503. */
 export class Buyers {
   readonly purchases: Purchase[] = [];
   readonly statuses = new Map<string, number>();
-  /** What no buyer should see. */
+  /** Errors that no buyer should see. */
   readonly faults: string[] = [];
   readonly #urls: string[];
   readonly #buying: Promise<void>[];
@@ -29,13 +29,13 @@ export class Buyers {
     this.#buying = payers.map(payer => this.#buyAll(payer));
   }
 
-  /** Lets all purchases that are under way come to an end. */
+  /** Waits until all purchases under way have ended. */
   async end(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#buying);
   }
 
-  /** When answers arrived. */
+  /** The times at which answers arrived. */
   get sales(): number[] {
     const times = this.purchases.flatMap(({ answered }) => answered ?? []);
     return times.toSorted((a, b) => a - b);

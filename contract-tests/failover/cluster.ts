@@ -16,11 +16,11 @@ const NEEDED = {
   'PostgreSQL 15': join(POSTGRES_BIN, 'postgres'),
 };
 
-/** What is missing on this machine. */
+/** The programs that are missing on this machine. */
 export const missing = (): string[] =>
   Object.entries(NEEDED).flatMap(([name, file]) => (existsSync(file) ? [] : [name]));
 
-/** Two machines, of which one is the primary and the other one its synchronous standby, and an etcd elsewhere. */
+/** Two machines, a primary and its synchronous standby, and an etcd on a third. */
 export class Cluster {
   readonly machines: [Machine, Machine];
   readonly #folder: string;
@@ -60,7 +60,7 @@ export class Cluster {
     return cluster;
   }
 
-  /** A database of the cluster. @param aside by ways that stay when a machine is cut off from the others */
+  /** A database of the cluster. @param aside through routes that stay open when a machine is cut off from the others */
   url(database: string, aside = false): string {
     const hosts = this.machines.map(machine => `127.0.0.1:${aside ? machine.aside.port : machine.port}`);
     return `postgres://postgres@${hosts.join(',')}/${database}?target_session_attrs=read-write`;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** A port in front of another one. While it is cut, nothing passes, and neither side learns that the other one is gone. */
+/** A TCP proxy. While it is cut, nothing passes, and neither side learns that the other is gone. */
 export type CuttableProxy = {
   port: number;
   /** Connections that nobody has closed. */

@@ -5,22 +5,22 @@ import { freePort } from '../support/free-port.js';
 import { asPostgres, POSTGRES_BIN } from '../support/postgres-programs.js';
 import { cuttableProxy, type CuttableProxy } from './cuttable-proxy.js';
 
-/** Of the lease of the primary: without it a machine is taken for lost. */
+/** The lease of the primary: without renewal, the machine counts as lost. */
 export const TTL_SECONDS = 10;
 
 type Ports = { postgres: number; rest: number };
 type Outer = Record<'postgres' | 'front' | 'rest' | 'etcd', CuttableProxy>;
 
 /**
- * One machine with PostgreSQL and Patroni, played by processes. What comes in from other machines, and what its Patroni sends to etcd, goes by
- * way of proxies that can be cut.
+ * One machine with PostgreSQL and Patroni, simulated by processes. Connections from other machines, and from its
+ * Patroni to etcd, go through proxies that can be cut.
  */
 export class Machine {
   readonly name: string;
   readonly #folder: string;
   readonly #inner: Ports;
   readonly #outer: Outer;
-  /** A way to its PostgreSQL that stays when the machine is cut off from the others. */
+  /** A route to its PostgreSQL that stays open when the machine is cut off from the others. */
   readonly aside: CuttableProxy;
   #patroni: number | undefined;
 
@@ -46,12 +46,12 @@ export class Machine {
     return machine;
   }
 
-  /** Where servers of the shop reach its PostgreSQL, as long as it is not cut off. */
+  /** The address at which the shop's servers reach its PostgreSQL unless it is cut off. */
   get port(): number {
     return this.#outer.front.port;
   }
 
-  /** What its Patroni says, by a way that is never cut. @returns undefined if it does not answer */
+  /** The status of its Patroni, by a route that is never cut. @returns undefined if it does not answer */
   async state(): Promise<
     { role?: string; replication?: { sync_state?: string; state?: string }[] } | undefined
   > {
@@ -78,7 +78,7 @@ export class Machine {
   }
 
   kill(): void {
-    // Whoever starts others dies first; who was started meanwhile, the second time.
+    // Parents are killed first; processes that they started meanwhile, in the second round.
     for (let time = 0; time < 2; time += 1) this.#signal('SIGKILL');
   }
 
@@ -174,7 +174,7 @@ export class Machine {
   }
 }
 
-/** Processes, and all that they started. */
+/** Processes, and all their descendants. */
 function familyOf(roots: number[]): number[] {
   const parents = readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))

@@ -5,21 +5,21 @@ import { until } from '../support/faults.js';
 import type { TestChain } from '../support/test-chain.js';
 import type { Buyers } from './buyers.js';
 
-/** The lease of a claim, and the losses that follow meanwhile. */
+/** The lease of a claim, plus the time of further losses. */
 const RESOLVED_MS = 300_000;
 const SETTLED = ['delivered', 'owed', 'refunded'];
-/** More than a settlement may take until it is final. */
+/** Longer than a settlement takes until it is final. */
 const LATER_MS = 300_000;
 
 type Reader = Awaited<ReturnType<typeof openLedgerReader>>;
 
-/** A reader that has no connection while a primary is lost. */
+/** A reader that opens a connection for each read, because primaries are lost. */
 export async function withReader<T>(url: string, work: (reader: Reader) => Promise<T>): Promise<T> {
   const reader = await openLedgerReader({ url });
   return work(reader).finally(() => reader.close());
 }
 
-/** What a run has lost or doubled, or where books and chain differ, once none of its payments is under way any more. */
+/** What a run lost or duplicated, and where books and chain differ, once none of its payments is under way. */
 export async function faultsOf(
   chain: TestChain,
   ledger: string,
@@ -31,7 +31,7 @@ export async function faultsOf(
     listed = await withReader(ledger, reader => rowsOf(reader, payers));
     return listed.every(({ state }) => state !== 'settling');
   };
-  // The next primary may be lost meanwhile.
+  // Another primary may be lost meanwhile.
   await until('nothing is unresolved', () => isResolved().catch(() => false), RESOLVED_MS);
   const rows = new Map(listed.map(row => [row.id, row]));
   const landed = chain.landed(payers);
@@ -62,7 +62,7 @@ function* differences(rows: Map<string, Payment>, landed: Map<string, number>): 
       yield `${id} is ${state} and never landed`;
 }
 
-/** What `coinslot ledger verify` finds when everything is final, and whether the receiver has what the books say. */
+/** The result of `coinslot ledger verify` once everything is final, and whether the receiver's balance equals the books. */
 export async function auditOf(
   chain: TestChain,
   reader: Reader,

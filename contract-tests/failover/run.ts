@@ -15,9 +15,9 @@ import { Cluster, missing } from './cluster.js';
 import { TTL_SECONDS, type Machine } from './machine.js';
 
 /**
- * Loses the primary of a PostgreSQL with a synchronous standby while three servers sell, as often as asked for (RUNS, once by default) in each
- * of the ways that are asked for (ONLY=killed, all three by default), and prints a line for each, and `N passed, N failed`.
- * BETWEEN=command: what is run after each of them. SIGTERM ends it after the one that is under way.
+ * Loses the primary of a PostgreSQL with a synchronous standby while three servers sell: RUNS times (once by default)
+ * in each way that ONLY names (ONLY=killed; all three by default). Prints a line for each run, and `N passed, N failed`.
+ * BETWEEN=command is run after each of them. SIGTERM ends it after the current run.
  */
 const RUNS = Number(process.env['RUNS'] ?? 1);
 const ONLY = process.env['ONLY'];
@@ -26,7 +26,7 @@ const execute = promisify(execFile);
 const BUYERS = 6;
 const BEFORE_MS = 5_000;
 const AFTER_MS = 3_000;
-/** Blockhashes live 22 s, and what is paid is final after five. */
+/** Blockhashes expire after 22 s, and payments are final after five. */
 const SLOT_MS = 150;
 const RESUMED_MS = 90_000;
 const DATABASE = 'shop';
@@ -58,7 +58,7 @@ async function openWorld(folder: string, closers: (() => unknown)[]): Promise<Wo
       SOLANA_RPC_URL: rpc.url,
       FACILITATOR_URL: facilitator.url,
       PAY_TO: info.payTo,
-      // The third one still reaches a primary that is cut off from its standby and from etcd.
+      // The third server still reaches a primary that is cut off from its standby and from etcd.
       DATABASE_URL: cluster.url(DATABASE, name === 'three'),
     });
     closers.push(() => served.kill());
@@ -67,7 +67,7 @@ async function openWorld(folder: string, closers: (() => unknown)[]): Promise<Wo
   return { cluster, chain, servers, ledger: cluster.url(DATABASE) };
 }
 
-/** @returns after how many seconds the standby was promoted, and the first call sold after that */
+/** @returns the seconds until the standby was promoted, and until the first call was sold after that */
 async function loseOne({ lose, bringBack }: Way, { cluster }: World, buyers: Buyers): Promise<Outage> {
   const { primary, standby } = await cluster.healthy();
   await sleep(BEFORE_MS);
@@ -93,8 +93,8 @@ async function loseOne({ lose, bringBack }: Way, { cluster }: World, buyers: Buy
 }
 
 /**
- * Resolves when another primary can be lost. Purchases of the run may still be under way then.
- * @returns when all have ended, whether nothing was lost or doubled; prints a line about it
+ * Resolves when another primary can be lost. Purchases of the run may still be under way then. @returns when all have
+ * ended, whether nothing was lost or duplicated; prints a line about it
  */
 async function failOver(name: string, world: World): Promise<{ isRight: Promise<boolean> }> {
   const { chain, servers } = world;
@@ -139,7 +139,7 @@ async function failAll(world: World): Promise<boolean[]> {
     }
   const outcomes = await Promise.all(runs);
   const { transfers, faults } = await withReader(world.ledger, reader => auditOf(world.chain, reader));
-  print(`the books of all: ${transfers} transfers, ${faults.length} differences from the chain`);
+  print(`the books of all runs: ${transfers} transfers, ${faults.length} differences from the chain`);
   for (const fault of faults.slice(0, 10)) print(`  ${fault}`);
   return [...outcomes, faults.length === 0];
 }
@@ -151,7 +151,7 @@ const folder = mkdtempSync(join(tmpdir(), 'coinslot-failover-'));
 const closers: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 let outcomes: boolean[] = [];
 if (absent.length > 0)
-  print(`${absent.join(', ')}: not here (apt-get install patroni etcd-server postgresql)`);
+  print(`${absent.join(', ')}: not installed (apt-get install patroni etcd-server postgresql)`);
 else {
   print(
     `${RUNS} of each way (${ASKED.join(', ')}), a lease of ${TTL_SECONDS} s, ${BUYERS} buyers, three servers`,

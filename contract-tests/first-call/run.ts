@@ -9,8 +9,9 @@ import { freePort } from '../support/free-port.js';
 import { SOLD } from '../support/sold.js';
 
 /**
- * Times the way from a clone of this repository to the first paid call, in the terminal and in a browser, and prints it. It clones the
- * last commit into an empty folder and runs what the README says there. npm fills its packages from its own cache where it has them.
+ * Measures the time from a clone of this repository to the first paid call, in the terminal and in a browser. It clones
+ * the last commit into an empty folder and runs the commands of the README there. npm takes packages from its own cache
+ * if it has them.
  */
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const READY = 'ready to be paid at ';
@@ -36,7 +37,7 @@ async function succeed(folder: string, command: string, ...options: string[]): P
   return output;
 }
 
-/** `make run` on free ports, in a process group of its own. @returns once it can be paid, with its URL */
+/** `make run` on free ports, in a process group of its own. @returns once it accepts payments, with its URL */
 async function run(folder: string, onStart: (server: ChildProcess) => void): Promise<string> {
   const ports: Record<string, string> = {};
   for (const name of ['PORT', 'ADMIN_PORT', 'SANDBOX_RPC_PORT', 'SANDBOX_FACILITATOR_PORT'])
@@ -64,7 +65,7 @@ async function run(folder: string, onStart: (server: ChildProcess) => void): Pro
 
 const PAY = `[...document.querySelectorAll('.pay button')].find(each => each.textContent.includes('sandbox wallet'))`;
 
-/** From the page at / by its links to the reference, to the operation, to its page, and to the answer. */
+/** Goes from the page at / by its links to the reference, the operation, its page, and the answer. */
 async function buyInBrowser(
   url: string,
   { id, path }: { id: string; path: string },

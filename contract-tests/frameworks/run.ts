@@ -15,8 +15,8 @@ import { ownPlace, startShop, succeed } from '../support/other-shop.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 
 /**
- * Sells an API that was written with FastAPI, and one with Express and swagger-jsdoc, with two commands each, and buys every route with
- * the official client. A line for each step; the last line counts them.
+ * Sells an API written with FastAPI, and one with Express and swagger-jsdoc, with two commands each, and buys every
+ * route with the official client. Prints a line for each step; the last line counts them.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -24,7 +24,7 @@ const HERE = join(ROOT, 'contract-tests', 'frameworks');
 const COMMAND = join(ROOT, 'src', 'cli', 'coinslot.js');
 const ROUTES = 8;
 const ANSWER_MS = 30_000;
-/** From the first command to the last purchase. */
+/** The time from the first command to the last purchase. */
 const MOST_SECONDS = 60;
 
 type Api = { stopped: string } | { command: string; args: string[] };
@@ -70,7 +70,7 @@ async function answers(url: string, api: ChildProcess): Promise<void> {
   throw new Error(`the API does not answer at ${url}`);
 }
 
-/** As a seller does it, in an empty folder. */
+/** The steps of a seller, in an empty folder. */
 async function sell(document: string, folder: string): Promise<void> {
   const env = ownPlace(join(folder, 'state'), { ALLOW_PRIVATE_UPSTREAMS: 'true', ADMIN_PORT: '0' });
   const began = performance.now();
@@ -83,7 +83,7 @@ async function sell(document: string, folder: string): Promise<void> {
   try {
     const { paid } = loadContract(join(folder, 'openapi.yaml'));
     const pay = await walletOf(join(folder, 'state'));
-    // What is removed is not asked for again.
+    // Answers "removed" to removed routes without a request.
     for (const operation of paid.sort(
       (a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'),
     ))

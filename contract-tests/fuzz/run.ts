@@ -18,9 +18,10 @@ import { call, openWorld, post, signFor, type Payer } from '../support/world.js'
 import { stockLines, wordsForSt } from './stock-lines.js';
 
 /**
- * Runs Schemathesis against a server: with the line that docs/how-to/testing.md has for everybody, without payments, and with a payment for
- * every case. The server is one of its own in the sandbox, or the one that runs at `URL`; that is only paid if it is of the sandbox
- * in `STATE_DIR`. With `--install` it only sees to it that there is a Schemathesis. The last line counts the runs.
+ * Runs Schemathesis against a server in three ways: with the command of docs/how-to/testing.md, without payments, and
+ * with a payment for every case. The server is one of its own in the sandbox, or the one at `URL`, which is paid only
+ * if it belongs to the sandbox in `STATE_DIR`. With `--install`, it only makes sure that Schemathesis is installed. The
+ * last line counts the runs.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -29,12 +30,15 @@ const VENV = join(FOLDER, '.venv');
 const REQUIREMENTS = join(FOLDER, 'requirements.txt');
 const VERSION = '4.32.5';
 const IMAGE = `schemathesis/schemathesis:${VERSION}`;
-/** A run that hangs must not hang continuous integration. */
+/** A hanging run must not block continuous integration. */
 const RUN_DEADLINE_MS = 15 * 60_000;
 
 const MODES = ['stock', 'unpaid', 'paid'] as const;
 type Mode = (typeof MODES)[number];
-/** A server that is called, its contract, mints of its chain, and its receiver's USDC in atomic units. `payer`: where it can be paid. */
+/**
+ * The server under test, its contract, mints of its chain, and its receiver's USDC in atomic units. `payer`: the
+ * sandbox that can pay it, if there is one.
+ */
 type Target = {
   url: string;
   contract: Contract;
@@ -42,14 +46,14 @@ type Target = {
   payer: (Payer & { earned(): Promise<bigint> }) | undefined;
   close(): Promise<void>;
 };
-/** How `st` is started in a folder: the words before its own arguments. */
+/** The command that starts `st` in a folder, before its own arguments. */
 type Tool = { how: string; command: (env: Record<string, string>, folder: string) => string[] };
 const CHECKED: Record<Mode, string> = {
   stock: 'the line of docs/how-to/testing.md, with the settings that the server publishes, finds no fault',
   unpaid: 'every unpaid call gets its price, as the contract says',
   paid: 'every paid call is answered as the contract says, and the receipts agree with the chain',
 };
-/** Around the settings that the server publishes. Nothing is kept from one run to the next: a run depends on its seed alone. */
+/** Keys around the settings that the server publishes. Nothing is kept between runs: a run depends only on its seed. */
 const UNPAID_BEFORE = 'hooks = "hooks.py"\nworkers = 1\nrequest-timeout = 10\ncontinue-on-failure = true\n\n';
 const UNPAID_AFTER = '\n[cache]\nenabled = false\n\n[generation]\ndatabase = "none"\n';
 type Report = {
@@ -60,9 +64,9 @@ type Report = {
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** An engine, else a local `st`, else a virtual environment of our own; a sentence where there is none of them. */
+/** A container engine, else a local `st`, else a virtual environment of our own; otherwise a sentence that says why none works. */
 function findTool(): Tool | string {
-  // Elsewhere the engine's host network is not ours.
+  // On other systems, the engine's host network is not this machine's.
   if (process.platform === 'linux' && succeeds('docker', ['info']) && hasImage()) {
     return { how: `docker ${IMAGE}`, command: dockerCommand };
   }
@@ -88,7 +92,7 @@ function ownEnvironment(): Tool | string {
   return { how: 'a virtual environment', command: () => [join(made.bin, 'st')] };
 }
 
-/** What was answered to paid calls: the price of every settlement that a receipt names, once each. */
+/** The total of the prices in the receipts of paid calls, counting each settlement once. */
 class Takings {
   readonly #settled = new Map<string, bigint>();
   answers = 0;
@@ -113,7 +117,7 @@ class Takings {
   }
 }
 
-/** `GET /sign?operation=…&version=…` answers the headers of a signed payment, `POST /answered` takes note of an answer. */
+/** `GET /sign?operation=…&version=…` returns the headers of a signed payment, `POST /answered` records an answer. */
 async function startSigner({ payer, contract }: Target, takings: Takings): Promise<Server> {
   const answer = async (request: IncomingMessage): Promise<object> => {
     const url = new URL(request.url ?? '/', 'http://signer');
@@ -138,7 +142,7 @@ async function startSigner({ payer, contract }: Target, takings: Takings): Promi
 
 type Answered = { operation: string; receipts: string[] };
 
-/** The price comes before the body and the parameters are read, so that any call at the operation's path learns it. */
+/** The challenge comes before the body and the parameters are read, so any call at the operation's path gets it. */
 async function sign(
   payer: Payer,
   { method, examplePath }: PricedOperation,
@@ -168,7 +172,7 @@ function runTool(words: string[], env: Record<string, string>, folder: string): 
   });
 }
 
-/** What `st` finds in its folder: the settings that the server publishes, ours for every case with a payment, and our hooks. */
+/** Writes the files for `st`: the settings that the server publishes, our settings for paid cases, and our hooks. */
 async function prepare(mode: Mode, folder: string, { url }: Target): Promise<void> {
   const settings = join(folder, 'schemathesis.toml');
   if (mode !== 'stock') await copyFile(join(FOLDER, 'hooks.py'), join(folder, 'hooks.py'));
@@ -177,7 +181,7 @@ async function prepare(mode: Mode, folder: string, { url }: Target): Promise<voi
   await writeFile(settings, mode === 'stock' ? published : UNPAID_BEFORE + published + UNPAID_AFTER);
 }
 
-/** The words after `st`. The stock line is the one that docs/how-to/testing.md gives to Docker, with this server's address. */
+/** The arguments of `st`. Those of the stock run are Docker's in docs/how-to/testing.md, with this server's address. */
 function wordsOf(mode: Mode, { url }: Target, cases: string, seed: string): string[] {
   const [run = '', , ...options] = wordsForSt(stockLines().docker);
   const limits = ['--max-examples', cases, '--seed', seed];
@@ -210,7 +214,7 @@ async function fuzz(mode: Mode, tool: Tool, target: Target, cases: string, seed:
   }
 }
 
-/** Compares what the answers claim with the money that moved on the chain, and notes the result. */
+/** Compares the receipts with the money that moved on the chain, and records the result. */
 function judge(mode: Mode, status: number, report: Report, takings: Takings, earned: bigint): boolean {
   const { generated, unique_failures: failures } = report.test_cases;
   const errors = report.errors.length;
@@ -219,7 +223,9 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
   const paid = mode === 'paid' ? `, ${takings.answers} paid` : '';
   say(`${mode}: ${generated} cases${paid}, ${money}`);
   if (!honest)
-    say(`FAILED: the receipts speak of ${toDecimal(takings.total)} USDC, the chain of ${toDecimal(earned)}`);
+    say(
+      `FAILED: the receipts add up to ${toDecimal(takings.total)} USDC, the transfers on the chain to ${toDecimal(earned)}`,
+    );
   const good = status === 0 && honest;
   record(`schemathesis-${mode}`, {
     tool: `Schemathesis, ${mode}`,
@@ -241,7 +247,7 @@ async function ownTarget(): Promise<Target> {
   return { url: world.url, contract: SOLD, mints, payer: world, close: () => world.close() };
 }
 
-/** The server that runs at a URL. */
+/** The server at a URL. */
 async function targetAt(url: string): Promise<Target> {
   const contract = parseContract((await call(`${url}/openapi.json`)).body.toString('utf8'), 'openapi.json');
   const stateDir = process.env['STATE_DIR'] ?? join(ROOT, '.coinslot');
@@ -279,7 +285,7 @@ async function main(): Promise<void> {
     const target = await (url ? targetAt(url) : ownTarget());
     try {
       const skipped = mode === 'paid' && !target.payer;
-      if (skipped) say(`not run: paid, since ${target.url} is not of the sandbox in STATE_DIR`);
+      if (skipped) say(`not run: paid, because ${target.url} does not belong to the sandbox in STATE_DIR`);
       ran.push(skipped ? undefined : await fuzz(mode, tool, target, cases, seed));
     } finally {
       await target.close();

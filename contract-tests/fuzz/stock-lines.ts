@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const GUIDE = new URL('../../../docs/how-to/testing.md', import.meta.url);
 
-/** The lines with which docs/how-to/testing.md runs Schemathesis, as words: without Docker, and with it. */
+/** The commands of docs/how-to/testing.md that run Schemathesis, split into words: without Docker, and with it. */
 export function stockLines(): { st: string[]; docker: string[] } {
   const lines = readFileSync(GUIDE, 'utf8').split('\n');
   const words = (start: string): string[] => {
@@ -13,7 +13,7 @@ export function stockLines(): { st: string[]; docker: string[] } {
   return { st: words('st run '), docker: words('docker run ') };
 }
 
-/** The words after the image, which Docker gives to `st`. */
+/** The words after the image, which Docker passes to `st`. */
 export function wordsForSt(docker: string[]): string[] {
   return docker.slice(docker.findIndex(word => word.startsWith('schemathesis/schemathesis')) + 1);
 }

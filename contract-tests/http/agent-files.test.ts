@@ -13,7 +13,7 @@ import { sellingOf } from '../support/selling.js';
 
 type Raw = { status: number; headers: Record<string, string | undefined>; body: Buffer };
 
-/** Without the decompression that `fetch` does. */
+/** Fetches without the decompression that `fetch` does. */
 function get(url: string, headers: Record<string, string> = {}): Promise<Raw> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { headers }, answer => {
@@ -31,7 +31,7 @@ function get(url: string, headers: Record<string, string> = {}): Promise<Raw> {
   });
 }
 
-describe('What agents, crawlers and browsers find with nothing but the address', () => {
+describe('What agents, crawlers and browsers find if they know only the address', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -39,7 +39,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
   });
   after(() => world.close());
 
-  it('/schemathesis.toml counts a price among the answers to any call, and /openapi.json names it', async () => {
+  it('/schemathesis.toml lists a price among the answers to any call, and /openapi.json links to it', async () => {
     const { status, body } = await call(`${world.url}/schemathesis.toml`);
     expect(status).to.equal(200);
     for (const check of ['positive_data_acceptance', 'negative_data_rejection'])
@@ -50,7 +50,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     expect(info['x-schemathesis']).to.equal(`${world.url}/schemathesis.toml`);
   });
 
-  it('/llms.txt is laid out as llmstxt.org says, and links to everything that is sold', async () => {
+  it('/llms.txt follows llmstxt.org, and links to everything that is sold', async () => {
     const { status, headers, body } = await call(`${world.url}/llms.txt`);
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/plain; charset=utf-8']);
     const text = body.toString();
@@ -71,7 +71,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     }
   });
 
-  it('each link of /llms.txt leads somewhere, and what costs money says so', async () => {
+  it('each link of /llms.txt works, and is marked if it costs money', async () => {
     const { body } = await call(`${world.url}/llms.txt`);
     const links = [...body.toString().matchAll(/\]\((http[^)]+)\)/g)].map(([, url = '']) => url);
     expect(links).to.have.length.above(SOLD.paid.length + 4);
@@ -121,7 +121,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     expect(text).not.to.match(/undefined|\[object/);
   });
 
-  it('/robots.txt lets crawlers read prices, and names what it keeps from them', async () => {
+  it('/robots.txt lets crawlers read prices, and names what they must not read', async () => {
     const text = (await call(`${world.url}/robots.txt`)).body.toString();
     expect(text).to.match(/^User-agent: \*\nAllow: \/$/m);
     expect(text).to.contain('Disallow: /panel/\n').and.to.contain('Disallow: /answers/\n');
@@ -136,7 +136,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     expect(file?.headers.get('content-type')).to.contain('application/json');
   });
 
-  it('search engines list nothing that is paid for', async () => {
+  it('search engines index no paid answer', async () => {
     const url = `${world.url}/v1/summarize`;
     const sent = { ...(await signFor(world, '/v1/summarize')), 'content-type': 'application/json' };
     const sold = await post(url, { text: TEXT }, sent);
@@ -147,7 +147,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     expect((await call(`${world.url}/`)).headers.has('x-robots-tag')).to.equal(false);
   });
 
-  it('the challenge names the service, its tags and an icon that is there', async () => {
+  it('the challenge names the service, its tags and an existing icon', async () => {
     const { resource } = (await post(`${world.url}/v1/summarize`, {})).json() as {
       resource: { serviceName: string; tags: string[]; iconUrl: string };
     };
@@ -156,7 +156,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     expect([icon.status, icon.headers.get('content-type')]).to.deep.equal([200, 'image/png']);
   });
 
-  it('answers a document over 1 KB compressed to whoever accepts that, each coding with an ETag of its own', async () => {
+  it('a document over 1 KB is compressed for clients that accept it, with an ETag for each coding', async () => {
     for (const path of ['/openapi.json', '/llms-full.txt', '/.well-known/x402']) {
       const url = world.url + path;
       const plain = await get(url);
@@ -190,7 +190,7 @@ describe('What agents, crawlers and browsers find with nothing but the address',
     );
   });
 
-  it('pages of other origins may ask for a file with If-None-Match; another method is 405', async () => {
+  it('pages of other origins may send If-None-Match for a file; another method is 405', async () => {
     const preflight = await call(`${world.url}/llms.txt`, { method: 'OPTIONS' });
     expect(preflight.status).to.equal(204);
     expect(preflight.headers.get('access-control-allow-headers')).to.contain('if-none-match');
@@ -205,7 +205,7 @@ describe('The files of another shop', () => {
   const publicUrl = 'https://shop.example';
   const terms = { network: 'solana:x', v1Network: 'solana', asset: 'a', payTo: 'p', publicUrl };
 
-  it('come from its contract, and give way to a path that it declares itself', async () => {
+  it('come from its contract, unless that declares the path itself', async () => {
     const contract = parseContract(ANY_SHOP);
     const served = await agentFiles(contract, sellingOf(terms), '').get('/llms.txt')?.encoded('plain');
     const text = String(served?.body);
@@ -218,7 +218,7 @@ describe('The files of another shop', () => {
     expect([...agentFiles(own, sellingOf(terms), '').keys()]).not.to.include('/robots.txt');
   });
 
-  it('its name and icon are those of its info, in what x402 accepts', () => {
+  it('have the name and icon of its info, as far as x402 allows them', () => {
     const named = (info: object) =>
       serviceOf({ document: { info }, paid: [], given: [], free: [] }, publicUrl);
     expect(named({ title: 'Petstore' })).to.deep.equal({
@@ -236,7 +236,7 @@ describe('The files of another shop', () => {
 });
 
 describe('The icon', () => {
-  it('is a PNG whose corners are clear, with a slot in the middle of a coin, and the same as an SVG', () => {
+  it('is a PNG of a coin with a slot and transparent corners, and the same as an SVG', () => {
     const png = iconPng(32);
     expect(png.subarray(1, 4).toString()).to.equal('PNG');
     expect([png.readUInt32BE(16), png.readUInt32BE(20)]).to.deep.equal([32, 32]);

@@ -54,7 +54,7 @@ describe('The router of any contract', () => {
     expect(await compileContract(ANY_SHOP)).to.be.a('string');
   });
 
-  it('finds templates by method, fixed text first', () => {
+  it('finds path templates by method, fixed text first', () => {
     const found = ['/quotes/SOL', '/quotes/latest', '/quotes/Latest', '/quotes/a%2Fb', '/markets/health'];
     expect(found.map(path => at('GET', path).id)).to.deep.equal([
       'quote',
@@ -87,7 +87,7 @@ describe('The router of any contract', () => {
     expect(routes.match('GET', `/quotes${'/a'.repeat(5_000)}`)).to.deep.equal({ kind: 'notFound' });
   });
 
-  it('reads path and query as declared, and leaves the rest out', () => {
+  it('reads path and query as declared, and ignores the rest', () => {
     const query = 'days=3&kind=future&tag=a&tag=b&exact=true&limit=all&x402Version=1&utm=1&kind2=3';
     expect(asked('GET', '/quotes/A%2FB%20C', query)).to.deep.equal({
       ok: true,
@@ -160,7 +160,7 @@ describe('The router of any contract', () => {
     [['expand[]=a&expand[]=b', 'expand[0]=a&expand[1]=b'], 'expand', ['a', 'b']],
   ];
   for (const [spellings, name, value] of written)
-    it(`reads ${spellings.join(' and ')} as one call`, () => {
+    it(`reads ${spellings.join(' and ')} as the same call`, () => {
       const calls = spellings.map(felling).map(each => (each.ok ? each.asked : { error: each.error }));
       for (const call of calls)
         expect(call).to.have.deep.nested.property('query', { roots: false, [name]: value });
@@ -169,12 +169,12 @@ describe('The router of any contract', () => {
       const parameter = contract.paid
         .find(({ id }) => id === 'fellTree')!
         .parameters.find(each => each.name === name)!;
-      expect(felling(encodedQuery(parameter, value).join('&')), 'what an upstream is sent').to.deep.equal(
+      expect(felling(encodedQuery(parameter, value).join('&')), 'the request to the upstream').to.deep.equal(
         value instanceof Array && value.length === 0 ? felling('') : felling(spellings[0] ?? ''),
       );
     });
 
-  it('refuses lists and objects that are written in another way, or hold what they must not', () => {
+  it('rejects lists and objects that are encoded in another way, or contain invalid values', () => {
     for (const [query, message] of [
       ['comma=1,x', /^comma.1 must be a whole number$/],
       ['comma=1,0x2', /^comma must be written as in JSON/],
@@ -375,7 +375,7 @@ describe('A server of any contract', () => {
     expect(sold).to.have.length(1);
   });
 
-  it('sells PUT, PATCH and DELETE, with and without a body, each as an operation of its own', async () => {
+  it('sells PUT, PATCH and DELETE, with and without a body, as separate operations', async () => {
     const send = (method: string, path: string, body?: object, headers = PAID): Promise<Answer> =>
       call(url + path, {
         method,
@@ -410,7 +410,7 @@ describe('A server of any contract', () => {
     ]);
   });
 
-  it('sells for a form, whose texts become what its schema says, and for no other type', async () => {
+  it('accepts a form, whose texts are converted as its schema says, and no other type', async () => {
     const order = (body: string | Buffer, type = 'application/x-www-form-urlencoded'): Promise<Answer> =>
       call(`${url}/saplings`, { method: 'POST', headers: { ...PAID, 'content-type': type }, body });
     const whole = 'kind=oak+tree&tags=a%20b&tags=c&sizes=1%2C2.5&place[row]=3';
@@ -459,7 +459,7 @@ describe('A server of any contract', () => {
     expect(sold).to.deep.equal([]);
   });
 
-  it('sells by the headers that the contract declares, whatever their case, and no others', async () => {
+  it('passes on the headers that the contract declares, in any case, and no others', async () => {
     const fell = (headers: object): Promise<Answer> => get('/woods/1', { ...PAID, ...headers }, 'DELETE');
     for (const headers of [
       { 'X-Region': 'eu', 'X-Axes': '1,2', 'X-Other': 'a' },
@@ -494,7 +494,7 @@ describe('A server of any contract', () => {
     expect(preflight.headers.get('access-control-allow-headers')).to.match(/, x-region, x-axes$/);
   });
 
-  it('sells texts and pictures with their content types', async () => {
+  it('sells texts and images with their content types', async () => {
     const text = await get('/quotes/latest', PAID);
     expect([text.headers.get('content-type'), String(text.body)]).to.deep.equal([
       'text/plain; charset=utf-8',
@@ -515,7 +515,7 @@ describe('A server of any contract', () => {
     expect(calls[1]).to.deep.include({ params: {}, query: {}, body: { width: 2 } });
   });
 
-  it('the same call is the same path and declared query, whatever else is sent', async () => {
+  it('treats calls with the same path and declared query as the same call, whatever else is sent', async () => {
     const hashOf = async (path: string): Promise<string> => {
       await get(path, PAID);
       return sold.at(-1)!.requestHash;

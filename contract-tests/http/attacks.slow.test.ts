@@ -54,7 +54,7 @@ describe('attacks over HTTP', function () {
     post(`${world.url}/v1/summarize`, body, headers);
   const errorOf = (answer: Answer): string => String(answer.json()['error']);
 
-  it('a payment that landed long ago buys nothing from a fresh ledger', async () => {
+  it('a payment that landed long ago buys nothing from a new ledger', async () => {
     const headers = await signFor(world, '/v1/summarize');
     expect((await summarize(headers)).status).to.equal(200);
     const earned = await world.earned();
@@ -72,7 +72,7 @@ describe('attacks over HTTP', function () {
     }
   });
 
-  it('a payload rebuilt from the public transaction redeems nothing where an identifier was set', async () => {
+  it('a payload rebuilt from the public transaction redeems nothing if an identifier was set', async () => {
     const offer = await offerOf(world.url);
     const id = `order-${randomBytes(8).toString('hex')}`;
     const { transaction } = craftPayment(recipeOf(offer, payer));
@@ -94,7 +94,7 @@ describe('attacks over HTTP', function () {
     expect(own.body.equals(sold.body), 'the buyer itself').to.equal(true);
   });
 
-  it(`promise 7: ${GARBAGE} garbage payments ask neither chain nor facilitator, and leave no memory behind`, async () => {
+  it(`promise 7: ${GARBAGE} garbage payments cause no call to chain or facilitator, and leave no memory in use`, async () => {
     const offer = await offerOf(world.url);
     const pool = new Pool(world.url, { connections: 16 });
     const { transaction } = craftPayment({ ...recipeOf(offer, payer), amount: 9_999n });
@@ -128,7 +128,7 @@ describe('attacks over HTTP', function () {
       };
       await Promise.all(Array.from({ length: 16 }, worker));
     };
-    // The list of recent blockhashes is read every few seconds, whoever calls.
+    // The list of recent blockhashes is read every few seconds anyway.
     const asked = (): number[] => [
       world.facilitator.count('/verify'),
       world.facilitator.count('/settle'),
@@ -161,7 +161,7 @@ describe('attacks over HTTP', function () {
   const head = ['POST /v1/summarize HTTP/1.1', 'Host: x', 'Content-Type: application/json'];
   const long = `Content-Length: ${Buffer.byteLength(BODY)}`;
 
-  it('a payment header sent twice, in one spelling or two, with two payments: refused, neither is taken', async () => {
+  it('two payment headers with different payments, spelled alike or not: refused, neither is used', async () => {
     const earned = await world.earned();
     const one = (await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']!;
     const other = (await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']!;
@@ -177,7 +177,7 @@ describe('attacks over HTTP', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('conflicting lengths, hosts and encodings: 400 in JSON, and no payment is taken', async () => {
+  it('conflicting lengths, hosts and encodings: 400 in JSON, and no payment is used', async () => {
     const earned = await world.earned();
     const payment = `PAYMENT-SIGNATURE: ${(await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']}`;
     for (const conflicting of [
@@ -195,7 +195,7 @@ describe('attacks over HTTP', function () {
   });
 });
 
-/** A landed transaction as the chain gives it to everybody. */
+/** A landed transaction as anyone can read it from the chain. */
 async function fetchRaw({ sandbox }: World, signature: string): Promise<Buffer> {
   const params = [
     signature,
@@ -210,7 +210,7 @@ async function fetchRaw({ sandbox }: World, signature: string): Promise<Buffer> 
   return Buffer.from(result.transaction[0], 'base64');
 }
 
-describe('attacks: connections that dribble', () => {
+describe('attacks: connections that send byte by byte', () => {
   let bare: BareServer;
   const sockets = new Sockets();
 
@@ -232,7 +232,7 @@ describe('attacks: connections that dribble', () => {
     ['a body', `${HEAD}\r\n`, 'x'],
     ['nothing at all', '', ''],
   ] as const) {
-    it(`${what}, byte by byte for ever: a JSON 400 and the end of the connection`, async () => {
+    it(`${what}, byte by byte without end: a 400 in JSON, and the connection is closed`, async () => {
       const socket = sockets.begin(bare.url);
       let said = '';
       socket.on('data', chunk => (said += chunk.toString()));
@@ -270,7 +270,7 @@ describe('attacks with signed payments', function () {
     await place.remove();
   });
 
-  it(`promise 8: ${EMPTY_WALLETS} validly signed payments of empty wallets: no work, few questions, no rows left`, async () => {
+  it(`promise 8: ${EMPTY_WALLETS} validly signed payments of empty wallets: no work, few requests, no rows left`, async () => {
     let runs = 0;
     const testServer = await cluster.testServer({ work: async () => jsonAnswer({ run: ++runs }) });
     cluster.facilitator.intervene(({ respond }) =>
@@ -291,7 +291,7 @@ describe('attacks with signed payments', function () {
     expect(await testServer.reader.list()).to.deep.equal([]);
   });
 
-  it('two payments alike but for their memo, of which one never lands: each is judged by itself', async () => {
+  it('two payments that differ only in their memo, of which one never lands, are judged separately', async () => {
     const [payer] = (await testChain.payers(1)) as [Keypair];
     const testServer = await cluster.testServer();
     const blockhash = testChain.sandbox.chain.latestBlockhash('processed').blockhash;
@@ -321,7 +321,7 @@ describe('attacks with signed payments', function () {
   const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 40));
   const COPIES = 20;
   const PROCESSES = 4;
-  /** A settlement in doubt is decided when its absence is proven: 450 blocks of 200 ms, and the sweep after them. */
+  /** A settlement in doubt is decided when its absence is proven: after 450 blocks of 200 ms, and the sweep that follows. */
   const DECIDED_MS = 240_000;
   let folder: string;
   let place: LedgerPlace;
@@ -332,7 +332,7 @@ describe('attacks with signed payments', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-copies-'));
     place = await postgresPlace(DATABASE ?? '');
-    // What this waits for most is the confirmation of its settlements.
+    // Most of the wait is for the confirmation of its settlements.
     sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs: 200 });
     facilitator = await countingProxy(sandbox.facilitator.url);
   });
@@ -364,11 +364,11 @@ describe('attacks with signed payments', function () {
     return served.url;
   }
 
-  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: as many transfers and runs, equal answers`, async () => {
+  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: as many transfers and runs as payments, equal answers`, async () => {
     const urls = await Promise.all(Array.from({ length: PROCESSES }, (_, n) => serveAs(n)));
     const pools = urls.map(url => new Pool(url, { connections: 100 }));
     const buyer = await keypairOf(folder);
-    // Each is signed when its first copy is due, so that its blockhash lives.
+    // Each payment is signed when its first copy is due, so that its blockhash has not expired.
     const sign = async (n: number): Promise<{ header: string; body: string }> => {
       const offer = await offerOf(urls[n % PROCESSES]!);
       const header = v2Header(offer, craftPayment(recipeOf(offer, buyer)).transaction);
@@ -390,7 +390,7 @@ describe('attacks with signed payments', function () {
     const worker = async (): Promise<void> => {
       while (next < PAYMENTS * COPIES) {
         const n = next++;
-        // All copies of a payment come close together, and to all servers.
+        // All copies of a payment are sent close together, to all servers.
         const status = await send(n % PROCESSES, Math.floor(n / COPIES));
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
       }

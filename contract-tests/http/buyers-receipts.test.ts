@@ -13,7 +13,7 @@ import { RELEASED } from '../support/sold.js';
 
 const SETTLEMENT = '5'.repeat(88);
 
-describe('the receipt of a buyer', () => {
+describe("the buyer's receipt", () => {
   let place: LedgerPlace;
   let ledger: Ledger;
   let keys: AnswerKeys;
@@ -68,7 +68,7 @@ describe('the receipt of a buyer', () => {
     expect(await (await fetch(`${url}style.css`)).text()).to.include('@media print');
   });
 
-  it('has what went back, and what is left', async () => {
+  it('shows what was refunded, and what is left', async () => {
     const id = await paymentIn(ledger, 'delivered', { operation: 'summarize', amount: 25_000n });
     const started = await ledger.startRepayment({ payment: id, amount: 5_000n, way: 'wallet', after: 1 });
     if (started.kind !== 'started') throw new Error(started.kind);
@@ -84,7 +84,7 @@ describe('the receipt of a buyer', () => {
       .and.match(/Refunded<\/dt><dd>0\.005 USDC on [^]*back/);
   });
 
-  it('is for whoever has the key of the answer, and for nobody else', async () => {
+  it('is only for those who have the key of the answer', async () => {
     const id = await paymentIn(ledger, 'delivered', { settlement: SETTLEMENT });
     const { key } = keys.linkOf({ id, number: 1 });
     const wrong = `${key.slice(0, -2)}${key.endsWith('AA') ? 'BB' : 'AA'}`;
@@ -94,7 +94,7 @@ describe('the receipt of a buyer', () => {
     }
   });
 
-  it('is none for a call that was not charged, or of which that is not known yet', async () => {
+  it('does not exist for a call that was not charged, or whose charge is not known yet', async () => {
     for (const [state, why] of [
       ['claimed', 'Nothing was charged'],
       ['released', 'Nothing was charged'],
@@ -106,7 +106,7 @@ describe('the receipt of a buyer', () => {
     expect((await receipt(await paymentIn(ledger, 'owed'))).text).to.include('it is kept for you');
   });
 
-  it('is not asked for without end', async () => {
+  it('can be requested at a limited rate', async () => {
     const id = await paymentIn(ledger, 'delivered');
     const statuses: number[] = [];
     for (let n = 0; n < 25; n += 1) statuses.push((await receipt(id)).status);
@@ -115,8 +115,8 @@ describe('the receipt of a buyer', () => {
   });
 });
 
-describe('the links of an explorer', () => {
-  it('name the network, and there are none for a chain that no site knows', () => {
+describe('the links to a block explorer', () => {
+  it('name the network, and are left out for a chain that no explorer knows', () => {
     expect(explorerOf('solscan', 'mainnet')?.transaction('sig')).to.equal('https://solscan.io/tx/sig');
     expect(explorerOf('solscan', 'devnet')?.address('who')).to.equal(
       'https://solscan.io/account/who?cluster=devnet',

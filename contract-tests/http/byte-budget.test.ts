@@ -22,7 +22,7 @@ describe('a budget of bytes', () => {
     }
   });
 
-  it('evicts whoever made no progress for the longest time, and among those who share the full bound only', () => {
+  it('evicts the request without progress for the longest time, among those that share the exceeded limit', () => {
     const budget = new ByteBudget(800, 0);
     const evicted: string[] = [];
     const open = (name: string, ...as: [string, string?, string?]) => {
@@ -41,7 +41,7 @@ describe('a budget of bytes', () => {
     expect(budget.held).to.equal(150);
   });
 
-  it('evicts nobody who made progress lately: then the newcomer is refused', () => {
+  it('evicts nobody who made progress recently: then the newcomer is refused', () => {
     const budget = new ByteBudget(800, 1_000);
     const hold = budget.open(owner('one'), () => expect.fail('evicted'));
     expect(hold.grow(100)).to.equal(true);

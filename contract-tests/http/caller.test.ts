@@ -22,7 +22,7 @@ async function until(so: () => boolean): Promise<void> {
   expect(so()).to.equal(true);
 }
 
-/** An app whose payments are names of payers, and whose speech is a queue for two. */
+/** An app whose payments are just names of payers, and whose speech has a queue for two. */
 async function openApp() {
   const queue = new FairQueue({ slots: 1, maxWaiting: 2, fullMessage: 'The speech queue is full.' });
   const ends: (() => void)[] = [];
@@ -76,8 +76,8 @@ async function openApp() {
   return { server, url: `http://127.0.0.1:${port}/v1/tts`, queue, spokenFor, end: () => ends.shift()?.() };
 }
 
-describe('A call is told apart by its payer', () => {
-  it('one payer’s calls do not push another’s out of a queue', async () => {
+describe('Calls are distinguished by payer', () => {
+  it("one payer's calls do not push another's out of a queue", async () => {
     const { server, url, queue, spokenFor, end } = await openApp();
     const say = (payer: string): Promise<Answer> => post(url, { text: 'Hello.' }, { 'x-payment': payer });
     const greedy = [say('greedy'), say('greedy'), say('greedy')];
@@ -88,7 +88,7 @@ describe('A call is told apart by its payer', () => {
       'The speech queue is full. You were not charged.',
     ]);
     const honest = say('honest');
-    // Its place is the last one of the payer who has the most.
+    // Its place is the last one of the payer with the most.
     expect((await Promise.race(greedy)).status).to.equal(503);
     end();
     await until(() => spokenFor.length === 2);

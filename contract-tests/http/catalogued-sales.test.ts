@@ -6,7 +6,7 @@ const PATH = '/v1/summarize';
 describe('FACILITATOR_URL=embedded with CATALOGUE_FACILITATORS', function () {
   this.timeout(60_000);
   let world: World;
-  /** Of each request that asked to be listed. */
+  /** The requests for a listing. */
   let listed: string[];
 
   before(async () => {
@@ -34,14 +34,14 @@ describe('FACILITATOR_URL=embedded with CATALOGUE_FACILITATORS', function () {
     return { feePayer: feePayerOf(unpaid), status };
   };
 
-  it('the first sale goes over the directory’s facilitator, which is told what was sold; the next does not', async () => {
+  it("the first sale goes through the directory's facilitator, which is told what was sold; the next does not", async () => {
     const [first, second] = [await buy(TEXT), await buy(`${TEXT} Again.`)];
     expect([first.status, second.status]).to.deep.equal([200, 200]);
     expect(first.feePayer).not.to.equal(second.feePayer);
     expect(listed).to.deep.equal(['/verify', '/settle'].map(path => `${path} ${world.url}${PATH}`));
   });
 
-  it('health speaks of the facilitator that sales depend on', async () => {
+  it('health shows the facilitator that sales depend on', async () => {
     const { upstreams } = (await call(`${world.url}/health`)).json() as {
       upstreams: { facilitator: { status: string; detail?: string } };
     };

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { imageOf } from '../../src/http/documents.js';
 
-describe('A document that is made when somebody asks for it', () => {
-  it('is made again for the next one who asks, if it could not be made', async () => {
+describe('A document that is generated on request', () => {
+  it('is generated again for the next request if it failed', async () => {
     let fails = true;
     const draw = (): Buffer => {
       if (fails) throw new Error('no memory');

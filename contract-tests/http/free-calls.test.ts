@@ -56,7 +56,7 @@ describe('Calls that are free for a while (x-free)', () => {
     headerOf(signedStatement(wallet, statementInfo(now)));
   const errorOf = (answer: Answer): string => String(answer.json().error);
 
-  it('cost nothing until they are used up, whichever server is called, and then ask for the price in words', async () => {
+  it('cost nothing until they are used up, whichever server is called, and then the answer asks for the price and says why', async () => {
     const first = await ask('byAddress');
     expect([first.status, String(first.body)]).to.deep.equal([200, '{"value":1}']);
     expect(first.headers.get('free-calls-left')).to.equal('1');
@@ -76,7 +76,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).status).to.equal(200);
   });
 
-  it('are those of an address, as the limits know it', async () => {
+  it('are counted for an address, as the limits count it', async () => {
     for (const from of ['2001:db8::1', '2001:db8::2'])
       expect((await ask('byAddress', { from })).status).to.equal(200);
     expect((await ask('byAddress', { from: '2001:db8::3' })).status).to.equal(402);
@@ -85,7 +85,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress', { from: '9.9.9.9' })).status).to.equal(200);
   });
 
-  it('of one address at once are as many as there are, however many servers and transports', async () => {
+  it('of one address at once are limited together, however many servers and transports', async () => {
     const over = [shop, second];
     const answers = await Promise.all(
       Array.from({ length: 40 }, async (_, n) => {
@@ -111,7 +111,7 @@ describe('Calls that are free for a while (x-free)', () => {
     ]);
   });
 
-  it('must be complete: what asks for the price gets the price, and uses nothing', async () => {
+  it('must be complete: a request for the price gets the price, and uses none', async () => {
     for (const sent of [{}, { text: 7 }]) {
       const answer = await ask('byAddress', { sent });
       expect(answer.status).to.equal(402);
@@ -139,7 +139,7 @@ describe('Calls that are free for a while (x-free)', () => {
     await third.close();
   });
 
-  it('use nothing if the API behind fails, and use one if it refuses what was sent', async () => {
+  it('use nothing if the API behind fails, and use one if it rejects the input', async () => {
     upstream.says(500, '{}');
     expect((await ask('byAddress')).status).to.equal(502);
     upstream.says(200, '{"value":"no number"}');
@@ -168,7 +168,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).headers.get('free-calls-left')).to.equal('0');
   });
 
-  it('are left alone by whoever pays, and paid calls are what they were', async () => {
+  it('are not used by paid calls, which stay unchanged', async () => {
     const payment = shop.pay('byAddress');
     const bought = await ask('byAddress', { headers: payment });
     expect([bought.status, bought.headers.get('free-calls-left')]).to.deep.equal([200, null]);
@@ -181,7 +181,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('plain')).status).to.equal(402);
   });
 
-  it('of a wallet need a statement for each, from any address, at any server, over HTTP and MCP', async () => {
+  it('of a wallet need a statement each, from any address, at any server, over HTTP and MCP', async () => {
     const wallet = Keypair.generate();
     expect((await ask('byWallet')).status).to.equal(402);
     expect((await ask('byWallet', { headers: signed(wallet) })).headers.get('free-calls-left')).to.equal('1');
@@ -228,7 +228,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(errorOf(refused)).to.contain('the free calls of this day are used up');
   });
 
-  it('are not those of a wallet that the operator has blocked', async () => {
+  it('are refused to a wallet that the operator has blocked', async () => {
     const wallet = Keypair.generate();
     blocked.add(wallet.publicKey.toBase58());
     const refused = await ask('byWallet', { headers: signed(wallet) });
@@ -239,7 +239,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(upstream.calls).to.deep.equal([]);
   });
 
-  it('are offered in no 402: a wallet finds elsewhere what to sign', async () => {
+  it('are not offered in a 402: a wallet finds elsewhere what to sign', async () => {
     const unpaid = await ask('byWallet');
     const header = Buffer.from(unpaid.headers.get('payment-required') ?? '', 'base64').toString();
     expect(String(unpaid.body) + header).not.to.contain('sign-in');
@@ -261,7 +261,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(allowed.headers.get('access-control-expose-headers') ?? '').to.contain('Free-Calls-Left');
   });
 
-  it('are none while they cannot be counted: 503, and nothing was worked on', async () => {
+  it("are refused while they can't be counted: 503, and no work is done", async () => {
     const broken = { takeUses: () => Promise.reject(new Error('disk')), giveUsesBack: async () => {} };
     const ledger = new Proxy(shop.ledger, {
       get: (target, name) => (broken as Record<PropertyKey, unknown>)[name] ?? Reflect.get(target, name),
@@ -288,7 +288,7 @@ describe('Calls that are free for a while (x-free)', () => {
     await third.close();
   });
 
-  it('are counted apart from what is sold', async () => {
+  it('are counted separately from sales', async () => {
     await ask('byAddress');
     const told = shop.events.flatMap(event =>
       event.kind === 'given' ? [[event.operation, event.status]] : [],
@@ -331,7 +331,7 @@ const faults: [what: string, free: unknown, words: string, more?: Partial<Operat
   ['an order', { calls: 5, per: 'day', by: 'address' }, 'needs flow: authorization', { flow: 'upfront' }],
 ];
 
-describe('What is wrong with x-free is told in words', () => {
+describe('Errors of x-free are explained', () => {
   for (const [what, free, words, more = {}] of faults)
     it(what, () => {
       const operation = {

@@ -85,7 +85,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
 
-  it('are answered as they would be sold: every method, checked, without a payment and without a 402', async () => {
+  it('are answered like sold ones: every method, checked, without a payment and without a 402', async () => {
     const seen = await ask('/things/7?full=true&other=1');
     expect([seen.status, String(seen.body)]).to.deep.equal([200, '{"value":1}']);
     expect(seen.headers.get('cache-control')).to.equal('no-store');
@@ -108,7 +108,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(await shop.states()).to.deep.equal([]);
   });
 
-  it('as text, and without content: as the API answers, and not as JSON', async () => {
+  it('as text or without content are answered as by the API, and not as JSON', async () => {
     upstream.says(200, 'a;"b"', { 'Content-Type': 'text/csv' });
     const list = await ask('/list');
     expect([list.status, String(list.body)]).to.deep.equal([200, 'a;"b"']);
@@ -124,12 +124,12 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     }
   });
 
-  it('with a HEAD, which has no body', async () => {
+  it('by HEAD have no body', async () => {
     const head = await ask('/things/7', { method: 'HEAD' });
     expect([head.status, String(head.body)]).to.deep.equal([200, '']);
   });
 
-  it('are refused for a wrong parameter or body before the API is asked', async () => {
+  it('are rejected for a wrong parameter or body before the API is called', async () => {
     for (const [path, method, body] of [
       ['/things/x', 'GET', undefined],
       ['/things/7', 'PUT', { a: 1 }],
@@ -145,7 +145,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(upstream.calls).to.have.length(0);
   });
 
-  it('do not pass on what can’t be sold either: off the contract, too late, errors and secrets', async () => {
+  it("do not pass on what can't be sold either: contract violations, late answers, errors and secrets", async () => {
     const rows: [number, string, number][] = [
       [200, '{"value":"high"}', 502],
       [202, '{"value":1}', 502],
@@ -161,10 +161,10 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect((await ask('/things/7')).status).to.equal(502);
   });
 
-  it('are limited for each address, and those who pay are not', async () => {
+  it('are limited for each address, and paid calls are not', async () => {
     const first = await ask('/things/7');
     let last = first;
-    // A slow machine gives back some of the allowance meanwhile.
+    // A slow machine restores some of the allowance meanwhile.
     for (let count = 0; count < 1_000 && last.status === 200; count++) last = await ask('/things/7');
     expect([first.status, last.status]).to.deep.equal([200, 503]);
     expect(Number(last.headers.get('retry-after'))).to.be.greaterThan(0);
@@ -174,7 +174,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(paid.status).to.equal(200);
   });
 
-  it('do not pause the API for those who pay, whatever it answers them; a pause of theirs holds for all', async () => {
+  it('do not pause the API for paying buyers, whatever it answers; a pause caused by paid calls applies to both', async () => {
     upstream.says(429, '{}', { 'Retry-After': '60' });
     expect((await ask('/things/7')).status).to.equal(503);
     upstream.says(200, '{"value":1}');
@@ -199,7 +199,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     ]);
   });
 
-  it('are few at a time, in all and of one address', async () => {
+  it('are limited at a time, in total and for one address', async () => {
     const open: (() => void)[] = [];
     upstream.answer = (_request, response) => {
       open.push(
@@ -225,7 +225,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(calls.enter('c')).to.be.a('function');
   });
 
-  it('are described in /openapi.json without the API behind them, and with what may go wrong', () => {
+  it('are described in /openapi.json without the API behind them, and with their possible errors', () => {
     expect(shop.openapi).not.to.contain('x-upstream');
     type Described = { description: string; tags: string[]; responses: object };
     const { paths } = JSON.parse(shop.openapi) as { paths: Record<string, Record<string, Described>> };
@@ -252,7 +252,7 @@ describe('A contract that gives calls away', () => {
   const price = (amount: string): string =>
     `x-price: { mode: fixed, currency: USD, amount: ${amount}, flow: authorization }`;
 
-  it('says so: an API without a price is not open', () => {
+  it('must say so: an API without a price is not public by default', () => {
     expect(faultOf(`${UPSTREAM}, ${ANSWER}`)).to.contain(
       "has an x-upstream but neither a price nor x-free-proxy. If it is sold: x-price: { mode: fixed, currency: USD, amount: '0.01', " +
         'flow: authorization }; if it is free: x-free-proxy: true',

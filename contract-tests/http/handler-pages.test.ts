@@ -63,7 +63,7 @@ describe('The pages of an operation', () => {
   const send = (fields: Record<string, string>, headers = {}): Promise<Response> =>
     fetch(`${url}/tea/cups`, { method: 'POST', body: new URLSearchParams(fields), headers });
 
-  it('are closed to other sites, and take no path but their own', async () => {
+  it('are closed to other sites, and get no path but their own', async () => {
     const page = await fetch(`${url}/tea/`);
     expect([page.status, await page.text()]).to.deep.equal([200, '<p>Tea</p>']);
     expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");
@@ -76,14 +76,14 @@ describe('The pages of an operation', () => {
     expect([status, headers.get('location')]).to.deep.equal([302, '/tea/']);
   });
 
-  it('take no form from another site, and none that is too large', async () => {
+  it('accept no form from another site, and none that is too large', async () => {
     expect((await send({ cup: 'blue' })).status).to.equal(204);
     const foreign = await send({ cup: 'blue' }, { origin: 'https://elsewhere.example' });
     expect(foreign.status).to.equal(403);
     expect((await send({ cup: 'x'.repeat(40_000) })).status).to.equal(413);
   });
 
-  it('show the message of a fault, and nothing of an unexpected error', async () => {
+  it('show the message of a known error, and nothing of an unexpected one', async () => {
     const missing = await send({});
     expect([missing.status, await missing.text()]).to.deep.equal([400, 'Say which cup.\n']);
     const failed = await send({ cup: 'broken' });
@@ -92,7 +92,7 @@ describe('The pages of an operation', () => {
     expect(logged).to.deep.equal(['a secret of the shop']);
   });
 
-  it('whose own words for a fault fail, too, are answered with ours, and both faults are logged', async () => {
+  it('whose own error page fails, too, are answered with ours, and both errors are logged', async () => {
     logged.length = 0;
     const body = new URLSearchParams({ cup: 'broken' });
     const answer = await fetch(`${url}/broken/cups`, { method: 'POST', body });

@@ -11,7 +11,7 @@ import { call, openWorld, post, signFor, TEXT, type World } from '../support/wor
 const KEY = 'sk-very-secret';
 const NEVER = new AbortController().signal;
 
-describe('Health tells what became of the last real calls', () => {
+describe('Health reports the outcome of the last real calls', () => {
   let world: World;
   let model: Server;
   let content = '';
@@ -58,7 +58,7 @@ describe('Health tells what became of the last real calls', () => {
     expect(JSON.stringify(report)).to.not.match(/sk-very-secret|127\.0\.0\.1|sorry/);
   });
 
-  it('it is ok again with the next call that succeeds', async () => {
+  it('it is ok again after the next call that succeeds', async () => {
     content = '{"sentences":["The bridge will close."]}';
     expect(await summarize()).to.equal(200);
     expect((await health()).upstreams.summarizer?.status).to.equal('ok');
@@ -66,7 +66,7 @@ describe('Health tells what became of the last real calls', () => {
 });
 
 describe('Recent calls', () => {
-  /** Makes one call of a handler that throws `error`, with the outcome recorded. */
+  /** Makes one call of a handler that throws `error`, and records its outcome. */
   async function fail(calls: RecentCalls, error: Error, signal = NEVER): Promise<void> {
     const handlers = { quote: { call: () => Promise.reject(error), backend: 'summarizer' } };
     await calls
@@ -75,7 +75,7 @@ describe('Recent calls', () => {
       .catch(() => undefined);
   }
 
-  it('a failure of ours is told without its message', async () => {
+  it('one of our failures is reported without its message', async () => {
     const calls = new RecentCalls();
     await fail(calls, new Error(`connect to http://10.0.0.1/?key=${KEY}`));
     expect(calls.failureStreak('summarizer')?.why).to.not.match(/10\.0|secret/);
@@ -101,7 +101,7 @@ describe('Recent calls', () => {
     expect(calls.failureStreak('summarizer')).to.include({ failures: 1, why: 'the summary was not ready' });
   });
 
-  it('without calls, a successful probe ends the trouble after a while, and a failed one does not', async () => {
+  it('without calls, a successful probe clears the failure after a while, and a failed one does not', async () => {
     for (const [works, status] of [
       [true, 'ok'],
       [false, 'down'],
@@ -130,14 +130,14 @@ describe('Recent calls', () => {
   });
 });
 
-it('Health probes any number of backends without a warning of a leak', async () => {
+it('Health probes any number of backends without a warning about leaked listeners', async () => {
   const warned: Error[] = [];
   const hear = (warning: Error): void => void warned.push(warning);
   process.on('warning', hear);
   const backends = Array.from({ length: 12 }, (_, index) => [`backend ${index}`, async () => {}] as const);
   const health = new Health('1', Object.fromEntries(backends), new RecentCalls());
   health.start();
-  // Warnings are told in a later turn.
+  // Node emits warnings in a later turn.
   for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve));
   health.stop();
   process.off('warning', hear);

@@ -7,7 +7,7 @@ import { openWorld, post, postPatiently, signFor, TEXT, type World } from '../su
 
 const HELD = 520;
 
-describe('bodies that are held back', function () {
+describe('bodies that are sent slowly', function () {
   this.timeout(60_000);
   let world: World;
   const sockets = new Sockets();
@@ -20,7 +20,7 @@ describe('bodies that are held back', function () {
     await world.close();
   });
 
-  /** Opens a paid call, and sends no more of its body than `sent` bytes. */
+  /** Opens a paid call, and sends only the first `sent` bytes of its body. */
   const hold = async (payment: Record<string, string>, length: number, sent: number): Promise<Socket> => {
     const socket = await sockets.open(world.url);
     const head = Object.entries({ ...payment, 'Content-Type': 'application/json', 'Content-Length': length })
@@ -30,7 +30,7 @@ describe('bodies that are held back', function () {
     return socket;
   };
 
-  it(`${HELD} behind one payment that nobody funds stop no paid call`, async () => {
+  it(`${HELD} with one unfunded payment stop no paid call`, async () => {
     const payment = await signFor(world, '/v1/summarize');
     await Promise.all(Array.from({ length: HELD }, () => hold(payment, 1_000, 0)));
     await pause(500);
@@ -42,7 +42,7 @@ describe('bodies that are held back', function () {
     expect(sold.status, sold.body.toString()).to.equal(200);
   });
 
-  it('bodies that fill their share give way to a body that arrives: 503 for the slowest, an answer for the other', async () => {
+  it('that fill their budget give way to a body that arrives: 503 for the slowest, an answer for the other', async () => {
     const payment = await signFor(world, '/v1/summarize');
     const held = await Promise.all(Array.from({ length: 4 }, () => hold(payment, 2_000_000, 1_900_000)));
     const ends = held.map(async socket => {
@@ -55,7 +55,7 @@ describe('bodies that are held back', function () {
     const body = JSON.stringify({ text: TEXT, padding: text });
     const sold = await postPatiently(`${world.url}/v1/summarize`, body, payment);
     expect(sold.status, sold.body.toString()).to.equal(200);
-    // Which of them was the slowest is the machine's choice.
+    // Which of them was the slowest depends on the machine.
     expect(await Promise.race(ends)).to.match(
       /^HTTP\/1\.1 503 [^]*Retry-After: \d+\r\n[^]*\{"error":".*too slowly.*You were not charged/,
     );

@@ -4,10 +4,10 @@ import { connect } from 'node:net';
 import { call, challengeOf, openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 import { priceOf, SOLD } from '../support/sold.js';
 
-/** The paths of what is sold by POST. */
+/** The paths of operations that are sold by POST. */
 const PAID = SOLD.paid.filter(({ method }) => method === 'POST').map(({ examplePath }) => examplePath);
 
-describe('HTTP, as agents and crawlers meet it', () => {
+describe('HTTP for agents and crawlers', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -15,7 +15,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
   });
   after(() => world.close());
 
-  it('a call without payment is a 402 whatever its body, with the body also in the header, and the connection stays usable', async () => {
+  it('a call without payment is a 402 whatever its body, which the header repeats, and the connection stays usable', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ports = new Set<number | undefined>();
     const bodies = ['', 'garbage', JSON.stringify({ text: TEXT }), '{"text":', 'x'.repeat(300_000)];
@@ -44,7 +44,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect([...dates].every(Number.isFinite)).to.equal(true);
   });
 
-  it('a challenge ends the connections that ask for it, and no others', async () => {
+  it('a challenge closes connections that ask for that, and no others', async () => {
     const connection = async (protocol: string, headers: string) => {
       const [answer = ''] = await exchange(world.url, unpaidCall(protocol, headers), 1);
       return /^connection: (.*)\r$/im.exec(answer)?.[1];
@@ -65,7 +65,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     );
   });
 
-  it('promise 7: a hundred calls without or with malformed payment ask neither chain nor facilitator', async () => {
+  it('promise 7: a hundred calls without or with malformed payment cause no call to chain or facilitator', async () => {
     const asked = [
       world.rpc.count('simulateTransaction'),
       world.facilitator.count('/verify'),
@@ -99,7 +99,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     }
   });
 
-  it('a client that asks before sending its body gets the price without sending it', async () => {
+  it('a client that waits for 100-continue before its body gets the price without sending it', async () => {
     const answer = await raw(
       world,
       'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n',
@@ -107,11 +107,11 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(answer).to.match(/^HTTP\/1\.1 402 /);
   });
 
-  it('what comes behind a body that was held back is never taken for that body: the connection ends with the price', async () => {
+  it('what follows a body that was not sent is never taken for that body: the connection ends with the price', async () => {
     const held =
       'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n';
     for (let round = 0; round < 3; round++) {
-      // Heads of refusals are kept for a second.
+      // Heads of refusals are cached for a second.
       await exchange(world.url, unpaidCall('HTTP/1.1', ''), 1);
       const answers = await exchange(world.url, held, Infinity);
       expect(answers).to.have.length(1);
@@ -203,7 +203,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(icon.headers.get('content-type')).to.include('image/');
   });
 
-  it('a static document is the same for every spelling of a condition, and no other method reads it', async () => {
+  it("a static document is the same for every spelling of a condition, and other methods don't read it", async () => {
     const url = `${world.url}/openapi.json`;
     const first = await call(url);
     const etag = first.headers.get('etag') ?? '';
@@ -224,14 +224,14 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect((await call(`${url}/`)).status).to.equal(404);
   });
 
-  it('the served description keeps its references, by which generators name their types', async () => {
+  it('the served description keeps its references, from which generators name their types', async () => {
     const text = (await call(`${world.url}/openapi.json`)).body.toString();
     expect(
       text.match(/"\$ref":"#\/components\/schemas\/(Summary|ErrorMessage|PaymentChallenge)"/g)?.length,
     ).to.be.greaterThan(2);
   });
 
-  it('preflights are 204 for a day, and every answer lets a page read the payment headers', async () => {
+  it('preflights are cached for a day, and every answer lets a page read the payment headers', async () => {
     const preflight = await call(`${world.url}/v1/summarize`, { method: 'OPTIONS' });
     expect(preflight.status).to.equal(204);
     expect(preflight.headers.get('access-control-allow-origin')).to.equal('*');
@@ -267,7 +267,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect((await call(`${world.url}/brand/health`)).status).to.equal(200);
   });
 
-  it('the voices are listed with their default among them', async () => {
+  it('the voices are listed, with the default among them', async () => {
     const list = (await call(`${world.url}/tts/v1/voices`)).json() as {
       default: string;
       voices: { id: string }[];
@@ -320,7 +320,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
       payments.set(path, await signFor(world, path));
     for (const [path, body, type] of bad.filter(([path]) => PAID.includes(path))) {
       const headers = { ...payments.get(path), ...(type ? { 'content-type': type } : {}) };
-      // A payment gets at most three runs of its work, and some faults are found by the work alone.
+      // A payment gets at most three runs of its work, and some errors are found only by the work.
       if (/voice_id|你好|buyer|mint/.test(body)) Object.assign(headers, await signFor(world, path));
       const answer = await post(world.url + path, body, headers);
       expect(
@@ -339,7 +339,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
-  it('a body of a hundred thousand members is a 400 before it is parsed, and strings may hold whatever they like', async () => {
+  it('a body of a hundred thousand members is a 400 before it is parsed, and strings may contain anything', async () => {
     const headers = await signFor(world, '/v1/summarize');
     const members = Array.from({ length: 100_000 }, (_, index) => `"${index}":1`).join(',');
     const huge = await post(`${world.url}/v1/summarize`, `{"text":"a",${members}}`, headers);
@@ -353,7 +353,7 @@ describe('HTTP, as agents and crawlers meet it', () => {
     expect(fine.status, fine.body.toString().slice(0, 200)).to.equal(200);
   });
 
-  it('garbage behind a paid call that is still worked on never passes for its answer', async function () {
+  it('garbage after a paid call in progress is never taken for its answer', async function () {
     this.timeout(20_000);
     const headers = await signFor(world, '/v1/summarize');
     world.facilitator.intervene(async ({ forward, respond }) => {
@@ -400,7 +400,7 @@ function keepAlivePost(agent: Agent, url: string, body: string): Promise<Kept> {
   });
 }
 
-/** Sends bytes as they are and resolves to what came back until the server closed or 1.5 s passed. */
+/** Sends raw bytes. @returns what came back until the server closed or 1.5 s passed */
 function raw(world: World, text: string): Promise<string> {
   const { hostname, port } = new URL(world.url);
   return new Promise((resolve, reject) => {
@@ -428,7 +428,7 @@ function dateOf(answer: string): number {
   return Date.parse(/^date: (.*)\r$/im.exec(answer)?.[1] ?? '');
 }
 
-/** Sends bytes over a connection of their own; resolves to the answers once there are `count` of them, or the server ended it. */
+/** Sends bytes on a connection of its own. @returns the answers once there are `count` of them, or the server closed it */
 function exchange(url: string, bytes: string, count: number): Promise<string[]> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

@@ -4,7 +4,7 @@ import { openWorld, post, signFor, TEXT, type World } from '../support/world.js'
 
 const PATH = '/v1/summarize';
 
-/** A request body given as bytes, so that it may be none that a string can hold. */
+/** A request body given as bytes, so that it may be invalid UTF-8. */
 type Sent = { bytes: Uint8Array; type?: string };
 
 function bytes(...parts: (string | number[])[]): Uint8Array {
@@ -33,7 +33,10 @@ describe('Request bodies are JSON in UTF-8, or 400 before any money', () => {
     'Latin-1 in a value': { bytes: bytes('{"text":"Caf', [0xe9], ' is open."}'), says: /not UTF-8/ },
     'Latin-1 in a name': { bytes: bytes('{"text":"It is open.","caf', [0xe9], '":1}'), says: /not UTF-8/ },
     'an overlong slash': { bytes: bytes('{"text":"a', [0xc0, 0xaf], 'b c d."}'), says: /not UTF-8/ },
-    'a surrogate as bytes': { bytes: bytes('{"text":"a', [0xed, 0xa0, 0x80], 'b"}'), says: /not UTF-8/ },
+    'a surrogate encoded as bytes': {
+      bytes: bytes('{"text":"a', [0xed, 0xa0, 0x80], 'b"}'),
+      says: /not UTF-8/,
+    },
     'a character cut in half': { bytes: bytes('{"text":"a', [0xe2, 0x82], '"}'), says: /not UTF-8/ },
     'UTF-16 with its mark': {
       bytes: Buffer.from('\ufeff{"text":"It is open."}', 'utf16le'),
@@ -57,7 +60,7 @@ describe('Request bodies are JSON in UTF-8, or 400 before any money', () => {
       says: /charset.*utf-8/,
     },
     'a name twice': { bytes: bytes('{"text":"Paid text.","text":"Other text."}'), says: /"text" twice/ },
-    'a name twice with one value': {
+    'a name twice with the same value': {
       bytes: bytes('{"text":"One text.","text":"One text."}'),
       says: /"text" twice/,
     },
@@ -130,7 +133,7 @@ describe('2 MB of any JSON are read in linear time', () => {
     'an open string': size => `{"text":"${'c'.repeat(size)}`,
     spaces: size => `{"text":1${' '.repeat(size)}}`,
   };
-  /** Milliseconds of the processor: on a busy machine the clock counts what others do, too. */
+  /** Milliseconds of processor time: on a busy machine, elapsed time includes other programs. */
   const timeOf = (body: Buffer): number => {
     const startedAt = process.cpuUsage();
     try {
@@ -144,7 +147,7 @@ describe('2 MB of any JSON are read in linear time', () => {
   for (const [name, make] of Object.entries(bodies)) {
     it(name, () => {
       const body = Buffer.from(make(2 * half));
-      // In quadratic time each of them would take minutes.
+      // In quadratic time, each of these would take minutes.
       expect(Math.min(timeOf(body), timeOf(body), timeOf(body))).to.be.below(2_000);
     });
   }

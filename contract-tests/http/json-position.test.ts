@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { BodyFault, parseJsonObject } from '../../src/http/json-body.js';
 import { positionOfFault } from '../../src/http/json-position.js';
 
-describe('A body that is not JSON is refused with the line and the column where it breaks', () => {
+describe('A body that is not JSON is refused with the line and column of the error', () => {
   const broken: [string, number, number][] = [
     ['{"text": "a",}', 1, 14],
     ['{"text": "a"\n "n": 1}', 2, 2],
@@ -29,14 +29,14 @@ describe('A body that is not JSON is refused with the line and the column where 
       expect(positionOfFault(text)).to.deep.equal({ line, column });
     });
 
-  it('says so to the caller', () => {
+  it('tells the caller', () => {
     expect(() => parseJsonObject(Buffer.from('{"text": "a",}'))).to.throw(
       BodyFault,
       'the body is not JSON: see line 1, column 14',
     );
   });
 
-  it('finds no fault before the end of a text that JSON.parse accepts, or that is only cut off', () => {
+  it('finds no error before the end of a text that JSON.parse accepts, or that is only cut off', () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), (json, cut) => {
         const text = json.slice(0, cut % (json.length + 1));
@@ -50,7 +50,7 @@ describe('A body that is not JSON is refused with the line and the column where 
     );
   });
 
-  it('takes time in proportion to the length', () => {
+  it('takes time proportional to the length', () => {
     for (const text of [
       '['.repeat(500_000),
       `{"a":"${'\\n'.repeat(500_000)}`,

@@ -21,10 +21,10 @@ const BUDGET = 1_000;
 const THROTTLED = { kind: 'throttled', error: TOO_MANY_CALLS, retryAfterSeconds: 1 };
 const PAYMENT = { version: 2, identifier: null, checked: { id: 'id', payer: 'payer' } };
 
-/** `checks`: of one payment after the other, before `check`. */
+/** `checks`: results for consecutive payments, before `check`. */
 type Answers = { check: object; checks?: object[]; outcome?: Outcome; known?: boolean; operation?: object };
 
-/** A shop whose charge is told what to answer, and a source that calls it while no time passes. */
+/** A shop whose charge returns given results, and a source that calls it while no time passes. */
 function limitedBy({ check, outcome, known = false, ...more }: Answers) {
   const { checks = [], operation = RELEASED.paid[0] } = more;
   const asked = { known: 0, processed: 0, turnedAway: 0 };
@@ -65,8 +65,8 @@ function limitedBy({ check, outcome, known = false, ...more }: Answers) {
   return { limits, asked, serve, told };
 }
 
-describe('what a call costs its source', () => {
-  it('unpaid calls that no fast path answers, such as those over MCP, count as one and are turned away beyond the limit', async () => {
+describe("the cost of a call for its source's limit", () => {
+  it('unpaid calls that no fast path answers, such as those over MCP, count as one and are refused above the limit', async () => {
     const { serve } = limitedBy({ check: { kind: 'unpaid' } });
     for (let n = 0; n < BUDGET; n += 1) expect((await serve()).kind).to.equal('unpaid');
     expect(await serve()).to.deep.equal(THROTTLED);
@@ -76,7 +76,7 @@ describe('what a call costs its source', () => {
     ['that cannot be read', { kind: 'refused', version: 2, error: 'not base64' }],
     ['for another offer', { kind: 'mismatch', error: 'amount', payment: PAYMENT }],
   ] as const)
-    it(`a payment ${what} counts as ten, and is turned away once the limit is used up`, async () => {
+    it(`a payment ${what} counts as ten, and is refused once the limit is used up`, async () => {
       const { serve, asked } = limitedBy({ check });
       for (let n = 0; n < BUDGET / 10; n += 1) expect((await serve()).kind).to.equal('rejected');
       for (let n = 0; n < 3; n += 1) expect(await serve()).to.deep.equal(THROTTLED);
@@ -92,7 +92,7 @@ describe('what a call costs its source', () => {
       { kind: 'mismatch', error: 'amount', payment: { ...PAYMENT, checked: { selfPaid: true } } },
     ],
   ] as const)
-    it(`whose buyer made, or can have made, a transfer that ${what} is never told that nothing was charged`, async () => {
+    it(`a buyer who made, or may have made, a transfer that ${what} is never told that nothing was charged`, async () => {
       const { limits, serve } = limitedBy({ check });
       for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
       const result = await serve();
@@ -101,7 +101,7 @@ describe('what a call costs its source', () => {
       );
     });
 
-  it('a transfer that is seen, and cannot be looked for again once the price of the call is known, is a 503', async () => {
+  it("a transfer that was found, and can't be looked up again once the price of the call is known, is a 503", async () => {
     const pricing = { needsBody: true, least: USDC_0_01, most: USDC_0_01, quote: () => USDC_0_01 };
     const unseen = { kind: 'unavailable', error: 'Too many transfers', retryAfterSeconds: 2, made: true };
     const { serve } = limitedBy({
@@ -114,7 +114,7 @@ describe('what a call costs its source', () => {
     expect(result.kind === 'unpriced' && result.answer).to.deep.include({ status: 503 });
   });
 
-  it('a transfer for a call whose price nobody can say is not called “not charged”', async () => {
+  it('a transfer for a call whose price is unknown is not called “not charged”', async () => {
     const pricing = { needsBody: true, quote: () => Promise.reject(new Error('no price')) };
     const { serve } = limitedBy({
       check: { kind: 'payment', payment: { ...PAYMENT, moved: true } },
@@ -139,12 +139,12 @@ describe('what a call costs its source', () => {
     }
   });
 
-  it('a new payment of a source that is over its limit is turned away without being processed', async () => {
+  it('a new payment of a source that is over its limit is refused without being processed', async () => {
     const { limits, asked, serve, told } = limitedBy({ check: { kind: 'payment', payment: PAYMENT } });
     for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
     expect((await serve()).kind).to.equal('charged');
     expect(asked).to.deep.equal({ known: 1, processed: 0, turnedAway: 1 });
-    expect(told, 'a line for each call would fill the log').to.deep.equal([]);
+    expect(told, 'one line for each call would fill the log').to.deep.equal([]);
   });
 
   const faults: [string, Outcome, boolean][] = [

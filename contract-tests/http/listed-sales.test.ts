@@ -15,7 +15,7 @@ type Listed = {
 
 const VERDICT = Buffer.from(JSON.stringify({ bazaar: { status: 'success' } })).toString('base64');
 
-/** What a facilitator sees, which asks the real one and says that it lists everything. */
+/** What a facilitator receives; it forwards to the real one and claims to list everything. */
 function catalogueOf(world: World): Listed[] {
   const seen: Listed[] = [];
   world.facilitator.intervene(async ({ path, body, forward, respond }) => {
@@ -32,7 +32,7 @@ function catalogueOf(world: World): Listed[] {
   return seen;
 }
 
-/** Whether `info` is as its own schema says, as directories demand. */
+/** Whether `info` matches its own schema, as directories require. */
 function isSound({ bazaar: { info, schema } }: Listed): boolean {
   return new Ajv2020({ strict: false }).compile(schema)(info);
 }
@@ -55,7 +55,7 @@ describe('sales through a facilitator that has a directory', function () {
   after(() => world.close());
 
   for (const operation of SOLD.paid) {
-    it(`${operation.id} is listed as the contract has it, called over HTTP`, async () => {
+    it(`${operation.id} is listed as in the contract when called over HTTP`, async () => {
       const { query, init } = exampleCall(operation);
       const headers = { ...init.headers, ...(await signedFor(world, operation)), prefer: 'respond-async' };
       const answer = await call(`${world.url}${operation.examplePath}${query}`, { ...init, headers });
@@ -71,7 +71,7 @@ describe('sales through a facilitator that has a directory', function () {
       }
     });
 
-    it(`${operation.id} is listed as the contract has it, called as a tool of MCP`, async () => {
+    it(`${operation.id} is listed as in the contract when called as an MCP tool`, async () => {
       const headers = await signedFor(world, operation);
       const args = exampleArguments(operation);
       await callTool(world.url, operation.id, args, paid(payloadOf(headers)));
@@ -84,7 +84,7 @@ describe('sales through a facilitator that has a directory', function () {
     });
   }
 
-  it('what a buyer sends of resource and extensions is not passed on', async () => {
+  it("a buyer's own resource and extensions are not passed on", async () => {
     const headers = await signFor(world, '/v1/summarize');
     const payload = payloadOf(headers);
     const poisoned = {
@@ -101,10 +101,10 @@ describe('sales through a facilitator that has a directory', function () {
   });
 });
 
-describe('a shop that is not to be listed', function () {
+describe('a shop with LISTED=false', function () {
   this.timeout(60_000);
 
-  it('tells the directory nothing with LISTED=false', async () => {
+  it('tells the directory nothing', async () => {
     const world = await openWorld({ LISTED: 'false' });
     try {
       const seen = catalogueOf(world);

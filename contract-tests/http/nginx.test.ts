@@ -6,17 +6,17 @@ import { refusedSettlement } from '../support/refused-settlement.js';
 import { SOLD } from '../support/sold.js';
 import { call, openWorld, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 
-/** What nginx has room for, with pages of 4 KB. */
+/** The size of nginx's buffers, with pages of 4 KB. */
 const ROOM = 4_096;
 const REFUSED = refusedSettlement('invalid_exact_svm_payload_memo_mismatch');
 
-/** The bytes from the status line to the empty line, as nginx passes them on. */
+/** The bytes from the status line to the empty line, as nginx forwards them. */
 function headBytes({ status, headers }: Answer): number {
   const lines = [...headers].reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`.length + lines + 2;
 }
 
-/** An answer whose head had room in nginx, with one page for it. */
+/** An answer whose head fits into one page of nginx's buffers. */
 const roomFor = (answer: Answer): Answer => {
   expect(headBytes(answer)).to.be.at.most(ROOM);
   return answer;

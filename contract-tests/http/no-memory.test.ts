@@ -22,7 +22,7 @@ const ANSWER: Success = {
 const RECEIPT = { success: true, payer: 'payer', transaction: 'signature', network: 'network' };
 const QUIET = { info: () => {}, warn: () => {}, error: () => {} };
 
-describe('a sold answer for which there is no memory', () => {
+describe('a sold answer that memory has no room for', () => {
   let told: string[];
   let sale: Sale;
   beforeEach(() => {
@@ -38,7 +38,7 @@ describe('a sold answer for which there is no memory', () => {
     };
   });
 
-  it('counts as lost before its caller is told so, over HTTP', async () => {
+  it('is recorded as lost before its caller is told, over HTTP', async () => {
     const app = new Koa();
     app.use(ctx =>
       sendSold(
@@ -55,7 +55,7 @@ describe('a sold answer for which there is no memory', () => {
     server.close();
   });
 
-  it('counts as lost before its caller is told so, over MCP', async () => {
+  it('is recorded as lost before its caller is told, over MCP', async () => {
     const request = new IncomingMessage(new Socket());
     const exchange = new Exchange(request, new ServerResponse(request), 'source');
     exchange.message = { params: { name: PICK_UP, arguments: { key: 'key' } } };

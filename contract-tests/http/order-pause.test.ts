@@ -15,7 +15,7 @@ describe('an order whose handler says when to try again', () => {
     [{ 'Retry-After': 'soon' }, 0],
     [{}, 0],
   ] as [Record<string, string>, number][])
-    it(`${JSON.stringify(headers)} is ${seconds} s, whatever it wrote`, async () => {
+    it(`${JSON.stringify(headers)} is ${seconds} s, in any notation`, async () => {
       const routes = await Routes.create(SOLD);
       const reply = { status: 503, headers, body: { error: 'later' } };
       const handlers = { [operation]: { call: async () => reply } };

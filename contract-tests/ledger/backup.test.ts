@@ -37,7 +37,7 @@ describe('a backup of a ledger in SQLite', () => {
   };
   const restore = (from = copy, to = url) => restoreLedger({ from, url: to, at: AT });
 
-  it('is one moment of a ledger that a server writes, and the server goes on', async () => {
+  it('is a consistent snapshot of a ledger that a server is writing, and the server continues', async () => {
     const before = await sell(20);
     const writing = sell(40);
     await backUpLedger({ url, to: copy });
@@ -62,7 +62,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect(await readdir(folder)).to.not.include('copy.db2');
   });
 
-  it('is restored to where no ledger is, and refuses servers until what it lacks was looked for', async () => {
+  it('is restored where no ledger is, and refuses servers until the chain was checked for what it lacks', async () => {
     const sold = await sell(5);
     await backUpLedger({ url, to: copy });
     await sell(3);
@@ -83,7 +83,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect((await readdir(folder)).filter(name => name.includes('restored'))).to.deep.equal([]);
   });
 
-  it('is restored over no payments, and not beside a server', async () => {
+  it('is not restored over payments, or beside a running server', async () => {
     await sell(2);
     await backUpLedger({ url, to: copy });
     expect((await faultOf(restore())).message).to.include('in use by another running server');
@@ -101,7 +101,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect(await soldIn(unsold)).to.have.length(2);
   });
 
-  it('is refused if it is damaged or none, and then the place of the ledger stays as it was', async () => {
+  it('is refused if it is damaged or not a ledger, and the target stays unchanged', async () => {
     await sell(50);
     await backUpLedger({ url, to: copy });
     const bytes = await readFile(copy);
@@ -117,7 +117,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect(await readdir(folder)).to.not.include('lost.db');
   });
 
-  it('says in words what to do for a ledger in PostgreSQL', async () => {
+  it('explains what to do for a ledger in PostgreSQL', async () => {
     const server = 'postgres://somebody@127.0.0.1/ledger';
     expect((await faultOf(backUpLedger({ url: server, to: copy }))).message).to.include('pg_dump');
     expect((await faultOf(restore(copy, server))).message)

@@ -124,7 +124,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
     });
 
-    it('that come by a payment of their own have a number whenever they come', async () => {
+    it('are renewed many at a time, for different rows, and the answer says which', async () => {
       const one = await sold();
       const proven = await copyOf(one, true);
       expect(proven.number).to.equal(2);
@@ -222,7 +222,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await ledger.claim(one.request)).kind, 'it may come again').to.equal('claimed');
       });
 
-    it('is closed to a claim that another worker has taken over', async () => {
+    it('keeps the answer with the move, and replaces an earlier one', async () => {
       const one = await held(ledger);
       time.now += 61_000;
       const next = await claim(ledger, one.request);

@@ -11,7 +11,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
   describe('claims', () => {
-    it('gives one payment to one of 500 concurrent claims', async () => {
+    it('give one payment to one of 500 concurrent claims', async () => {
       const request = payment();
       const results = await Promise.all(Array.from({ length: 500 }, () => ledger.claim(request)));
       const kinds = results.map(result => result.kind);
@@ -19,7 +19,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(kinds.filter(kind => kind === 'known')).to.have.length(499);
     });
 
-    it('tells the later caller what is being worked on, and that somebody waits for it', async () => {
+    it('tell the later caller that the payment is being worked on, and that somebody waits for it', async () => {
       const request = payment();
       await ledger.claim(request);
       const later = await ledger.claim({ ...request, requestHash: 'b'.repeat(64) });
@@ -34,7 +34,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.leased).to.equal(false);
     });
 
-    it('takes again what nobody works on any more, also for another call; who waited then waits no more', async () => {
+    it('take a payment again that nobody works on any more, even for another call; earlier callers no longer wait', async () => {
       const request = payment({ after: 1_000, position: 900 });
       const first = await claimWhole(ledger, request);
       await ledger.freeClaim(request.id, first.claim, { keepRun: false });
@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.position, 'never lower').to.equal(1_100);
     });
 
-    it('takes again for a request that waits: the same call, and it stays the caller that it was', async () => {
+    it('take a payment again for a request that waits: it stays the same caller of the same call', async () => {
       const request = payment();
       const first = await claimWhole(ledger, request);
       const copy = await ledger.addCaller(request.id, { proven: false });

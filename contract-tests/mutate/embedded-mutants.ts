@@ -98,7 +98,7 @@ const guard = of('facilitators/fee-payer-guard', 'facilitators/fee-payer-guard',
     name: 'what is signed does not count against the cap',
     find: 'this.#spentWithinHour() + this.#reserved() + fee',
     replace: 'this.#spentWithinHour() + fee',
-    grep: 'counts against the hour what was sent',
+    grep: 'counts what was sent against the hourly cap',
   },
   {
     name: 'an hour is a minute',
@@ -110,7 +110,7 @@ const guard = of('facilitators/fee-payer-guard', 'facilitators/fee-payer-guard',
     name: 'the last balance contains what had not landed',
     find: 'landedAt !== undefined && landedAt < readAt',
     replace: 'true',
-    grep: 'counts a fee once',
+    grep: 'counts a fee only until',
   },
 ]);
 
@@ -119,7 +119,7 @@ const funds = of('facilitators/funds-in-flight', 'facilitators/funds-in-flight',
     name: 'a transfer that lands between two reads counts twice',
     find: 'if (now >= ahead)',
     replace: 'if (true)',
-    grep: 'also if earlier ones land',
+    grep: 'even if earlier ones land',
   },
 ]);
 

@@ -448,7 +448,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'if (!all.some(each => each.reply === reply && (counts(each) || isHeld(each))))',
     replace: 'if (false)',
     test: 'handlers/brand-feedback/reply-store',
-    grep: 'lets a rejected respondent reply no more',
+    grep: 'accepts no further reply from a rejected respondent',
   },
   {
     name: 'the store of an operation takes parts of an order that has ended',

@@ -109,7 +109,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'return void response.end();\n    write(response, delivery, ended);',
     replace: 'ended();\n    write(response, delivery, ended);',
     test: 'http/sold-answers',
-    grep: 'a look at its head',
+    grep: 'a HEAD request does not count',
   },
   {
     name: 'a header that Node refuses is sold',

@@ -59,7 +59,7 @@ export const routingMutants: readonly Mutant[] = [
       name: 'a path is tidied before it is matched',
       find: ' || path.trim() !== path',
       replace: '',
-      grep: 'finds templates by method',
+      grep: 'finds path templates by method',
     },
     {
       name: 'a number may be spelled in any way that JavaScript reads',

@@ -10,9 +10,9 @@ import {
 
 const NEVER = new AbortController().signal;
 
-describe('an order keeps the marketplace that it was begun with', () => {
+describe('an order keeps the marketplace with which it was begun', () => {
   let replyStore: MemoryReplyStore;
-  /** Who was asked, opened or closed, in order. */
+  /** What was asked, opened or closed where, in order. */
   let done: string[];
   let trouble = '';
   const all: People[] = [];
@@ -61,7 +61,7 @@ describe('an order keeps the marketplace that it was begun with', () => {
     expect(done.slice(-2)).to.have.members(['close rapidata', 'close wurk']);
   });
 
-  it('also when its settings are gone: nobody else is paid, and the operator reads what to set', async () => {
+  it('even if its settings are gone: nobody else is paid, and the operator reads what to set', async () => {
     const people = create(async () => 'set WURK_SECRET_KEY again');
     const question = await begunWith('wurk');
     const asked = people.ask(question, NEVER);
@@ -75,7 +75,7 @@ describe('an order keeps the marketplace that it was begun with', () => {
     );
   });
 
-  it('also when it can not be opened: the operator reads why', async () => {
+  it("even if it can't be opened: the operator reads why", async () => {
     const people = create(async () => {
       throw new Error('the package coinslot-sandbox is not installed');
     });

@@ -14,7 +14,7 @@ import { settingFaults } from '../../support/setting-faults.js';
 const NEVER = new AbortController().signal;
 const EXTENDED: OrderRef = { id: 'o', deadline: 2_000, attempt: 2 };
 
-/** An order of five replies; `rounds` are the replies that come in each attempt. */
+/** An order of five replies; `rounds` are the replies that arrive in each attempt. */
 async function ordered(
   rounds: Partial<Reply>[][],
   { rule = 'deliver', extensions = 1 }: { rule?: PartialRule; extensions?: number } = {},
@@ -54,7 +54,7 @@ async function ordered(
 
 const some = (count: number) => Array.from({ length: count }, () => ({}));
 
-describe('an order of which the deadline has passed', () => {
+describe('an order whose deadline has passed', () => {
   it('is delivered at once if at least half of the people answered, and says how many', async () => {
     const { call, deadlines } = await ordered([some(3)]);
     const { body } = await call;
@@ -76,7 +76,7 @@ describe('an order of which the deadline has passed', () => {
     ]);
   });
 
-  it('is not extended twice, as after a crash in the extension', async () => {
+  it('is not extended twice, even after a crash during the extension', async () => {
     const { call, deadlines } = await ordered([some(2)], { extensions: 0 });
     expect((await call).body)
       .to.have.property('responses')
@@ -84,7 +84,7 @@ describe('an order of which the deadline has passed', () => {
     expect(deadlines()).to.have.length(1);
   });
 
-  it('with fewer than half after that is delivered or owed, by the operator’s rule', async () => {
+  it('with fewer than half after the extension, is delivered or owed, as the operator chose', async () => {
     const delivered = await ordered([some(1), some(1)]);
     expect((await delivered.call).body)
       .to.have.property('responses')
@@ -106,7 +106,7 @@ describe('an order of which the deadline has passed', () => {
   });
 });
 
-describe('replies whose authors did not say which opinion they have', () => {
+describe('replies without a stated opinion', () => {
   it('count as neutral, whatever their words are, and the summary says so', async () => {
     const { call } = await ordered([
       [
@@ -125,7 +125,7 @@ describe('replies whose authors did not say which opinion they have', () => {
   });
 });
 
-describe('a question that nobody could read', () => {
+describe('a question without readable text', () => {
   const people = { ready: async () => {} } as unknown as Parameters<typeof brandFeedbackReady>[0];
   const blank = ' \n\u0000\u200b';
   for (const [body, names] of [
@@ -158,13 +158,13 @@ describe('The settings of brandFeedback', () => {
     [{ ...wallet, PEOPLE: 'wurk', WURK_BUDGET: 'much' }, 'WURK_BUDGET'],
   ];
   for (const [env, name] of refused)
-    it(`are refused where money is real: ${JSON.stringify(env)}`, () => {
+    it(`are refused on mainnet: ${JSON.stringify(env)}`, () => {
       const faults = settingFaults(brandFeedback, env, 'mainnet');
       expect(faults).to.have.length(1);
       expect(faults[0]).to.match(new RegExp(`^${name}: `));
     });
 
-  it('need nothing', () => {
+  it('have defaults', () => {
     expect(settingFaults(brandFeedback, {})).to.deep.equal([]);
     expect(settingFaults(brandFeedback, { ...client, PEOPLE: 'rapidata' }, 'mainnet')).to.deep.equal([]);
     expect(settingFaults(brandFeedback, { ...wallet, PEOPLE: 'wurk' }, 'mainnet')).to.deep.equal([]);

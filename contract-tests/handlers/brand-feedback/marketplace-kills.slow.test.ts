@@ -19,17 +19,17 @@ const withRapidata = (): Record<string, string> => ({
   ...{ RAPIDATA_URL: rapidata.url, RAPIDATA_AUTH_URL: rapidata.url },
 });
 
-/** Kills the server once, when the order's task has come to a step for the nth time. */
+/** Kills the server once, when the order's task reaches a step for the nth time. */
 function killAt(sale: KilledSale, step: WurkStep, times = 1): void {
   let left = times;
   wurk.onStep = (now, description) =>
-    // The price is also asked for before anything is sold, for a task without the question. Looks at a job name no task.
+    // The price is also read before anything is sold, for a task without the question. Reads of a job name no task.
     now === step && (description === '' || description.includes('cup number')) && --left === 0
       ? sale.kill()
       : false;
 }
 
-/** While the payment is being signed: the task has its price, and the blockhash is read. */
+/** While the payment is being signed: the price is known, and the blockhash is being read. */
 function killAtSignature(sale: KilledSale): void {
   let isPriced = false;
   wurk.onStep = (step, description) => {
@@ -51,13 +51,17 @@ type Kept = 'nothing' | 'the payment' | 'the job' | 'either';
 const keptIn = (intent: string): Kept =>
   intent === '' ? 'nothing' : intent.includes('"jobId"') ? 'the job' : 'the payment';
 
-/** When the server is killed, and what it has written down by then. The first stands for the others. */
+/** When the server is killed, and what it has stored by then. Most runs test only the first one. */
 const WURK_MOMENTS: [string, (sale: KilledSale) => void, Kept][] = [
-  ['after the payment settled, and before it was told', sale => killAt(sale, 'settled'), 'the payment'],
-  ['before the payment: the price is asked for', sale => killAt(sale, 'price'), 'nothing'],
-  ['while the payment is signed, before it is written', killAtSignature, 'nothing'],
   [
-    'when the payment is written, and nothing of it was read',
+    'after the payment settled, before the server learned that',
+    sale => killAt(sale, 'settled'),
+    'the payment',
+  ],
+  ['before the payment: the price is asked for', sale => killAt(sale, 'price'), 'nothing'],
+  ['while the payment is signed, before it is stored', killAtSignature, 'nothing'],
+  [
+    'when the payment is stored, and nothing of it was read',
     sale => killAt(sale, 'connected'),
     'the payment',
   ],
@@ -69,7 +73,7 @@ const WURK_MOMENTS: [string, (sale: KilledSale) => void, Kept][] = [
   ['when the last replies are on their way', sale => killAt(sale, 'viewed', 2), 'the job'],
 ];
 
-/** Kills the server once, at its nth call of a kind: before it is carried out, or after it, without an answer. */
+/** Kills the server once, at its nth call of a kind: before the call is carried out, or after it, without an answer. */
 function killAtCall(sale: KilledSale, call: string, when: 'before' | 'after' = 'before', times = 1): void {
   let left = times;
   const isIt = (now: string): boolean => sale.kills === 0 && now === call && --left === 0;
@@ -79,9 +83,12 @@ function killAtCall(sale: KilledSale, call: string, when: 'before' | 'after' = '
 
 /** Before anything is sold, the price is read from a definition of its own. */
 const RAPIDATA_MOMENTS: [string, (sale: KilledSale) => void][] = [
-  ['after the job was created, and before that was told', sale => killAtCall(sale, 'POST /job', 'after')],
+  [
+    'after the job was created, before the server learned that',
+    sale => killAtCall(sale, 'POST /job', 'after'),
+  ],
   ['before the job is created', sale => killAtCall(sale, 'POST /job')],
-  ['before its definition is', sale => killAtCall(sale, 'POST /job/definition', 'before', 2)],
+  ['before its definition is created', sale => killAtCall(sale, 'POST /job/definition', 'before', 2)],
   [
     'while the quote is asked for',
     sale => killAtCall(sale, 'GET /job/definition/{definitionId}/cost-estimate', 'before', 2),
@@ -90,15 +97,15 @@ const RAPIDATA_MOMENTS: [string, (sale: KilledSale) => void][] = [
   ['while its replies are read', sale => killAtCall(sale, 'GET /job/{jobId}/responses')],
   ['before the job is paused', sale => killAtCall(sale, 'POST /job/{jobId}/pause')],
   [
-    'after the job was paused, and before that was told',
+    'after the job was paused, before the server learned that',
     sale => killAtCall(sale, 'POST /job/{jobId}/pause', 'after'),
   ],
 ];
 
-/** These are left to make test-all: one kill stands for them, and one process of them is tried in the tests of each adapter. */
+/** Only make test-all runs the others: one kill stands for them, and each adapter's tests try one process. */
 const each = repeated(1, 0) === 1 ? it : it.skip;
 
-describe('A paid task of a marketplace, on a server that is killed', function () {
+describe('A paid marketplace task on a server that is killed', function () {
   this.timeout(240_000);
   allOnOneChain();
 
@@ -107,7 +114,7 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
     wurk = await startFakeWurk({ facilitatorUrl: sandbox.facilitator.url, network, asset, payTo, feePayer });
     rapidata = await startFakeRapidata();
     const submit = (): void => {
-      // One person has answered at the first look, and both at every later one.
+      // One person has answered at the first read, and both at every later one.
       const [job] = wurk.jobs;
       if (job) wurk.submissions.set(job.jobId, looks++ === 0 ? ['+ Good.'] : ['+ Good.', '- Bad.']);
     };
@@ -129,7 +136,7 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
     await Promise.all([wurk.close(), rapidata.close()]);
   });
 
-  /** One task, paid once at its exact price, and the answer that its people gave. */
+  /** Checks that one task was paid once at its exact price, and that its replies were delivered. */
   async function boughtOnce(sale: KilledSale): Promise<void> {
     const answer = await sale.finish(TASK_PRICE);
     expect(textsOf(answer)).to.deep.equal(['Good.', 'Bad.']);
@@ -152,7 +159,7 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
       expect(sale.kills).to.equal(1);
     });
 
-  /** One job, stopped when all had answered, and nothing from the wallet. */
+  /** Checks that one job was created and stopped when all had answered, and that the wallet paid nothing. */
   async function askedOnce(sale: KilledSale): Promise<void> {
     expect(textsOf(await sale.finish(0n))).to.deep.equal(['Good.', 'Bad.']);
     expect(rapidata.jobs.map(({ name, votes, state }) => [name, votes, state])).to.deep.equal([
@@ -172,7 +179,7 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
       expect(sale.kills).to.equal(1);
     });
 
-  each('WURK took the payment and forgot it: the operator reads so, and nothing more is paid', async () => {
+  each('WURK took the payment and lost it: the operator reads that, and nothing more is paid', async () => {
     const sale = await killedSale(withWurk());
     wurk.remembers = false;
     killAt(sale, 'settled');
@@ -188,7 +195,7 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
     expect(wurk.jobs).to.have.length(1);
   });
 
-  each('PEOPLE is rapidata for a while: what WURK was paid for is finished there', async () => {
+  each('PEOPLE is rapidata for a while: the order that WURK was paid for is finished by WURK', async () => {
     const sale = await killedSale(withWurk());
     killAt(sale, 'view');
     await sale.buy();
@@ -202,7 +209,7 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
     expect(rapidata.jobs).to.deep.equal([]);
   });
 
-  each('PEOPLE becomes wurk: what Rapidata was asked is finished there', async () => {
+  each('PEOPLE becomes wurk: the order that Rapidata was given is finished by Rapidata', async () => {
     const sale = await killedSale(withRapidata());
     killAtCall(sale, 'GET /job/{jobId}');
     await sale.buy();
@@ -211,17 +218,20 @@ describe('A paid task of a marketplace, on a server that is killed', function ()
     await askedOnce(sale);
   });
 
-  each('the settings of WURK are gone: the operator reads what to set, and then it is finished', async () => {
-    const sale = await killedSale(withWurk());
-    killAt(sale, 'view');
-    await sale.buy();
-    await sale.killed();
-    wurk.onStep = undefined;
-    await sale.start(withRapidata());
-    const said = await sale.health(/was begun with wurk/);
-    expect(said).to.contain('set WURK_SECRET_KEY again and restart, so that its replies are read');
-    await sale.restart(withWurk());
-    await boughtOnce(sale);
-    expect(rapidata.jobs).to.deep.equal([]);
-  });
+  each(
+    'the settings of WURK are gone: the operator reads what to set, and then the order is finished',
+    async () => {
+      const sale = await killedSale(withWurk());
+      killAt(sale, 'view');
+      await sale.buy();
+      await sale.killed();
+      wurk.onStep = undefined;
+      await sale.start(withRapidata());
+      const said = await sale.health(/was begun with wurk/);
+      expect(said).to.contain('set WURK_SECRET_KEY again and restart, so that its replies are read');
+      await sale.restart(withWurk());
+      await boughtOnce(sale);
+      expect(rapidata.jobs).to.deep.equal([]);
+    },
+  );
 });

@@ -39,7 +39,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
 
   async function signIn(): Promise<void> {
     await browser.open(`${url}#${TOKEN}`);
-    // The script has run by then.
+    // By then the script has run.
     await browser.until(`document.querySelector('#questions') && document.readyState === 'complete'`);
     await browser.read('window.sameDocument = true');
   }
@@ -50,7 +50,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
   const focusOn = (selector: string): Promise<unknown> =>
     browser.read(`document.querySelector('${selector}').focus()`);
 
-  /** From the text to the button: the choice is one stop. */
+  /** Tabs from the text to the button: the choice is one stop. */
   async function chooseAndSend(): Promise<void> {
     await browser.press('Tab', TAB);
     await browser.press(' ', SPACE);
@@ -59,7 +59,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     await browser.press('Enter', ENTER);
   }
 
-  it('exchanges a token behind # for a session and drops it from the address', async () => {
+  it('exchanges a token behind # for a session and removes it from the address', async () => {
     panel.replyStore.put(aQuestion());
     await signIn();
     expect(await browser.read('location.href')).to.equal(url);
@@ -70,7 +70,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(browser.complaints).to.deep.equal([]);
   });
 
-  it('takes a reply by keyboard alone and confirms it in place, where the focus stays', async () => {
+  it('accepts a reply by keyboard alone and confirms it in place, where the focus stays', async () => {
     const { id } = panel.replyStore.put(aQuestion());
     const next = panel.replyStore.put(aQuestion({ brand: 'Second' }));
     await signIn();
@@ -101,7 +101,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(browser.complaints).to.deep.equal([]);
   });
 
-  it('confirms the last reply, whose question is gone at once', async () => {
+  it('confirms the last reply, whose question disappears at once', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');
@@ -120,7 +120,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
       .and.contain('The only one.');
   });
 
-  it('has one open form at a time and a list of the rest, also with Enter on a question', async () => {
+  it('has one open form at a time and a list of the rest, and opens a question with Enter', async () => {
     for (const brand of ['First', 'Second', 'Third']) panel.replyStore.put(aQuestion({ brand }));
     await signIn();
     const unfolded = `[...document.querySelectorAll('details[open] h2')].map(e => e.textContent).join()`;
@@ -139,7 +139,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(await browser.read(`document.querySelector('textarea').value`)).to.equal('Half a sen');
   });
 
-  it('follows what happens elsewhere and keeps what is being typed', async () => {
+  it('updates itself and keeps the text that is being typed', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 5 }));
     await signIn();
     await focusOn('textarea');
@@ -180,7 +180,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
       expect(browser.complaints).to.deep.equal([]);
     });
 
-  it('keeps the focus in the question when it closes, though choice and button disappear', async () => {
+  it('keeps the focus in the question when it closes, although choice and button disappear', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');
@@ -202,7 +202,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(await focused()).to.equal('Discard my text');
   });
 
-  it('keeps the text of a reply that comes too late, before the page knows', async () => {
+  it('keeps the text of a reply that comes too late, before the page knows that', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');
@@ -218,7 +218,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(await panel.replyStore.replies(id)).to.deep.equal([]);
   });
 
-  it('goes on when a question is open again', async () => {
+  it('continues when a question is open again', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');
@@ -232,7 +232,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect((await panel.replyStore.replies(id))[0]?.text).to.equal('Patience');
   });
 
-  it('tells somebody whose reply was rejected why they cannot answer again, and keeps the text', async () => {
+  it("tells somebody whose reply was rejected why they can't answer again, and keeps the text", async () => {
     const { id } = panel.replyStore.put(aQuestion());
     await signIn();
     await focusOn('textarea');
@@ -255,7 +255,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(await browser.read('document.querySelector("textarea").value')).to.equal('Second.');
   });
 
-  it('does not take an own reply, seen in the list before its answer arrives, for one from elsewhere', async () => {
+  it("recognizes the visitor's own reply if it appears in the list before its answer arrives", async () => {
     const { id } = panel.replyStore.put(aQuestion());
     await signIn();
     await browser.read(`window.noted = 0; new MutationObserver(() => { if (document.querySelector('.note')) window.noted++; })
@@ -276,7 +276,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect((await replyStore.replies(id))[0]?.text).to.equal('Patience');
   });
 
-  it('does not lose the text when the session ends, and sends it after signing in elsewhere', async () => {
+  it('does not lose the text when the session ends, and sends it after the visitor signs in in another window', async () => {
     const { id } = panel.replyStore.put(aQuestion());
     await signIn();
     await focusOn('textarea');
@@ -316,7 +316,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
       .and.match(/5:30|IST/);
   });
 
-  it('works without JavaScript: one form open, a reply confirmed in its question, no time of an unknown zone', async () => {
+  it('works without JavaScript: one form open, a reply confirmed in its question, no time in an unknown zone', async () => {
     panel.replyStore.put(aQuestion());
     const { id } = panel.replyStore.put(aQuestion({ brand: 'Second' }));
     await signIn();
@@ -341,7 +341,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     }
   });
 
-  it('runs nothing that a brand, a question or a reply holds', async () => {
+  it('runs no script from a brand, a question or a reply', async () => {
     const hostile =
       '<img src=x onerror="window.hit=1"><script>window.hit=1</script>"><svg onload="window.hit=1">\u202e';
     panel.replyStore.put(aQuestion({ brand: hostile, question: hostile }));

@@ -8,7 +8,7 @@ const ENTER = 13;
 const DAY_MS = 24 * 3_600_000;
 
 describeInCi(
-  `what somebody writes on the panel, in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`,
+  `text that somebody types on the panel, in a real browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`,
   function () {
     this.timeout(60_000);
     let browser: Browser;
@@ -44,7 +44,7 @@ describeInCi(
     const focusOn = (selector: string): Promise<unknown> =>
       browser.read(`document.querySelector('${selector}').focus()`);
     const note = (): Promise<unknown> => browser.read(`document.querySelector('.note p').textContent`);
-    /** True once the page has what was opened last; what changed before is then on it, too. */
+    /** True once the page shows the question that was opened last, and so all earlier changes. */
     async function nextRefresh(change: Parameters<typeof aQuestion>[0] = {}): Promise<void> {
       const { id } = panel.replyStore.put(aQuestion({ brand: 'Newcomer', ...change }));
       await browser.until(`document.getElementById('q-${id}')`);
@@ -59,7 +59,7 @@ describeInCi(
     const send = (): Promise<unknown> =>
       browser.read(`document.querySelector('form[data-live]').requestSubmit()`);
 
-    it('is sent at the first attempt after the session ended and somebody signed in in another window', async () => {
+    it('is sent at the first attempt after the session ended and the visitor signed in in another window', async () => {
       const { id } = panel.replyStore.put(aQuestion({ deadline: Date.now() + 9 * DAY_MS }));
       await signIn();
       await write('Patience');
@@ -74,7 +74,7 @@ describeInCi(
       expect((await panel.replyStore.replies(id)).map(({ text }) => text)).to.deep.equal(['Patience']);
     });
 
-    it('stays away once it is discarded with its question', async () => {
+    it('does not come back once it is discarded with its question', async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       await signIn();
       await write('Half a sentence');
@@ -91,7 +91,7 @@ describeInCi(
       await browser.until(`document.getElementById('live').textContent === 'There is a new question.'`);
     });
 
-    it('is still said not to be added, after the list says that its question is full and then gone', async () => {
+    it('is still reported as not added after the list showed that its question was full and then gone', async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       await signIn();
       await write('Too late.');
@@ -103,7 +103,7 @@ describeInCi(
       };
       await send();
       const said = 'Enough people have answered in the meantime. Your reply was not added.';
-      // Its list may say before that the question is full.
+      // The list may show earlier that the question is full.
       await browser.until(`document.querySelector('.note')?.textContent.includes('${said}')`);
       await nextRefresh();
       expect(await note()).to.contain(said);
@@ -113,7 +113,7 @@ describeInCi(
       expect(await browser.read('document.querySelector("textarea").value')).to.equal('Too late.');
     });
 
-    it('is not said to come from elsewhere if it was added but the confirmation was lost', async () => {
+    it('is not reported as coming from elsewhere if it was added but the confirmation was lost', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       await signIn();
       await write('Arrived.');
@@ -129,7 +129,7 @@ describeInCi(
       expect(await replyStore.replies(id)).to.have.length(1);
     });
 
-    it('does not lose the place of the keyboard when the folded question in focus closes', async () => {
+    it('does not cost keyboard users their place when the folded question in focus closes', async () => {
       panel.replyStore.put(aQuestion());
       const { id } = panel.replyStore.put(aQuestion({ brand: 'Second' }));
       await signIn();
@@ -142,7 +142,7 @@ describeInCi(
       expect(await browser.read(`document.getElementById('q-${id}')`)).to.equal(null);
     });
 
-    it('is not told that the time is over when a question that was given more time closes', async () => {
+    it('is not called late when a question with extended time closes', async () => {
       const deadline = Date.now() + 1_000;
       const question = panel.replyStore.put(aQuestion({ deadline }));
       await signIn();
@@ -156,7 +156,7 @@ describeInCi(
     });
 
     for (const script of [true, false])
-      it(`is not marked as wrong when only the choice is missing, ${script ? 'with' : 'without'} JavaScript`, async () => {
+      it(`is not marked as invalid when only the choice is missing, ${script ? 'with' : 'without'} JavaScript`, async () => {
         panel.replyStore.put(aQuestion());
         await signIn();
         await browser.call('Emulation.setScriptExecutionDisabled', { value: !script });

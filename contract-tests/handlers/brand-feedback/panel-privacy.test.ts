@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { aQuestion, aReply } from '../../support/memory-reply-store.js';
 import { panel, visitor, eachWithANewPanel, Visitor, type Answer } from '../../support/one-panel.js';
 
-/** What somebody else wrote, and what the ledger knows of it. */
+/** Another respondent's reply, and what the ledger has about it. */
 const WORDS = 'My own words about the handle';
 const OTHERS = {
   id: 'reply-of-another',
@@ -48,16 +48,16 @@ describe('a respondent on the panel', () => {
     ['the style sheet', () => visitor.get('/panel/style.css'), 200],
   ];
   for (const [what, ask, status] of requests)
-    it(`reads nothing of the replies of others in ${what}`, async () => {
+    it(`sees no replies of others in ${what}`, async () => {
       const answer = await ask();
       expect(answer.status).to.equal(status);
-      // What the visitor wrote comes back with a fault, in their own capitals.
+      // The visitor's own text comes back with an error, as they typed it.
       expect(answer.text.replace('my own WORDS about the handle!', '')).to.not.match(SECRET);
       expect(JSON.stringify([...answer.headers])).to.not.match(SECRET);
       expect(answer.text).to.not.match(/negative:|[0-9]+ (negative|positive|neutral)/i);
     });
 
-  it('reads nothing of them in the live updates, which say only that something changed', async () => {
+  it('sees none in the live updates, which say only that something changed', async () => {
     const gone = new AbortController();
     const { body } = await fetch(`${panel.url}/panel/live`, {
       headers: { cookie: visitor.cookie },
@@ -74,7 +74,7 @@ describe('a respondent on the panel', () => {
     expect(text.replace(/^(retry: \d+|event: change|data: 1|: still here|)$/gm, '').trim()).to.equal('');
   });
 
-  it('reads them after answering neither, because another browser would be another respondent', async () => {
+  it('sees none after answering either, because another browser would be another respondent', async () => {
     await visitor.reply(id, 'Mine.');
     for (const path of ['/panel/', '/panel/questions', `/panel/?said=added&question=${id}`]) {
       const { text } = await visitor.get(path);
@@ -92,7 +92,7 @@ describe('a respondent on the panel', () => {
     expect((await visitor.get('/panel/questions')).text).to.equal(before);
   });
 
-  it('can reject no reply, neither that of another nor an own one', async () => {
+  it("can reject no reply, neither another's nor their own", async () => {
     await visitor.reply(id, 'Mine.');
     const before = await panel.replyStore.replies(id);
     for (const { id: reply } of before)

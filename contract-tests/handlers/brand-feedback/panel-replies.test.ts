@@ -8,7 +8,7 @@ import { Visitor, panel, visitor, eachWithANewPanel } from '../../support/one-pa
 describe('the panel page', () => {
   eachWithANewPanel();
 
-  describe('takes a reply', () => {
+  describe('accepts a reply', () => {
     beforeEach(async () => {
       await visitor.signIn();
     });
@@ -34,7 +34,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/')).text).to.contain('You have answered this question. Thank you.');
     });
 
-    it('and thanks for the last one, whose question is gone then', async () => {
+    it('and says thanks for the last one, whose question is gone then', async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       const answer = await visitor.reply(id, 'The last one.');
       panel.replyStore.finish(id);
@@ -58,7 +58,7 @@ describe('the panel page', () => {
       ]);
     });
 
-    it('and asks for a choice if there is none: the words are not read for it', async () => {
+    it('and asks for a choice if there is none: it is not guessed from the words', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       const answer = await visitor.reply(id, 'I hate it, terrible.', '');
       expect(answer.status).to.equal(400);
@@ -66,7 +66,7 @@ describe('the panel page', () => {
       expect(await panel.replyStore.replies(id)).to.deep.equal([]);
     });
 
-    it('of somebody who only hits keys, holds it for the operator, and says so', async () => {
+    it('that looks like gibberish, holds it for the operator, and says so', async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       const accept = { accept: 'application/json' };
       const { text } = await visitor.reply(id, 'asdf asdf', 'positive', accept);
@@ -83,7 +83,7 @@ describe('the panel page', () => {
       expect(await panel.replyStore.replies(id)).to.have.length(1);
     });
 
-    it('but not the words of somebody else again, and gives them back to be changed', async () => {
+    it("but not one that repeats another's words, and returns it to be changed", async () => {
       const { id } = panel.replyStore.put(aQuestion());
       await visitor.reply(id, 'I like the new handle!');
       const other = await new Visitor(panel.url).signIn();
@@ -100,7 +100,7 @@ describe('the panel page', () => {
       expect([...((await panel.replyStore.replies(id))[0]?.text ?? '')]).to.have.length(2_000);
     });
 
-    it('and gives it back to be corrected when it is empty, too long or oddly labelled', async () => {
+    it('and returns it to be corrected if it is empty, too long or has an invalid choice', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       for (const [text, sentiment, complaint] of [
         [' \u200b ', 'neutral', 'Please write your reply first'],
@@ -117,7 +117,7 @@ describe('the panel page', () => {
       expect(await panel.replyStore.replies(id)).to.deep.equal([]);
     });
 
-    it('only while the question is open and wants one', async () => {
+    it('only while the question is open and needs one', async () => {
       const full = panel.replyStore.put(aQuestion({ wanted: 1 }));
       await panel.replyStore.add(full.id, aReply());
       const late = await visitor.reply(full.id, 'Too <late>.');
@@ -141,7 +141,7 @@ describe('the panel page', () => {
       expect(JSON.parse(text)).to.include({ outcome: 'closed' });
     });
 
-    it('as JSON for the script, with the same rules', async () => {
+    it('as JSON for the script, by the same rules', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       const accept = { accept: 'application/json' };
       expect(JSON.parse((await visitor.reply(id, '', 'neutral', accept)).text)).to.include({
@@ -154,7 +154,7 @@ describe('the panel page', () => {
       });
     });
 
-    it('at a bounded rate', async () => {
+    it('at a limited rate', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       const fields = { form: await visitor.formKey(), question: id, text: 'Again.', sentiment: 'neutral' };
       const statuses = [];
@@ -164,7 +164,7 @@ describe('the panel page', () => {
   });
 
   describe('refuses a reply', () => {
-    it('that another site sends, by origin, by fetch metadata and by the form’s key', async () => {
+    it("that another site sends, judged by origin, fetch metadata and the form's key", async () => {
       await visitor.signIn();
       const { id } = panel.replyStore.put(aQuestion());
       const fields = { form: await visitor.formKey(), question: id, text: 'Forged.', sentiment: 'positive' };
@@ -187,7 +187,7 @@ describe('the panel page', () => {
       expect(await panel.replyStore.replies(id)).to.deep.equal([]);
     });
 
-    it('that is too large, whether it says so or not, or not a form', async () => {
+    it('that is too large, whether or not it declares its length, or is not a form', async () => {
       await visitor.signIn();
       expect((await visitor.post('/panel/reply', { text: 'x'.repeat(40_000) })).status).to.equal(413);
       const { port } = panel.server.address() as AddressInfo;

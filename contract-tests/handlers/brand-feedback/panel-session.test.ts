@@ -8,7 +8,7 @@ describe('the panel page', () => {
   eachWithANewPanel();
 
   describe('opens only with the operator’s token', () => {
-    it('and shows nothing before', async () => {
+    it('and shows nothing before that', async () => {
       panel.replyStore.put(aQuestion({ brand: 'Secret Brand' }));
       const page = await visitor.get('/panel/');
       expect(page.status).to.equal(200);
@@ -19,7 +19,7 @@ describe('the panel page', () => {
         expect((await visitor.post(path, { text: 'x' })).status).to.equal(401);
     });
 
-    it('from the form, with a strict cookie that does not hold it', async () => {
+    it('from the form, with a strict cookie that does not contain it', async () => {
       const answer = await visitor.post('/panel/login', { token: TOKEN });
       expect([answer.status, answer.headers.get('location')]).to.deep.equal([303, '/panel/']);
       const cookie = answer.headers.get('set-cookie') ?? '';
@@ -35,7 +35,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/')).text).to.contain('Sign out');
     });
 
-    it('from the address, out of which it disappears', async () => {
+    it('from the address, from which it is removed', async () => {
       const answer = await visitor.get(`/panel/?token=${TOKEN}`);
       expect([answer.status, answer.headers.get('location')]).to.deep.equal([303, '/panel/']);
       expect((await visitor.get('/panel/')).text).to.contain('Sign out');
@@ -46,7 +46,7 @@ describe('the panel page', () => {
       expect(linked.text).to.contain('url=/panel/').and.not.contain(TOKEN);
     });
 
-    it('and not with another one, a forged cookie, one of another token, or one that has ended', async () => {
+    it('and not with another token, a forged cookie, a cookie for another token, or an expired one', async () => {
       for (const token of ['', 'wrong', `${TOKEN}x`]) {
         expect((await visitor.post('/panel/login', { token })).status).to.equal(401);
       }
@@ -76,7 +76,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/questions')).status).to.equal(401);
     });
 
-    it('and makes whoever guesses wait', async () => {
+    it('and makes those who guess wait', async () => {
       for (let n = 0; n < 10; n++) await visitor.post('/panel/login', { token: `guess ${n}` });
       const began = performance.now();
       const blocked = await visitor.post('/panel/login', { token: 'one guess more' });
@@ -87,13 +87,13 @@ describe('the panel page', () => {
       expect((await visitor.post('/panel/login', { token: 'a later guess' })).status).to.equal(401);
     });
 
-    it('which gets in at once, however many wrong ones came from the same address', async () => {
+    it('which works at once, however many wrong ones came from the same address', async () => {
       let answered = 0;
       const guesses = Array.from({ length: 300 }, async (_, n) => {
         await visitor.post('/panel/login', { token: `guess ${n}` });
         answered += 1;
       });
-      // The first ones are answered at once, the others wait for a second.
+      // The first ones are answered at once, the others after a second.
       await guesses[0];
       expect((await new Visitor(panel.url).post('/panel/login', { token: TOKEN })).status).to.equal(303);
       expect(answered, 'the guesses wait').to.be.below(guesses.length);
@@ -101,11 +101,11 @@ describe('the panel page', () => {
     });
   });
 
-  describe('ends a session that was signed out of', () => {
+  describe('ends a session on sign-out', () => {
     const signOut = async (browser: Visitor) =>
       expect((await browser.post('/panel/logout', { form: await browser.formKey() })).status).to.equal(303);
 
-    it('for whoever kept a copy of its cookie, and not the next one of the same person', async () => {
+    it("for every copy of its cookie, but not the person's next session", async () => {
       await visitor.signIn();
       const thief = new Visitor(panel.url);
       thief.cookie = visitor.cookie;
@@ -117,7 +117,7 @@ describe('the panel page', () => {
       expect((await thief.get('/panel/questions')).status).to.equal(401);
     });
 
-    it('at every server on the same ledger, after restarts too', async () => {
+    it('at every server of the same ledger, even after restarts', async () => {
       await visitor.signIn();
       const other = await startPanel({ notes: panel.notes });
       const copy = new Visitor(other.url);
@@ -128,14 +128,14 @@ describe('the panel page', () => {
       other.server.close();
     });
 
-    it('and lets nobody in while it can not be told who has signed out', async () => {
+    it("and lets nobody in while it can't be read who has signed out", async () => {
       await visitor.signIn();
       panel.notes.broken = true;
       expect((await visitor.get('/panel/questions')).status).to.equal(503);
     });
   });
 
-  it('knows that somebody is there once they are signed in, and no stranger', async () => {
+  it('counts signed-in visitors as present, and no others', async () => {
     await visitor.get('/panel/');
     await visitor.post('/panel/login', { token: 'a wrong one' });
     expect(await panel.presence.absence()).to.be.a('string');
@@ -148,7 +148,7 @@ describe('the panel page', () => {
     }
   });
 
-  it('asks for the cookie to be sent over https only where people come by https', async () => {
+  it('sets a cookie for https only if the visitor came by https', async () => {
     const secure = await startPanel({ secure: true });
     const answer = await new Visitor(secure.url).post('/panel/login', { token: TOKEN });
     expect(answer.headers.get('set-cookie')).to.match(/; Secure/i);

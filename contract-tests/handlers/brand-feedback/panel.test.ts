@@ -6,7 +6,7 @@ import { panel, visitor, eachWithANewPanel } from '../../support/one-panel.js';
 describe('the panel page', () => {
   eachWithANewPanel();
 
-  it('sends strict headers with every answer and can not be read by other origins', async () => {
+  it("sends strict headers with every answer and can't be read by other origins", async () => {
     await visitor.signIn();
     for (const path of ['/panel/', '/panel/questions', '/panel/style.css', '/panel/panel.js']) {
       const { status, headers } = await visitor.get(path);
@@ -36,11 +36,11 @@ describe('the panel page', () => {
     expect((await visitor.get('/panel')).headers.get('location')).to.equal('/panel/');
   });
 
-  describe('shows foreign text', () => {
+  describe('shows text from strangers', () => {
     const hostile =
       '<script>alert(1)</script><img src=x onerror=alert(1)>"\'&amp;\u202eesrever\u0000\u2066\ud800';
 
-    it('in brand, question and one’s own reply, isolated in direction', async () => {
+    it("in brand, question and the visitor's own reply, isolated in direction", async () => {
       const { id } = panel.replyStore.put(aQuestion({ brand: hostile, question: hostile, id: 'ab"><b>' }));
       await visitor.signIn();
       expect((await visitor.reply(id, hostile)).status).to.equal(303);
@@ -59,7 +59,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/style.css')).text).to.match(/\.foreign \{[^}]*unicode-bidi: isolate/);
     });
 
-    it('of 10 000 characters, and a bounded part of more', async () => {
+    it('of 10 000 characters, and a limited part of more', async () => {
       panel.replyStore.put(aQuestion({ question: 'ä'.repeat(10_000) }));
       panel.replyStore.put(aQuestion({ question: 'z'.repeat(1_000_000), brand: 'q'.repeat(100_000) }));
       await visitor.signIn();
@@ -68,7 +68,7 @@ describe('the panel page', () => {
       expect(text.length).to.be.lessThan(60_000);
     });
 
-    it('also when it comes back from the address', async () => {
+    it('even when it comes back in the address', async () => {
       await visitor.signIn();
       const { text } = await visitor.get('/panel/?said=<script>');
       const silent = '<p id="status" class="said" role="status"></p>';
@@ -79,7 +79,7 @@ describe('the panel page', () => {
     });
   });
 
-  it('shows at most twenty questions, those that one can still answer first, and says how many wait', async () => {
+  it('shows at most twenty questions, first those that the visitor can still answer, and the number that wait', async () => {
     const questions = Array.from({ length: 30 }, (_, n) =>
       panel.replyStore.put(aQuestion({ brand: `Brand ${n}.` })),
     );
@@ -110,7 +110,7 @@ describe('the panel page', () => {
       .and.contain('overflow-wrap: anywhere');
   });
 
-  it('says that it can not read the questions while the ledger is out of reach', async () => {
+  it("says that it can't read the questions while the ledger can't be reached", async () => {
     await visitor.signIn();
     panel.replyStore.broken = true;
     const page = await visitor.get('/panel/');
@@ -142,12 +142,12 @@ describe('the panel page', () => {
       gone.abort();
     }
 
-    it('tells that something changed', async () => {
+    it('reports that something changed', async () => {
       await visitor.signIn();
       await changes(3, async () => panel.replyStore.put(aQuestion()));
     });
 
-    it('has a bounded number of clients and ends with the server', async () => {
+    it('has a limited number of clients and ends with the server', async () => {
       await visitor.signIn();
       const open = () => fetch(`${panel.url}/panel/live`, { headers: { cookie: visitor.cookie } });
       const streams = await Promise.all(Array.from({ length: 50 }, open));

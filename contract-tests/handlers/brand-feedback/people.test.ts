@@ -27,7 +27,7 @@ const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
 
 describe('people on the panel', () => {
-  it('are waited for until the wanted replies are there', async () => {
+  it('are waited for until all replies have arrived', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 2 }));
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 });
@@ -56,7 +56,7 @@ describe('people on the panel', () => {
     await createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 60_000 }).ask(question, NEVER);
   });
 
-  it('are found complete although the store no longer lists the question', async () => {
+  it('count as complete although the store no longer lists the question', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
@@ -68,7 +68,7 @@ describe('people on the panel', () => {
     await asked;
   });
 
-  it('are still waited for while the store can not be read for a time', async () => {
+  it("are still waited for while the store can't be read for a time", async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
@@ -83,7 +83,7 @@ describe('people on the panel', () => {
     await asked;
   });
 
-  it('stop being waited for when the caller aborts, and when the adapter closes', async () => {
+  it('are no longer waited for when the caller aborts or the adapter closes', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion());
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 });
@@ -109,7 +109,7 @@ describe('people on the panel', () => {
     await Promise.all(asked);
   });
 
-  it('are not available with too many open questions, an unreadable store or an endless question', async () => {
+  it('are unavailable with too many open questions, an unreadable store or an endless question', async () => {
     const replyStore = createMemoryBook();
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), maxOpen: 2 });
     replyStore.put(aQuestion());
@@ -133,7 +133,7 @@ describe('people on the panel', () => {
   });
 });
 
-describe('people who are not there', () => {
+describe('people who are not present', () => {
   const MINUTE = 60_000;
   const setUp = () => {
     const time = { now: Date.now() };
@@ -169,7 +169,7 @@ describe('people who are not there', () => {
     await peopleAt(presenceAt()).ready(1);
   });
 
-  it('cost one write in half a minute, and one that fails is made up for by the next request', async () => {
+  it('cost one write in half a minute; the next request repeats a write that failed', async () => {
     const { time, notes, presenceAt, peopleAt } = setUp();
     const presence = presenceAt();
     notes.broken = true;
@@ -187,7 +187,7 @@ describe('people in the sandbox', () => {
     await createSandboxPeople({ replyStore: createMemoryBook(), presence: nobodyThere() }).ready(1);
   });
 
-  it('leave the first word to real people and fill in what nobody answered', async () => {
+  it('leave the first chance to real people and answer what nobody else did', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 4 }));
     const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 80 }).ask(
@@ -203,7 +203,7 @@ describe('people in the sandbox', () => {
     expect(replies.some(({ isSample }) => isSample)).to.equal(true);
   });
 
-  it('write nothing when real people were enough', async () => {
+  it('write nothing if enough real people answered', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 150 }).ask(
@@ -217,7 +217,7 @@ describe('people in the sandbox', () => {
     expect(replies.some(({ isSample }) => isSample)).to.equal(false);
   });
 
-  it('do not answer twice after a crash or in two processes', async () => {
+  it('do not answer twice after a crash or from two processes', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 50 }));
     const crash = new AbortController();
@@ -267,7 +267,7 @@ describe('people in the sandbox', () => {
     expect(await replyStore.replies(question.id)).to.have.length(1);
   });
 
-  it('never overtake somebody who types', async () => {
+  it('never answer before somebody who is typing', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const time = { now: Date.now() };
@@ -290,7 +290,7 @@ describe('people in the sandbox', () => {
   ] as const)
     it(`reply in the language of the question: ${language}`, async () => {
       const replyStore = createMemoryBook();
-      // The replies follow from the id.
+      // The replies are determined by the id.
       const asked = replyStore.put(aQuestion({ id: '1'.repeat(64), question, wanted: 50 }));
       const people = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
       await people.ready(50, asked);
@@ -301,7 +301,7 @@ describe('people in the sandbox', () => {
       expect(spoken.length, 'replies whose language is recognised').to.be.at.least(45);
     });
 
-  it('refuse a question in a language that nobody there speaks, before money moves', async () => {
+  it('reject a question in a language that none of them speaks, before money moves', async () => {
     const replyStore = createMemoryBook();
     const about = { brand: 'Acme', question: '新しいカップをどう思いますか？' };
     const alone = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 0 });
@@ -339,7 +339,7 @@ describe('people in the sandbox', () => {
 describe('sample respondents', () => {
   const asked = { id: 'a1', brand: 'Harbour Coffee', question: 'What do you think of the new cup?' };
 
-  it('say 50 different things that speak of the brand and the question, in all three moods', () => {
+  it('write 50 different replies that mention the brand and the question, in all three moods', () => {
     const replies = Array.from({ length: 50 }, (_, index) => sampleReply(asked, index));
     expect(new Set(replies.map(({ text }) => text)).size).to.equal(50);
     for (const { text } of replies)
@@ -349,14 +349,14 @@ describe('sample respondents', () => {
     for (const mood of SENTIMENTS) expect(replies.some(({ sentiment }) => sentiment === mood)).to.equal(true);
   });
 
-  it('say the same to the same question in every process, and something else to another', () => {
+  it('write the same reply to the same question in every process, and another to another question', () => {
     expect(sampleReply(asked, 3)).to.deep.equal(sampleReply({ ...asked }, 3));
     const texts = (id: string) =>
       Array.from({ length: 5 }, (_, index) => sampleReply({ ...asked, id }, index).text).join();
     expect(texts('a1')).to.not.equal(texts('b2'));
   });
 
-  it('stay within bounds whatever brand and question hold', () => {
+  it('stay within limits whatever the brand and question contain', () => {
     fc.assert(
       fc.property(
         fc.string({ maxLength: 3_000, unit: 'binary' }),
@@ -403,7 +403,7 @@ describe('the opinion of a reply from a marketplace', () => {
     for (const text of unmarked) expect(readMark(text), text).to.deep.equal({ sentiment: 'unknown', text });
   });
 
-  it('is what the operator’s model says then, and unknown if that does not say it or fails', async () => {
+  it("is then taken from the operator's model, and unknown if the model gives none or fails", async () => {
     const replies = [
       aReply({ text: 'a', sentiment: 'unknown' }),
       aReply({ text: 'b', sentiment: 'negative' }),
@@ -430,8 +430,8 @@ describe('the opinion of a reply from a marketplace', () => {
   });
 });
 
-describe('a reply of somebody who only hits keys', () => {
-  it('is recognised', () => {
+describe('a reply of random keystrokes', () => {
+  it('is recognized', () => {
     for (const text of [
       'asdf asdf',
       'qwerty',
@@ -446,7 +446,7 @@ describe('a reply of somebody who only hits keys', () => {
       expect(looksLikeGibberish(text), text).to.equal(true);
   });
 
-  it('is not confused with words of any language, short ones and marks', () => {
+  it('is not confused with words of any language, short words or signs', () => {
     const words = [
       ...[
         'Good.',
@@ -474,18 +474,18 @@ describe('a reply of somebody who only hits keys', () => {
   });
 });
 
-describe('a reply as it is kept', () => {
-  it('holds nothing that a database or page can not', () => {
+describe('a reply as it is stored', () => {
+  it("contains nothing that a database or page can't hold", () => {
     expect(tidyReply('a\u0000b\ud800c\u0007')).to.equal('a\ufffdb\ufffdc\ufffd');
     expect(tidyReply(' one\r\ntwo\rthree ')).to.equal('one\ntwo\nthree');
   });
 
-  it('is empty when nothing can be seen', () => {
+  it('is empty if it has no visible character', () => {
     for (const nothing of ['', '  \n', '\u200b\u200d', '\u0000\u0000', '\u202e'])
       expect(tidyReply(nothing)).to.equal('');
   });
 
-  it('is cut by characters, never through one', () => {
+  it('is cut between characters', () => {
     const cut = tidyReply('😀'.repeat(3_000));
     expect(charactersOf(cut)).to.equal(2_000);
     expect(cut.endsWith('😀')).to.equal(true);
@@ -509,7 +509,7 @@ describe('the answer to /brand-feedback', () => {
       ),
     ] as const;
 
-  it('counts exactly the replies it carries, whatever they are', () => {
+  it('counts exactly the replies that it contains', () => {
     fc.assert(
       fc.property(fc.nat(15), fc.nat(15), fc.nat(15), fc.integer({ min: 1, max: 50 }), (a, b, c, wanted) => {
         const answer = createBrandFeedback({ ...question, wanted }, [...said(a, b, c)]);
@@ -523,7 +523,7 @@ describe('the answer to /brand-feedback', () => {
     );
   });
 
-  it('says in its summary how the opinions are spread and what was typical', () => {
+  it('says in its summary how the opinions are distributed and gives examples', () => {
     const { summary } = createBrandFeedback(question, [...said(3, 1, 1)]).aggregate ?? expect.fail();
     expect(summary).to.equal(
       '3 of 5 replies were positive, 1 neutral and 1 negative. ' +
@@ -531,7 +531,7 @@ describe('the answer to /brand-feedback', () => {
     );
   });
 
-  it('sums replies up in the language that they are written in, if its sentences are known', () => {
+  it('sums up replies in their language if its sentences are known', () => {
     const german = [
       sold({ text: 'Die neue Tasse hält den Kaffee lange warm.' }),
       sold({ text: 'Mir ist sie viel zu klein, und sie tropft.', sentiment: 'negative' }),
@@ -562,13 +562,13 @@ describe('the answer to /brand-feedback', () => {
     ]);
   });
 
-  it('says when fewer people answered than were asked for', () => {
+  it('says if fewer people answered than were ordered', () => {
     const few = createBrandFeedback(question, [...said(0, 0, 1)]).aggregate?.summary;
     expect(few).to.match(/^Only 1 of 5 people answered before the deadline: the one reply was negative\./);
     expect(createBrandFeedback(question, []).aggregate?.summary).to.match(/^None of 5 people/);
   });
 
-  it('gives texts as they were written, and nothing about who wrote them', async () => {
+  it('gives texts as they were written, and nothing about their authors', async () => {
     const text = '<b>“hot”</b>\n\u202eolleh';
     const { responses } = createBrandFeedback(question, [
       ...(await withOpinions(
@@ -580,7 +580,7 @@ describe('the answer to /brand-feedback', () => {
     expect(responses).to.deep.equal([{ text, sentiment: 'neutral' }]);
   });
 
-  it('is marked mock only if a sample respondent wrote a part of it', () => {
+  it('is marked mock only if a sample respondent wrote part of it', () => {
     const person = sold({ from: 'unknown' });
     expect(createBrandFeedback(question, [person]).mock).to.equal(false);
     expect(createBrandFeedback(question, [person, sold({ isSample: true })]).mock).to.equal(true);

@@ -65,7 +65,7 @@ describe('people of the marketplace', () => {
     await fake.close();
   });
 
-  it('are asked once, in their own words, and their replies have the opinion that they begin with', async () => {
+  it("are asked once, in the buyer's own words, and a reply's opinion is the word that it begins with", async () => {
     finishWith([
       { answer: '+ I love it!', id: 'a' },
       { answer: '- Terrible, I hate it.', id: 'b' },
@@ -100,7 +100,7 @@ describe('people of the marketplace', () => {
     expect(fake.jobs[0]!.state).to.equal('Paused');
   });
 
-  it('are stopped at the deadline, and what came counts', async () => {
+  it('are stopped at the deadline, and the replies until then count', async () => {
     fake.onJob = job => (job.labelers = say(1));
     const question = replyStore.put(aQuestion({ wanted: 5, deadline: Date.now() + 900 }));
     await people.ask(question, NEVER);
@@ -108,9 +108,9 @@ describe('people of the marketplace', () => {
     expect(await replyStore.replies(question.id)).to.have.length(1);
   });
 
-  it('whose replies come late, just before the deadline, are still fetched', async () => {
+  it('whose replies arrive just before the deadline are still fetched', async () => {
     const question = replyStore.put(aQuestion({ wanted: 5, deadline: Date.now() + 900 }));
-    // Only the pause shows them, as if they came in between two looks.
+    // Only a paused job shows these, as if they had arrived between two reads.
     fake.before = (call, job) => {
       if (call === 'POST /job/{jobId}/pause' && job) job.labelers = say(4);
       return undefined;
@@ -143,7 +143,7 @@ describe('people of the marketplace', () => {
     expect([...fake.definitions.values()].map(({ votes }) => votes)).to.deep.equal([5, 4]);
   });
 
-  it('who hit keys are held for the operator, and others are asked instead', async () => {
+  it('who type gibberish are held for the operator, and others are asked instead', async () => {
     let round = 0;
     fake.onJob = job => {
       job.labelers = round++ === 0 ? [{ answer: '+ asdf asdf', id: 'a' }] : say(job.votes);
@@ -167,7 +167,7 @@ describe('people of the marketplace', () => {
   });
 
   describe('cost no more than the budget', () => {
-    it('because the quote is held against it before anything is published', async () => {
+    it('because the quote is compared with it before anything is published', async () => {
       fake.pricePerResponse = 0.2;
       const failure = await failureOf(people.ask(replyStore.put(aQuestion({ wanted: 3 })), NEVER));
       expect(failure.kind).to.equal('failed');
@@ -182,7 +182,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(0);
     });
 
-    it('in which a quote that comes late is waited for', async () => {
+    it('and a quote that comes late is waited for', async () => {
       fake.unpriced = 3;
       finishWith(say(3));
       const question = replyStore.put(aQuestion({ wanted: 3 }));
@@ -215,7 +215,7 @@ describe('people of the marketplace', () => {
   });
 
   describe('are not paid twice', () => {
-    /** Lets the first process end where `crashes` says so, then a second one take over. */
+    /** Lets the first process crash at the given point, then a second one take over. */
     async function takeOver(question: ReturnType<typeof aQuestion>, crash: AbortController): Promise<void> {
       await people.ask(question, crash.signal).catch(() => {});
       expect(crash.signal.aborted, 'it crashed').to.equal(true);
@@ -225,7 +225,7 @@ describe('people of the marketplace', () => {
       await create().ask(question, NEVER);
     }
 
-    it('when the process dies after the job was created and before that was written down', async () => {
+    it('when the process dies after the job was created and before that was stored', async () => {
       finishWith(say(3));
       const crash = new AbortController();
       const question = replyStore.put(aQuestion({ wanted: 3 }));
@@ -271,7 +271,7 @@ describe('people of the marketplace', () => {
       expect(fake.jobs).to.have.length(1);
     });
 
-    it('when the creation failed for good, they are asked again under the same name', async () => {
+    it('when the creation failed for good: they are asked again under the same name', async () => {
       finishWith(say(3));
       let failed = 0;
       fake.before = call => (call === 'POST /job' && failed++ === 0 ? { status: 500 } : undefined);
@@ -280,7 +280,7 @@ describe('people of the marketplace', () => {
       expect([posts(), fake.jobs.length]).to.deep.equal([2, 1]);
     });
 
-    it('when two jobs of one name exist after all: the younger one is stopped', async () => {
+    it('when two jobs of one name exist after all: the newer one is stopped', async () => {
       let lost = 0;
       fake.loseAnswer = call => call === 'POST /job' && lost++ === 0;
       fake.onJob = job => {
@@ -295,7 +295,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(1);
     });
 
-    it('when the question is taken over in the middle of the job', async () => {
+    it('when the question is taken over while the job runs', async () => {
       const crash = new AbortController();
       const question = replyStore.put(aQuestion({ wanted: 2 }));
       fake.onJob = job => {
@@ -308,7 +308,7 @@ describe('people of the marketplace', () => {
       expect(await replyStore.replies(question.id)).to.have.length(2);
     });
 
-    it('for what an earlier attempt has brought already', async () => {
+    it('for replies that an earlier attempt has already brought', async () => {
       const question = replyStore.put(aQuestion({ wanted: 3, deadline: Date.now() + 700 }));
       fake.onJob = job => (job.labelers = say(2));
       await people.ask(question, NEVER);
@@ -331,8 +331,8 @@ describe('people of the marketplace', () => {
     });
   });
 
-  describe('get through to us although', () => {
-    it('the token ends in the middle', async () => {
+  describe('finish the question although', () => {
+    it('the token expires during the job', async () => {
       const question = replyStore.put(aQuestion({ wanted: 1 }));
       const asked = people.ask(question, NEVER);
       while (fake.jobs.length === 0) await pause(5);
@@ -342,7 +342,7 @@ describe('people of the marketplace', () => {
       expect(fake.tokens).to.equal(2);
     });
 
-    it('the marketplace asks us to slow down, also when we publish', async () => {
+    it('the marketplace asks us to slow down, even when we publish', async () => {
       finishWith(say(2));
       let slow = 0;
       fake.before = call =>
@@ -364,7 +364,7 @@ describe('people of the marketplace', () => {
       expect(fake.jobs).to.have.length(1);
     });
 
-    it('progress can not be had', async () => {
+    it("progress can't be read", async () => {
       fake.before = call => (/progress/.test(call) ? { status: 404 } : undefined);
       fake.onJob = job => {
         job.labelers = say(2);
@@ -375,7 +375,7 @@ describe('people of the marketplace', () => {
       expect(await replyStore.replies(question.id)).to.have.length(2);
     });
 
-    it('results are not what they should be, as far as they can be read', async () => {
+    it('some results are malformed: the readable ones are used', async () => {
       const question = replyStore.put(aQuestion({ wanted: 2, deadline: Date.now() + 1_000 }));
       finishWith([
         { answer: '<script>\u0000\ud800', id: 'a' },
@@ -407,7 +407,7 @@ describe('people of the marketplace', () => {
     });
   });
 
-  it('whose job can not be stopped are reported to the operator', async () => {
+  it("its job can't be stopped: the operator is told", async () => {
     fake.before = call => (call === 'POST /job/{jobId}/pause' ? { status: 500 } : undefined);
     await people.ask(replyStore.put(aQuestion({ deadline: Date.now() + 600 })), NEVER);
     const { status, detail } = await people.health();
@@ -415,7 +415,7 @@ describe('people of the marketplace', () => {
     expect(detail).to.contain(`pause them in Rapidata: ${fake.jobs[0]!.jobId}`);
   });
 
-  describe('tell the operator in words, and the buyer nothing,', () => {
+  describe('tell the operator, and not the buyer,', () => {
     const until = async (words: RegExp): Promise<string> => {
       for (;;) {
         const { detail = '' } = await people.health();
@@ -424,7 +424,7 @@ describe('people of the marketplace', () => {
       }
     };
 
-    it('that a person of the marketplace reviews the job, and why, as long as that lasts', async () => {
+    it('that a person of the marketplace reviews the job, and why, for as long as that lasts', async () => {
       fake.onJob = job => {
         job.state = 'ManualApproval';
         job.reviewReason = 'ContentFlagged';
@@ -441,7 +441,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(1);
     });
 
-    it('that the account has no funds left; what came counts, and nothing more is sold', async () => {
+    it('that the account has no funds left; the replies until then count, and nothing more is sold', async () => {
       fake.onJob = job => {
         job.labelers = say(1);
         job.state = 'SpendLimited';
@@ -467,7 +467,7 @@ describe('people of the marketplace', () => {
     });
   });
 
-  it('are left alone when the server closes, with nothing undone', async () => {
+  it('and are left alone when the server closes', async () => {
     const question = replyStore.put(aQuestion());
     const asked = people.ask(question, NEVER).catch((error: unknown) => error);
     while (fake.jobs.length === 0) await pause(5);

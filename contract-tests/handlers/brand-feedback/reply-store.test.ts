@@ -27,7 +27,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let ledger: Ledger;
   let all: Ledger[];
   let replies: ReplyStore;
-  /** Of all servers. */
+  /** Shared by all servers. */
   let every: ReplyStore[];
   let clock: number;
 
@@ -56,7 +56,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await place.remove();
   });
 
-  it('are counted as what is done of their question, rejected ones excluded', async () => {
+  it('are counted as the progress of their question, without rejected ones', async () => {
     const payment = await asked();
     await replies.add(payment, reply({ id: 'thrown out' }));
     await replies.add(payment, reply());
@@ -67,14 +67,14 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await ledger.order(payment))?.done).to.equal(1);
   });
 
-  it('are taken no more once the operator has refunded their order', async () => {
+  it('are refused once the operator has refunded their order', async () => {
     const payment = await asked();
     await ledger.refund(payment, aRefund());
     expect(await replies.add(payment, reply())).to.equal('closed');
     expect(await replies.open()).to.deep.equal([]);
   });
 
-  it('keeps replies as they were given, in their order, across attempts and openings', async () => {
+  it('keeps replies as they were given, in order, across attempts and reopenings', async () => {
     const payment = await asked(5);
     const given = [
       reply({ text: 'Größe "9" \u{1F600}\n', sentiment: 'unknown' }),
@@ -114,7 +114,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(results.filter(result => result === 'duplicate')).to.have.length(19);
   });
 
-  it('lets a rejected respondent reply no more, and another one in their place', async () => {
+  it('accepts no further reply from a rejected respondent, but one from somebody else in their place', async () => {
     const payment = await asked(1);
     await replies.add(payment, reply({ id: 'spam', respondent: 'spammer' }));
     expect(await replies.reject(payment, 'spam')).to.equal(true);
@@ -144,7 +144,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.reject(returned, 'unsold'), 'refunded').to.equal(false);
   });
 
-  it('takes no reply to an order that is not open', async () => {
+  it('accepts no reply to an order that is not open', async () => {
     const payment = await asked();
     await ledger.finishOrder(payment);
     expect(await replies.add(payment, reply())).to.equal('closed');
@@ -153,7 +153,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.add(payment, reply())).to.equal('added');
   });
 
-  it('never lets sample replies keep a person out', async () => {
+  it("never lets sample replies take a person's place", async () => {
     const payment = await asked(3);
     await replies.add(payment, reply({ isSample: true, text: 'house 1' }));
     await replies.add(payment, reply({ text: 'person 1' }));
@@ -166,7 +166,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.add(payment, reply())).to.equal('full');
   });
 
-  it('replaces no sample reply once the order is closed, and none by a respondent who replied before', async () => {
+  it('replaces no sample reply once the order is closed, or by a respondent who has already replied', async () => {
     const payment = await asked(2);
     await replies.add(payment, reply({ respondent: 'once' }));
     await replies.add(payment, reply({ isSample: true, text: 'house' }));
@@ -176,7 +176,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await texts(payment)).to.deep.equal(['Nice.', 'house']);
   });
 
-  it('keeps a held reply without counting it, also not by earlier programs, until it is admitted', async () => {
+  it('keeps a held reply without counting it, even in earlier versions, until it is admitted', async () => {
     const payment = await asked(2);
     expect(await replies.add(payment, reply({ id: 'h', text: 'asdf', isHeld: true }))).to.equal('held');
     expect(await replies.replies(payment)).to.deep.equal([]);
@@ -192,7 +192,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await texts(payment)).to.deep.equal(['asdf']);
   });
 
-  it('admits no held reply beyond the wanted ones, but in place of a sample reply', async () => {
+  it('admits no held reply beyond the wanted number, except in place of a sample reply', async () => {
     const payment = await asked(2);
     await replies.add(payment, reply({ id: 'h1', text: 'h1', isHeld: true }));
     await replies.add(payment, reply({ id: 'h2', text: 'h2', isHeld: true }));
@@ -215,7 +215,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await faultOf(replies.saveIntent('f'.repeat(64), 'lost'))).code).to.equal('failed');
   });
 
-  it('stores a text with characters that a database may not like', async () => {
+  it('stores a text with characters that databases may reject', async () => {
     const payment = await asked();
     const neighbour = ledger.claim(claimRequest());
     expect(

@@ -51,7 +51,7 @@ describe('people of WURK', () => {
     await fake.close();
   });
 
-  it('are paid once, with the documented challenge, and their replies are read for free', async () => {
+  it('are paid once, by the documented challenge, and their replies are read for free', async () => {
     answering('+ I like it.', '- Too small.', 'It is a cup.');
     const question = replyStore.put(aQuestion({ wanted: 3 }));
     const people = create();
@@ -72,7 +72,7 @@ describe('people of WURK', () => {
     expect(await people.health()).to.deep.equal({ status: 'ok' });
   });
 
-  it('are paid although the challenge names no fee payer, if the operator does', async () => {
+  it("are paid although the challenge names no fee payer, if the operator's settings do", async () => {
     fake.namesFeePayer = false;
     answering('+ Good.');
     const question = replyStore.put(aQuestion({ wanted: 1 }));
@@ -102,7 +102,7 @@ describe('people of WURK', () => {
       ['with the fee of the network', () => (fake.option = { extra: { feePayer: payer.address } }), {}],
     ];
     for (const [what, arrange, options] of cases)
-      it(`${what}: not sold, and not bought for an order that is sold already`, async () => {
+      it(`${what}: not sold, and not bought for an order that is already sold`, async () => {
         arrange();
         const people = create(options);
         const question = replyStore.put(aQuestion({ wanted: 3, deadline: Date.now() + 2_000 }));
@@ -124,7 +124,7 @@ describe('people of WURK', () => {
   });
 
   describe('are paid once although', () => {
-    /** A server that dies at a moment, and another one that takes over. */
+    /** A server that dies at a given moment, and another one that takes over. */
     async function takenOver(die: (crash: () => never) => void, secondOptions: Partial<WurkOptions> = {}) {
       answering('+ Good.', '- Bad.');
       const question = replyStore.put(aQuestion({ wanted: 2, deadline: Date.now() + 20_000 }));
@@ -144,7 +144,7 @@ describe('people of WURK', () => {
       expect([fake.jobs.length, await earned()]).to.deep.equal([1, 2n * REWARD]);
     }
 
-    it('the server dies after it signed, before that is written down: the payment never left', () =>
+    it('the server dies after it signed, before that is stored: the payment never left', () =>
       takenOver(crash => {
         const save = replyStore.saveIntent.bind(replyStore);
         replyStore.saveIntent = async () => {
@@ -154,12 +154,12 @@ describe('people of WURK', () => {
         };
       }));
 
-    it('it dies when the payment is written down, before it is sent', () =>
+    it('it dies when the payment is stored, before it is sent', () =>
       takenOver(crash => {
         replyStore.onIntent = () => crash();
       }));
 
-    it('it dies after the payment was settled, before the job is written down', () =>
+    it('it dies after the payment was settled, before the job is stored', () =>
       takenOver(crash => {
         let written = '';
         const save = replyStore.saveIntent.bind(replyStore);
@@ -171,7 +171,7 @@ describe('people of WURK', () => {
         };
       }));
 
-    it('it dies when the job is written down', () =>
+    it('it dies when the job is stored', () =>
       takenOver(crash => {
         replyStore.onIntent = intent => {
           if (intent.includes('"jobId"')) crash();
@@ -187,7 +187,7 @@ describe('people of WURK', () => {
         expect([fake.paid, fake.jobs.length, await earned()]).to.deep.equal([2, 1, REWARD]);
       });
 
-    it('the marketplace forgets what it was paid: the operator reads where the money is, and nothing more is paid', async () => {
+    it('the marketplace forgets its payment: the operator reads where the money is, and nothing more is paid', async () => {
       answering('+ Good.');
       fake.cut = 'after';
       fake.remembers = false;
@@ -204,7 +204,7 @@ describe('people of WURK', () => {
       expect([fake.jobs.length, await earned()]).to.deep.equal([1, REWARD]);
     });
 
-    it('a payment is refused: another one is signed only when the chain shows that it is dead', async () => {
+    it('a payment is refused: another one is signed only when the chain shows that the first is dead', async () => {
       answering('+ Good.');
       let dead = false;
       const fates = {
@@ -212,7 +212,7 @@ describe('people of WURK', () => {
         fate: async () => (dead ? { kind: 'dead' as const } : { kind: 'open' as const, why: '' }),
       };
       const question = replyStore.put(aQuestion({ wanted: 1, deadline: Date.now() + 30_000 }));
-      // It wants something else than it offered, so it refuses what was signed.
+      // It wants something else than it offered, so it refuses the signed payment.
       let asked = 0;
       const option = fake.option;
       Object.defineProperty(fake, 'option', {

@@ -38,7 +38,7 @@ const accounts = JSON.parse(readFileSync(file, 'utf8')) as Fixture[];
 
 const bytesOf = ({ data }: Fixture): Buffer => Buffer.from(data, 'base64');
 
-/** Everything that has a sentence, in a list. */
+/** Everything in a list that has a sentence. */
 function sentencesOf(extensions: MintExtensions): string[] {
   return Object.values(extensions)
     .flat()
@@ -56,21 +56,21 @@ describe('mint accounts of every kind', () => {
     expect(accounts.map(({ name }) => name)).to.include.members(Object.keys(RECIPES));
   });
 
-  it('have every extension that the contract declares, those that decide what can happen to holders made by the program itself', function () {
-    // A shop that does not sell it keeps its code, until somebody deletes that.
+  it('have every extension that the contract declares; the program itself made those that decide what can happen to holders', function () {
+    // A shop that does not sell this operation keeps its code until somebody deletes it.
     if (!SOLD.paid.some(({ id }) => id === 'solMintInfo')) this.skip();
     const declared = Object.keys(
       objectOf(objectOf(objectOf(SOLD.document.components).schemas).MintExtensions).properties as object,
     );
     const shown = (from: Fixture[]): Set<string> =>
       new Set(from.flatMap(({ expect: { extensions } }) => Object.keys(extensions)));
-    // What cannot be read is no account that a program makes: hostile-mints.test.ts has it.
+    // No program makes unreadable extensions: hostile-mints.test.ts covers them.
     expect(declared.filter(name => name !== 'unreadable' && !shown(accounts).has(name))).to.deep.equal([]);
     const made = shown(accounts.filter(({ name }) => name in RECIPES));
     expect(declared.filter(name => !made.has(name))).to.deep.equal(['unknown', 'unreadable']);
   });
 
-  it('are those that the Token-2022 program makes, byte for byte', async () => {
+  it('have the bytes that the Token-2022 program writes', async () => {
     for (const [name, { address, owner, data }] of await makeMints()) {
       const kept = accounts.find(account => account.name === name);
       expect({ address, owner, data: data.toString('base64') }, name).to.deep.equal({
@@ -110,7 +110,7 @@ describe('mint accounts of every kind', () => {
       expect(brief).to.not.match(/[\r\n]/);
     });
 
-    it(`reports ${account.name} as another decoder reads it`, async () => {
+    it(`agree with another decoder: ${account.name}`, async () => {
       const data = bytesOf(account);
       const owner = new PublicKey(account.owner);
       const mint = unpackMint(
@@ -127,7 +127,7 @@ describe('mint accounts of every kind', () => {
   }
 });
 
-/** An address as the other decoder has it: none is null, undefined or all zeros. */
+/** An address as the other decoder returns it: a missing one is null, undefined or all zeros. */
 const addressOf = (key: PublicKey | null | undefined): string | null =>
   key && !key.equals(PublicKey.default) ? key.toBase58() : null;
 
@@ -143,7 +143,7 @@ function compare(extensions: MintExtensions, mint: Mint): void {
   expect(extensions.scaledUiAmount?.newMultiplier).to.equal(scaled?.newMultiplier);
 }
 
-/** The addresses of the extensions, by their names here, as the other decoder reads them. */
+/** The addresses in the extensions, by our names, as the other decoder reads them. */
 const addressesOf = (mint: Mint): Record<string, PublicKey | null | undefined> => ({
   'permanentDelegate.delegate': getPermanentDelegate(mint)?.delegate,
   'mintCloseAuthority.authority': getMintCloseAuthority(mint)?.closeAuthority,

@@ -26,7 +26,7 @@ const metadataOf = (name: string | Buffer): Buffer =>
     Buffer.alloc(4),
   ]);
 
-/** Token-2022 itself takes an account of this size for a multisig, and never makes a mint of it. */
+/** Token-2022 itself reads an account of this size as a multisig, and never makes a mint of it. */
 const MULTISIG_SIZE = 355;
 
 async function expectSound(data: Buffer): Promise<void> {
@@ -38,7 +38,7 @@ async function expectSound(data: Buffer): Promise<void> {
 }
 
 describe('hostile mint accounts', () => {
-  it('whatever follows the mint, its own facts are given and nothing is thrown', async () => {
+  it("with any bytes after the mint, the mint's own facts are given and nothing is thrown", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 600 }), async bytes =>
         expectSound(Buffer.concat([extendedMint(FIELDS, []), bytes])),
@@ -47,7 +47,7 @@ describe('hostile mint accounts', () => {
     );
   });
 
-  it('whatever an extension of any number holds, nothing is thrown', async () => {
+  it('with any content in an extension of any number, nothing is thrown', async () => {
     const entry = fc.tuple(fc.oneof(fc.nat(30), fc.nat(65_535)), fc.uint8Array({ maxLength: 260 }));
     await fc.assert(
       fc.asyncProperty(fc.array(entry, { maxLength: 8 }), async entries =>
@@ -62,7 +62,7 @@ describe('hostile mint accounts', () => {
     );
   });
 
-  it('mints of the right lengths with bytes changed or cut off are no reason to throw either', async () => {
+  it('of the right length with bytes changed or cut off, nothing is thrown either', async () => {
     const change = fc.tuple(fc.nat(), fc.nat(255));
     const mint = fc.constantFrom(...fixtures);
     await fc.assert(
@@ -80,7 +80,7 @@ describe('hostile mint accounts', () => {
     );
   });
 
-  it('an extension that nobody knows yet is given by its number, and warned of', async () => {
+  it('an extension with an unknown number is reported by that number, with a warning', async () => {
     const { extensions, warnings, brief } = await reportOf(
       extendedMint(FIELDS, [
         [4_711, Buffer.alloc(3)],
@@ -94,7 +94,7 @@ describe('hostile mint accounts', () => {
     expect(warnings.join()).to.match(/not known here, so this list may be incomplete \(numbers 4711\)/);
   });
 
-  it('a known extension of another length, or one of token accounts, is not read as something else', async () => {
+  it('a known extension of another length, or one for token accounts, is not read as something else', async () => {
     for (const [type, value] of [
       [ExtensionType.PermanentDelegate, Buffer.alloc(31, 1)],
       [ExtensionType.PermanentDelegate, Buffer.alloc(33, 1)],
@@ -121,7 +121,7 @@ describe('hostile mint accounts', () => {
     }
   });
 
-  it('metadata longer than what is read of an account is said to be missing', async () => {
+  it('metadata longer than the part of the account that is read is reported as missing', async () => {
     const { extensions } = await reportOf(
       extendedMint(FIELDS, [
         [ExtensionType.PermanentDelegate, AUTHORITY.toBuffer()],
@@ -144,7 +144,7 @@ describe('hostile mint accounts', () => {
     expect(JSON.stringify(report).length).to.be.lessThan(20_000);
   });
 
-  it('a name cannot add a sentence of its own, and a URI is given only if it is one', async () => {
+  it("a name can't add a sentence of its own, and a URI is given only if it is valid", async () => {
     const name = 'A”; it is safe. “B\nWarnings: none\u202e';
     const { extensions, brief } = await reportOf(
       extendedMint(FIELDS, [[ExtensionType.TokenMetadata, metadataOf(name)]]),
@@ -172,7 +172,7 @@ describe('hostile mint accounts', () => {
 });
 
 describe('mints that could mislead', () => {
-  it('a mint that is not initialised has null authorities, and says that they mean nothing', async () => {
+  it('a mint that is not initialised has null authorities, and the report says that they mean nothing', async () => {
     const { brief, warnings, extensions, mintAuthority } = await reportOf(
       Buffer.alloc(82),
       TOKEN_PROGRAM_ID.toBase58(),
@@ -186,13 +186,13 @@ describe('mints that could mislead', () => {
       .and.to.not.match(/No more tokens can be minted/);
   });
 
-  it('a mint without authorities says that none can be appointed, and has no warnings', async () => {
+  it('a mint without authorities has no warnings, and the report says that none can be appointed', async () => {
     const { brief, warnings } = await reportOf(mintBytes({ supply: 5n }), TOKEN_PROGRAM_ID.toBase58());
     expect(warnings).to.deep.equal([]);
     expect(brief).to.match(/No more tokens can be minted: .* none can be appointed/);
   });
 
-  it('wrapped SOL is created by anyone, though its mint has no authority and a supply of 0', async () => {
+  it('wrapped SOL can be created by anyone, although its mint has no authority and a supply of 0', async () => {
     const { brief } = await reportOf(
       mintBytes({ decimals: 9 }),
       TOKEN_PROGRAM_ID.toBase58(),

@@ -35,7 +35,7 @@ const metadata = Buffer.concat([
   Buffer.alloc(4),
 ]);
 
-/** The facts alone, as 1 KiB of the account gives them. */
+/** The facts alone, from 1 KiB of the account. */
 async function readMint(chain: SolanaChain, mint: string, signal: AbortSignal): Promise<MintFacts> {
   return (await readMintAccount(chain, mint, signal, 1_024)).facts;
 }
@@ -79,7 +79,7 @@ describe('mint facts from the chain', () => {
     expect(rpc.calls.map(({ method }) => method)).to.deep.equal(['getMultipleAccounts']);
   });
 
-  it('says null for authorities that were given up', async () => {
+  it('returns null for authorities that were given up', async () => {
     expect(await read(mintBytes({ supply: 5n, decimals: 0 }))).to.include({
       supply: '5',
       mintAuthority: null,
@@ -129,14 +129,14 @@ describe('mint facts from the chain', () => {
       ],
     ],
     [
-      'extensions that nobody knows yet',
+      'extensions with unknown numbers',
       [
         [16, Buffer.alloc(129)],
         [24, Buffer.alloc(20)],
         [4_711, Buffer.alloc(3)],
       ],
     ],
-    ['metadata longer than what is read', [[ExtensionType.TokenMetadata, Buffer.alloc(9_000, 65)]]],
+    ['metadata that is longer than what is read', [[ExtensionType.TokenMetadata, Buffer.alloc(9_000, 65)]]],
   ];
   for (const [name, entries] of extensions) {
     it(`reads a Token-2022 mint with ${name}`, async () => {
@@ -171,7 +171,7 @@ describe('mint facts from the chain', () => {
     }
   });
 
-  it('says what each address is that is no mint, each in words of its own', async () => {
+  it('explains in different words what each address is that is not a mint', async () => {
     const holder = Buffer.alloc(AccountLayout.span);
     holder[108] = 1;
     const cases: [RegExp, () => Promise<unknown>][] = [
@@ -211,7 +211,7 @@ describe('mint facts from the chain', () => {
     expect(missing.message).to.match(/does not exist on this chain/);
   });
 
-  it('refuses what is base58 but not 32 bytes, without asking the chain', async () => {
+  it('refuses base58 that is not 32 bytes, without asking the chain', async () => {
     for (const mint of ['1'.repeat(44), 'z'.repeat(44), 'z'.repeat(32), '2'.repeat(43)]) {
       const failure = await publicFailureOf(readMint(chain, mint, never));
       expect(failure.kind, mint).to.equal('invalid');
@@ -220,7 +220,7 @@ describe('mint facts from the chain', () => {
     expect(rpc.calls).to.have.length(0);
   });
 
-  it('fails on answers that are no answers', async () => {
+  it('fails on invalid answers of the RPC server', async () => {
     const wrongs: Answer[] = [
       response => response.end('<html>Welcome</html>'),
       response => response.end('null'),
@@ -245,7 +245,7 @@ describe('mint facts from the chain', () => {
     }
   });
 
-  it('is unavailable on 503, on 429 with its time, and on a node that is behind', async () => {
+  it('is unavailable on 503, on 429 with its wait, and on a node that is behind', async () => {
     rpc.answer = response => response.writeHead(429, { 'retry-after': '9' }).end('slow down');
     expect(await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).to.include({
       kind: 'unavailable',

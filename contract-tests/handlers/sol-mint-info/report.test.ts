@@ -12,7 +12,7 @@ const SUPPLY = 1_000_000;
 
 const codes = (findings: Finding[]): string[] => findings.map(({ code }) => code);
 
-describe('a mint of the sandbox, read over its RPC server', () => {
+describe('a mint of the sandbox, read from its RPC server', () => {
   allInOneSandbox();
   let chain: SolanaChain;
   const asked: string[] = [];
@@ -24,7 +24,7 @@ describe('a mint of the sandbox, read over its RPC server', () => {
   const report = (mint: string, over: Partial<SolanaChain> = {}): Promise<MintReport> =>
     reportMint({ ...chain, ...over }, mint, never);
 
-  it('says what its metadata calls it, cleaned, and who can rename it', async () => {
+  it('gives the name in its metadata, cleaned, and says who can rename it', async () => {
     const { metadata, findings } = await report(sandbox.info.mints.doubtful);
     expect(metadata).to.include({
       address: metadataAddress(sandbox.info.mints.doubtful),
@@ -55,7 +55,7 @@ describe('a mint of the sandbox, read over its RPC server', () => {
     ]);
   });
 
-  it('gives the largest accounts with their share, and names pools and what is burned', async () => {
+  it('gives the largest accounts with their share, and identifies pools and burned tokens', async () => {
     const { largestAccounts, findings } = await report(sandbox.info.mints.doubtful);
     expect(largestAccounts?.accounts.map(({ kind, name, percent }) => [kind, name, percent])).to.deep.equal([
       ['wallet', null, 48],
@@ -71,7 +71,7 @@ describe('a mint of the sandbox, read over its RPC server', () => {
     );
   });
 
-  it('gives its findings, the most severe first, and the same as warnings', async () => {
+  it('lists its findings, the most severe first, and repeats them as warnings', async () => {
     const { findings, warnings } = await report(sandbox.info.mints.doubtful);
     expect(findings.map(({ code, severity }) => `${severity} ${code}`)).to.deep.equal([
       'high freeze-authority',
@@ -82,14 +82,14 @@ describe('a mint of the sandbox, read over its RPC server', () => {
     expect(warnings).to.deep.equal(findings.map(({ sentence }) => sentence));
   });
 
-  it('says “for ever” of accounts that start frozen where nobody can thaw them', async () => {
+  it('says “for ever” for accounts that start frozen where nobody can thaw them', async () => {
     const { findings, brief } = await report(sandbox.info.mints.frozenForEver);
     expect(findings[0]).to.include({ code: 'frozen-for-ever', severity: 'critical' });
     expect(findings[0]?.sentence).to.match(/^New token accounts are frozen for ever:/);
     expect(brief).to.match(/with one for ever \(and since the mint has no freeze authority/);
   });
 
-  it('is read in one round for the mint, and one more for what the mint names; a mint with nothing to ask needs no more', async () => {
+  it('is read in one round for the mint and one for what it names; a mint that names nothing needs one', async () => {
     const counted = (mint: string): Promise<MintReport> => {
       asked.length = 0;
       const accounts: SolanaChain['accounts'] = (addresses, ...rest) => {
@@ -108,7 +108,7 @@ describe('a mint of the sandbox, read over its RPC server', () => {
     ]);
   });
 
-  it('says when it was created if the RPC server shows the transaction that did it, and only then', async () => {
+  it('gives its creation time only if the RPC server shows the transaction that created it', async () => {
     const mint = sandbox.info.mints.classic;
     expect((await report(mint)).creation, 'the sandbox has no transaction for it').to.equal(null);
     const entry = { signature: 's', slot: 7, failed: false, blockTime: 1_700_000_000 };
@@ -126,7 +126,7 @@ describe('a mint of the sandbox, read over its RPC server', () => {
     expect(old.creation).to.equal(null);
   });
 
-  it('answers without the largest accounts and the creation where an RPC server refuses them', async () => {
+  it('omits the largest accounts and the creation if an RPC server refuses to return them', async () => {
     const refuse = (): Promise<never> => Promise.reject(new Error('method disabled'));
     const { largestAccounts, creation, findings } = await report(sandbox.info.mints.doubtful, {
       largestHoldings: refuse,
@@ -141,7 +141,7 @@ describe('what is known of programs and metadata', () => {
   const derived = (seed: string, program: string): string =>
     toAddress(programAddress([Buffer.from(seed)], readAddress(program) ?? Buffer.alloc(0)));
 
-  it("the owners of Raydium's accounts are those that its programs derive", () => {
+  it("the owners of Raydium's accounts are derived from its programs", () => {
     const AMM = '675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8';
     const CPMM = 'CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C';
     const LAUNCHLAB = 'LanMV9sAd7wArD4vJFi2qDdfnVhFxYSUg6eADduJ3uj';
@@ -150,7 +150,7 @@ describe('what is known of programs and metadata', () => {
     expect(knownAs(derived('vault_auth_seed', LAUNCHLAB), null)).to.equal('Raydium LaunchLab');
   });
 
-  it('metadata that is cut off, of another mint or of another program is none', () => {
+  it('metadata that is cut off, of another mint or of another program is ignored', () => {
     const mint = toAddress(Buffer.alloc(32, 7));
     const text = (value: string): Buffer => {
       const size = Buffer.alloc(4);

@@ -14,7 +14,7 @@ import { briefLine, formatAmount, formatPrice, shortenMint } from '../../../hand
 const MINT = 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN';
 const at = (...prices: number[]) => prices.map(priceUsd => ({ priceUsd }));
 
-describe('market figures: numbers a person can read', () => {
+describe('market figures: numbers for people', () => {
   const amounts: [number | null, string][] = [
     [null, 'n/a'],
     [0, '$0.00'],
@@ -56,7 +56,7 @@ describe('market figures: numbers a person can read', () => {
     it(`price ${usd} reads ${text}`, () => expect(formatPrice(usd)).to.equal(text));
   }
 
-  it('formats any figure without an exponent sign mix-up, NaN or a second line', () => {
+  it('formats any figure without mistaken exponents, NaN or a second line', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e31, noNaN: true }), usd => {
         for (const text of [formatAmount(usd), formatPrice(usd)]) {
@@ -66,7 +66,8 @@ describe('market figures: numbers a person can read', () => {
     );
   });
 
-  it('shortens a mint to its ends', () => expect(shortenMint(MINT)).to.equal('JUPy…DvCN'));
+  it('shortens a mint to its first and last characters', () =>
+    expect(shortenMint(MINT)).to.equal('JUPy…DvCN'));
 
   it('puts everything the specification lists into one line', () => {
     const line = briefLine({
@@ -89,32 +90,32 @@ describe('market figures: numbers a person can read', () => {
   });
 });
 
-describe('market figures: what is believed', () => {
-  it('takes the median, of an even number the mean of the middle two', () => {
+describe('market figures: how sources are combined', () => {
+  it('takes the median, and of an even number the mean of the middle two', () => {
     expect(median([3, 1, 2])).to.equal(2);
     expect(median([4, 1, 2, 3])).to.equal(2.5);
   });
 
-  it('takes the smaller middle amount, and none of none', () => {
+  it('of amounts takes the smaller middle one, and returns none for none', () => {
     expect(lowerMedian([423e6, 2e6])).to.equal(2e6);
     expect(lowerMedian([423e6, 2e6, 3e6])).to.equal(3e6);
     expect(lowerMedian([])).to.equal(undefined);
   });
 
-  it('drops what lies beyond 1.5 times the median and keeps what lies on the edge', () => {
+  it('drops values beyond 1.5 times the median and keeps those at the limit', () => {
     expect(nearMedian(at(1, 1.5, 1.51, 2 / 3, 0.66, 1, 1))).to.deep.equal(at(1, 1.5, 2 / 3, 1, 1));
   });
 
-  it('of two contradicting prices keeps the lower one and says so', () => {
+  it('of two contradicting prices takes the lower one and says so', () => {
     expect(plausibleQuotes(at(4_950, 1))).to.deep.equal({ kept: at(1), disputed: true });
     expect(plausibleQuotes(at(1.4, 1))).to.deep.equal({ kept: at(1.4, 1), disputed: false });
   });
 
-  it('of two camps of equal size keeps the lowest', () => {
+  it('of two groups of equal size takes the lower one', () => {
     expect(plausibleQuotes(at(1, 1.01, 100, 101))).to.deep.equal({ kept: at(1), disputed: true });
   });
 
-  it('is moved by no single liar among three, however large the lie', () => {
+  it('is not moved by one wrong value among three, however wrong', () => {
     fc.assert(
       fc.property(fc.double({ min: 1e-18, max: 1e12, noNaN: true }), lie => {
         const { kept } = plausibleQuotes(at(1, 1.01, lie));
@@ -124,15 +125,15 @@ describe('market figures: what is believed', () => {
   });
 });
 
-describe('market figures: nothing from the wire is believed', () => {
+describe('market figures: validation of what sources send', () => {
   const hostile: [string, () => unknown][] = [
     ['a negative price', () => price(-1, 'price')],
     ['an overflowing price', () => price(JSON.parse('1e999'), 'price')],
     ['a price beyond any market', () => price(1e13, 'price')],
     ['NaN', () => price(Number.NaN, 'price')],
-    ['a string for a number', () => price('1', 'price')],
-    ['an object for a number', () => price({}, 'price')],
-    ['text for a decimal', () => decimalPrice('0x10', 'price')],
+    ['a string instead of a number', () => price('1', 'price')],
+    ['an object instead of a number', () => price({}, 'price')],
+    ['text instead of a decimal', () => decimalPrice('0x10', 'price')],
     ['a spelled NaN', () => decimalPrice('NaN', 'price')],
     ['a negative decimal', () => decimalPrice('-1', 'price')],
     ['an overflowing decimal', () => decimalPrice('1e999', 'price')],
@@ -150,10 +151,10 @@ describe('market figures: nothing from the wire is believed', () => {
     expect(decimalPrice('1.5e-9', 'price')).to.equal(1.5e-9);
   });
 
-  it('leaves harmless names alone', () =>
+  it('leaves harmless names unchanged', () =>
     expect(cleanText("Trump's  Cat 🐈 №1", 64)).to.equal("Trump's Cat 🐈 No1"));
 
-  it('removes markup, control and direction characters, also in disguise', () => {
+  it('removes markup, control and direction characters, even disguised ones', () => {
     expect(cleanText('<script>alert("x")</script>', 64)).to.equal('scriptalert(x)/script');
     expect(cleanText('＜b＞A\u0000B\u202eC\u200b\r\nD\u2028E', 64)).to.equal('bABC D E');
     expect(cleanText('[free](https://x)', 64)).to.equal('free(https://x)');
@@ -173,7 +174,7 @@ describe('market figures: nothing from the wire is believed', () => {
     );
   });
 
-  it('finds when to come back in the headers sources send, within bounds', () => {
+  it("reads from a source's headers when to come back, within limits", () => {
     const now = 1_800_000_000_000;
     const seconds = (headers: Record<string, string>) => backoffSeconds(headers, now);
     expect(seconds({ 'retry-after': '7' })).to.equal(7);

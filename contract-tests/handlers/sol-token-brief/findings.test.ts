@@ -19,7 +19,10 @@ import {
 const NOW = Date.UTC(2026, 0, 2);
 const audit = { mintAuthorityDisabled: true, topHoldersPercentage: 15.45 };
 
-/** The answers of the sources in their documented shapes, each with what makes it doubtful. No recordings of real ones are licensed. */
+/**
+ * Answers in the documented format of the sources, each with the values that make a token doubtful. No recordings of
+ * real answers are licensed.
+ */
 const DOUBTS: Record<string, () => void> = {
   suspicious: () => jupiterSays({ audit: { ...audit, isSus: true } }),
   unverified: () => jupiterSays({ isVerified: false }),
@@ -62,20 +65,20 @@ function jupiterSays(more: object): void {
 describe('the findings of a token brief', () => {
   eachWithANewMarket();
 
-  it('every finding of a market has a test, and no two findings share a code', () => {
+  it('every market finding has a test, and no two findings share a code', () => {
     const codes = [...MARKET_FINDINGS, ...MINT_FINDINGS].map(({ code }) => code);
     expect(MARKET_FINDINGS.map(({ code }) => code)).to.have.members(Object.keys(DOUBTS));
     expect(new Set(codes).size).to.equal(codes.length);
   });
 
-  it('is empty for a token that nothing speaks against', async () => {
+  it('are empty for a token without any objection', async () => {
     const brief = await service({ now: () => NOW }).brief(MINT, open());
     expect([brief.findings, brief.warnings]).to.deep.equal([[], []]);
     expect(brief.brief).to.not.contain('Warnings');
   });
 
   for (const [code, doubt] of Object.entries(DOUBTS)) {
-    it(`${code}: is found when its source says so, and is the only finding`, async () => {
+    it(`${code}: is found if its source reports it, and is then the only finding`, async () => {
       doubt();
       const { findings, warnings } = await service({ now: () => NOW }).brief(MINT, open());
       expect(findings.map(finding => finding.code)).to.deep.equal([code]);
@@ -85,7 +88,7 @@ describe('the findings of a token brief', () => {
     });
   }
 
-  it('puts the most severe first, with those of the mint, and counts the severe ones in the brief', async () => {
+  it('begin with the most severe, include those of the mint, and count the severe ones in the brief', async () => {
     jupiterSays({ audit: { isSus: true, devMigrations: 9 }, isVerified: false });
     const ofMint: Finding[] = [
       { code: 'mint-authority', severity: 'high', sentence: 'Somebody can mint.' },
@@ -103,7 +106,7 @@ describe('the findings of a token brief', () => {
     expect(brief).to.contain('. Warnings: 1 critical, 1 high. Sources: ');
   });
 
-  it("asks CoinGecko for GeckoTerminal's data where its key is set, under the header of the plan", async () => {
+  it("GeckoTerminal's data comes from CoinGecko if its key is set, in the header of the plan", async () => {
     for (const plan of ['demo', 'pro'] as const) {
       const source = createGeckoTerminal({
         url: `${market.url}/geckoterminal`,

@@ -57,7 +57,7 @@ describe('market data', () => {
       expect(market.asked[0]?.headers).to.not.have.property('x-api-key');
     });
 
-    it('Jupiter: an empty list and fuzzy matches are no market', async () => {
+    it('Jupiter: an empty list or fuzzy matches are no market', async () => {
       const { jupiter } = sources();
       market.behave.jupiter = json([]);
       expect(await jupiter.quote(MINT, open())).to.equal(undefined);
@@ -67,7 +67,7 @@ describe('market data', () => {
       expect((await jupiter.quote(MINT, open()))?.priceUsd).to.equal(1);
     });
 
-    it('GeckoTerminal: an empty figure is unknown, named in the brief, and spoils no other', async () => {
+    it('GeckoTerminal: an empty figure is unknown, named in the brief, and does not affect the others', async () => {
       market.behave.jupiter = market.behave.dexscreener = json([]);
       market.behave.geckoterminal = json(geckoToken({ market_cap_usd: '', volume_usd: { h24: '' } }));
       const { priceUsd, mcapUsd, volume24hUsd, brief } = await service().brief(MINT, open());
@@ -75,7 +75,7 @@ describe('market data', () => {
       expect(brief).to.contain('market cap n/a').and.contain('24h volume n/a');
     });
 
-    it('Jupiter: an implausible change, share, flag or time is unknown, and spoils no other figure', async () => {
+    it('Jupiter: an implausible change, share, flag or time is unknown, and does not affect other figures', async () => {
       for (const [change, share, flag, at] of [
         [-100.1, 101, 'yes', 'soon'],
         ['5', -1, 1, 0],
@@ -95,7 +95,7 @@ describe('market data', () => {
       }
     });
 
-    it('DexScreener: the change is the middle one of the pools whose price counts', async () => {
+    it('DexScreener: the change is the median of the pools whose price counts', async () => {
       const changed = (price: string, h24: unknown) => pool(price, { priceChange: { h24 } });
       market.behave.dexscreener = json([
         changed('1', 3),
@@ -146,14 +146,14 @@ describe('market data', () => {
       expect(quote?.volume24hUsd).to.equal(300);
     });
 
-    it('DexScreener: under three pools none is dropped, and of two that contradict the lower price counts', async () => {
+    it('DexScreener: with fewer than three pools none is dropped, and of two that contradict, the lower price counts', async () => {
       market.behave.dexscreener = json([pool('1'), pool('10')]);
       const quote = await sources().dexscreener.quote(MINT, open());
       expect(quote?.priceUsd).to.equal(1);
       expect(quote?.liquidityUsd).to.equal(1_400);
     });
 
-    it('DexScreener: leaves out pools of other chains, of the token as quote, without a price and with hostile figures', async () => {
+    it('DexScreener: ignores pools of other chains, with the token as quote, without a price or with hostile figures', async () => {
       const asQuote = { baseToken: { address: OTHER }, quoteToken: { address: MINT } };
       market.behave.dexscreener = json([
         pool('1.0'),
@@ -175,12 +175,12 @@ describe('market data', () => {
       expect(await sources().dexscreener.quote(MINT, open())).to.equal(undefined);
     });
 
-    it('DexScreener: a market cap that repeats the fdv is none', async () => {
+    it('DexScreener: a market cap that repeats the FDV is ignored', async () => {
       market.behave.dexscreener = json([pool('1', { marketCap: 10_000 })]);
       expect((await sources().dexscreener.quote(MINT, open()))?.mcapUsd).to.equal(undefined);
     });
 
-    it('DexScreener: pools of another token alone are a failure', async () => {
+    it('DexScreener: only pools of another token are a failure', async () => {
       market.behave.dexscreener = json([pool('1', { baseToken: { address: OTHER } })]);
       expect((await failureOf(sources().dexscreener.quote(MINT, open()))).kind).to.equal('failed');
     });
@@ -198,7 +198,7 @@ describe('market data', () => {
       expect(market.asked[0]?.url).to.equal(`/geckoterminal/api/v2/networks/solana/tokens/${MINT}`);
     });
 
-    it('GeckoTerminal: 404 is no market, another token a failure', async () => {
+    it('GeckoTerminal: 404 is no market, another token is a failure', async () => {
       const { geckoterminal } = sources();
       market.behave.geckoterminal = json({ errors: [{ status: '404', title: 'Not Found' }] }, 404);
       expect(await geckoterminal.quote(MINT, open())).to.equal(undefined);
@@ -214,7 +214,7 @@ describe('market data', () => {
         'jupiter',
         json(JSON.stringify([jupiterToken()]).replace('"usdPrice":1', '"usdPrice":1e999')),
       ],
-      ['a market cap beyond all money', 'jupiter', json([jupiterToken({ mcap: 1e30 })])],
+      ['an impossibly large market cap', 'jupiter', json([jupiterToken({ mcap: 1e30 })])],
       ['half a holder', 'jupiter', json([jupiterToken({ holderCount: 0.5 })])],
       ['a score of 1000', 'jupiter', json([jupiterToken({ organicScore: 1_000 })])],
       ['NaN', 'geckoterminal', json(geckoToken({ price_usd: 'NaN' }))],
@@ -223,7 +223,7 @@ describe('market data', () => {
       ['nothing but unpriced pools', 'dexscreener', json([pool('0'), pool(null)])],
     ];
     for (const [what, kind, behave] of hostile) {
-      it(`${kind}: fails on ${what}, and stays open for other tokens`, async () => {
+      it(`${kind}: fails on ${what}, and continues to work for other tokens`, async () => {
         market.behave[kind] = behave;
         const source = sources({ breaker: { failures: 1, restMs: 60_000 } })[kind];
         expect((await failureOf(source.quote(MINT, open()))).kind).to.equal('failed');
@@ -271,7 +271,7 @@ describe('market data', () => {
       await market.start();
     });
 
-    it('is asked again at once when it closed an idle connection', async () => {
+    it('is asked again at once if it closed an idle connection', async () => {
       const { jupiter } = sources();
       let dropped = 0;
       market.behave.jupiter = (request, response) => {
@@ -282,15 +282,15 @@ describe('market data', () => {
       expect(market.count('jupiter')).to.equal(2);
     });
 
-    it('keeps its connections for calls one after another', async () => {
+    it('reuses its connections for consecutive calls', async () => {
       const { jupiter } = sources();
       for (let call = 0; call < 20; call += 1) await jupiter.quote(MINT, open());
       expect(market.count('jupiter')).to.equal(20);
-      // The pool may open a second one while the first is being handed back.
+      // The pool may open a second connection while the first is being returned.
       expect(market.connections.size).to.be.at.most(2);
     });
 
-    it('ends with the reason of a caller who leaves, which opens no circuit', async () => {
+    it('a caller who leaves ends the call with that reason, and opens no circuit', async () => {
       market.behave.jupiter = () => {};
       const { jupiter } = sources({ breaker: { failures: 1, restMs: 60_000 } });
       const caller = new AbortController();
@@ -302,7 +302,7 @@ describe('market data', () => {
       expect((await jupiter.quote(MINT, open()))?.priceUsd).to.equal(1);
     });
 
-    it('is left alone after failures in a row, then probed by one request, and recovers', async () => {
+    it('after failures in a row, is left alone, then probed by one request, and recovers', async () => {
       const { jupiter } = sources({ breaker: { failures: 2, restMs: 600 } });
       market.behave.jupiter = json({ error: 'boom' }, 500);
       await failureOf(jupiter.quote(MINT, open()));
@@ -321,7 +321,7 @@ describe('market data', () => {
       expect(jupiter.health()).to.have.property('status', 'ok');
     });
 
-    it('rests as long as its 429 asks for, from the first one on', async () => {
+    it('is paused for as long as its first 429 asks', async () => {
       const { geckoterminal } = sources({ breaker: { failures: 5, restMs: 60_000 } });
       market.behave.geckoterminal = (_request, response) =>
         response.writeHead(429, { 'retry-after': '1' }).end('{}');
@@ -333,7 +333,7 @@ describe('market data', () => {
       expect((await geckoterminal.quote(MINT, open()))?.priceUsd).to.equal(1.02);
     });
 
-    it('is not closed for all by 4xx answers about single tokens', async () => {
+    it('is not closed for all tokens by 4xx answers about single ones', async () => {
       const { geckoterminal } = sources({ breaker: { failures: 1, restMs: 60_000 } });
       market.behave.geckoterminal = json({ errors: [] }, 422);
       expect((await failureOf(geckoterminal.quote(MINT, open()))).kind).to.equal('failed');

@@ -46,7 +46,7 @@ describe('the sandbox market', () => {
   });
   after(() => market.close());
 
-  it('gives a full brief of the classic mint, and its mispriced deep pool moves neither price nor liquidity', async () => {
+  it('gives a full brief of the classic mint; its mispriced deep pool changes neither price nor liquidity', async () => {
     const service = briefOf(market);
     const pools = (await getJson(`${market.url}/dexscreener/token-pairs/v1/solana/${mints.classic}`))
       .body as unknown as {
@@ -75,7 +75,7 @@ describe('the sandbox market', () => {
     expect(brief.fdvUsd).to.be.closeTo((brief.priceUsd ?? 0) * 500.25, 0.01);
   });
 
-  it('never turns the fdv that DexScreener repeats into a market cap', async () => {
+  it('never takes the FDV that DexScreener repeats for a market cap', async () => {
     const path = `${market.url}/dexscreener/token-pairs/v1/solana/${mints.noAuthorities}`;
     const [pool] = (await getJson(path)).body;
     expect(pool?.marketCap).to.equal(pool?.fdv).and.be.greaterThan(0);
@@ -86,7 +86,7 @@ describe('the sandbox market', () => {
     expect(quote?.mcapUsd).to.equal(undefined);
   });
 
-  it('gives the price of each source, how far they are apart, and when a source last changed its own', async () => {
+  it('gives the price of each source, their spread, and when a source last changed its own', async () => {
     const service = briefOf(market);
     const brief = await service.brief(mints.example, signal);
     await service.close();
@@ -99,7 +99,7 @@ describe('the sandbox market', () => {
     expect(brief.warnings).to.deep.equal([]);
   });
 
-  it('warns of a source whose price is more than 1.5 times off, though the others agree', async () => {
+  it('warns of a source whose price is more than 1.5 times off, even if the others agree', async () => {
     const off = await start({ offBy: { geckoterminal: 2 } });
     const service = briefOf(off);
     const brief = await service.brief(mints.classic, signal);
@@ -114,7 +114,7 @@ describe('the sandbox market', () => {
     expect(brief.brief).to.match(/ \(sources differ 2 times\)/);
   });
 
-  it('warns that no two sources agree, and says which price was used', async () => {
+  it('warns if no two sources agree, and says which price was used', async () => {
     const off = await start({ offBy: { jupiter: 3, dexscreener: 9 } });
     const service = briefOf(off);
     const brief = await service.brief(mints.example, signal);
@@ -127,7 +127,7 @@ describe('the sandbox market', () => {
     expect(brief.brief).to.contain('low confidence: the sources disagree');
   });
 
-  it('tells the age of a brief that was kept', async () => {
+  it('gives the age of a cached brief', async () => {
     let time = NOW;
     const service = createTokenBrief({
       sources: createMarketSources({ marketUrl: market.url, label: 'sandbox' }),
@@ -142,7 +142,7 @@ describe('the sandbox market', () => {
     expect(second.asOf).to.equal(first.asOf);
   });
 
-  it('knows no market for the untraded mint, and the brief says so with nulls', async () => {
+  it('has no market for the untraded mint, and the brief shows nulls', async () => {
     const service = briefOf(market);
     const brief = await service.brief(mints.untraded, signal);
     await service.close();

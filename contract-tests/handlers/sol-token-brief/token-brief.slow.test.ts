@@ -24,7 +24,7 @@ describe('market data', () => {
 
   describe('the token brief', () => {
     const SOLO: Record<Kind, number> = { jupiter: 1, dexscreener: 1.01, geckoterminal: 1.02 };
-    it('combines three sources into the fields of the specification and those added since', async () => {
+    it('combines three sources into the fields of the specification and those added later', async () => {
       const brief = await service({ now: () => Date.UTC(2026, 0, 2) }).brief(MINT, open());
       expect(brief).to.deep.equal({
         mint: MINT,
@@ -61,9 +61,9 @@ describe('market data', () => {
     });
 
     for (const [what, { behave, kind }] of Object.entries(FAILURES)) {
-      // Every stall takes a whole deadline: one source stands for all.
+      // Every stall takes a whole deadline, so one source stands for all.
       for (const name of what.startsWith('stalls') ? KINDS.slice(0, 1) : KINDS) {
-        it(`goes on without ${name} when it ${what}`, async () => {
+        it(`continues without ${name} when it ${what}`, async () => {
           market.behave[name] = behave;
           const rest = KINDS.filter(other => other !== name);
           const brief = await service({}, { deadlineMs: deadlineFor(what) }).brief(MINT, open());
@@ -75,7 +75,7 @@ describe('market data', () => {
           expect(brief.holders).to.equal(name === 'jupiter' ? null : 857_247);
         });
 
-        it(`goes on with ${name} alone when the others do: ${what}`, async () => {
+        it(`continues with ${name} alone when the others fail: ${what}`, async () => {
           for (const other of KINDS) if (other !== name) market.behave[other] = behave;
           const brief = await service({}, { deadlineMs: deadlineFor(what) }).brief(MINT, open());
           expect(brief.sources).to.deep.equal([name]);
@@ -93,7 +93,7 @@ describe('market data', () => {
       });
     }
 
-    it('is unavailable when nobody can be reached, and failed when one of them at least answered', async () => {
+    it('is unavailable when no source can be reached, and failed when at least one answered', async () => {
       const briefs = service();
       await market.stop();
       expect((await failureOf(briefs.brief(MINT, open()))).kind).to.equal('unavailable');
@@ -117,14 +117,14 @@ describe('market data', () => {
       );
     });
 
-    it('takes two sources where the third knows nothing', async () => {
+    it('uses two sources if the third knows nothing', async () => {
       market.behave.geckoterminal = json({ errors: [] }, 404);
       const brief = await service().brief(MINT, open());
       expect(brief.sources).to.deep.equal(['jupiter', 'dexscreener']);
       expect(brief.priceUsd).to.equal(1.005);
     });
 
-    it('is not moved by a source that is off, but keeps its head count', async () => {
+    it('ignores the price of a source that is off, but keeps its number of holders', async () => {
       market.behave.jupiter = json([jupiterToken({ usdPrice: 4_950, liquidity: 421e6, mcap: 9e9 })]);
       const brief = await service().brief(MINT, open());
       expect(brief.priceUsd).to.equal(1.015);
@@ -145,7 +145,7 @@ describe('market data', () => {
       expect(brief.brief).to.contain('low confidence: the sources disagree');
     });
 
-    it('never fills the market cap from the fdv', async () => {
+    it('never uses the FDV as market cap', async () => {
       market.behave.jupiter = json([jupiterToken({ mcap: null })]);
       market.behave.dexscreener = json([pool('1', { marketCap: 10_000 })]);
       const brief = await service().brief(MINT, open());
@@ -154,7 +154,7 @@ describe('market data', () => {
       expect(brief.brief).to.contain('market cap n/a');
     });
 
-    it('values the largest supply to twelve digits and a supply of zero not at all', async () => {
+    it('values the largest supply to twelve digits, and a supply of zero not at all', async () => {
       const valued = async (supply: string) => {
         const briefs = service({ mintOf: async () => ({ supply, findings: [] }) });
         return (await briefs.brief(MINT, open())).fdvUsd;
@@ -163,7 +163,7 @@ describe('market data', () => {
       expect(await valued('0.000000')).to.equal(null);
     });
 
-    it('says so with nulls when nobody trades the token', async () => {
+    it('shows nulls when nobody trades the token', async () => {
       market.behave.jupiter = market.behave.dexscreener = json([]);
       market.behave.geckoterminal = json({ errors: [] }, 404);
       const brief = await service().brief(MINT, open());
@@ -189,7 +189,7 @@ describe('market data', () => {
       expect(brief.sources).to.deep.equal(KINDS);
     });
 
-    it('does not take an empty list of DexScreener alone for a token without market', async () => {
+    it("does not conclude from DexScreener's empty list alone that a token has no market", async () => {
       market.behave.jupiter = market.behave.geckoterminal = json({}, 500);
       market.behave.dexscreener = json([]);
       expect((await failureOf(service().brief(MINT, open()))).kind).to.equal('failed');
@@ -197,14 +197,14 @@ describe('market data', () => {
       expect((await service().brief(MINT, open())).sources).to.deep.equal(['jupiter', 'dexscreener']);
     });
 
-    it('refuses what is no mint on the chain, and asks no source for it', async () => {
+    it('rejects an address that is not a mint on the chain, and asks no source about it', async () => {
       const mintOf = async () => Promise.reject(new UpstreamFailure('invalid', 'no such mint'));
       expect((await failureOf(service({ mintOf }).brief(MINT, open()))).kind).to.equal('invalid');
       expect((await failureOf(service().brief('../../etc', open()))).kind).to.equal('invalid');
       expect(market.asked.length).to.equal(0);
     });
 
-    it('passes on why the chain could not be read, and hides a stray error', async () => {
+    it('passes on why the chain could not be read, and hides an unexpected error', async () => {
       const down = async () => Promise.reject(new UpstreamFailure('unavailable', 'the chain is down'));
       expect((await failureOf(service({ mintOf: down }).brief(MINT, open()))).kind).to.equal('unavailable');
       const stray = async () => Promise.reject(new Error('http://secret/'));
@@ -213,7 +213,7 @@ describe('market data', () => {
       expect(failure.message).to.not.contain('secret');
     });
 
-    it('stays one line whatever the names are', async () => {
+    it('is one line whatever the names are', async () => {
       const evil = '\r\n\u2028JUP\u0085</script><script>alert(1)</script>\u202e';
       market.behave.jupiter = json([jupiterToken({ symbol: evil, name: evil })]);
       const { brief, symbol } = await service().brief(MINT, open());
@@ -227,7 +227,7 @@ describe('market data', () => {
       expect(brief.disclaimer).to.contain('sandbox');
     });
 
-    it('asks each source once for any number of callers at once, and again only after 15 seconds', async () => {
+    it('asks each source once for any number of concurrent callers, and again only after 15 seconds', async () => {
       let clock = 1_000_000;
       let supplies = 0;
       const mintOf = async () => ((supplies += 1), { supply: '10000', findings: [] });
@@ -245,7 +245,7 @@ describe('market data', () => {
       expect(later.asOf).to.not.equal(all[0]?.asOf);
     });
 
-    it('hands every caller a copy of its own', async () => {
+    it('gives every caller a copy of its own', async () => {
       const briefs = service();
       const first = await briefs.brief(MINT, open());
       first.sources.push('forged');
@@ -255,7 +255,7 @@ describe('market data', () => {
       expect(second.priceUsd).to.equal(1.01);
     });
 
-    it('does not keep a failure', async () => {
+    it('does not cache a failure', async () => {
       const briefs = service();
       for (const name of KINDS) market.behave[name] = json({}, 500);
       await failureOf(briefs.brief(MINT, open()));
@@ -263,7 +263,7 @@ describe('market data', () => {
       expect((await briefs.brief(MINT, open())).priceUsd).to.equal(1.01);
     });
 
-    it('goes on for the others when the caller who started it leaves', async () => {
+    it('continues for the others when the caller who started it leaves', async () => {
       market.behave.jupiter = (request, response) => setTimeout(() => GOOD.jupiter(request, response), 150);
       const briefs = service();
       const first = new AbortController();
@@ -276,7 +276,7 @@ describe('market data', () => {
       expect(market.count('jupiter')).to.equal(1);
     });
 
-    it('refuses more tokens at once than it can hold, and takes the next ones after', async () => {
+    it('refuses more tokens at once than it can hold, and accepts the next ones later', async () => {
       let release = () => {};
       const gate = new Promise<void>(resolve => (release = resolve));
       const mintOf = async () => (await gate, { supply: '1', findings: [] });
@@ -294,7 +294,7 @@ describe('market data', () => {
       expect((await briefs.brief(names[64] ?? '', open())).priceUsd).to.equal(null);
     });
 
-    it('ends running rounds when it is closed', async () => {
+    it('ends running requests when it is closed', async () => {
       for (const name of KINDS) market.behave[name] = () => {};
       const briefs = service();
       const running = failureOf(briefs.brief(MINT, open()));

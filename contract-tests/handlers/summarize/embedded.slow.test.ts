@@ -21,7 +21,7 @@ const splitSentences = (input: string): string[] => readingOf(input).sentencesOf
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 
-/** Whether `sentence` stands in the text; what describes a text, need not. */
+/** Whether `sentence` is in the text, which a description of the text need not be. */
 function checkInvariants(input: string, sentences: string[]): void {
   expect(sentences.length, 'number of sentences').to.be.within(1, 3);
   const described = extract(input)?.method === 'described';
@@ -29,10 +29,10 @@ function checkInvariants(input: string, sentences: string[]): void {
   for (const sentence of sentences) {
     expect(sentence.trim(), 'no blank sentence').to.not.equal('');
     expect(sentence).to.not.match(/[\r\n\t]| {2}/);
-    // Between an ideographic full stop and a letter stands no space.
+    // There is no space between an ideographic full stop and a letter.
     expect(
       described || whole.replaceAll(' ', '').includes(sentence.replace(/[.。]$/u, '').replaceAll(' ', '')),
-      `stands in the text: ${sentence}`,
+      `not found in the text: ${sentence}`,
     ).to.equal(true);
     expect(sentence, 'well-formed Unicode').to.not.match(/\p{Surrogate}/u);
   }
@@ -47,7 +47,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<UpstreamFailure> =>
   return error as UpstreamFailure;
 };
 
-describe('embedded summariser: what it says', () => {
+describe('embedded summariser: its output', () => {
   it('quotes one to three sentences of every kind of text', async () => {
     const names = await readdir(TEXTS);
     expect(names.length).to.be.greaterThan(10);
@@ -60,13 +60,13 @@ describe('embedded summariser: what it says', () => {
     }
   });
 
-  it('tells what a news report is about, and keeps numbers and abbreviations whole', async () => {
+  it('says what a news report is about, and keeps numbers and abbreviations whole', async () => {
     const summary = (extractSummary(await text('news.txt')) ?? []).join(' ');
     expect(summary).to.match(/council voted 9-4/);
     expect(summary).to.match(/\$3\.5 million project/);
   });
 
-  it('tells the news of a mail, not its headers, greeting, signature or quoted question', async () => {
+  it('gives the news of a mail, not its headers, greeting, signature or quoted question', async () => {
     const summary = (extractSummary(await text('mail.txt')) ?? []).join(' ');
     expect(summary).to.include('is postponed from 14 to 21 November');
     expect(summary).to.not.match(/From:|Message-ID|Hi all|Thanks|Head of Operations|wrote:|^>/);
@@ -88,7 +88,7 @@ describe('embedded summariser: what it says', () => {
       ).to.contain('What follows is read.');
   });
 
-  it('takes the marks of markdown lists, headings and links away', async () => {
+  it("removes markdown's list, heading and link marks", async () => {
     const summary = (extractSummary(await text('changelog.md')) ?? []).join(' ');
     expect(summary).to.match(/^Changes by version, .*Streaming uploads: files above 64 MB/);
     expect(summary).to.not.match(/\*\*|\]\(|^[-*#]| [*#] /);
@@ -98,7 +98,7 @@ describe('embedded summariser: what it says', () => {
     expect(extract(await text('code.txt'))?.method).to.equal('described');
   });
 
-  it('cuts no sentence, however long', async () => {
+  it('never cuts a sentence, however long', async () => {
     for (const name of ['run-on.txt', 'legal.txt'])
       for (const sentence of extractSummary(await text(name)) ?? []) expect(sentence).to.not.match(/…/);
   });
@@ -108,7 +108,7 @@ describe('embedded summariser: what it says', () => {
     expect(extractSummary(await text('thai.txt'))?.join(' ')).to.match(/^กรุงเทพมหานคร/);
   });
 
-  it('finds nothing to say in blanks, markup and bare punctuation', () => {
+  it('finds nothing to summarise in blanks, markup and bare punctuation', () => {
     for (const input of [
       '',
       ' \n\t\u00a0',
@@ -169,7 +169,7 @@ describe('sentence boundaries', () => {
     it(`of ${JSON.stringify(input)}`, () => expect(splitSentences(input)).to.deep.equal(expected));
   }
 
-  it('are the same when a sentence lies across the windows that the segmenter gets', () => {
+  it('are the same if a sentence crosses the windows that the segmenter gets', () => {
     const long = Array.from(
       { length: 400 },
       (_, index) => `Sentence number ${index} costs 3.5 euros, says Dr. Ames.`,
@@ -178,7 +178,7 @@ describe('sentence boundaries', () => {
   });
 });
 
-describe('embedded summariser: whatever it is given', () => {
+describe('embedded summariser: any input', () => {
   const word = fc.constantFrom(
     'alpha',
     'Dr.',
@@ -225,7 +225,7 @@ describe('embedded summariser: whatever it is given', () => {
     );
   });
 
-  it('takes 100 000 characters of anything without a stall', () => {
+  it('processes 100 000 characters of anything without a stall', () => {
     const units = [
       'a',
       '汉',
@@ -265,7 +265,7 @@ describe('embedded summariser: whatever it is given', () => {
       const input = unit.repeat(Math.ceil(100_000 / unit.length)).slice(0, 100_000);
       const started = performance.now();
       const sentences = extractSummary(input);
-      // A quadratic step would take minutes; the bound leaves room for any machine.
+      // A quadratic step would take minutes; the limit leaves room for slow machines.
       expect(performance.now() - started, JSON.stringify(unit)).to.be.below(10_000);
       if (sentences !== null) checkInvariants(input, sentences);
     }
@@ -283,7 +283,7 @@ describe('embedded summariser: workers', () => {
   });
   after(() => summarizer.close());
 
-  it('answers like the function that runs in them, and says that it is no mock', async () => {
+  it('answer like the function that runs in them, and are not marked as a mock', async () => {
     const input = await text('news.txt');
     expect(await summarizer.summarize(input, never)).to.deep.equal({
       summary: extractSummary(input)?.join(' '),
@@ -292,13 +292,13 @@ describe('embedded summariser: workers', () => {
     expect(summarizer.mock).to.equal(false);
   });
 
-  it('refuses text that says nothing as the caller’s fault', async () => {
+  it("reject text that says nothing as the caller's error", async () => {
     const failure = await failureOf(summarizer.summarize('<p>  </p>', never));
     expect(failure.kind).to.equal('invalid');
     expect(failure.message).to.match(/nothing to summarize.*send text/);
   });
 
-  it('keeps the main thread free while 100 000 characters are worked on', async () => {
+  it('keep the main thread free while 100 000 characters are processed', async () => {
     await summarizer.summarize('Warm up.', never);
     const delay = monitorEventLoopDelay({ resolution: 2 });
     let turns = 0;
@@ -313,7 +313,7 @@ describe('embedded summariser: workers', () => {
     expect(delay.percentile(50) / 1e6, 'typical delay').to.be.below(took / 2);
   });
 
-  it('refuses as busy when its queue is full, and recovers', async () => {
+  it('refuse as busy when their queue is full, and recover', async () => {
     const results = await Promise.allSettled(
       Array.from({ length: 8 }, () => summarizer.summarize(long, never)),
     );
@@ -328,7 +328,7 @@ describe('embedded summariser: workers', () => {
     expect((await summarizer.summarize('Still here.', never)).summary).to.equal('Still here.');
   });
 
-  it('stops work whose caller left or whose time is up, and goes on with the next', async () => {
+  it('stop work whose caller left or whose time is up, and continue with the next', async () => {
     const running = failureOf(summarizer.summarize(long, AbortSignal.timeout(5)));
     const waiting = new AbortController();
     const queued = failureOf(summarizer.summarize(long, waiting.signal));

@@ -31,7 +31,7 @@ describe('100 000 characters of noise', () => {
     ['ideographs', Array.from({ length: 5_000 }, (_, index) => String.fromCharCode(0x4e00 + index))],
     ['one letter', ['a']],
   ] as const)
-    it(`of ${name} are called what they are`, () => {
+    it(`of ${name} is described as what it is`, () => {
       let state = 7;
       const next = (): string => {
         state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -55,7 +55,7 @@ describe('The settings of summarize', () => {
       expect(fault).to.match(/^SUMMARIZER_(URL|MODEL)/);
     });
 
-  it('need nothing, or the two together', () => {
+  it('are optional, or the two are set together', () => {
     expect(settingFaults(summarize, {})).to.deep.equal([]);
     expect(settingFaults(summarize, { SUMMARIZER_URL: 'http://s/v1', SUMMARIZER_MODEL: 'm' })).to.deep.equal(
       [],

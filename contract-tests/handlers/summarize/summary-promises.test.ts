@@ -14,7 +14,7 @@ const plain = (text: string): string =>
     .map(block => block.text)
     .join('\n');
 
-/** Where an extractive summary breaks what docs/reports/summaries.md promises. */
+/** Where an extractive summary breaks the promises of docs/reports/summaries.md. */
 function faultsOf(text: string): string[] {
   const extract = extractSummary(text);
   if (extract?.method !== 'extractive') return [];
@@ -36,7 +36,7 @@ function faultsOf(text: string): string[] {
   ];
 }
 
-describe('embedded summariser: never says what the text does not', () => {
+describe('embedded summariser: never says what the text does not say', () => {
   it('does not quote "them" without the sentence that says what they are', () => {
     const text =
       'The rover has filled 30 tubes with samples of rock. Engineers hope that a lander will bring them to Earth in 2033. ' +
@@ -74,7 +74,7 @@ describe('embedded summariser: never says what the text does not', () => {
     );
   });
 
-  it('keeps the cap of a liability, of a section that is named for it', () => {
+  it('keeps the cap on liability from the section named after it', () => {
     const text =
       'This agreement is between Acme Ltd. and Bolt Inc. Acme writes the software for the bank. Bolt tests the software for the bank. ' +
       'The parties met in spring.\n\n## 7. Limitation of liability\n\nThe liability of either party is limited to the fees of the last ' +
@@ -112,7 +112,7 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(report)).to.contain('should be offered on every ward.');
   });
 
-  it('names who speaks in a chat', () => {
+  it('names the speaker in a chat', () => {
     const text =
       'Anna: Hi, are we still on for today?\nBen: Yes, at 3 in the library.\nAnna: I have to leave at 5.\nBen: ok\n' +
       'Cara: I bring the slides.\n[14:02] Anna: Ben has the key to the library.';
@@ -125,7 +125,7 @@ describe('embedded summariser: never says what the text does not', () => {
     ).to.match(/^Anna: I have to/);
   });
 
-  it('does not splice a quotation with the verdict on it', () => {
+  it('does not join a quotation with the ruling on it', () => {
     const text =
       'The minister spoke on Monday. “We will never sell the port. It is ours,” he said. The court had ruled that the sale was void. ' +
       '“The contract breaks the law of 1998. It cannot stand,” the judge wrote. The opposition asked for a vote.';
@@ -149,7 +149,7 @@ describe('embedded summariser: never says what the text does not', () => {
       if (summary.includes(answer)) expect(summary).to.contain(question);
   });
 
-  it('begins no sentence in its middle: after a page number, a broken line or a paragraph sign', () => {
+  it('starts no sentence in its middle: after a page number, a broken line or a paragraph sign', () => {
     const text =
       'The appellant shot his cousin and was tried and\n\n2 sentenced to imprisonment for life by the court of the district.\n\n' +
       'einen Verweis auf den Datensatz.\n\n§ 8a SGB VIII gives parents no right. The appeal was heard in May. The court has ruled. The costs are shared.';
@@ -158,7 +158,7 @@ describe('embedded summariser: never says what the text does not', () => {
     );
   });
 
-  it('does not quote an item without the line that turns its meaning', () => {
+  it('does not quote an item without the line that changes its meaning', () => {
     const text =
       'It is forbidden:\n- to sell the data to anybody at all.\n- to share the key with others.\n\nThe licence costs 50 euros a year. ' +
       'Students pay half of the price. The seller may change the price once a year.';
@@ -189,7 +189,7 @@ describe('embedded summariser: never says what the text does not', () => {
       /burned|are lost/,
     ],
     [
-      'what the next sentence takes back without that sentence',
+      'a sentence that the next one contradicts, without that one',
       'Critics say that the archive sells letters of the nineteenth century. However, the archive has never sold a letter.\n\nThe hall is open on weekdays. Admission costs four euros. Children pay half.',
       /sells letters of the nineteenth century\.(?! However)/,
     ],
@@ -199,24 +199,24 @@ describe('embedded summariser: never says what the text does not', () => {
       /(?<!Old API \/ The API takes a )password/,
     ],
     [
-      'what names something as named before',
+      'a sentence that refers back to something named before',
       'Die Halle ist an Werktagen offen. Der Eintritt kostet vier Euro. Kinder zahlen die Hälfte.\n\nDas Gericht hat diesen Vertrag für nichtig erklärt.\n\nIm Archiv liegen Briefe.',
       /diesen Vertrag/,
     ],
     [
-      'the rest of a sentence whose line broke off before it',
+      'the rest of a sentence that was broken off by a line break',
       'The archive keeps letters of the nineteenth century in twelve rooms. It can not be said that the\nArchive Sells Letters to shops in the city, and nobody has said so.\n\nAdmission costs four euros.',
       /(?<!that the )Archive Sells/,
     ],
     [
-      'a rule without the next sentence that stands against it',
+      'a rule without the exception in the next sentence',
       'The government shall have only restricted rights in the letters of the archive. Notwithstanding the foregoing, the archive grants it all rights.\n\nAdmission costs four euros. Children pay half.',
       /restricted rights in the letters of the archive\.(?! Notwithstanding)/,
     ],
   ] as const)
     it(`does not quote ${what}`, () => expect(summaryOf(text)).to.not.match(never));
 
-  it('does not put together messages of two people that do not stand together', () => {
+  it('does not join messages of two people that are not adjacent', () => {
     const lines = [
       'Do you like films?',
       'Who wrote Alice?',
@@ -243,7 +243,7 @@ describe('embedded summariser: never says what the text does not', () => {
     }
   });
 
-  it('says what release notes are of, and what the versions are', () => {
+  it('says what release notes are about, and which versions they cover', () => {
     const text =
       '# Changes\n\n## 2.1.0 (2026-05-01)\n\n- Adds a hall.\n- Removes the mill.\n\n## 2.0.0 (2026-04-01)\n\n- Adds a mill.';
     expect(extractSummary(text)).to.deep.equal({
@@ -252,7 +252,7 @@ describe('embedded summariser: never says what the text does not', () => {
     });
   });
 
-  it('quotes how a text begins whose first paragraph is none, line by line', () => {
+  it('quotes the beginning, line by line, of a text without a first paragraph', () => {
     const lists = ['Scope', 'Threats', 'Next'].map(
       name =>
         `## ${name}\n\n- one of them\n- another of them\n- the last\n\n| what | who |\n|---|---|\n| it | me |`,
@@ -265,7 +265,7 @@ describe('embedded summariser: never says what the text does not', () => {
     });
   });
 
-  it('names the title of a long text, its length and its marked headings, before what it quotes', () => {
+  it('gives the title, length and headings of a long text before what it quotes', () => {
     const rooms = Array.from(
       { length: 4 },
       (_, index) =>
@@ -282,7 +282,7 @@ describe('embedded summariser: never says what the text does not', () => {
     });
   });
 
-  it('quotes one run from the beginning of a section, and at most one more, of the result', () => {
+  it('quotes one passage from the beginning of a section, and at most one more, of the result', () => {
     for (const { text, id } of [...readJudged(), ...readCorpus()]) {
       const extract = extractSummary(text);
       if (extract?.method !== 'extractive') continue;
@@ -298,20 +298,20 @@ describe('embedded summariser: never says what the text does not', () => {
     }
   });
 
-  it('names the section, where what it quotes is not below the title', () => {
+  it('names the section of a quotation that is not directly below the title', () => {
     const text = `# Terms\n\n## Exceptions\n\n${'Visitors may photograph every letter of the house with a flash. '.repeat(4)}\n\n## Duties\n\nGuests leave the hall at five and close all of the doors.`;
     expect(extractSummary(text)?.method).to.equal('described');
     expect(summaryOf(text)).to.match(/^“Terms” \(≈ \d+ words\), “Exceptions”\. Visitors/);
   });
 
-  it('takes the first of several sections for no title of the whole', () => {
+  it('does not take the first of several sections for the title of the whole', () => {
     const part =
       'Guests leave the hall of the harbour at five and close all of the doors behind them. '.repeat(4);
     const text = `## Departure\n\n${part}\n\n## Arrival\n\n${part}`;
     expect(summaryOf(text)).to.match(/^≈ \d+ words, “Departure”\. Guests/);
   });
 
-  it('takes the heading of the first numbered part for no title of the whole', () => {
+  it('does not take the heading of the first numbered part for the title of the whole', () => {
     const part = 'This law adds to the regulation. It says who may hold which data, and for how long. ';
     const law = (first: string, second: string): string =>
       [first, part.repeat(3), second, part.replace('adds', 'yields').repeat(3)].join('\n\n');
@@ -341,17 +341,17 @@ describe('embedded summariser: never says what the text does not', () => {
       .and.not.match(/Following|then/);
   });
 
-  it('nor one of an example that is indented', () => {
+  it('lists no comment of an indented example either', () => {
     const kinds = toBlocks('.. code-block:: text\n\n  # or for all\n\nThe file').map(({ kind }) => kind);
     expect(kinds).to.not.include('heading');
   });
 
-  it('says of code that it is code, and quotes none of it without its marks', () => {
+  it('says of code that it is code, and quotes none of it without code marks', () => {
     const text = `# SPDX-License-Identifier: MIT\n\nimport json\nimport logging\n\nlogger = logging.getLogger(__name__)\n\n\nclass Settings:\n    def __init__(self):\n        self.depth = 4\n        self.width = 80\n        self.limit = 400\n\n    def load(self, path):\n        self.depth = json.load(\n            open(path))\n`;
     expect(summaryOf(text)).to.equal('Source code of 17 lines that defines Settings.');
   });
 
-  it('takes comments of a configuration for no headings, and quotes the first, unless it is about rights', () => {
+  it('takes comments of a configuration for no headings, and quotes the first one unless it is a licence notice', () => {
     const comment =
       '##\n#  File:\n#    site\n#  Description:\n#    This file serves one site and\n#    its pictures. Change it.\n##\n';
     const rules =
@@ -364,7 +364,7 @@ describe('embedded summariser: never says what the text does not', () => {
     );
   });
 
-  it('quotes the task above an example, however short it is beside the example', () => {
+  it('quotes the task above an example, however short it is compared with the example', () => {
     const example =
       "```js\nconst cipher = require('cipher')\nconst stream = cipher.createStream('key', 'of four words')\nstream.pipe(process.stdout)\nstream.write(Buffer([135, 197, 164, 92, 129, 90]))\nstream.end()\n```";
     const text = `Write a program that decrypts what it reads, with the key that it is given.\n\nHere is an example:\n\n${example}\n\nRead it all.\n`;
@@ -379,7 +379,7 @@ describe('embedded summariser: never says what the text does not', () => {
     );
   });
 
-  it('counts what stands below a comment of two hyphens, which is no signature', () => {
+  it('counts the lines below a comment of two hyphens, which is not a signature', () => {
     const query = 'SELECT name\n  FROM owners\n  WHERE owners.id = datdba\n  ORDER BY name\n';
     const text = `--\n-- lists the names of all owners of a database\n--\n${query}\n`.repeat(12);
     const words = text.match(/\w\S*/g)?.length ?? 0;
@@ -393,24 +393,24 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.match(/^“Create a server .* the following: \/ … \/ ##HINTS/);
   });
 
-  it('takes a logo for the title that it stands for, and badges among links for none', () => {
+  it("takes a logo's text for the title, and ignores badges among links", () => {
     const text = `# ![inkjs](media/inkjs.png)\n\n![build](https://example.com/badge.svg)\n[![npm](https://example.com/npm.svg)](https://example.com)\n\nThis is a port of a language for stories. It runs in all browsers and needs nothing else.\n\n${['Installation', 'Use', 'Differences'].map(name => `## ${name}\n\n${'It says more about this than anybody wants to read. '.repeat(14)}`).join('\n\n')}`;
     expect(summaryOf(text))
       .to.match(/^“inkjs” \(/)
       .and.not.include('build');
   });
 
-  it('counts the keys of objects in all, where they differ', () => {
+  it('counts the keys of all objects together if they differ', () => {
     expect(summaryOf('[{"a":1,"b":2},{"a":3,"b":4}]')).to.include('2 objects with 2 keys: ');
     expect(summaryOf('[{"a":1,"b":2},{"a":3,"c":4}]')).to.include('2 objects with 3 keys in all: ');
   });
 
-  it('says of a program with many comments that it is code, and calls none of them a section', () => {
+  it('says that a program with many comments is code, and takes none of them for a section', () => {
     const text = `# SPDX-License-Identifier: MIT\n\nfrom __future__ import annotations\n\nimport re\n\n\nclass Masker:\n    """Masks what a pattern finds. It is used by the miner."""\n\n    def mask(self, text: str) -> str:\n        return re.sub(self.pattern, self.mask_with, text)\n\n\n# Alias for Masker\n\n# Some examples\n# ---------\n#\n# instances = [\n#    Masker("HEX"),\n# ]\n`;
     expect(summaryOf(text)).to.equal('Source code of 22 lines that defines Masker.');
   });
 
-  it('counts the cues of captions, and not their marks', () => {
+  it('counts the cues of captions, without their timestamps', () => {
     const cue = (at: number): string =>
       `00:00:0${at}.000 --> 00:00:0${at + 1}.500 align:start\n<c.colorE5E5E5>what</c> will happen\n`;
     const said = 'Captions of 3 cues, from 00:00:01.000 to 00:00:04.500.';
@@ -419,13 +419,13 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(subRip)).to.equal(said.replaceAll(/\.(?=\d)/g, ','));
   });
 
-  it('counts all signs of Japanese and Chinese, those of other scripts, too', () => {
+  it('counts all characters of Japanese and Chinese text, including those of other scripts', () => {
     const text = `# 設定\n\n${'`baseUrl` はビュー機能のプレビューを実行する環境のURLを指定してください。'.repeat(20)}\n\n## 一\n\n## 二\n\n## 三\n`;
     const signs = text.replace(/[\s#`]/g, '').length;
     expect(Number(/≈ (\d+) 文字/.exec(summaryOf(text))?.[1]) / signs).to.be.within(0.9, 1.1);
   });
 
-  it('counts no errors of lines that have no levels, as those of a chat', () => {
+  it('counts no errors in lines without log levels, such as those of a chat', () => {
     const text = Array.from(
       { length: 8 },
       (_, n) => `2005-01-08T23:33:5${n} <mgedmin> the tide is in at the harbour now, number ${n}`,
@@ -433,12 +433,12 @@ describe('embedded summariser: never says what the text does not', () => {
     expect(summaryOf(text)).to.match(/^A log of 8 lines from \S+ to \S+\.$/);
   });
 
-  it('takes what stands for a picture for no title', () => {
+  it("does not take a picture's alternative text for a title", () => {
     const text = `![harbour.min.js size](https://badges.example/size.svg)\n\n${'Harbour reads the tide of a place and tells ships of the hour when they may enter. '.repeat(3)}`;
     expect(summaryOf(text)).to.not.contain('size');
   });
 
-  it('takes a title for the title of its text, whatever it is called', () => {
+  it('takes a title for the title of its text, whatever it says', () => {
     const about = 'The members of the choir meet on the first evening of the month and sing for an hour.';
     for (const title of ['Contributing to the choir', 'licence-checker'])
       expect(
@@ -448,14 +448,14 @@ describe('embedded summariser: never says what the text does not', () => {
         .and.not.contain('Usage');
   });
 
-  it('gives three of five sentences or fewer, whole and not joined', () => {
+  it('returns three of five sentences or fewer, whole and not joined', () => {
     const five =
       'One cat sat on the mat. Two dogs ran home. Three birds sang songs. Four fish swam away. Five cows slept well.';
     expect(extractSummary(five)?.sentences).to.have.length(2);
     expect(summaryOf(five)).to.not.contain(';');
   });
 
-  it('gives a sentence of over 60 words only if no other carries the result, and then whole', () => {
+  it('returns a sentence of over 60 words only if no other has the result, and then whole', () => {
     const long = `The court orders that ${'the defendant, the heirs and their agents '.repeat(9)}must leave the house by 1 May.`;
     const short = 'The clerk was late. The hall was cold. Ten people came. The judge read for an hour.';
     expect(summaryOf(`${short} ${long}`)).to.not.contain('must leave');
@@ -463,7 +463,7 @@ describe('embedded summariser: never says what the text does not', () => {
   });
 });
 
-describe('embedded summariser: what is no prose, or short already', () => {
+describe('embedded summariser: input that is not prose, or already short', () => {
   for (const [name, text, expected] of [
     ['JSON', '{"name":"Ann","age":31}', 'A JSON object with 2 keys: name and age.'],
     [
@@ -511,7 +511,7 @@ describe('embedded summariser: what is no prose, or short already', () => {
     it(`${name}: says what it is`, () =>
       expect(extractSummary(text)).to.deep.equal({ sentences: [expected], method: 'described' }));
 
-  it('a text of up to three sentences is returned as it is, and says so', () => {
+  it('a text of up to three sentences is returned unchanged, and the answer says so', () => {
     for (const text of [
       'A',
       'hello',
@@ -525,8 +525,8 @@ describe('embedded summariser: what is no prose, or short already', () => {
   });
 });
 
-describe('embedded summariser: the gate', () => {
-  it('lets no half sentence, unpaired mark, heading or mark of a list out, of any text', () => {
+describe('embedded summariser: the final check', () => {
+  it('lets through no half sentence, unpaired mark, heading or list mark, for any text', () => {
     const word = fc.constantFrom(
       ...[
         'alpha',
@@ -588,7 +588,7 @@ describe('embedded summariser: the gate', () => {
     );
   });
 
-  it('nor of any part of the texts that nobody wrote for it', () => {
+  it('nor for any part of the third-party texts', () => {
     const texts = [...readJudged(), ...readCorpus()].map(({ text }) => text);
     for (const text of texts) expect(faultsOf(text)).to.deep.equal([]);
     fc.assert(
@@ -606,7 +606,7 @@ describe('embedded summariser: the gate', () => {
   });
 });
 
-describe('embedded summariser: the texts it is judged on', () => {
+describe('embedded summariser: the evaluation texts', () => {
   it('are 40 in at least 8 languages, each with its package and its licence', () => {
     const judged = readJudged();
     expect(judged).to.have.length(40);

@@ -9,7 +9,7 @@ function tone(hz: number, rateHz: number, seconds: number, amplitude = 0.5): Flo
   );
 }
 
-/** Amplitude at one frequency: a Hann-windowed DFT bin over the middle half, away from the ends. */
+/** Amplitude at one frequency: a Hann-windowed DFT bin over the middle half of the sound. */
 function amplitudeAt(hz: number, samples: Float32Array, rateHz: number): number {
   const middle = samples.subarray(samples.length / 4, (samples.length * 3) / 4);
   let re = 0;
@@ -74,7 +74,7 @@ describe('voices: resampling', () => {
       const output = resample(tone(1_000, from, 1), from, to);
       expect(output.length).to.equal(to);
       expect(amplitudeAt(1_000, output, to)).to.be.closeTo(0.5, 0.0005);
-      // Where the images of the tone would fold to, around multiples of the input rate.
+      // Where images of the tone would fold to, around multiples of the input rate.
       for (const image of [from - 1_000, from + 1_000, 2 * from - 1_000].map(hz =>
         Math.abs(hz - to * Math.round(hz / to)),
       ))
@@ -93,7 +93,7 @@ describe('voices: resampling', () => {
       );
   });
 
-  it('removes what the lower rate can not carry instead of folding it down', () => {
+  it("removes what the lower rate can't represent instead of folding it down", () => {
     const output = resample(tone(15_000, 48_000, 1), 48_000, 22_050);
     expect(loudness(output.subarray(2_000, 20_000)).peak).to.be.below(0.5e-4);
   });
@@ -135,18 +135,18 @@ describe('voices: reading and writing WAV', () => {
     expect(loudness(sound.samples).peak).to.be.closeTo(0.25, 0.001);
   });
 
-  it('takes placeholder sizes for what they are', () => {
+  it('recognizes placeholder sizes', () => {
     for (const dataSize of [0, 0xffffffff, 0x7fffffff, 0xffffffff - 36])
       expect(readWav(wavFile(encode(samples, 16), { dataSize })).samples.length).to.equal(samples.length);
   });
 
-  it('skips chunks it does not know and ignores what follows the data', () => {
+  it('skips unknown chunks and ignores what follows the data', () => {
     const list = Buffer.from('LIST\x03\x00\x00\x00abc\x00', 'latin1');
     const file = Buffer.concat([wavFile(encode(samples, 16), { before: list }), list]);
     expect(readWav(file).samples.length).to.equal(samples.length);
   });
 
-  it('refuses a file that was cut off, that is no WAV, or that claims absurd things', () => {
+  it('rejects a file that is cut off, is not WAV, or declares absurd sizes', () => {
     const whole = wavFile(encode(samples, 16));
     const faulty = [
       whole.subarray(0, 1_000),
@@ -162,14 +162,14 @@ describe('voices: reading and writing WAV', () => {
     for (const file of faulty) expect(() => readWav(file)).to.throw(WavFault);
   });
 
-  it('turns too loud a sound down as a whole instead of clipping it', () => {
+  it('attenuates a sound that is too loud instead of clipping it', () => {
     const loud = tone(440, 22_050, 0.2, 3);
     const { samples: written } = readWav(masterWav({ samples: loud, rateHz: 22_050 }));
     expect(loudness(written).peak).to.be.closeTo(0.97, 0.001);
     expect(amplitudeAt(440, written, 22_050)).to.be.closeTo(0.97, 0.01);
   });
 
-  it('writes what it read without changing a sample when nothing needs converting', () => {
+  it('writes what it read without changing a sample if nothing needs converting', () => {
     const data = encode(samples, 16);
     expect(
       Buffer.from(masterWav(readWav(wavFile(data))))

@@ -11,7 +11,7 @@ const NEVER = new AbortController().signal;
 const SENTENCE = 'The quick brown fox jumps over the lazy dog near the river bank, and nobody minds. ';
 const LONG = SENTENCE.repeat(31).slice(0, 2_500);
 
-/** Checks every field of the header and that the sound is neither silent nor clipped; gives its length in seconds. */
+/** Checks every field of the header, and that the sound is neither silent nor clipped. @returns its length in seconds */
 function seconds(wav: Buffer): number {
   expect(wav.toString('latin1', 0, 4)).to.equal('RIFF');
   expect(wav.readUInt32LE(4)).to.equal(wav.length - 8);
@@ -28,7 +28,7 @@ function seconds(wav: Buffer): number {
   return samples.length / 22_050;
 }
 
-/** Mean amplitude of the frequencies from `from` to `to`, looked at every 100 Hz over the whole sound. */
+/** Mean amplitude of the frequencies from `from` to `to`, sampled every 100 Hz over the whole sound. */
 function bandLevel(samples: Float32Array, rateHz: number, from: number, to: number): number {
   let energy = 0;
   let bins = 0;
@@ -46,7 +46,7 @@ function bandLevel(samples: Float32Array, rateHz: number, from: number, to: numb
   return Math.sqrt(energy / bins);
 }
 
-/** Waits until `ready`, a few milliseconds at a time. */
+/** Polls until `ready`. */
 async function until(ready: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; tries < 1_000; tries++) {
     if (await ready()) return;
@@ -81,7 +81,7 @@ describe('voices: the embedded engine', function () {
     expect((await speaker().health()).status).to.equal('ok');
   });
 
-  it('speaks with both voices, each its own, and names the one it used', async () => {
+  it('speaks with both voices, which differ, and names the one it used', async () => {
     const made = speaker();
     const rms = await made.speak(SENTENCE, undefined, NEVER);
     const slt = await made.speak(SENTENCE, 'en_US-slt-medium', NEVER);
@@ -91,7 +91,7 @@ describe('voices: the embedded engine', function () {
     expect(slt.wav.equals(rms.wav)).to.equal(false);
   });
 
-  it('answers the same bytes for the same text, whatever was spoken before', async () => {
+  it('returns the same bytes for the same text, whatever was spoken before', async () => {
     const made = speaker({ threads: 1 });
     const first = await made.speak('Hello again.', undefined, NEVER);
     await made.speak('Something else entirely!', 'en_US-rms-medium', NEVER);
@@ -129,7 +129,7 @@ describe('voices: the embedded engine', function () {
     }
   });
 
-  it('refuses text with nothing to say, and far more than can be said in time, as invalid', async () => {
+  it('rejects text with nothing to say, and far more than can be said in time, as invalid', async () => {
     for (const text of ['   ', '...', '', 'Привет', '你好', 'a'.repeat(30_000)])
       expect((await failureOf(speaker().speak(text, undefined, NEVER))).kind, text.slice(0, 10)).to.equal(
         'invalid',
@@ -144,7 +144,7 @@ describe('voices: the embedded engine', function () {
     expect(message).to.match(/^text has words .*: "Привет", "你好", U\+E000\. Write/);
   });
 
-  it('has nothing above the bandwidth that it tells, and something just below', async () => {
+  it('has nothing above the bandwidth that it reports, and something just below', async () => {
     const { wav, bandwidthHz } = await speaker().speak(
       'She sells sea shells, six sizes of seashells.',
       undefined,
@@ -157,7 +157,7 @@ describe('voices: the embedded engine', function () {
     expect(bandLevel(samples, rateHz, 8_200, 11_000) / whole).to.be.below(1e-3);
   });
 
-  it('refuses what would take far longer to say than prose, before any of it is made, and says why', async () => {
+  it('rejects text that takes far longer to say than prose, before any of it is made, and says why', async () => {
     const made = speaker({ threads: 1 });
     await made.speak('Warm up.', undefined, NEVER);
     const texts = ['9876543217', '987,654,321, ', '$987.65 ', 'WXQZ', '1%°', '1999 '];
@@ -183,7 +183,7 @@ describe('voices: the embedded engine', function () {
     }
   });
 
-  it('one caller’s speeches do not fill the queue for another', async () => {
+  it("one caller's speeches do not fill the queue for another", async () => {
     const made = speaker({ threads: 1, maxWaiting: 2 });
     const leave = new AbortController();
     const greedy = [1, 2, 3].map(() =>
@@ -197,13 +197,13 @@ describe('voices: the embedded engine', function () {
     expect(await Promise.all(greedy)).to.deep.equal(['left', 'left', 'left']);
   });
 
-  it('refuses a speech that becomes too long, before it has made all of it', async () => {
+  it('stops a speech that becomes too long before all of it is made', async () => {
     const failure = await failureOf(speaker({ maxSeconds: 5 }).speak(LONG, undefined, NEVER));
     expect(failure).to.include({ kind: 'invalid' });
     expect(failure.message).to.match(/shorten/);
   });
 
-  it('refuses the call that finds the queue full, and says when to come back', async () => {
+  it('refuses a call when the queue is full, and says when to come back', async () => {
     const made = speaker({ threads: 1, maxWaiting: 2 });
     const leave = new AbortController();
     const accepted = [1, 2, 3].map(() => made.speak(LONG, undefined, leave.signal).catch(() => 'left'));
@@ -215,13 +215,13 @@ describe('voices: the embedded engine', function () {
     expect(await Promise.all(accepted)).to.deep.equal(['left', 'left', 'left']);
   });
 
-  it('frees the queue when callers leave, waiting or spoken to, and goes on working', async () => {
+  it('frees the queue when callers leave, waiting or being served, and continues to work', async () => {
     const made = speaker({ threads: 1, maxWaiting: 2 });
     seconds((await made.speak('Warm up.', undefined, NEVER)).wav);
     for (let round = 0; round < 3; round++) {
       const leave = new AbortController();
       const reason = new Error('the caller hung up');
-      // One may still wait for the phrase that is being spoken for nobody.
+      // One may still wait for the phrase that is being made for a caller who left.
       const jobs = [1, 2].map(() =>
         made.speak(LONG, undefined, leave.signal).catch((error: unknown) => error),
       );
@@ -229,13 +229,13 @@ describe('voices: the embedded engine', function () {
       leave.abort(reason);
       expect(await Promise.all(jobs)).to.deep.equal([reason, reason]);
     }
-    // With the old jobs still on the only thread, this would have to wait for six long speeches.
+    // If the old jobs were still on the only thread, this would have to wait for six long speeches.
     const began = performance.now();
     seconds((await made.speak('Hello again.', undefined, NEVER)).wav);
     expect(performance.now() - began).to.be.below(10_000);
   });
 
-  it('lets a waiting call through when the running one is given up', async () => {
+  it('lets a waiting call through when the running one is cancelled', async () => {
     const made = speaker({ threads: 1 });
     const leave = new AbortController();
     const first = made.speak(LONG, undefined, leave.signal).catch(() => 'left');
@@ -245,7 +245,7 @@ describe('voices: the embedded engine', function () {
     expect(seconds((await second).wav)).to.be.below(5);
   });
 
-  it('does not begin for a caller who has left already', async () => {
+  it('does not begin for a caller who has already left', async () => {
     const left = AbortSignal.abort(new Error('gone'));
     expect(
       await speaker()
@@ -254,7 +254,7 @@ describe('voices: the embedded engine', function () {
     ).to.equal('gone');
   });
 
-  it('gives up at its deadline, and works on afterwards', async () => {
+  it('gives up at its deadline, and works afterwards', async () => {
     const made = speaker({ threads: 1, deadlineMs: 150 });
     const failure = await failureOf(made.speak(LONG, undefined, NEVER));
     expect(failure.kind).to.equal('unavailable');
@@ -266,7 +266,7 @@ describe('voices: the embedded engine', function () {
     );
   });
 
-  it('fails what is running and waiting when it is closed', async () => {
+  it('fails running and waiting calls when it is closed', async () => {
     const made = speaker({ threads: 1 });
     const jobs = [1, 2].map(() => failureOf(made.speak(LONG, undefined, NEVER)));
     await until(async () => (await made.health()).status === 'ok');

@@ -51,7 +51,7 @@ function sendWav(response: ServerResponse, wav: Buffer): void {
   response.writeHead(200, { 'content-type': 'audio/wav' }).end(wav);
 }
 
-/** Today's server: the list of voices and JSON at /synthesize, answered by `synthesize`. */
+/** The current server version: the list of voices and JSON at /synthesize, answered by `synthesize`. */
 function current(synthesize: Answering, voices: unknown = VOICES): Answering {
   return (call, response, request) => {
     if (call.method === 'GET' && call.path === '/voices') sendJson(response, voices);
@@ -116,7 +116,7 @@ describe('voices: a Piper server', function () {
     expect(crossings / seconds).to.be.closeTo(440, 5);
   }
 
-  it('speaks with the server, which is told the voice by name', async () => {
+  it('sends the server the name of the voice', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     const { wav, voiceId } = await speaker.speak('Hello “world”.', undefined, NEVER);
     expect(voiceId).to.equal('en_US-lessac-medium');
@@ -129,7 +129,7 @@ describe('voices: a Piper server', function () {
     });
   });
 
-  it('lists the voices of the server in our shape, asked for once', async () => {
+  it('lists the voices of the server in our format, fetched once', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     const lists = await Promise.all([speaker.voices(), speaker.voices(), speaker.voices()]);
     expect(lists[0]?.default).to.equal('en_US-lessac-medium');
@@ -160,7 +160,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('refuses a voice the server does not have, which would be spoken by another, without asking it', async () => {
+  it('rejects a voice the server does not have without a request, because the server would use another one', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     for (const id of ['en_US-nobody-medium', '', 'constructor'])
       expect((await failureOf(speaker.speak('Hello.', id, NEVER))).kind).to.equal('invalid');
@@ -168,14 +168,14 @@ describe('voices: a Piper server', function () {
     expect((await speaker.speak('Hello.', 'en_US-amy-medium', NEVER)).voiceId).to.equal('en_US-amy-medium');
   });
 
-  it('refuses text with nothing to say, without asking the server', async () => {
+  it('rejects text with nothing to say without a request', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     for (const text of [' ', '…'])
       expect((await failureOf(speaker.speak(text, undefined, NEVER))).kind).to.equal('invalid');
     expect(calls.length).to.equal(0);
   });
 
-  it('refuses words that the voice would leave out or spell, by the script of its language', async () => {
+  it('rejects words that the voice would omit or spell out, by the script of its language', async () => {
     const list = { ...VOICES, 'ru_RU-irina-medium': { language: { code: 'ru_RU' } } };
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav()), list));
     const failure = await failureOf(speaker.speak('Hello Привет, мир', undefined, NEVER));
@@ -193,7 +193,7 @@ describe('voices: a Piper server', function () {
     expect(sent).to.deep.equal(['Привет, мир', '5 rubles party popper A to B']);
   });
 
-  it('has 300 digits read one by one, and refuses in words what would take too long to say', async () => {
+  it('has 300 digits read one by one, and rejects with a reason what would take too long to say', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     await speaker.speak('7'.repeat(300), undefined, NEVER);
     const sent = JSON.parse(calls.at(-1)?.body ?? '') as { text: string };
@@ -205,7 +205,7 @@ describe('voices: a Piper server', function () {
     expect(calls.length).to.equal(asked);
   });
 
-  it('tells the bandwidth of a voice, and of each speech as its file has it', async () => {
+  it('reports the bandwidth of a voice, and of each speech as measured in its file', async () => {
     const voices = {
       'en_US-a-low': { audio: { sample_rate: 16_000 } },
       'en_US-b-medium': { audio: { sample_rate: 22_050 } },
@@ -243,7 +243,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('notices that a server with the newer path took the place of an older one', async () => {
+  it('notices that a server with the newer path has replaced an older one', async () => {
     let older = true;
     const { speaker } = await piper((call, response) => {
       if (call.path === '/voices') sendJson(response, VOICES);
@@ -256,7 +256,7 @@ describe('voices: a Piper server', function () {
     expectTone((await speaker.speak('Hello.', undefined, NEVER)).wav, 0.5);
   });
 
-  it('sends plain text to the oldest servers, which know no voices and would read JSON out aloud', async () => {
+  it('sends plain text to the oldest servers, which have no voices and would read JSON out aloud', async () => {
     const { speaker, calls } = await piper((call, response) => {
       if (call.path === '/' && call.method === 'POST') sendWav(response, toneWav());
       else response.writeHead(404).end();
@@ -269,7 +269,7 @@ describe('voices: a Piper server', function () {
     expect(calls.at(-1)).to.include({ path: '/', body: 'Hello.', type: 'text/plain; charset=utf-8' });
   });
 
-  it('brings any rate, stereo and placeholder sizes into the one format', async () => {
+  it('converts any rate, stereo and placeholder sizes to the one format', async () => {
     const shapes: Shape[] = [
       { rateHz: 16_000 },
       { rateHz: 24_000, channels: 2 },
@@ -284,7 +284,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('fails on audio that was cut off, is empty, silent, or no audio at all', async () => {
+  it('fails on audio that is cut off, empty, silent, or not audio', async () => {
     const whole = toneWav();
     expect(await kindOf((_call, response) => sendWav(response, whole.subarray(0, 5_000)))).to.equal('failed');
     expect(await kindOf((_call, response) => sendWav(response, whole.subarray(0, 44)))).to.equal('failed');
@@ -314,12 +314,12 @@ describe('voices: a Piper server', function () {
     expect(await kindOf(endless, { deadlineMs: 300 })).to.equal('failed');
   });
 
-  it('fails on an answer larger than it takes', async () => {
+  it('fails on an answer larger than its limit', async () => {
     const answer: Answering = (_call, response) => sendWav(response, toneWav({ seconds: 5 }));
     expect(await kindOf(answer, { maxBodyBytes: 50_000 })).to.equal('failed');
   });
 
-  it('passes on when a busy server wants to be asked again', async () => {
+  it('passes on when a busy server wants to be called again', async () => {
     for (const status of [429, 503]) {
       const { speaker } = await piper(
         current((_call, response) => response.writeHead(status, { 'retry-after': '7' }).end()),
@@ -331,7 +331,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('is unavailable while nobody listens, and says so in its health', async () => {
+  it('is unavailable while nothing listens, and says so in its health', async () => {
     const speaker = createPiperSpeaker({ url: 'http://127.0.0.1:1' });
     speakers.push(speaker);
     expect(await failureOf(speaker.speak('Hello.', undefined, NEVER))).to.include({ kind: 'unavailable' });
@@ -339,7 +339,7 @@ describe('voices: a Piper server', function () {
     expect((await speaker.health()).status).to.equal('degraded');
   });
 
-  it('stops asking a server that keeps failing, and comes back to it', async () => {
+  it('stops calling a server that keeps failing, and returns to it', async () => {
     let broken = true;
     const { speaker, calls } = await piper(
       current((_call, response) => {
@@ -363,7 +363,7 @@ describe('voices: a Piper server', function () {
     expect((await speaker.health()).status).to.equal('ok');
   });
 
-  it('keeps offering the voices it knew while the server is away', async () => {
+  it('keeps offering the known voices while the server is away', async () => {
     let away = false;
     const { speaker } = await piper(
       (_call, response) => {
@@ -378,7 +378,7 @@ describe('voices: a Piper server', function () {
     expect(known.voices.length).to.equal(3);
   });
 
-  it('lets go of the server when the caller leaves, and the queue moves on', async () => {
+  it('closes its request when the caller leaves, and the queue continues', async () => {
     let dropped = 0;
     let hold = true;
     const { speaker } = await piper(
@@ -407,7 +407,7 @@ describe('voices: a Piper server', function () {
     expect(dropped).to.equal(1);
   });
 
-  it('lets a caller leave while the list of voices is awaited', async () => {
+  it('lets a caller leave while the list of voices is being fetched', async () => {
     const { speaker } = await piper(() => {});
     const leave = new AbortController();
     const job = speaker.speak('Hello.', undefined, leave.signal).catch((error: unknown) => error);

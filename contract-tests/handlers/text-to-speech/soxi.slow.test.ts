@@ -8,13 +8,13 @@ import { createFliteSpeaker } from '../../../handlers/text-to-speech/flite.js';
 const TEXT =
   'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes, for $2.50 a ride.';
 
-/** Runs one of sox's tools; undefined where sox is not installed. */
+/** Runs one of sox's tools; undefined if sox is not installed. */
 function sox(tool: string, ...words: string[]): string | undefined {
   const { error, stdout, stderr } = spawnSync(tool, words, { encoding: 'utf8', timeout: 20_000 });
   return error ? undefined : `${stdout}${stderr}`;
 }
 
-describe('Speech, as sox hears it', () => {
+describe('Speech, checked by sox', () => {
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-sox-'));
   const speaker = createFliteSpeaker();
   after(async () => {

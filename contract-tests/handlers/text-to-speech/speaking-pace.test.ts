@@ -4,7 +4,7 @@ import { SpeakingPace } from '../../../handlers/text-to-speech/speaking-pace.js'
 describe('The pace of a speech engine', () => {
   const prose = 'The harbour bridge will close for repairs on Monday. '.repeat(10);
 
-  it('is learned from what speeches took', async () => {
+  it('is learned from the time that speeches took', async () => {
     const clock = { now: 0 };
     const pace = new SpeakingPace(() => clock.now);
     const first = pace.expect(prose, 20_000).ms;
@@ -14,7 +14,7 @@ describe('The pace of a speech engine', () => {
     expect(pace.expect(prose.repeat(2), 20_000).ms).to.be.closeTo(8 * first, 0.1 * first);
   });
 
-  it('is not learned from the start of the engine: a short speech says little', async () => {
+  it("is not learned from short speeches, which mostly measure the engine's start", async () => {
     const clock = { now: 0 };
     const pace = new SpeakingPace(() => clock.now);
     const before = pace.expect(prose, 20_000).ms;
@@ -22,7 +22,7 @@ describe('The pace of a speech engine', () => {
     expect(pace.expect(prose, 20_000).ms).to.be.within(before, 2 * before);
   });
 
-  it('expects numbers, initials and signs to take longer than as many letters, and counts no failure', async () => {
+  it('expects numbers, initials and signs to take longer than as many letters, and ignores failures', async () => {
     const pace = new SpeakingPace(() => 0);
     const expected = (text: string): number => pace.expect(text, 20_000).ms;
     for (const text of ['1 2 3 4 5 6 7 8 ', 'x q z w k p t r ', '$ % & € £ + = < '])

@@ -58,7 +58,7 @@ describe('voices: text that can be spoken', () => {
     ['ʹa ʺb ʽc ˀd ˁe', "'a 'b 'c 'd 'e"],
   ];
   for (const [written, spoken] of apostrophes)
-    it(`apostrophes that Unicode counts as letters are read: ${JSON.stringify(written)} as ${JSON.stringify(spoken)}`, () => {
+    it(`apostrophes that Unicode classifies as letters are read: ${JSON.stringify(written)} as ${JSON.stringify(spoken)}`, () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
@@ -94,7 +94,7 @@ describe('voices: text that can be spoken', () => {
     ['12345678901234567890', [...'12345678901234567890'].join(' ')],
   ];
   for (const [written, spoken] of misread)
-    it(`what was misread is read as it is meant: ${JSON.stringify(written)} as ${JSON.stringify(spoken)}`, () => {
+    it(`text that was once misread is read as meant: ${JSON.stringify(written)} as ${JSON.stringify(spoken)}`, () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
@@ -110,7 +110,7 @@ describe('voices: text that can be spoken', () => {
     ['￥500, ￡3 and ￦7', '500 yen, 3 pounds and 7 won'],
   ];
   for (const [written, spoken] of skipped)
-    it(`bullets, arrows, numbers and full-width signs are not refused: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
+    it(`bullets, arrows, numbers and full-width signs are accepted: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
@@ -139,7 +139,7 @@ describe('voices: text that can be spoken', () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
-  it('leaves nothing of punctuation, marks of Markdown, rules and white space', () => {
+  it('removes punctuation, Markdown marks, rules and white space', () => {
     for (const text of ['…!?—', ' \n\t ', '\u0000', '***', '──── ■ ●', '“”«»', '\u200B\u202E'])
       expect(spokenText(text), text).to.equal('');
   });
@@ -162,7 +162,7 @@ describe('voices: text that can be spoken', () => {
       expect(unspeakable(text, 'en-US')).to.deep.equal(words);
     });
 
-  it('names them in the refusal, at most eight, unreadable ones by their number', () => {
+  it('names them in the error, at most eight, unreadable ones by their code', () => {
     expect(() => spokenText('Say Привет and \uE000 now.')).to.throw(
       Unspeakable,
       'text has words or signs that the voice cannot speak: "Привет", U+E000. ' +
@@ -189,7 +189,7 @@ describe('voices: text that can be spoken', () => {
     expect(silent).to.deep.equal([]);
   });
 
-  it('drops no letter, digit or sign of Unicode in silence: each is said or refused', () => {
+  it('drops no letter, digit or sign of Unicode silently: each is said or rejected', () => {
     const dropped: string[] = [];
     const kept = spokenText('one two');
     for (let code = 0; code <= 0x10ffff; code++) {
@@ -199,11 +199,11 @@ describe('voices: text that can be spoken', () => {
       if (spoken === spokenText('one 2 two') || spoken === kept)
         dropped.push(`${character} U+${code.toString(16)}`);
     }
-    // Marks of Markdown, brackets, accents that stand alone, ruled lines and bullets.
+    // Markdown marks, brackets, free-standing accents, ruled lines and bullets.
     expect(dropped.filter(name => !/^[<>|~｜⁄─-□▪▫►▸◆◇○●◦❖✦➤\p{Sk}] /u.test(name))).to.deep.equal([]);
   }).timeout(60_000);
 
-  it('gives the engine ASCII alone, in phrases of at most 300 characters that lose no word', () => {
+  it('gives the engine only ASCII, in phrases of at most 300 characters that lose no word', () => {
     const sentence = 'Dr. Smith — aged 41 — paid €3 for a “café au lait”, then left; nobody minded. ';
     const text = `${sentence.repeat(20)}\n\n${'word '.repeat(200)}\n\n${'z'.repeat(700)}\n\n${'- a\n'.repeat(200)}`;
     const spoken = spokenText(text);
@@ -224,7 +224,7 @@ describe('voices: text that can be spoken', () => {
   });
 });
 
-describe('voices: what flite reads wrongly', () => {
+describe('voices: what flite misreads', () => {
   const cases: [string, string][] = [
     ['OK, APIs and URLs of the AI', "okay, A P I's and U R L's of the A I"],
     ['In the 1990s', "In the 1990's"],
@@ -232,7 +232,7 @@ describe('voices: what flite reads wrongly', () => {
     ['THIS IS LOUD, NASA', 'THIS IS LOUD, NASA'],
   ];
   for (const [text, read] of cases)
-    it(`${JSON.stringify(text)} is given to it as ${JSON.stringify(read)}`, () => {
+    it(`${JSON.stringify(text)} is passed to it as ${JSON.stringify(read)}`, () => {
       expect(fliteReading(text)).to.equal(read);
     });
 });
