@@ -10,7 +10,7 @@ import { bodyStart, contentLength } from './wire.js';
  *
  * @typedef {{
  *   port: number, path: string, method?: string, tool?: string, connections: number, seconds?: number, requests?: number, body?: string,
- *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, count: number },
+ *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, step: number, count: number },
  * }} Job `tool`: buys over MCP, as a call of this tool
  * @typedef {{
  *   answers: number, seconds: number, statuses: Record<string, number>, unexpected?: string, bytes: number, cpu: number,
@@ -51,7 +51,7 @@ function requestsOf(job) {
   }
   const payments = poolOf(paid.amount, paid.prepared);
   const ready = Array.from({ length: paid.count }, (_, index) => {
-    const header = paymentHeader(paid.challenge, payments.transaction(paid.from + index));
+    const header = paymentHeader(paid.challenge, payments.transaction(paid.from + paid.step * index));
     return Buffer.from(`${head}PAYMENT-SIGNATURE: ${header}\r\n\r\n${body}`);
   });
   let next = 0;
@@ -66,7 +66,7 @@ function toolCallsOf({ port, tool, body, paid }) {
     'Accept: application/json, text/event-stream\r\n';
   const call = { name: tool, arguments: JSON.parse(body) };
   const ready = Array.from({ length: paid.count }, (_, id) => {
-    const header = paymentHeader(paid.challenge, payments.transaction(paid.from + id));
+    const header = paymentHeader(paid.challenge, payments.transaction(paid.from + paid.step * id));
     const payment = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
     const params = { ...call, _meta: { 'x402/payment': payment } };
     const message = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });

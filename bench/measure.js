@@ -44,19 +44,27 @@ export async function unpaid({ load }, server, job) {
  * Makes paid calls, each with a payment that this server has not seen before.
  * @param {Bench} bench @param {Server} server
  * @param {{ path: string, body: string, connections: number, seconds?: number, requests?: number, amount?: bigint, prepared?: number,
- *   mostPerSecond?: number }} how
+ *   mostPerSecond?: number, payer?: number }} how `payer`: all payments are of this one, and `nextPayment` counts the payments of one payer
  */
 export async function paid({ load }, server, how) {
-  const { amount = PRICE, prepared = PREPARED, mostPerSecond = MOST_SALES_PER_SECOND, ...job } = bounded(how);
+  const {
+    amount = PRICE,
+    prepared = PREPARED,
+    mostPerSecond = MOST_SALES_PER_SECOND,
+    payer,
+    ...job
+  } = bounded(how);
   const count = job.requests ?? Math.ceil(job.seconds * mostPerSecond);
-  const from = server.nextPayment;
+  const step = payer === undefined ? 1 : PAYERS;
+  const from = payer === undefined ? server.nextPayment : payer + PAYERS * server.nextPayment;
   const challenge = await server.challenge(job.path);
   const payments = {
     challenge,
     amount: String(amount),
     prepared,
     from,
-    count: Math.min(count, prepared - from),
+    step,
+    count: Math.min(count, Math.ceil((prepared - from) / step)),
   };
   const result = checked(server, await load.ask({ port: server.port, ...job, paid: payments }), 200);
   server.nextPayment += Math.min(result.used, payments.count);

@@ -1,13 +1,25 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { record, table } from './figures.js';
+import { clearInterval, setInterval } from 'node:timers';
+import pg from 'pg';
+import { ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { introduce, paid, PREPARED } from './measure.js';
-import { rounds, seconds } from './pace.js';
+import { amount, rounds, seconds } from './pace.js';
 import { freePort, Partner, startOurs } from './processes.js';
+import { PAYERS } from './terms.js';
+
+/** Of all servers together. */
+const CONNECTIONS = 64;
+const MOST_SERVERS = 4;
+/** Payments of one payer in a round. */
+const HOT = amount(100, 80);
+/** More than one of these servers sells. */
+const MOST_PER_SECOND = 2_000;
+const LOOK_MS = 100;
 
 /** @typedef {import('./measure.js').Bench} Bench */
 
@@ -27,6 +39,30 @@ function run(command) {
   execFileSync(program, args, { stdio: 'ignore', cwd: '/' });
 }
 
+/** @returns {number} processor time in seconds of a PostgreSQL and its sessions; undefined where the system does not say */
+function cpuSeconds(postmaster) {
+  const ticks = readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(pid => ({ pid: Number(pid), fields: fieldsOf(pid) }))
+    .filter(({ pid, fields }) => pid === postmaster || Number(fields?.[1]) === postmaster)
+    // Its own time, and that of its children that have ended.
+    .map(({ pid, fields }) =>
+      fields.slice(11, pid === postmaster ? 15 : 13).reduce((sum, each) => sum + Number(each), 0),
+    );
+  return ticks.reduce((sum, each) => sum + each, 0) / 100;
+}
+
+/** @returns {string[] | undefined} of /proc/<pid>/stat, from the state on */
+function fieldsOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ');
+  } catch {
+    return undefined;
+  }
+}
+
 /** Starts a PostgreSQL cluster with default settings, which include fsync. */
 async function startPostgres(bin) {
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-bench-'));
@@ -35,62 +71,155 @@ async function startPostgres(bin) {
   const port = await freePort();
   const control = join(bin, 'pg_ctl');
   run([join(bin, 'initdb'), '-D', data, '-U', 'bench', '-A', 'trust']);
-  run([
-    control,
-    '-D',
-    data,
-    '-w',
-    '-l',
-    join(folder, 'log'),
-    '-o',
-    `-p ${port} -h 127.0.0.1 -k ${folder}`,
-    'start',
-  ]);
+  const options = `-p ${port} -h 127.0.0.1 -k ${folder}`;
+  run([control, '-D', data, '-w', '-l', join(folder, 'log'), '-o', options, 'start']);
+  const url = name => `postgres://bench@127.0.0.1:${port}/${name}`;
+  const client = new pg.Client({ connectionString: url('postgres') });
+  await client.connect();
+  const { rows } = await client.query("select pg_read_file('postmaster.pid', 0, 20) as text");
+  const postmaster = parseInt(rows[0].text, 10);
   return {
-    url: name => {
-      run([join(bin, 'createdb'), '-h', '127.0.0.1', '-p', String(port), '-U', 'bench', name]);
-      return `postgres://bench@127.0.0.1:${port}/${name}`;
+    client,
+    create: async name => {
+      await client.query(`create database ${name}`);
+      return url(name);
     },
-    stop: () => {
+    cpuSeconds: () => (existsSync('/proc/self/stat') ? cpuSeconds(postmaster) : undefined),
+    stop: async () => {
+      await client.end();
       run([control, '-D', data, '-m', 'fast', 'stop']);
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-/** Compares one server process with two, on one PostgreSQL. @param {Bench} bench */
+/** Samples how many sessions wait for a lock. @returns {() => number} ends the sampling, and returns the average */
+function watchLocks(client) {
+  const seen = [];
+  const look = async () => {
+    const { rows } = await client.query(
+      "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock'",
+    );
+    seen.push(rows[0].n);
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS);
+  return () => {
+    clearInterval(timer);
+    return seen.reduce((sum, each) => sum + each, 0) / Math.max(1, seen.length);
+  };
+}
+
+/**
+ * The number of a server's first payment. Of those that were signed, the first half is spread over the payers; the third quarter goes to all
+ * servers; of the last one, each round takes the payments of one payer.
+ */
+const FIRST = {
+  spread: index => (PREPARED / 2 / MOST_SERVERS) * index,
+  copies: () => PREPARED / 2,
+  'one payer': index => Math.ceil((PREPARED * 0.75) / PAYERS) + (HOT / MOST_SERVERS) * index,
+};
+
+/** Servers on one database, each with a load generator. */
+async function startGroup({ bench, database, loads }, { name, count, ways = ['spread'] }) {
+  const url = name === 'SQLite' ? undefined : await database.create(name.replace(' ', '_'));
+  const servers = [];
+  for (let index = 0; index < count; index += 1) {
+    const { server } = await startOurs(bench.stubs, { core: null, env: url ? { DATABASE_URL: url } : {} });
+    servers.push(server);
+  }
+  await introduce(bench, servers[0], BRIEF);
+  const benches = servers.map((_, index) => ({ ...bench, load: loads[index] }));
+  return {
+    name,
+    servers,
+    benches,
+    ways,
+    used: { spread: servers[0].nextPayment, copies: 0, 'one payer': 0 },
+  };
+}
+
+/** One round of a group: all its servers at once. */
+async function measure({ database }, { servers, benches, used }, way, round) {
+  const isHot = way === 'one payer';
+  const connections = CONNECTIONS / servers.length;
+  const job = isHot
+    ? { ...BRIEF, connections, payer: round % PAYERS, requests: HOT / servers.length }
+    : { ...BRIEF, connections, seconds: seconds(5, 2), mostPerSecond: MOST_PER_SECOND };
+  for (const [index, server] of servers.entries()) server.nextPayment = FIRST[way](index) + used[way];
+  const ofServers = () => servers.reduce((sum, server) => sum + (server.cpuSeconds() ?? NaN), 0);
+  const before = { servers: ofServers(), database: database.cpuSeconds() };
+  const locks = watchLocks(database.client);
+  const results = await Promise.all(servers.map((server, index) => paid(benches[index], server, job)));
+  const waiting = locks();
+  if (!isHot)
+    used[way] = Math.max(...servers.map(({ nextPayment }, index) => nextPayment - FIRST[way](index)));
+  const answers = results.reduce((sum, each) => sum + each.answers, 0);
+  const ms = { servers: ofServers() - before.servers, database: database.cpuSeconds() - before.database };
+  return {
+    rate: results.reduce((sum, each) => sum + each.answers / each.seconds, 0),
+    servers: (ms.servers * 1_000) / answers,
+    database: (ms.database * 1_000) / answers,
+    both: ((ms.servers + ms.database) * 1_000) / answers,
+    p50: Math.max(...results.map(({ p50 }) => p50)),
+    p99: Math.max(...results.map(({ p99 }) => p99)),
+    waiting,
+  };
+}
+
+const GROUPS = [
+  { name: 'SQLite', count: 1 },
+  { name: 'one server', count: 1 },
+  { name: 'two servers', count: 2 },
+  { name: 'four servers', count: MOST_SERVERS, ways: ['spread', 'one payer', 'copies'] },
+];
+
+/** Servers that share a PostgreSQL, beside one with a file. @param {Bench} bench */
 export async function postgres(bench) {
   const bin = programs();
   if (!bin)
-    return bench.report.skip(
-      'one against two processes on PostgreSQL',
-      'no PostgreSQL 15 or newer is installed',
-    );
+    return bench.report.skip('servers that share a PostgreSQL', 'no PostgreSQL 15 or newer is installed');
   const database = await startPostgres(bin);
-  const second = new Partner('load.js');
+  const loads = [bench.load, ...[1, 2, 3].map(() => new Partner('load.js', null))];
+  const world = { bench, database, loads };
+  const tables = {
+    rate: table(`Paid calls on PostgreSQL, ${CONNECTIONS} connections in all`, 'answers/s'),
+    servers: table('Processor time per answer on PostgreSQL: the servers', 'ms', 'less'),
+    database: table('Processor time per answer on PostgreSQL: the database', 'ms', 'less'),
+    both: table('Processor time per answer on PostgreSQL: both', 'ms', 'less'),
+    p50: table('Latency of a paid call on PostgreSQL, half of them, of the slowest server', 'ms', 'less'),
+    p99: table('Latency of a paid call on PostgreSQL, 99 %, of the slowest server', 'ms', 'less'),
+    waiting: table('Sessions of PostgreSQL that wait for a lock, on average', 'sessions', 'less'),
+  };
+  const all = [];
   try {
-    const of = table('Paid calls on PostgreSQL, 64 connections for each process', 'calls/s');
-    const how = url => ({ core: null, env: { DATABASE_URL: url } });
-    const { server: alone } = await startOurs(bench.stubs, how(database.url('alone')));
-    const shared = database.url('shared');
-    const pair = [await startOurs(bench.stubs, how(shared)), await startOurs(bench.stubs, how(shared))];
-    const [one, other] = pair.map(({ server }) => server);
-    other.nextPayment = PREPARED / 2;
-    for (const server of [alone, one, other]) await introduce(bench, server, BRIEF);
-    const job = { ...BRIEF, connections: 64, seconds: seconds(5, 2) };
-    const rate = result => result.answers / result.seconds;
-    for (let round = 0; round < rounds(5, 2); round++) {
-      record(of, 'one process', rate(await paid(bench, alone, job)));
-      const both = await Promise.all([paid(bench, one, job), paid({ ...bench, load: second }, other, job)]);
-      record(of, 'two processes', rate(both[0]) + rate(both[1]));
-    }
-    of.notes.push(
-      'No process is pinned to a core here: servers, database, stubs and load generators share them.',
-    );
-    bench.report.add(of);
-    await Promise.all([alone, one, other].map(server => server.stop()));
+    for (const group of GROUPS) all.push(await startGroup(world, group));
+    for (let round = 0; round < rounds(5, 2); round += 1)
+      for (const group of all)
+        for (const way of group.ways) {
+          const name = way === 'spread' ? group.name : `${group.name}, ${way}`;
+          for (const [key, value] of Object.entries(await measure(world, group, way, round)))
+            if (Number.isFinite(value)) record(tables[key], name, value);
+        }
   } finally {
-    second.end();
-    database.stop();
+    await Promise.all(all.flatMap(({ servers }) => servers).map(server => server.stop()));
+    for (const partner of loads.slice(1)) partner.end();
+    await database.stop();
   }
+  tables.rate.notes.push(
+    'Nothing is pinned here. Servers, database, stubs and load generators share the same cores. fsync is on.',
+    '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once.',
+  );
+  for (const each of Object.values(tables)) bench.report.add(each);
+  bench.report.gate(
+    'paid calls, one server on PostgreSQL / on SQLite',
+    ratio(tables.rate, 'one server', 'SQLite'),
+    'least',
+    0.6,
+  );
+  bench.report.gate(
+    'processor time per sale, four servers on PostgreSQL / one',
+    ratio(tables.both, 'four servers', 'one server'),
+    'most',
+    1.1,
+  );
 }
