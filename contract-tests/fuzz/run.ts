@@ -185,7 +185,9 @@ async function prepare(mode: Mode, folder: string, { url }: Target): Promise<voi
 function wordsOf(mode: Mode, { url }: Target, cases: string, seed: string): string[] {
   const [run = '', , ...options] = wordsForSt(stockLines().docker);
   const limits = ['--max-examples', cases, '--seed', seed];
-  const words = [run, `${url}/openapi.json`, ...(mode === 'stock' ? options : limits)];
+  // By itself, Schemathesis makes a hundred examples of each operation.
+  const stock = [...options, ...(process.env['CASES'] ? ['--max-examples', cases] : [])];
+  const words = [run, `${url}/openapi.json`, ...(mode === 'stock' ? stock : limits)];
   return [...words, '--report-json-path', 'report.json'];
 }
 
