@@ -318,7 +318,7 @@ describe('attacks with signed payments', function () {
 
 (DATABASE ? describe : describe.skip)('promise 1 over four processes on PostgreSQL', function () {
   this.timeout(600_000);
-  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 40));
+  const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 25));
   const COPIES = 20;
   const PROCESSES = 4;
   /** A settlement in doubt is decided when its absence is proven: after 450 blocks of 200 ms, and the sweep that follows. */
