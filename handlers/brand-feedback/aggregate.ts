@@ -9,7 +9,7 @@ export type BrandFeedback = {
   question: string;
   /** Number of respondents requested. */
   n: number;
-  /** `sentimentFrom` if it is not the respondent. */
+  /** `sentimentFrom`: the source of the sentiment, if the respondent did not state it. */
   responses: { text: string; sentiment: Sentiment; sentimentFrom?: 'model' | 'unknown' }[];
   /** `opinionsKnown`: how many replies have an opinion that is known. */
   aggregate: Counts & { opinionsKnown: number; summary: string };
@@ -70,7 +70,7 @@ function summarise(counts: Counts, replies: readonly SoldReply[], wanted: number
   return `${first}${examples(quotes)}${unknownNote(unknown)}`;
 }
 
-/** The language that most of the replies are written in, as far as it can be told. */
+/** The language of most of the replies; undefined if it can't be detected. */
 function languageOfAll(replies: readonly SoldReply[]): string | undefined {
   const found = replies.map(({ text }) => languageOf(text));
   const count = (language: string | undefined) => found.filter(each => each === language).length;

@@ -8,7 +8,7 @@ type BegunElsewhereOptions = {
   replyStore: ReplyStore;
   /**
    * Opens the marketplace of this name, for orders that were begun there.
-   * @returns words for the operator, what to set, if its settings are missing
+   * @returns a message for the operator if its settings are missing
    */
   open: (marketplace: string) => Promise<People | string>;
   /** How often panel replies are checked while a marketplace is missing. Default 500 ms. */

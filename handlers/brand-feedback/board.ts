@@ -59,7 +59,7 @@ export function panelEntrance(shop: string): EntrancePages {
 export function boardPage(board: Board): string {
   const { shop, formKey, cards, said, fault, late } = board;
   const title = fault ? 'Please correct your reply' : late ? 'Your reply was not added' : 'Questions';
-  // Said in the card of the question, if that is shown.
+  // The message is in the card of its question, if that is shown.
   const above = said && cards.some(({ question }) => question.id === said.question) ? '' : said?.message;
   const body = `<a class="skip" href="#main">Skip to the questions</a>
 <header class="bar">

@@ -230,7 +230,7 @@ async function createPeople(context: HandlerContext<Values>, panel: PanelPeopleO
   });
 }
 
-/** @returns words for the operator if there is no such marketplace, or its settings are missing */
+/** @returns a message for the operator if there is no such marketplace, or its settings are missing */
 async function openMarketplace(
   name: string,
   { network, settings }: HandlerContext<Values>,

@@ -3,7 +3,7 @@ import type { Pages } from 'coinslot';
 import { createPanel, type PanelOptions } from './panel.js';
 
 type Opening = Omit<PanelOptions, 'token' | 'secure'> & {
-  /** If undefined, a new one is made. */
+  /** If undefined, a new token is generated. */
   panelToken: string | undefined;
   publicUrl: string;
 };

@@ -5,7 +5,7 @@ import type { Reply, ReplyStore } from './replies.js';
 const REJECT = 'reject';
 const ADMIT = 'admit';
 
-/** What the operator page shows of the orders: the replies of people, each of which can be rejected while the order is open. */
+/** The section about orders on the operator page: the replies, each of which can be rejected while the order is open. */
 export function orderReplies(replyStore: ReplyStore): AdminSection {
   const held = async ({ id }: OrderView, reply: string): Promise<Reply | undefined> =>
     (await replyStore.held(id)).find(each => each.id === reply);
@@ -100,14 +100,14 @@ function inItsPlace({ isInProgress }: OrderView): string {
     : 'The question is closed: somebody else can answer instead once you have started another attempt.';
 }
 
-/** Asked before a held reply counts. */
+/** The confirmation before a held reply counts. */
 function admitHtml(reply: Reply): string {
   return `${foreignBlock(reply.text, 'quoted')}
 <p>${opinion(reply)}</p>
 <p>The buyer will get it as one of the replies.</p>`;
 }
 
-/** Asked before a reply is rejected. */
+/** The confirmation before a reply is rejected. */
 function rejectHtml(order: OrderView, reply: Reply): string {
   return `${foreignBlock(reply.text, 'quoted')}
 <p>${opinion(reply)}</p>

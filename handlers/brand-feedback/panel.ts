@@ -28,7 +28,7 @@ import type { Respondents } from './respondents.js';
 import { STYLE } from './style.js';
 import type { Added, Question, Reply, ReplyStore, Sentiment } from './replies.js';
 
-/** It is not compiled, so it is not in dist/. */
+/** The script is not compiled, so it is not in dist/. */
 const OWN_SCRIPT = new URL('../../../handlers/brand-feedback/assets/panel.js', import.meta.url);
 const SCRIPT = `${EXCHANGE_TOKEN}\n${readFileSync(OWN_SCRIPT, 'utf8')}`;
 
@@ -40,7 +40,7 @@ export type PanelOptions = {
   presence: Respondents;
   /** Stores ended sessions for all servers. */
   notes: SharedNotes;
-  /** The token of the respondents, at least 16 characters. */
+  /** The token with which respondents sign in, at least 16 characters. */
   token: string;
   /** ms since 1970. Default: the system clock. */
   now?: () => number;

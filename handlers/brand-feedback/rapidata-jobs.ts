@@ -12,7 +12,7 @@ export type Quote = { total: bigint; perResponse: bigint };
 
 const MICRO = 1e6;
 const MAX_LISTED = 20;
-/** More than an order asks for, because some do not count. */
+/** More replies than an order asks for, because some do not count. */
 const MAX_RESPONSES = 500;
 
 /**

@@ -1,7 +1,7 @@
 import { UpstreamFailure } from 'coinslot';
 import type { CostWarning, Job } from './rapidata-jobs.js';
 
-/** After such a finding no order is sold for this long: the operator may have acted by then. */
+/** After such a problem, no order is sold for this long, to give the operator time to act. */
 const NO_SALES_MS = 10 * 60_000;
 const MAX_JOBS = 50;
 
@@ -62,7 +62,7 @@ export class Hindrances {
       );
   }
 
-  /** For the health of the adapter; empty if there is nothing. */
+  /** The problems, for the health of the adapter; empty if there are none. */
   get words(): string {
     const funds = this.#fundsLowAt + NO_SALES_MS > Date.now() ? 'no orders are accepted for the moment' : '';
     return [...[...this.#jobs.values()].slice(-3), this.#funds, funds].filter(Boolean).join('; ');

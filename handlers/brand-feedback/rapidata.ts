@@ -29,7 +29,7 @@ export type RapidataOptions = RapidataApiOptions & {
   graceMs?: number;
 };
 
-/** In characters. Respondents have 25 s per task (Rapidata's guide to instructions), too little to read more. */
+/** The longest question, in characters. Respondents have 25 s per task (Rapidata's guide to instructions), too little to read more. */
 const MAX_ASKED = 500;
 /** Jobs per attempt: another job replaces replies that were empty, duplicates, or given by minors. */
 const MAX_ROUNDS = 3;

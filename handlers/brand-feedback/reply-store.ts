@@ -58,7 +58,7 @@ const MAX_HELD = 100;
 
 type Orders = { ordersInProgress: () => Promise<OrderInProgress[]> };
 
-/** The replies in the tables of brandFeedback. How many count is reported with each change, so that all see the same progress. */
+/** Stores replies in brandFeedback's tables. Each change also updates the progress of the order, in the same transaction. */
 export function replyStoreOn(store: OperationStore, { ordersInProgress }: Orders): ReplyStore {
   return {
     open: async () =>

@@ -61,7 +61,7 @@ export class ReplyWaiter {
         if (count === undefined ? await this.#enough(question) : count >= question.wanted) done();
       }
     } catch {
-      // The store cannot be read: wait for the next interval or the deadline.
+      // If the store cannot be read, wait for the next interval or the deadline.
     }
   }
 

@@ -14,7 +14,7 @@ const WRITE_EVERY_MS = 30_000;
 /** Longer than an open page can appear closed: it polls every 30 s, and not every poll is stored. */
 const PAGE_OPEN_MS = 75_000;
 const TYPING_KEY = 'panel-typing';
-/** The page says so every ten seconds. */
+/** Longer than the ten seconds after which the page reports again that somebody is typing. */
 const TYPING_MS = 25_000;
 const MAX_TYPED = 50;
 const ABSENT_RETRY_SECONDS = 60;

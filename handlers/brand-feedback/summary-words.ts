@@ -55,7 +55,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   },
 };
 
-/** What a summary says: how many replies there are, what they say, and one or two of them. */
+/** The contents of a summary: the number of replies, their opinions, and one or two of them as quotations. */
 export type Said = {
   given: number;
   wanted: number;

@@ -42,7 +42,7 @@ const LOOK_MS = 30_000;
  * Asks people of WURK, paid per task with x402 in USDC on Solana: it needs no account and no key except the wallet's. The payment of a
  * task is in the ledger before it is sent, and is sent again, never replaced, until the marketplace gives the job or the chain shows that
  * the payment is dead. So a crash can't pay twice. A task can't be stopped: replies after the deadline are paid for but lost.
- * @throws RangeError if an amount is none.
+ * @throws RangeError if an amount is invalid.
  */
 export function createWurkPeople(options: WurkOptions): People {
   const api = new WurkApi(options.url, options.payer, options.requestMs ?? 20_000);

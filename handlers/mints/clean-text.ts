@@ -27,7 +27,7 @@ export const cleanName = (value: unknown) => cleanText(value, 64);
 /** A URI in metadata: visible ASCII without characters that could end a quotation or a tag. */
 const URI = /^[!#-;=?-[\]-_a-z~]{1,200}$/;
 
-/** A URI that a token's issuer chose, without the zeros that fill its room; null if it is none. */
+/** A URI that a token's issuer chose, without the zeros that pad it; null if it is not a URI. */
 export function cleanUri(value: string): string | null {
   const uri = value.replaceAll('\0', '');
   return URI.test(uri) ? uri : null;

@@ -47,7 +47,7 @@ export const controls: Describers = {
     const delegate = addressOrNull(extension.delegate);
     if (delegate === null) {
       const sentence =
-        'The permanent delegate was given up: so nobody can move or burn the tokens of others through it, now or later.';
+        'There is no permanent delegate any more, so nobody can move or burn the tokens of others that way, now or later.';
       return { permanentDelegate: { delegate, sentence } };
     }
     const sentence = `${delegate} can transfer or burn tokens from any account without its owner's consent.`;

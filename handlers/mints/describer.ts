@@ -13,7 +13,7 @@ export type Describers = {
   [K in Extension['__kind']]?: (extension: ExtensionOf<K>, mint: MintFacts) => Description;
 };
 
-/** An address as the package decodes it; null if it is all zeros, as Token-2022 writes that there is none. */
+/** An address as the package decodes it; null if it is all zeros, which Token-2022 writes for "none". */
 export function addressOrNull(address: string | { __option: 'None' } | { __option: 'Some'; value: string }) {
   const found =
     typeof address === 'string' ? address : address.__option === 'Some' ? address.value : SYSTEM_PROGRAM;

@@ -1,7 +1,7 @@
 /** One extension as Token-2022 stores it: its type (`ExtensionType` in the program's `extension/mod.rs`) and its bytes. */
 export type Entry = { type: number; value: Buffer };
 
-/** What follows the account type of a mint. `unreadable` counts the bytes at the end that are not a whole entry. */
+/** The bytes after the account type of a mint. `unreadable` counts the bytes at the end that are not a whole entry. */
 export type Entries = { entries: Entry[]; unreadable: number };
 
 const HEAD_BYTES = 4;

@@ -58,7 +58,7 @@ function tryToDecode(decode: Decode, entry: Entry, mint: MintFacts): Description
   try {
     return decode(entry, mint);
   } catch {
-    // Whatever the package objects to, the extension is reported by its number.
+    // If the package cannot decode an extension, only its number is reported.
     return undefined;
   }
 }

@@ -60,14 +60,14 @@ function decode(data: Buffer, mint: string): Metadata | null {
   const updateAuthority = toAddress(take(ADDRESS_BYTES));
   if (toAddress(take(ADDRESS_BYTES)) !== mint) return null;
   const [name, symbol, uri] = [cleanName(text()) ?? null, cleanSymbol(text()) ?? null, cleanUri(text())];
-  // The royalty, which means nothing for fungible tokens.
+  // The royalty, which has no meaning for fungible tokens.
   take(2);
   if (take(1)[0] !== 0) {
     const creators = take(4).readUInt32LE();
     if (creators > MAX_CREATORS) throw new RangeError('creators that the program would not store');
     take(creators * CREATOR_BYTES);
   }
-  // Whether the primary sale happened, which means nothing for fungible tokens either.
+  // Whether the primary sale happened, which has no meaning for fungible tokens either.
   take(1);
   const mutable = take(1)[0] !== 0;
   const sentence = sentenceOf({ name, symbol, mutable, updateAuthority });

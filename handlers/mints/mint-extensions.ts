@@ -1,6 +1,6 @@
 export type Said<Fields = object> = Fields & { sentence: string };
 type Authority = { authority: string | null };
-/** `epoch`: from which it applies. `maximum` is in whole tokens, per transfer. */
+/** `epoch`: the first one in which it applies. `maximum` is in whole tokens, per transfer. */
 export type TransferFee = { epoch: number; basisPoints: number; maximum: string };
 
 /**
@@ -55,8 +55,8 @@ export type MintExtensions = {
   group?: Said<Authority & { size: string; maxSize: string }>;
   groupMemberPointer?: Said<Authority & { address: string | null }>;
   groupMember?: Said<{ group: string; number: string }>;
-  /** Extensions that this version does not know, or whose bytes are not as the program stores them. */
+  /** Extensions that this version does not know, or whose data is malformed. */
   unknown?: Said<{ type: number; bytes: number }>[];
-  /** Bytes behind the last extension that could be read. */
+  /** Bytes after the last extension that could be read. */
   unreadable?: Said<{ bytes: number }>;
 };

@@ -12,8 +12,8 @@ import { metadataAddress, readMetadata, type Metadata } from './metaplex.js';
 
 /**
  * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional
- * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, this means
- * nothing yet: whoever initialises the mint chooses them.
+ * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, this has no
+ * meaning yet: the authorities are chosen when the mint is initialised.
  */
 export type MintFacts = {
   mint: string;

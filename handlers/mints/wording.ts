@@ -17,7 +17,7 @@ export function trimZeros(amount: string): string {
   return amount.slice(0, amount[end - 1] === '.' ? end - 1 : end);
 }
 
-/** `X can …` or, if the authority was given up, which is for ever, `Nobody can …, now or later`. */
+/** `X can …` or, if the authority was removed, which is permanent, `Nobody can …, now or later`. */
 export const whoCan = (authority: string | null, what: string): string =>
   authority === null ? `Nobody can ${what}, now or later.` : `${authority} can ${what}.`;
 

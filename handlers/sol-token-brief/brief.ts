@@ -20,7 +20,7 @@ type TokenBrief = {
   volume24hUsd: number | null;
   holders: number | null;
   organicScore: number | null;
-  /** Of the price, in per cent. */
+  /** The change of the price, in per cent. */
   change24hPercent: number | null;
   topHoldersPercent: number | null;
   jupiterVerified: boolean | null;
@@ -162,7 +162,7 @@ function combine({ quotes, silent }: Round, supply: string): Figures {
   const topHolders = firstKnown(ranked, 'topHoldersPercent');
   const verified = firstKnown(ranked, 'verified');
   const firstPool = firstKnown(ranked, 'firstPoolAt');
-  // A change of a price that was rejected would belong to another price.
+  // The change reported by a source with a rejected price would not belong to the price used.
   const change24h = firstKnown(trusted, 'change24hPercent');
   const single = [symbol, name, holders, organicScore, topHolders, verified, firstPool, change24h];
   const used = new Set([...trusted.map(({ source }) => source), ...single.map(({ from }) => from)]);
@@ -276,7 +276,7 @@ export function createTokenBrief(given: TokenBriefOptions): TokenBriefService {
   const snapshots = new LRUCache<string, { brief: Snapshot; until: number }>({ max: MAX_CACHED });
   const rounds = new Map<string, Promise<Snapshot>>();
   const closing = new AbortController();
-  // Every wait of every round listens to this signal; Node would warn from the eleventh listener on.
+  // Many waits listen to this signal; Node.js would print a warning from the eleventh listener on.
   setMaxListeners(MAX_ROUNDS * (options.sources.length + 1), closing.signal);
 
   async function run(mint: string): Promise<Snapshot> {

@@ -71,18 +71,18 @@ export function score(value: unknown, field: string): number | undefined {
   return points === undefined ? undefined : inRange(points, 100, field);
 }
 
-/** A time in ISO 8601, written in one way; undefined if it is none, since no figure depends on it. */
+/** A time, normalised to one form of ISO 8601. An invalid time is ignored (undefined), because no figure depends on it. */
 export function time(value: unknown): string | undefined {
   const ms = typeof value === 'string' && value.length <= 40 ? Date.parse(value) : Number.NaN;
   return Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : undefined;
 }
 
-/** A change in per cent, down to -100; undefined if it is none, since no other figure depends on it. */
+/** A change in per cent, down to -100. An invalid one is ignored (undefined), because no other figure depends on it. */
 export function change(value: unknown): number | undefined {
   return typeof value === 'number' && value >= -100 && value <= MAX_GAIN_PERCENT ? value : undefined;
 }
 
-/** A part of the supply in per cent; undefined if it is none, since no other figure depends on it. */
+/** A share of the supply in per cent. An invalid one is ignored (undefined), because no other figure depends on it. */
 export function share(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
 }

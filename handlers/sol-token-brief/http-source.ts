@@ -19,7 +19,7 @@ export type SourceOptions = {
   label?: string;
   /** Deadline of one request, from the queue to the last byte. Default 4 000 ms. */
   deadlineMs?: number;
-  /** Consecutive failures that open the circuit (default 5), and its first rest (default 5 000 ms; doubles up to a minute). */
+  /** Consecutive failures that open the circuit (default 5), and how long it stays open at first (default 5 000 ms; doubles up to a minute). */
   breaker?: CircuitOptions;
 };
 

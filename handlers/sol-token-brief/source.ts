@@ -14,15 +14,15 @@ export type MarketQuote = {
   holders?: number;
   /** 0 to 100, Jupiter's measure of genuine activity. */
   organicScore?: number;
-  /** Of the price, in per cent; at least -100. */
+  /** The change of the price, in per cent; at least -100. */
   change24hPercent?: number;
   /** The largest holders' share of the supply, as the source counts them. */
   topHoldersPercent?: number;
-  /** Whether the source lists the token as checked by it. */
+  /** Whether the source lists the token as verified. */
   verified?: boolean;
   /** ISO 8601: when the first pool that the source knows was created. */
   firstPoolAt?: string;
-  /** ISO 8601: when the source last changed these figures, if it says so. */
+  /** ISO 8601: when the source last changed these figures, if it reports that. */
   updatedAt?: string;
   verdict?: Verdict;
 };
@@ -32,7 +32,7 @@ export type Verdict = {
   suspicious: boolean;
   /** How organic the trading is, in the source's own word. */
   organic?: 'low' | 'medium' | 'high';
-  /** What the developer's wallet holds of the supply. */
+  /** The share of the supply in the developer's wallet. */
   developerPercent?: number;
   /** How many tokens of the same developer went from a launchpad to a market. */
   developerMigrations?: number;

@@ -21,7 +21,7 @@ export function createMarketSources(
   return [
     createJupiter({ ...at('jupiter'), apiKey: jupiterApiKey }),
     createDexScreener(at('dexscreener')),
-    // A stand-in has the public paths, and gets no key.
+    // A server that replaces the public ones has the same paths, and is sent no key.
     createGeckoTerminal({
       ...at('geckoterminal'),
       ...(marketUrl === undefined && coinGecko ? { coinGecko } : {}),

@@ -91,10 +91,10 @@ function describeRows(rows: string[][], kind: string): string {
 }
 
 const FEWEST_ROWS = 3;
-/** Cells of more words are sentences with commas. */
+/** A line with longer cells (in words) is a sentence with commas, not a table row. */
 const CELL_WORDS = 6;
 
-/** The cells of a line. Quoted ones, with marks in them, are known in lines with commas. */
+/** The cells of a line. In lines separated by commas, quoted cells may contain the separator. */
 function cells(line: string, mark: string): string[] {
   if (mark !== ',' || !line.includes('"')) return line.split(mark).map(cell => cell.trim());
   const found: string[] = [];
@@ -207,7 +207,7 @@ function readLog(blocks: Block[]): string | undefined {
     first === undefined || first.length > 200
       ? ''
       : `, the first error being “${first.replace(/[“”]/g, '"')}”`;
-  // For lines without levels, as in a chat, "0 errors" would wrongly say that nothing went wrong.
+  // If the lines have no log levels, as in a chat, "0 errors" would wrongly suggest that nothing went wrong.
   const counts = lines.some(({ text }) => ANY_LEVEL.test(text))
     ? ` with ${plural(bad.length, 'error')} and ${plural(warned, 'warning')}${said}`
     : '';
@@ -239,12 +239,11 @@ export function describeData(text: string, blocks: Block[]): string | undefined 
 
 const withoutEnd = (text: string): string => text.replace(/(?<![\s.;,])[\s.;,]+$/, '');
 
-/** A line that names a version, perhaps with its day, and nothing else. */
+/** A line that contains only a version, perhaps with its date. */
 const VERSION =
   /^[[(]?(?:version |release |v)?\d{1,4}\.\d{1,4}\.\d{1,4}(?:[.+-]?[\da-z]{1,12}){0,3}[\])]?[\s/—–:,(-]{0,4}(?:\d{4}[-./]\d{1,2}[-./]\d{1,2})?\)?$/iu;
 const FEWEST_VERSIONS = 2;
 
-/** A list of changes by version needs it. */
 function readChanges(blocks: Block[]): string | undefined {
   const versions = blocks.flatMap(({ kind, text }, index) =>
     kind !== 'item' && text.length <= 60 && VERSION.test(text) ? [index] : [],
@@ -307,7 +306,7 @@ const WORDS: Record<string, readonly [words: string, sections: string, questions
 };
 const LONGEST_HEADING = 90;
 
-/** "about 640" of 643: readers do not count words alike. */
+/** 643 becomes "about 640", because there are several ways to count words. */
 function about(count: number): string {
   const unit = 10 ** Math.max(0, String(count).length - 2);
   return `≈ ${Math.round(count / unit) * unit}`;
@@ -364,7 +363,7 @@ const MOST_LINES = 8;
 const ENOUGH = /^[\s\S]{120,}?\p{L}{3}[.!?](?=\s)|^[\s\S]{50,}?[。！？]/u;
 
 const lengthOf = (blocks: Block[]): number => blocks.reduce((sum, { text }) => sum + text.length, 0);
-/** Whether a beginning is worth quoting: of words, and with an end or another line in sight. */
+/** Whether a beginning is worth quoting: it consists of words, and has an end or a second line. */
 export const isText = (begun: string): boolean => {
   const letters = begun.match(/[\p{L}\p{M}\s]/gu)?.length ?? 0;
   const longest = Math.max(...begun.split(/[\s。！？、，]/u).map(word => word.length));

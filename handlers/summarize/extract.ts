@@ -17,14 +17,14 @@ import { LONGEST_LINE, sectionsOf, type Section } from './sections.js';
 import { readingOf } from './sentences.js';
 import { countWords } from './words.js';
 
-/** A text of so few words and at most three sentences is its own summary. */
+/** A text with at most this many words and three sentences is its own summary. */
 const SHORT_TEXT = 120;
 const LONGEST_WHOLE = 2_000;
-/** A longer text with several headings is also described by these. */
+/** If a text has more words than this and several headings, they are part of its description. */
 const LONG_TEXT = 300;
 const FEWEST_HEADINGS = 3;
 const LONG_CHAT = 6;
-/** A sentence with so few words is quoted with its context. */
+/** A sentence with at most this many words is quoted with its context. */
 const FEW_WORDS = 8;
 
 /** How a summary was made: from sentences of the text; the whole text; or a sentence about the text and its beginning. */
@@ -49,7 +49,7 @@ function mostOf(blocks: Block[]): number {
 
 type Opening = { sentences: string[]; section: Section | undefined };
 
-/** How the text begins, or its overview if the beginning can't be quoted. */
+/** The beginning of the text, or its overview if the beginning can't be quoted. */
 function openingOf(sections: Section[], reading: Reading, most: number): Opening {
   const first = sections.find(({ purpose, blocks }) => purpose !== 'back' && blocks.some(isParagraph));
   const overviews = sections.filter(section => section !== first && section.purpose === 'overview');
@@ -112,7 +112,7 @@ export function extractSummary(text: string): Extract | null {
   return wholeOf(blocks) ?? chatOf(blocks, mostOf(blocks)) ?? quote(told(blocks));
 }
 
-/** Without frames, unless there is nothing else. */
+/** The blocks without frames (headers, signatures and the like), unless there is nothing else. */
 function told(blocks: Block[]): Block[] {
   const within = blocks.filter(({ kind }) => kind !== 'frame');
   return within.length > 0 ? within : blocks;
@@ -157,7 +157,7 @@ function quote(blocks: Block[]): Extract {
   if (what === undefined) return { sentences: opening.sentences, method: 'extractive' };
   const room = Math.min(most, MAX_SENTENCES - 1);
   const { sentences, section } = openingOf(sections, reading, room);
-  // With many questions, one answer explains nothing.
+  // In a text with many questions, the answer to one of them is not a summary.
   const asked = section?.heading !== undefined && isQuestion(section.heading.text);
   return { sentences: asked ? [what] : [what, ...sentences], method: 'described' };
 }
@@ -179,7 +179,7 @@ const NUMBERED_PART =
 
 const isNamedPart = (text: string): boolean => isPart(text) && /\p{L}{3}/u.test(text);
 
-/** Whether the title of a text is that of its first part only, and this the title of another one; not of a part within it. */
+/** Whether the title belongs only to the first of several parts of the text, rather than to the whole. */
 function isNextPart(title: string, other: Block): boolean {
   const [number = title] = /^\d[\d.]*/.exec(title) ?? [];
   return isPart(title) && isTitle(other) && isNamedPart(other.text) && !other.text.startsWith(number);
@@ -217,7 +217,7 @@ function frameOf(blocks: Block[], { sentences, section }: Opening, language: str
   const elsewhere = heading !== undefined && heading !== title && isText(heading);
   if (names(sentences, title ?? '') && headings.length === 0 && !elsewhere) return undefined;
   const what = describeText(blocks, { title: withoutColon(title ?? ''), headings, language });
-  // Beside the title, as a name of its own: joined to it, it read as what the whole text is called.
+  // Named separately from the title: joined to it, it would look like the title of the whole text.
   return elsewhere ? `${what.slice(0, -1)}, ${quoted(withoutColon(heading))}.` : what;
 }
 const withoutColon = (name: string): string => name.replace(/\s?[:：]$/u, '');
@@ -227,7 +227,7 @@ function outlineOf(blocks: Block[]): string[] {
   const headings = blocks.filter(({ level }) => level !== undefined);
   for (const level of [1, 2, 3, 4, 5, 6]) {
     const found = [...new Set(headings.flatMap(block => (block.level === level ? [block.text] : [])))];
-    // Headings like "Article 1", "Article 2" say nothing.
+    // Headings such as "Article 1" and "Article 2" carry no information.
     const names = new Set(found.map(text => text.replace(/[\p{N}\p{P}\s]+|\b[IVXLC]+\b/gu, '')));
     if (names.size >= FEWEST_HEADINGS) return found;
   }

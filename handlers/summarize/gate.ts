@@ -19,11 +19,14 @@ const PAIRS: readonly (readonly [string, string])[] = [
 
 const count = (text: string, mark: string): number => text.split(mark).length - 1;
 
-/** Quotation marks: German ones open low and close with what opens in English, or with a straight one; French ones may point either way. */
+/**
+ * Quotation marks. German ones open low and close with the mark that opens in English, or with a straight one; French ones may point either
+ * way.
+ */
 const quotesBalance = (text: string): boolean =>
   (text.match(/[“”„"]/g)?.length ?? 0) % 2 === 0 && count(text, '«') === count(text, '»');
 
-/** Whether every bracket and every quotation that opens in `text` closes in it, and the other way round. */
+/** Whether all brackets and quotation marks in `text` are balanced. */
 export function balanced(text: string): boolean {
   return (
     quotesBalance(text) &&

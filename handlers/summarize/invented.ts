@@ -7,7 +7,7 @@ const CURRENCY = /[€$£¥₹₽₿]|(?<!\p{L})(?:EUR|USD|GBP|CHF|JPY|CNY)(?!\p
 const NAME = /\p{Lu}[\p{L}\p{M}’'-]*/gu;
 /** Languages that capitalise every noun: in these, only a word with several capitals is certainly a name. */
 const NOUNS_CAPITALISED = new Set(['de', 'lb']);
-/** Letters at the end of a name that change with its case and number. */
+/** The number of letters at the end of a name that may change with its case and number. */
 const ENDING = 3;
 const SHORTEST_STEM = 3;
 

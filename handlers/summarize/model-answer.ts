@@ -47,7 +47,7 @@ function readContent(body: string): string {
     .join('');
 }
 
-/** The model's answer without its thoughts and without a code fence around it. */
+/** The model's answer without its reasoning and without a code fence around it. */
 function bareAnswer(content: string): string {
   const spoken = content
     .replace(/<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/gi, '')

@@ -64,7 +64,7 @@ const MANNERS: readonly Record<string, unknown>[] = [
   { max_completion_tokens: MAX_OUTPUT_TOKENS },
   {},
 ];
-/** A server may learn a better manner: the best is tried again once a day. */
+/** A server may be upgraded, so the best parameters are tried again once a day. */
 const MANNER_MS = 24 * 3_600_000;
 const AGAIN =
   ' Every figure, date, amount, currency and name in your sentences must stand in the document, letter for letter.';
@@ -129,7 +129,7 @@ function sentencesIn(answer: string, document: string): string[] {
   return sentences;
 }
 
-/** Remembers which way of asking the model understands. */
+/** Remembers which parameters the server accepts. */
 function learning(now: () => number): { first: () => number; worked: (manner: number) => void } {
   let known = { manner: 0, at: now() };
   const isOld = (): boolean => now() - known.at >= MANNER_MS;

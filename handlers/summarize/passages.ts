@@ -11,7 +11,10 @@ import { countWords, SPACELESS } from './words.js';
 
 /** A longer sentence is quoted only if no other carries the result. */
 const LONG = 60;
-/** Words of a quotation, unless a single sentence has more; where a dictionary tells words apart, particles count, too. */
+/**
+ * The most words of a quotation, unless a single sentence has more. In scripts whose words are found with a dictionary, particles count as
+ * words, too.
+ */
 const MOST_WORDS = 110;
 const FINE_WORDS = 1.5;
 const LONGEST_SENTENCE = 2_000;
@@ -82,10 +85,10 @@ function begins(text: string, before: Block | undefined, small: boolean): boolea
 const brokeOff = ({ kind, text }: Block): boolean =>
   kind === 'prose' && text.length > 40 && /[\p{L}\p{N},]$/u.test(text) && !END.test(text);
 
-/** `long`: the first sentence may be one. `answer`: it may be a "Yes." */
+/** `long`: whether the first sentence may be a long one. `answer`: whether it may be just "Yes." */
 export type Limits = { sentences: number; long: boolean; answer?: boolean };
 
-/** More than the name of a clause. */
+/** Whether a sentence is more than the name of a clause. */
 const isStatement = (sentence: string): boolean => countWords(sentence) > FEWEST_WORDS;
 
 /** Whether a quotation may continue with a sentence. */
@@ -111,7 +114,7 @@ function runFrom(blocks: Block[], from: number, reading: Reading, limits: Limits
   return taken;
 }
 
-/** Without a question at its end, whose answer is not quoted. */
+/** The sentences without a question at the end, whose answer would not be quoted. */
 function answered(sentences: string[]): string[] {
   const last = sentences.findLastIndex(sentence => !isQuestion(sentence));
   return sentences.slice(0, last + 1);
@@ -129,22 +132,22 @@ export function beginningOf(
   const decides = purpose === 'result';
   const at = blocks.findIndex(block => isParagraph(block) || (decides && isDecision(block)));
   const block = blocks[at];
-  // What stands after a list or a table may be about it.
+  // Text after a list or a table may refer to it.
   const listed = blocks
     .slice(0, at)
     .some(({ kind }) => kind === 'row' || (kind === 'item' && block?.kind !== 'item'));
   const before = decides ? undefined : blocks[at - 1];
-  // Below a title that only looks like one, the rest of a sentence may stand.
+  // Below a line that only looks like a title, there may be the rest of its sentence.
   const small = reading.hasty || (at === 0 && (heading === undefined || heading.level !== undefined));
   if (block === undefined || listed || !begins(unnumbered(block.text), before, small)) return [];
-  // A line without an end mark is a whole one if its section has no other.
+  // A line without an end mark counts as a whole sentence if it is the only line of its section.
   const whole =
     blocks.length === 1 && !leadsOn(block.text) ? [{ ...block, text: ended(block.text) }] : blocks;
   const run = answered(runFrom(whole, at, reading, limits));
   return decides || run.length > 1 || run.some(isStatement) ? run : [];
 }
 
-/** A part that names itself as the result: "Conclusion: …", "For these reasons, …" */
+/** A passage that is labelled as the result: "Conclusion: …", "For these reasons, …" */
 export function labelledOf(blocks: Block[], reading: Reading, limits: Limits): string[] {
   for (const block of [...blocks].reverse()) {
     if (block.kind !== 'prose') continue;
@@ -161,7 +164,7 @@ export function labelledOf(blocks: Block[], reading: Reading, limits: Limits): s
 }
 const LABEL = /^\p{Lu}[^,:：，.!?]{2,40}(?=[,:：，])|^[\p{scx=Han}]{2,6}(?=[:：])/u;
 
-/** What a block says of a grant or a limit, if it is named for that. */
+/** The terms in a block whose name announces a grant or a limit. */
 function termsIn(block: Block, isFirst: boolean, reading: Reading): string[] {
   if (block.kind !== 'prose' && block.kind !== 'item') return [];
   const [name = '', ...rest] = sentencesIn(block, reading);

@@ -4,18 +4,18 @@ import { stripHtml } from './html.js';
 export type Block = {
   text: string;
   kind: 'prose' | 'heading' | 'item' | 'message' | 'quote' | 'row' | 'code' | 'frame';
-  /** Of a heading that is marked as such: 1 is the highest. */
+  /** The level of a marked heading; 1 is the highest. */
   level?: number;
-  /** Of an item that is numbered. */
+  /** The number of a numbered item. */
   number?: number;
-  /** True of a line that the next one follows without a blank line. */
+  /** True if the next line follows without a blank line. */
   joined?: true;
 };
 
 type Line = Block & { starts: boolean; ends: boolean };
 
 /** Control characters other than white space, soft hyphens, zero-width marks (but not the joiners that emoji and Persian need). */
-// Written out: as \p{Cc} without white space it takes five times as long.
+// Lists the characters, because \p{Cc} without white space takes five times as long.
 // eslint-disable-next-line no-control-regex
 const INVISIBLE = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff\ufff9-\ufffb]/g;
 const NEWLINE = /\r\n?|[\n\v\f\u0085\u2028\u2029]/;
@@ -32,7 +32,7 @@ const SIGN_OFF =
 
 /** Prose is not wrapped at fewer columns than this: such short lines are a list. */
 const NARROW = 40;
-/** Nobody wraps prose at more columns: such lines are messages, and end where their writer ended them. */
+/** Prose is not wrapped at more columns than this: such lines are messages, which end where their writer ended them. */
 const WIDEST = 120;
 const RAGGED = 0.5;
 /** Lines that a mail signature may have. */
@@ -46,7 +46,7 @@ function readHeading(raw: string, text: string): Line | undefined {
   const mark = /^\s/.test(raw) ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined) {
     const name = text.slice(mark.length).replace(/\s(?:#+|¶)$/u, '');
-    // A logo in place of a title has its name.
+    // A logo in place of a title has the title as its text.
     const logo = /^!\[([^[\]]{1,100})\]\([^()\s]{1,500}\)$/.exec(name)?.[1];
     return { ...alone(logo ?? name, 'heading'), level: mark.trim().length };
   }
@@ -121,7 +121,7 @@ function stripInline(text: string): string {
   if (!/[[*_`~]/.test(text)) return text;
   return (
     text
-      // What stands for a badge or a picture is no text of its own.
+      // The alternative text of a badge or a picture is not part of the text.
       .replace(
         /\[!\[[^[\]]{0,500}\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])\](?:\([^()]{0,2000}\)|\[[^[\]]{0,100}\])/g,
         ' ',
@@ -217,7 +217,7 @@ function markMailHead(lines: string[]): Map<number, Line> {
   return marked;
 }
 
-/** The number that a line begins with as the items of a list do, and dates: "3. Oktober". */
+/** The number at the start of a line, as in list items (and in dates: "3. Oktober"). */
 function numberOf(line: string): number | undefined {
   const number = /^(\d{1,3})\.\s/.exec(line.trimStart())?.[1];
   return number === undefined ? undefined : Number(number);
@@ -226,7 +226,7 @@ function numberOf(line: string): number | undefined {
 const STAMPED = /^[[(]?\d[\d:./, -]{3,21}(?:[AP]M)?[\])]?(?: [-–])? ?(?=[<\p{Lu}])/u;
 const SPOKEN =
   /^<?(\p{Lu}[\p{L}\p{M}\p{N}.'_-]{0,20}(?: \p{Lu}[\p{L}.'-]{0,20})?)>?(?: \([\d: ]{4,8}\))? ?[:：]\s{1,3}\S/u;
-/** Who speaks in a line of a chat, by what stands before its first colon. */
+/** The speaker of a line of a chat: the text before its first colon. */
 export const speakerOf = (line: string): string | undefined =>
   SPOKEN.exec(line.trim().slice(0, 120).replace(STAMPED, ''))?.[1];
 const SPOKEN_SHARE = 0.6;
@@ -240,7 +240,7 @@ function isChat(lines: string[]): boolean {
   return repeated && speakers.length >= SPOKEN_SHARE * filled.length;
 }
 
-/** A line that is a heading by the rule below it. */
+/** A heading that is marked by a line of dashes (or similar) below it. */
 function readUnderlined(line: string, next = ''): Line | undefined {
   if (!/^(?:={3,}|([-~^"])\1{3,})\s*$/.test(next)) return undefined;
   const text = line.trim();
@@ -250,7 +250,7 @@ function readUnderlined(line: string, next = ''): Line | undefined {
   return { ...alone(text, 'heading'), level: high ? 1 : 2 };
 }
 
-/** A line that is neither marked nor code: an item is numbered only if the text has the number before it. */
+/** A line that is neither marked nor code. It counts as a numbered item only if the text also has the previous number. */
 function readPlain(line: string, numbers: Set<number | undefined>): Line {
   const number = numberOf(line);
   if (number !== undefined && number > 1 && !numbers.has(number - 1))
@@ -260,7 +260,7 @@ function readPlain(line: string, numbers: Set<number | undefined>): Line {
   return readLine(line);
 }
 
-/** Lines of one rank right below each other are a comment of several lines. */
+/** Consecutive lines with the same mark are a comment of several lines. */
 function withoutComments(lines: Line[]): Line[] {
   const isCommented = (line: Line, beside: Line | undefined): boolean =>
     line.level !== undefined && beside?.level === line.level;
@@ -271,7 +271,10 @@ function withoutComments(lines: Line[]): Line[] {
   });
 }
 
-/** Right below a line of text, or of an example, what begins with # may be a comment: it parts, and has no rank among the headings. */
+/**
+ * Directly below a line of text or of an example, a line that begins with # may be a comment. It separates blocks, but does not count as a
+ * heading.
+ */
 function ranked(lines: Line[]): Line[] {
   let above: Line | undefined;
   return withoutComments(lines).map(line => {
@@ -344,7 +347,7 @@ export function toBlocks(text: string): Block[] {
   return markHeadings(blocks);
 }
 
-/** Where a writer marks headings, a line without a mark is none. */
+/** If a text marks at least this many headings, an unmarked line is not a heading. */
 const MARKED = 2;
 
 /** A short line without an end mark above a sentence is a heading, unless others are marked as such. */

@@ -1,6 +1,6 @@
 import type { Block } from './plain-text.js';
 
-/** What a section is for, by its heading: where authors say themselves what their text comes to. */
+/** The purpose of a section, by its heading. It shows where authors state the result of their text. */
 type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
 
 const heading = (words: string): RegExp =>
@@ -48,7 +48,7 @@ const HEADINGS: readonly (readonly [Purpose, RegExp])[] = [
   ['back', /^(?:参考文献|许可|安装|目录|目次|ライセンス|インストール|参考)/u],
 ];
 
-/** Without its number and its marks; letters that are spaced out ("D E C I D E") stand together. */
+/** A heading without its number and marks; spaced-out letters ("D E C I D E") are joined. */
 function bare(text: string): string {
   const spaced = /^(?:\p{L} ){2,30}\p{L}(?!\p{L})/u.exec(text)?.[0];
   if (spaced !== undefined) return spaced.replaceAll(' ', '');
@@ -60,7 +60,7 @@ function bare(text: string): string {
     .replace(/(?<![\p{P}\s])[\p{P}\s]+$/u, '');
 }
 
-/** A line that is a heading by its words alone. */
+/** The longest line, in characters, that can be a heading by its words alone. */
 export const LONGEST_LINE = 60;
 /** "The court decides:" */
 const DECIDES =

@@ -3,7 +3,7 @@ import { eld } from 'eld/extrasmall';
 import { balanced } from './gate.js';
 import { UNMARKED } from './words.js';
 
-/** Splits blocks into sentences: ICU's rules for the text's language, with CLDR's list of abbreviations that end none. */
+/** Splits blocks into sentences: ICU's rules for the text's language, with CLDR's list of abbreviations, which do not end sentences. */
 
 type Suppressions = {
   segments: { segmentations: { SentenceBreak?: { standard: { suppression: string }[] } } };
@@ -29,7 +29,7 @@ const ORDINALS = new Set([
   'tr',
   'is',
 ]);
-/** Abbreviations that CLDR's lists lack, of titles and of references. */
+/** Abbreviations of titles and references that are missing from CLDR's lists. */
 const FURTHER = (
   'Dr Prof Mr Mrs Ms St No Nos Nr Art Arts art Sec sec Fig fig Vol vol vs cf approx resp ca bzw ggf inkl Rn Rz Bd Az Urt ' +
   'M Mme Mlle Me Sig Sra Dra Exmo núm nº pág inc incl Inc Ltd Co Corp Bros etc al ст п пп см др т.е т.д т.п им ул кв гр руб тыс млн млрд'
@@ -53,8 +53,10 @@ function abbreviations(language: string): Set<string> {
   return found;
 }
 
-/** What marks the ends of sentences in one text. `bare`: words that it also writes without a full stop, which abbreviate nothing.
- * `little`: its words of up to three letters in lower case. */
+/**
+ * What is needed to find the ends of sentences in one text. `bare`: words that the text also writes without a full stop, so they are not
+ * abbreviations. `little`: its lower-case words of up to three letters.
+ */
 type Reader = {
   language: string;
   segmenter: Intl.Segmenter;
@@ -111,7 +113,7 @@ function continues(left: string, right: string, spaced: boolean, reader: Reader)
   return left.endsWith('.') && isAbbreviated(left, right, reader);
 }
 
-/** ICU's boundaries; in hasty messages, a full stop before lower case is one, too. */
+/** ICU's boundaries. In hastily written messages, a full stop before a lower-case letter is also one. */
 function segmentsOf(text: string, { segmenter, hasty }: Reader): string[] {
   const segments = Array.from(segmenter.segment(text), ({ segment }) => segment);
   return hasty ? segments.flatMap(segment => segment.split(/(?<=\p{Ll}{2}[.!?]\s)(?=\p{Ll})/u)) : segments;
@@ -177,7 +179,7 @@ function split(text: string, reader: Reader): string[] {
 
 /**
  * The language of a text (ISO 639-1), and what splits a line of it into its sentences, in order, trimmed; together they contain every
- * character except spaces. Where in doubt, two sentences stay one. Linear in the length of the line.
+ * character except spaces. In doubt, two sentences are not separated. Linear in the length of the line.
  */
 export function readingOf(text: string): {
   language: string;
@@ -194,7 +196,7 @@ const THAI_CONTINUES =
 const FEWEST_THAI_LETTERS = 24;
 const MOST_THAI_LETTERS = 160;
 
-/** In a script that marks ends only by a space, as it does names and numbers: a space there or before a conjunction ends nothing. */
+/** For scripts that end sentences with only a space: a space next to a name, a number or a conjunction does not end one. */
 function splitUnmarked(text: string): string[] {
   const sentences: string[] = [];
   let open = '';

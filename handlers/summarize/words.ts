@@ -1,17 +1,17 @@
 /** Counting words, in scripts with and without spaces between them. */
 
 const wordSegmenter = new Intl.Segmenter('en', { granularity: 'word' });
-/** The segmenter takes about a microsecond per character; what is longer is estimated. */
+/** The segmenter takes about a microsecond per character, so the words of longer texts are estimated. */
 const SEGMENTED = 2_000;
 const CHARACTERS_PER_WORD = 1.6;
 
 /** Scripts that are written without spaces between words. */
 export const SPACELESS =
   /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
-/** Those of them that put a space, and no mark, between sentences. */
+/** The scripts among them that separate sentences by a space instead of a mark. */
 export const UNMARKED = /[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
 
-/** The number of words by the reader who counts most: by spaces, or by letters and digits that stand together. */
+/** The number of words, by the higher of two counts: by spaces, or by runs of letters and digits. */
 export function countWords(text: string): number {
   const bySpaces = text.match(/\S+/g)?.length ?? 0;
   const byLetters = text.match(/[\p{L}\p{N}\p{M}]+/gu)?.length ?? 0;

@@ -11,8 +11,7 @@ function findCollector(): () => void {
 let collect: (() => void) | undefined;
 
 /**
- * Collects garbage in this thread. For work that leaves large memory outside of V8's heap behind: V8 counts little of it, so that it
- * would stay for a long time.
+ * Collects garbage in this thread. Used after work that leaves large buffers outside V8's heap, which V8 would not free for a long time.
  */
 export function collectGarbage(): void {
   collect ??= findCollector();

@@ -63,7 +63,7 @@ function circled(character: string): string | undefined {
   return run && ` ${run[2] + character.charCodeAt(0) - run[0].charCodeAt(0)} `;
 }
 
-/** How one character is said where it does not stand in a word of its own script; undefined for an unknown one. */
+/** The spoken form of a single character that is not part of a word in its own script; undefined if unknown. */
 export function spelled(character: string): string | undefined {
   if (Object.hasOwn(SPELLED, character)) return SPELLED[character];
   const small = character.toLowerCase();

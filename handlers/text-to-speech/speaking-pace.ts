@@ -1,10 +1,10 @@
 import type { Expected } from 'coinslot';
 import { speakingSeconds } from './speaking-time.js';
 
-/** Before a speech was made: a voice of the embedded engine takes about this long, in ms, for a second of speech. */
+/** The assumed pace before the first speech: the embedded engine takes about this many ms for a second of speech. */
 const FIRST_MS_PER_SECOND = 25;
 const NEWEST_SHARE = 0.3;
-/** A shorter speech says less about the pace: much of its time is the start of the engine. */
+/** Shorter speeches count less towards the pace, because much of their time is the start of the engine. */
 const WHOLE_SECONDS = 60;
 /** Signs are said by name: dollar, per cent, an emoji. */
 const SIGN_SECONDS = 0.6;
@@ -35,7 +35,7 @@ export class SpeakingPace {
   }
 }
 
-/** At least a second: also a short text starts an engine. */
+/** At least a second, because even a short text starts an engine. */
 function secondsOf(text: string): number {
   const signs = text.match(SIGNS)?.length ?? 0;
   return Math.max(1, speakingSeconds(text) + signs * SIGN_SECONDS);

@@ -18,12 +18,12 @@ export type WorkerData = { flite?: WasmModule };
 /** `voice` is flite's own name; `maxSeconds` limits the length of the speech. */
 export type SpeakTask = { text: string; voice: string; rateHz: number; maxSeconds: number };
 
-/** The file of the answer, and the highest frequency that the sound in it can have. */
+/** The WAV file for the answer, and the highest frequency that its sound can contain. */
 export type Sounded = { wav: Uint8Array; bandwidthHz: number };
 
 /**
- * The result, or why there is none. `invalid`: the text is at fault, and `detail` is the message for the caller; `failed`: the
- * engine or the upstream is.
+ * The result, or why there is none. `invalid`: the text can't be spoken, and `detail` is the message for the caller. `failed`: the engine
+ * or the upstream failed.
  */
 export type Outcome<Result> = { result: Result } | { fault: 'invalid' | 'failed'; detail: string };
 
@@ -161,7 +161,7 @@ export function convert({ task }: Job<{ wav: Uint8Array }>): unknown {
   return moved(outcome(() => mastered(readWav(task.wav))));
 }
 
-/** A text as an upstream's voice of `language` is to read it. English is spelled out; other languages only have their letters checked. */
+/** Prepares a text for an upstream's voice of `language`. English is rewritten as words; for other languages, only the letters are checked. */
 export function prepareText({ task }: Job<{ text: string; language: string }>): Outcome<string> {
   return outcome(() => {
     if (isEnglish(task.language)) return requireTime(spokenText(task.text));

@@ -27,7 +27,7 @@ export class SpeechWorkers {
     return soundOf(await this.#run<Sounded>('convert', { wav }, [wav.buffer], signal));
   }
 
-  /** The text as a voice of `language` is to read it. */
+  /** Prepares a text for a voice of `language`. */
   prepareText(text: string, language: string, signal: AbortSignal): Promise<string> {
     return this.#run<string>('prepareText', { text, language }, [], signal);
   }

@@ -10,7 +10,7 @@ import { requireSpeakable } from './unspeakable.js';
 /** The speech would be longer than the limit. */
 export class SpeechTooLong extends Error {}
 
-/** A text longer than this, as it is sent or with its signs spelled out as words, would take far too long to say. */
+/** A text longer than this, before or after its signs are replaced by words, would take far too long to say. */
 const MAX_SPOKEN_CHARACTERS = 20_000;
 
 const MAGNITUDES: Record<string, string> = {
@@ -49,7 +49,7 @@ const SMALL_UNITS: Record<string, string> = {
   g: 'grams', s: 'seconds', l: 'liters', L: 'liters', m: 'meters', F: 'farads', A: 'amperes', V: 'volts', W: 'watts',
 }; // prettier-ignore
 
-/** The second half of a fraction, for one of it and for several. */
+/** The denominators of fractions, singular and plural. */
 const PARTS: Record<string, [one: string, many: string] | undefined> = {
   2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
   7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
@@ -77,7 +77,7 @@ const COMPARISON = new RegExp(
   String.raw`${ADDRESS.source}|<[-=]+>|(?<!-)-+>|(?<!=)=+>|<-+(?![-\d])|<==+|[<>]=|!={1,2}(?!=)|<>|<3|<+|>+`,
   'gi',
 );
-/** Enough to see what stands beside a sign. */
+/** How many characters next to a sign are examined. */
 const BESIDE = 40;
 const TERM_BEFORE = /(?:\p{N}[%°)\]]?|(?<![\p{L}\p{N}_'\u2019])\p{L})$/u;
 const WORD_BEFORE = /[\p{L}\p{N})\]]$/u;
@@ -132,7 +132,10 @@ function comparison(sign: string, before: string, after: string): string {
   return /^[<>]+$/.test(sign) ? lessOrMore(sign.startsWith('<'), before, after) : sign;
 }
 
-/** Before all that changes dashes, full stops or `=`, which are parts of these signs. Tags and quotation marks of mail go first. */
+/**
+ * Must run before the steps that change dashes, full stops or `=`, which are parts of these signs. Tags and quotation marks of mail are
+ * removed first.
+ */
 function comparisons(text: string): string {
   return text
     .replace(/[\uFE64-\uFE66\uFF1C-\uFF1E]|[<=>]\u0338/g, sign => sign.normalize('NFKC'))
@@ -333,7 +336,7 @@ function squeeze(text: string): string {
     .replace(/\n{3,}/g, '\n\n');
 }
 
-/** In this order; each may make the text longer. */
+/** Applied in this order. Each step may make the text longer. */
 const STEPS = [nameEmoji, comparisons, punctuation, toAscii, addresses, numbers, signs, tidy];
 
 /**

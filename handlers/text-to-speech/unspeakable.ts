@@ -19,7 +19,7 @@ function isNamed(character: string): boolean {
   return CURRENCY_SIGNS.includes(character) || spelled(character) !== undefined;
 }
 
-/** Whether `toAscii` of spoken-text.ts makes words of it. */
+/** Whether `toAscii` in spoken-text.ts turns the character into words. */
 function readsEnglish(character: string): boolean {
   if (SILENT.test(character) || /^\p{ASCII}$/u.test(character)) return true;
   if (isNamed(character)) return true;

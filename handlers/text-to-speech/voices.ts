@@ -9,7 +9,7 @@ export type Voice = {
   quality: string;
   /** Sample rate of the answer, whatever rate the engine uses: always 22 050. */
   sampleRateHz: number;
-  /** The highest frequency that the voice can have, half the rate that the engine speaks at. Absent if the engine does not say it. */
+  /** The highest frequency that the voice can contain: half the sample rate of the engine. Absent if the engine does not report it. */
   bandwidthHz?: number;
   license: string;
 };
@@ -33,7 +33,8 @@ export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; det
  *
  * `speak` takes a text whose length the contract allows; without a `voiceId` it uses the default voice. `caller`: the caller in whose share of the
  * queue the call counts. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say or with words that the
- * voice cannot speak (it names them), a speech that is too long, or an unknown voice; `failed` if there was no usable audio in time; `unavailable` if the queue is full or the engine can't
+ * voice cannot speak (it names them), a speech that is too long, or an unknown voice; `failed` if there was no usable audio in time;
+ * `unavailable` if the queue is full or the engine can't
  * be reached. If `signal` aborts, `speak` throws its reason.
  */
 export type Speaker = {

@@ -7,9 +7,8 @@ import type { Log } from '../net/log.js';
 import { AdminPlaces } from './admin-places.js';
 
 /**
- * A route for programs, such as Prometheus or a load balancer. It needs no token where the listener is on loopback, unless a caller
- * without it is refused everywhere (`refused`). On other addresses, a caller without the token gets nothing (`private`) or only the
- * status (`status`).
+ * A route for programs, such as Prometheus or a load balancer. On loopback it needs no token unless `withoutToken` is `refused`. On other
+ * addresses, a caller without the token gets nothing (`private`) or only the status (`status`).
  */
 export type MachineRoute = {
   path: string;

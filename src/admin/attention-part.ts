@@ -14,7 +14,7 @@ const COLUMNS = [
   { title: 'What you can do' },
 ];
 
-/** Parts of the ledger that cannot be read are replaced by the reason. `inProgress`: owed payments whose orders are worked on. */
+/** Parts of the ledger that cannot be read are replaced by the reason. `inProgress`: owed payments whose orders are in progress. */
 type Waiting = {
   now: number;
   undecided: Undecided | string;

@@ -6,7 +6,7 @@ export type BuyersOf = { operation: string; buyers: number; returning: number };
 /** The last UTC day (since 1970) on which a payer bought an operation, and the one before that. */
 type Days = { last: number; before: number };
 
-/** Beyond it, new buyers are not counted. About 30 MB. */
+/** The most buyers to remember; new ones beyond it are not counted. About 30 MB. */
 const MAX_KEPT = 200_000;
 const NEVER = -1;
 

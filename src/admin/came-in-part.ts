@@ -66,7 +66,7 @@ function tile(name: string, value: string, note: string): string {
   return `<div class="tile"><span class="soft">${name}</span><strong>${value}</strong><span class="soft">${note.replace(/^; /, '')}</span></div>`;
 }
 
-/** How much of it the operator's own wallets bought, if anything. */
+/** The operator's own purchases among the sales, if any. */
 function ownOf(sales: readonly UnitSales[], shown: (own: UnitSales[]) => string): string {
   const own = sales.filter(each => each.own);
   return own.length === 0 ? '' : `; ${shown(own)} of it your own`;

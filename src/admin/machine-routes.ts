@@ -66,7 +66,7 @@ function readinessIn({ leaving, ledger, hints, facilitator }: MachineParts): () 
     () => (hints.view() ? undefined : 'no Solana RPC server has given a usable answer for 40 s'),
     () => (facilitator.choice === undefined ? 'no facilitator answers' : undefined),
   ]);
-  // Not cached for a second like the other findings: load balancers must see it at once.
+  // A shutdown is not cached for a second like the other findings, because load balancers must see it at once.
   return async () => (leaving.aborted ? { ready: false, reasons: ['the server is shutting down'] } : found());
 }
 

@@ -80,7 +80,7 @@ export type Shown = {
   now: number;
   own: ReadonlySet<string>;
   explorer?: Explorer | undefined;
-  /** Ids of the owed payments whose orders are worked on. */
+  /** Ids of the owed payments whose orders are in progress. */
   inProgress?: ReadonlySet<string>;
 };
 
@@ -97,7 +97,7 @@ export function read<T>(value: T | string, shown: (value: T) => string): string 
   return typeof value === 'string' ? `<p class="fault">${escapeHtml(value)}</p>` : shown(value);
 }
 
-/** @param countedFrom ms since 1970; undefined if all is counted */
+/** A note that older sales are still being counted. @param countedFrom ms since 1970; undefined if all are counted */
 export function still(countedFrom: number | undefined): string {
   if (countedFrom === undefined) return '';
   return `<p class="soft" role="status">Earlier sales are still being counted: so far back to ${new Date(countedFrom).toISOString().slice(0, 10)}.</p>`;

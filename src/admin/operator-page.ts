@@ -250,7 +250,7 @@ class OperatorPage {
     await this.#signIn.form(ctx);
     const { task, order } = await this.#openTask(ctx);
     if (!(await task.run(order, itemOf(ctx)))) {
-      // Reports a change since the check above.
+      // Checks again: fails if the task is no longer possible.
       await this.#openTask(ctx);
       throw noSuchItem();
     }

@@ -13,9 +13,9 @@ import type { Sections } from './order-tasks.js';
 /** The data sources of the operator page. */
 export type OperatorParts = {
   ledger: Ledger;
-  /** Where sales are listed and counted from; by default the ledger. */
+  /** The source for listing and counting sales; by default the ledger. */
   reports?: Reports | undefined;
-  /** How far that is behind, if it is a replica. */
+  /** The state of that source, if it is a replica. */
   replica?: (() => ReplicaState | undefined) | undefined;
   /** The name of the shop. */
   shop: string;

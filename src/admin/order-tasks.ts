@@ -12,7 +12,7 @@ export type Sections = Readonly<Record<string, AdminSection>>;
 /** A task that the operator can do with an item of an order. */
 export type OpenTask = { task: AdminTask; order: OrderView; path: string };
 
-/** The operation's section about an order on the page of its payment, or empty. The rest of the page does not depend on it. */
+/** The operation's section about an order, on the page of its payment; empty if there is none or it fails. The rest of the page is shown anyway. */
 export async function sectionHtml(sections: Sections, facts: PaymentFacts, log: Log): Promise<string> {
   const [order, section] = [viewOf(facts), sections[facts.payment.operation]];
   if (!order || !section) return '';

@@ -4,7 +4,7 @@ import { isInTime, mayRetry, pausedUntil } from './payment-facts.js';
 /** The most payments in one read of the ledger. */
 const MAX_READ = 1_000;
 
-/** Payments whose order is worked on. They are owed, too, but need attention only after the deadline of the order. */
+/** Payments whose order is in progress. They are owed as well, but need attention only after the deadline of the order. */
 export function paymentsInProgress(orders: readonly Order[] | string, now: number): Set<string> {
   const open = typeof orders === 'string' ? [] : orders.filter(order => isInTime(order, now));
   return new Set(open.map(({ payment }) => payment));
@@ -13,7 +13,7 @@ export function paymentsInProgress(orders: readonly Order[] | string, now: numbe
 /** An owed payment, the outcome of its order, and whether another attempt can be started. */
 export type Owed = { payment: Payment; failure: string | null; mayRetry: boolean };
 
-/** Adds their orders, with one read of the ledger each. */
+/** Adds the orders of payments, with one read of the ledger each. */
 export async function withOrders(
   ledger: Pick<Ledger, 'order'>,
   owed: readonly Payment[],

@@ -36,7 +36,7 @@ export class Payers {
   #kept = 0;
   /** Earlier units are not kept. */
   #first = 0;
-  /** The first unit with all its payers. */
+  /** The first unit of which all payers are recorded. */
   #wholeFrom = 0;
 
   constructor(own: ReadonlySet<string>, max = MAX_KEPT) {

@@ -2,7 +2,7 @@ import { LedgerFault } from '../ledger/fault.js';
 
 export const NOT_READ = 'The ledger cannot be read at the moment';
 
-/** The value, or a sentence that says why the ledger cannot be read: the rest of the page is shown anyway. */
+/** The value, or a sentence that explains why the ledger can't be read, so that the rest of the page can be shown anyway. */
 export async function orWhy<T>(value: Promise<T>): Promise<T | string> {
   try {
     return await value;

@@ -94,8 +94,8 @@ export class OverviewReader {
   }
 
   /**
-   * A value that changes with every sale, unresolved payment and part of an order, when an order passes its deadline, and with the state
-   * of a backend.
+   * A value that changes whenever the page would look different: with a sale, an unresolved payment, the progress of an order or its
+   * deadline, or the state of a backend.
    */
   async state(): Promise<string> {
     const { ledger, health, facilitators } = this.#parts;

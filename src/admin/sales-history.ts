@@ -34,7 +34,7 @@ export class SalesHistory {
   readonly #now: () => number;
   readonly #days: Tally;
   readonly #hours: Tally;
-  /** Sales from `#older` up to here are counted for good. */
+  /** The sales from `#older` up to here have their final counts. */
   #place: SalePlace | undefined;
   #older: SalePlace | undefined;
   /** Sales after `#place`, newest last. */
@@ -118,7 +118,7 @@ export class SalesHistory {
     }
   }
 
-  /** Counts sales for good that are 15 s older than the newest. @returns the others */
+  /** Adds sales to the final counts if they are 15 s older than the newest. @returns the others */
   #settle(sales: Sale[]): Sale[] {
     const until = (sales.at(-1)?.settledAt ?? 0) - SETTLING_MS;
     const firm = sales.findIndex(({ settledAt }) => settledAt >= until);

@@ -88,7 +88,7 @@ export class BlockedPayers {
   }
 }
 
-/** Changes whenever the file does; undefined while there is none. */
+/** A value that changes whenever the file does; undefined while there is no file. */
 async function stamp(file: string): Promise<string | undefined> {
   const found = await stat(file, { bigint: true }).catch(() => undefined);
   return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ');

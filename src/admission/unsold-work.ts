@@ -4,19 +4,19 @@ import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { SharedBucket } from './admission.js';
 
-/** How much purchases raise a payer's limit of unsold runs, and the expected unsold share of a known payer's runs. */
+/** By how much a purchase raises a payer's limit of unsold runs; also the share of a known payer's runs that is expected to be unsold. */
 const SHARE = 1 / 8;
-/** A wallet's unsold work: at once, and per second. `highest` limits its wait to five minutes. */
+/** The limits of a wallet's unsold runs: `capacity` at once and `perSecond`. `highest` limits the wait to five minutes. */
 const PAYER = { capacity: 10, perSecond: 1 / 15, highest: 30, lowest: -100, maxKeys: 10_000 };
 /** An address has five times a wallet's limit. */
 const SOURCE = { capacity: 50, perSecond: 1 / 3, highest: 150, lowest: -500, maxKeys: 20_000 };
-/** For all payers of one backend together. */
+/** The unsold runs that all payers of one backend together may cause in an hour. */
 const PER_HOUR = 1_000;
 const HOUR_SECONDS = 3_600;
 const BACKEND_WAIT_SECONDS = 60;
 const MAX_WAIT_SECONDS = 300;
 const LONG_WORK_MS = 1_000;
-/** The backend's own failures count less, and alone never lock anybody out for longer than one call takes to drain. */
+/** The backend's own failures count less. They alone never block anybody for longer than it takes to earn one run. */
 const BACKEND_FAULT = 1 / 4;
 /** How much unverified work of a known payer may be under way. */
 const UNVERIFIED_WORK = 4;
@@ -46,7 +46,7 @@ export type Working = Started & {
   unsold(fault: Fault): void;
 };
 
-/** Runs at once, runs per second, and the cap on counted runs, which limits the wait. */
+/** `capacity`: runs at once; `perSecond`: further runs; `highest`: the most runs that are counted, which limits the wait. */
 export type PayerAllowance = { capacity: number; perSecond: number; highest: number };
 
 type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };

@@ -32,7 +32,7 @@ export function monthOf(text: string | undefined): Within {
 
 type Summing = {
   rates?: FiatRates | undefined;
-  /** Reads every movement of the period, and of this long before and after it. */
+  /** Called with every movement of the period and of the margins before and after it. */
   seen?: (movement: Movement) => void;
   marginMs?: number;
 };
@@ -121,7 +121,7 @@ function sumIn(sums: Map<string, Sum>, name: string): Sum {
   return sum;
 }
 
-/** Decimal strings of six digits each; the sign of the second does not count. */
+/** Adds decimal strings with six decimals, ignoring the sign of the second. */
 function added(sum = '0.000000', value: string): string {
   const digits = String(BigInt(sum.replace('.', '')) + BigInt(value.replace(/[-.]/g, ''))).padStart(7, '0');
   return `${digits.slice(0, -6)}.${digits.slice(-6)}`;

@@ -12,7 +12,7 @@ import { changesBalance, statementOf, type Statement } from './booked-sums.js';
 
 /** A sale is booked when the server learns of it, seconds after its block; a refund at the time of its block. */
 const MARGIN_MS = 15 * 60_000;
-/** A settlement is finalized and listed after this time at the latest. */
+/** The longest time until a settlement is finalized and listed. */
 const FINAL_MS = 120_000;
 const DEADLINE_MS = 30 * 60_000;
 const FETCHES = 4;

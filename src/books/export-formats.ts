@@ -82,7 +82,7 @@ async function* hledger(movements: AsyncIterable<Movement>, rates?: FiatRates): 
   }
 }
 
-/** Kinds of accounts in lower case, as hledger's are by custom; names as they are. */
+/** An account name for hledger: the kinds of account in lower case, as is customary; names unchanged. */
 function journalName([first = '', second = '', ...names]: readonly string[]): string {
   return [first.toLowerCase(), second.toLowerCase(), ...names.map(plain)].join(':');
 }
@@ -130,7 +130,7 @@ async function* stripe(movements: AsyncIterable<Movement>, rates?: FiatRates): A
   let row: Movement | undefined;
   const line = (fee?: Movement): string => (row ? csvLine(stripeCells(row, fee, rates)) : '');
   for await (const each of movements) {
-    // A fee follows the movement that it was paid for.
+    // A fee comes right after the movement for which it was paid.
     if (each.kind !== 'network fee') {
       if (row) yield line();
       row = each;
@@ -157,7 +157,7 @@ function stripeCells(each: Movement, fee: Movement | undefined, rates: FiatRates
   ];
 }
 
-/** Of decimal strings with at most 6 fractional digits. */
+/** The difference of decimal strings with at most 6 fractional digits. */
 function difference(one: string, other: string): string {
   return decimal(atomicOf(one) - atomicOf(other), USDC);
 }

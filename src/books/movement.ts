@@ -11,22 +11,22 @@ export type Movement = {
   /** Ms since 1970. For a sale, when the server learned of it; for a refund, the time of its block. */
   at: number;
   kind: MovementKind;
-  /** Atomic units of the asset; negative if it went out. */
+  /** Atomic units of the asset; negative for outgoing money. */
   amount: bigint;
   asset: Asset;
   /** The signature of the transaction; null if that is not recorded. */
   transaction: string | null;
   payment: string;
   operation: string;
-  /** The owner of the account that it came into or went out of: a receiver of the ledger, a wallet that refunds, or a fee payer. */
+  /** The owner of the account that received or sent the money: a receiver of the ledger, a wallet that refunds, or a fee payer. */
   account: string;
-  /** The payer, or the other recipient. */
+  /** The other party: the payer, or the recipient. */
   counterparty: string;
 };
 
 const LEAST_DIGITS = 2;
 
-/** Atomic units as a decimal string with a sign if it is below zero: -500000n USDC → '-0.50'. */
+/** Formats atomic units as a decimal string, with a sign if negative: -500000n USDC → '-0.50'. */
 export function decimal(atomic: bigint, { decimals }: Asset): string {
   const digits = (atomic < 0n ? -atomic : atomic).toString().padStart(decimals + 1, '0');
   const fraction = digits

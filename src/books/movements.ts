@@ -64,7 +64,7 @@ function ofSale(sale: MovedSale, receivers: readonly Receiver[], payTo: string):
 function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
   const { at, payment, operation, amount, signature: transaction, payer, source, evidence } = refund;
   const of = { at, payment, operation, transaction };
-  // Earlier versions recorded only those that came from the receiver.
+  // Earlier versions did not record the sender: they only accepted refunds sent by the receiver.
   const account = source ?? payTo;
   const isOwn =
     evidence !== null && (keptEvidence(evidence) !== undefined || signatureOf(evidence) === transaction);

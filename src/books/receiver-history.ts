@@ -18,7 +18,7 @@ export type AccountHistory = {
 };
 
 type Wanted = Within & {
-  /** How long before and after the time transactions are listed, too: ms. */
+  /** Transactions this long (ms) before and after the period are listed, too. */
   marginMs: number;
   /** The finalized slot of the reading. */
   slot: number;

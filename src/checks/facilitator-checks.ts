@@ -46,7 +46,7 @@ export function facilitatorCheck(
   };
 }
 
-/** Sales don't depend on one that is used only for its directory. */
+/** A facilitator that is used only for its directory can't prevent sales, so this is a warning. */
 function unlisted({ message }: Error): Finding {
   const todo = 'wait until it answers, or take it out of CATALOGUE_FACILITATORS: nothing is listed there';
   return { level: 'warning', subject: 'CATALOGUE_FACILITATORS', found: message, todo };

@@ -1,5 +1,5 @@
 'use strict';
-// Runs a compiled program, or says in one sentence why it can't. It is ES5, so that even an old Node can run it and report that it is
+// Runs a compiled program, or explains in one sentence why it can't. It is ES5, so that even an old Node can run it and report that it is
 // too old; `import()`, which an old Node can't read, is in a file of its own.
 //   node src/cli/launch.cjs cli/buy/main …    runs dist/src/cli/buy/main.js
 var fs = require('fs');
@@ -13,7 +13,7 @@ function programFile(name) {
   return path.join(ROOT, 'dist', 'src', name + '.js');
 }
 
-/** What is in the way of a program, and what to do about it; undefined if nothing is. */
+/** Why a program can't run, and what to do about it; undefined if it can. */
 function faultOf(name) {
   var version = process.versions.node.split('.').map(Number);
   if (version[0] < NEEDED[0] || (version[0] === NEEDED[0] && version[1] < NEEDED[1])) {

@@ -10,12 +10,12 @@
   const live = document.getElementById('live');
   const title = document.title;
   if (!list) {
-    // A link that is opened on this page changes only what is after #.
+    // Opening the link on this page changes only the part after #.
     addEventListener('hashchange', exchangeToken);
     return exchangeToken();
   }
 
-  // A reload shows the questions as they are, without repeating the outcome of a reply.
+  // After a reload, the message about the last reply is not shown again.
   if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 
   function make(tag, className, text) {
@@ -201,7 +201,7 @@
     if (state === 'open' && card.querySelector('form.locked'))
       return card.dataset.refused === 'duplicate' ? undefined : unlock(card);
     if (!fresh && isUntouched(card)) return card.remove();
-    // Why a reply was refused says more than the outcome of its question.
+    // The reason why a reply was refused stays; it matters more than the state of the question.
     if (before === state || card.dataset.done || card.dataset.refused) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
     if (!fresh) return showDone(card, 'closed', whyGone(card), '');
@@ -376,7 +376,7 @@
     true,
   );
 
-  // While somebody types, sample respondents do not take the place of the reply.
+  // Tells the server that somebody is typing, so that no sample respondent answers first.
   const told = new Map();
   list.addEventListener('input', event => {
     /** @type {HTMLFormElement} */

@@ -230,7 +230,7 @@ async function pay(
   end(order, await new Buyer(wallet).buy(call));
 }
 
-/** Says how a purchase without an answer ended. */
+/** Reports the outcome of a purchase without an answer. */
 function end(order: Order, outcome: Outcome<ServerAnswer>): void {
   const { kind, answer } = outcome;
   if (kind === 'answered') return;
@@ -252,7 +252,7 @@ function failure(answer: ServerAnswer, next: string): string {
     : `The server answered ${answer.status}: ${error} ${next}`;
 }
 
-/** On a terminal, counts the seconds of a call that takes more than two, and says what it waits for. */
+/** On a terminal, shows the seconds of a call that takes more than two, and what it is waiting for. */
 async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Promise<T> {
   if (report || !process.stderr.isTTY) return task();
   const startedAt = Date.now();
@@ -316,7 +316,7 @@ function withoutAdvice(error: string): string {
 }
 
 /**
- * The error without its advice, but with its statement about the money: only the server knows whether this payment was charged before.
+ * The error without its advice, but with its statement about the charge: only the server knows whether this payment was charged before.
  */
 function withMoney(error: string): string {
   const said = withoutAdvice(error);

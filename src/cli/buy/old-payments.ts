@@ -8,7 +8,7 @@ import type { Purse } from '../../wallet/purse.js';
 import { readSigned } from '../../wallet/signer.js';
 import { BuyFault, parseJson } from '../../wallet/shop-client.js';
 
-/** A call, and the values that version 1.0.0 named its payment file by. */
+/** A call, and the values from which version 1.0.0 made the name of its payment file. */
 type OldCall = { name: string; shop: string; tool: string; url: string; body: string; keypair: Uint8Array };
 
 /**

@@ -50,7 +50,7 @@ const TRIED = ['POST', 'GET'];
 
 /**
  * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one
- * operation. Rejects if nobody answers there, and when the signal aborts: a shop may list any number of addresses.
+ * operation. Rejects if nothing answers there, and when the signal aborts, because a shop may list any number of addresses.
  */
 export async function readCatalogue(url: string, signal: AbortSignal = NEVER): Promise<Catalogue> {
   const base = withoutSlash(url);
@@ -259,7 +259,7 @@ function filled(document: Json, path: string, parameters: Json[]): string {
   return query.length ? `${whole}?${query.join('&')}` : whole;
 }
 
-/** The payment's own headers are never required. */
+/** Required headers, except those of the payment. */
 function neededHeaders(document: Json, parameters: Json[]): Record<string, string> {
   const needed = parameters.filter(each => each['in'] === 'header' && each['required'] === true);
   return Object.fromEntries(

@@ -45,7 +45,7 @@ export async function call(
   });
 }
 
-/** The bytes of an answer before its body, which a proxy has to buffer: from the status line to the empty line after the last header. */
+/** The size in bytes of the part of an answer that a proxy must buffer: from the status line to the empty line after the last header. */
 export function headBytes({ status, statusText, headers }: Reply): number {
   const lines = [...headers].map(([name, value]) => Buffer.byteLength(`${name}: ${value}\r\n`));
   return lines.reduce((sum, line) => sum + line, `HTTP/1.1 ${status} ${statusText}\r\n\r\n`.length);
@@ -78,7 +78,7 @@ export function expectHeader(reply: Reply, name: string, pattern: RegExp): void 
   must(pattern.test(value), `${name} is ${value.slice(0, 100)}`);
 }
 
-/** An error is JSON that says what is wrong. */
+/** Checks that an error is JSON with a message. */
 export function expectError(reply: Reply, ...statuses: number[]): void {
   expectStatus(reply, ...statuses);
   const { error, message } = jsonOf(reply);

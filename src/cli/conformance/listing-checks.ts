@@ -7,12 +7,12 @@ import { checkBazaar, type Asked, type Challenge } from './challenge-checks.js';
 import { Broken, must, type Findings } from './findings.js';
 import { headBytes, isObject, textOf } from './http-call.js';
 
-/** The severity of a directory's rule: `must` if the question is whether directories list the shop. */
+/** The severity of a directory's rule: `must` if the user asked whether directories list the shop. */
 export type Weight = 'must' | 'should';
 
 /** nginx accepts no more than this before the body of an answer (`proxy_buffer_size`, by default a page of memory). */
 const MAX_HEAD_BYTES = 4096;
-/** The least that Coinbase's facilitator accepts. Atomic units of a coin with six decimals. */
+/** The lowest price that Coinbase's facilitator accepts, in atomic units of a coin with six decimals. */
 const LEAST_AMOUNT = 1_000n;
 const MAX_NAMED = 3;
 /** Hosts of tunnels, which lead to somebody's own machine while a program runs there. */
@@ -23,7 +23,7 @@ const DECIMAL = /^\d+(\.\d+)?$/;
 /** The form of `routeTemplate` that x402 allows. */
 const TEMPLATE = /^\/[a-zA-Z0-9_/:.\-~%]+$/;
 
-/** Whether directories list a shop at such an address. */
+/** Checks whether directories would list a shop at this address. */
 export async function checkAddress(url: string, findings: Findings, weight: Weight): Promise<void> {
   await findings[weight]('directories list this address: public, https, no tunnel', () => {
     const fault = publicUrlFault(new URL(url));

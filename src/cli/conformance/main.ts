@@ -63,7 +63,7 @@ function readKeypair(file: string): Uint8Array {
     const numbers = JSON.parse(readFileSync(path, 'utf8')) as number[];
     if (Array.isArray(numbers) && numbers.length === 64) return Uint8Array.from(numbers);
   } catch {
-    // The sentence below says what is needed.
+    // The sentence below explains what is needed.
   }
   throw new UsageFault(`${path} is not a keypair file (a JSON array of 64 numbers).`);
 }

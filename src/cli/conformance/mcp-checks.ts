@@ -187,7 +187,7 @@ function saysThatItCosts({ description }: Tool): boolean {
   );
 }
 
-/** @throws Broken unless all operations that can be tools are listed, or none is: a shop may sell other things over MCP */
+/** @throws Broken unless all operations that can be tools are listed, or none are, because a shop may sell other things over MCP */
 function allAreTools(sold: Sold[], priced: Map<Tool, Sold | undefined>): void {
   const there = new Set([...priced.values()]);
   if (there.size === 0) return;

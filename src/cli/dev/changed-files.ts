@@ -9,7 +9,7 @@ export function differing(changes: Changes): string[] {
   return [...changes].filter(([file, text]) => textOf(file) !== text).map(([file]) => file);
 }
 
-/** Writes and removes files. @returns the changes that undo it, without files that already had their text */
+/** Writes and removes files. @returns the changes that undo this; files that already had their text are left out */
 export function applyChanges(changes: Changes): Changes {
   const before = new Map<string, string | undefined>();
   for (const [file, text] of changes) {

@@ -6,7 +6,7 @@ import type { Order, VersionMessage } from './version.js';
 const PROGRAM = fileURLToPath(new URL('./version.js', import.meta.url));
 const LOAD_MS = 30_000;
 const START_MS = 60_000;
-/** Longer than a server takes to finish the calls that it has begun. */
+/** Longer than a server takes to finish its open calls. */
 const STOP_MS = 30_000;
 
 /** A version could not start. It has printed the reason to stderr and ended. */
@@ -31,18 +31,18 @@ export class VersionProcess {
     void this.#ended.then(() => ended(this));
   }
 
-  /** Tells it to load contract and handlers. @throws VersionFault */
+  /** Makes the process load contract and handlers. @throws VersionFault */
   async load(): Promise<void> {
     await this.#ask('load', 'loaded', LOAD_MS);
   }
 
-  /** Tells it to start selling. @returns the lines to show a person @throws VersionFault */
+  /** Makes the process start selling. @returns the lines to show a person @throws VersionFault */
   async start(): Promise<string> {
     const { banner = '' } = (await this.#ask('start', 'ready', START_MS)) as { banner?: string };
     return banner;
   }
 
-  /** Ends it after its open calls, or at once if `signal` is SIGKILL. */
+  /** Ends the process after its open calls, or at once if `signal` is SIGKILL. */
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#hasEnded()) return;
     const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS);

@@ -11,14 +11,14 @@ const ACCEPT = {
   'user-agent': 'coinslot',
 };
 
-/** The place of a document that a person named: a URL or a file. */
+/** The location of a document that the user named: a URL or a file. */
 export function placeOf(name: string): URL {
   return /^https?:\/\//i.test(name) && URL.canParse(name) ? new URL(name) : pathToFileURL(resolve(name));
 }
 
 /**
  * Reads a text from the web or a file.
- * @param origin the only origin to ask; without it, redirects may lead anywhere
+ * @param origin the only origin to request; without it, redirects may lead anywhere
  * @returns the text, and its final address
  * @throws ImportFault that says why it can't be read
  */

@@ -9,16 +9,19 @@ import { compareWithChain, isComplete, type AuditOptions, type Difference, type 
 import { countOf, table, time } from './print.js';
 import type { Report } from './print.js';
 
-/** A ledger that can be read and, beside servers, given what it lacks. */
+/** A ledger to which missing payments can be added while servers run. */
 type Adopting = ReportSource & {
   takeIn(found: FoundPayment): Promise<TakenIn>;
   endRestoration(): Promise<void>;
 };
 
-/** `payTo`: of a ledger that has sold nothing. `from`: transfers before this time, in ms since 1970, are left out. `own`: the operator's wallets. */
+/**
+ * `payTo`: of a ledger that has sold nothing. `from`: transfers before this time, in ms since 1970, are left out. `own`: the operator's
+ * wallets.
+ */
 type Options = AuditOptions & { payTo: string | undefined; from: number; own: readonly string[] };
 
-/** The outcome of a transfer: taken in, left as it is by the ledger's rules, or to be looked at again. */
+/** The outcome of a transfer: added, left out by the ledger's rules, or to be tried again later. */
 type Looked = TransferIn & { outcome: 'taken' | 'left' | 'later'; note: string };
 
 const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> = {
@@ -29,9 +32,9 @@ const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> 
 };
 
 /**
- * Takes payments that are on chain, and not paid in the ledger, into the ledger as owed. What is no payment that a server could have
- * accepted, or comes from a receiver of the ledger, is listed and left.
- * @throws OperatorFault; UpstreamFailure if the chain cannot be read. What was taken in before stays
+ * Adds payments to the ledger, as owed, that are on chain but not paid in the ledger. Transfers that no server could have accepted as a
+ * payment, or that come from a receiver of the ledger, are only listed.
+ * @throws OperatorFault; UpstreamFailure if the chain cannot be read. payments added before that stay
  */
 export async function adopt(reader: Adopting, options: Options): Promise<Report> {
   const identity = await boundIdentity(reader, options.payTo);
@@ -74,7 +77,7 @@ async function adoptOne(
   return { ...transfer, outcome: 'taken', note: notesOn(transfer, own, outcome).join('; ') };
 }
 
-/** What the operator should know of a payment that was taken in. */
+/** What the operator should know about a payment that was added. */
 function notesOn({ payer, amount, slot }: TransferIn, own: readonly string[], { tally }: Outcome): string[] {
   const back = tally.out.paid.filter(
     each => each.owner === payer && each.slot > slot && each.amount >= amount,

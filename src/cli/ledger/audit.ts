@@ -20,7 +20,7 @@ const PAGE = 1_000;
 const FETCHES = 4;
 const CALL_MS = 20_000;
 const AUDIT_MS = 30 * 60_000;
-/** A settlement is finalized and listed after this time at the latest. */
+/** The longest time until a settlement is finalized and listed. */
 const YOUNG_MS = 120_000;
 export const MAX_TRANSACTIONS = 100_000;
 
@@ -39,7 +39,7 @@ export type Difference = {
   payment: string | null;
   transaction: string | null;
   detail: string;
-  /** Of `unknown` and `uncounted`. */
+  /** Set for `unknown` and `uncounted`. */
   transfer?: TransferIn;
 };
 
@@ -64,13 +64,13 @@ type Tally = {
   foreign: number;
   out: Outgoing;
 };
-/** A receiver, what its account's history is compared with, and how much of it there is. */
+/** A receiver, the history of its account, and the number of transfers in it. */
 type Audited = { receiver: Receiver; history: History; transfers: number };
 type Compared = { reader: ReportSource; mint: string; receivers: readonly Receiver[] };
 
 /**
- * Compares the ledger with the history of its receiver's USDC account at `finalized`, and with those of former receivers: each payment
- * is judged by the account that it was paid to. The chain is read first, so that every transfer in it already has a row in the ledger.
+ * Compares the ledger with the history of its receiver's USDC account at `finalized`, and with those of former receivers: each payment is
+ * compared with the account to which it was paid. The chain is read first, so that every transfer in it already has a row in the ledger.
  * @throws OperatorFault; UpstreamFailure if the chain cannot be read
  */
 export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
@@ -257,7 +257,7 @@ async function compareRefunds(
   }
 }
 
-/** Other transfers by the operator are not differences, but they explain the balance. */
+/** Counts the operator's other outgoing transfers, which are not differences but explain the balance. */
 function countWithdrawal({ entry, landed }: Found, payTo: string, mint: string, out: Outgoing): void {
   const change = landed?.tokens ? changeOf(landed.tokens, mint, payTo) : 0n;
   if (change >= 0n) return;

@@ -17,7 +17,7 @@ export async function backUp(url: string, to: string | undefined): Promise<Repor
   };
 }
 
-/** Puts a backup in the place of a lost ledger. */
+/** Replaces a lost ledger with a backup. */
 export async function restore(url: string, from: string | undefined): Promise<Report> {
   if (from === undefined) throw new OperatorFault('Name the backup to restore.');
   const { file, newest } = await restoreLedger({ url, from, at: new Date().toISOString() });

@@ -3,7 +3,7 @@ import type { openLedgerReader } from '../../ledger/store.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { time, type Report } from './print.js';
 
-/** Gives the keys of answers another secret, which is never shown. */
+/** Replaces the secret from which the keys of answers are made. It is never shown. */
 export async function answerKeys(
   reader: Awaited<ReturnType<typeof openLedgerReader>>,
   { change, leaked = false }: { change?: boolean | undefined; leaked?: boolean | undefined },

@@ -6,7 +6,7 @@ import { daysOf } from './csv.js';
 
 type Wanted = { from?: string; to?: string; format: string; rates: string | undefined };
 
-/** Text of what moved, in pieces. `rates`: a file or URL. @throws OperatorFault */
+/** The movements of money as text, in pieces. `rates`: a file or URL. @throws OperatorFault */
 export async function* exportedMovements(
   reader: BookSource,
   { format, rates, ...range }: Wanted,

@@ -95,7 +95,7 @@ const MAX_STATED = 1_000_000;
 const callersFolder = process.env.INIT_CWD ?? process.cwd();
 const given = new GivenValues(process.env);
 const stateDir = (): string => resolvePath(given.of('STATE_DIR') ?? '.coinslot');
-/** Commands are few and long: none goes by way of a pooler. */
+/** Commands connect to the database directly, not through a pooler. */
 const databaseUrl = (): string =>
   given.of('DATABASE_DIRECT_URL') ?? given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
 const ownWallets = (): string[] => ownWalletsIn(given);
@@ -326,7 +326,7 @@ function ledgerUrl(text: string): string {
   return `file:${resolvePath(callersFolder, path)}`;
 }
 
-// Only these two and refunds need the chain's libraries, which take a while to load.
+// Loaded here because few commands need the chain's libraries, which take a while to load.
 async function verify(reader: ReportSource, limit: string | undefined): Promise<Report> {
   const { audit, MAX_TRANSACTIONS } = await import('./audit.js');
   return audit(reader, auditOptions(limit, MAX_TRANSACTIONS));

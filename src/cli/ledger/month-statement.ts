@@ -8,7 +8,7 @@ import { countOf, table, time, type Cell, type Report } from './print.js';
 type Options = { rates: string | undefined; chain: { rpcUrls: string[]; most: number } | undefined };
 
 /**
- * The books of a month: what came in and went out, and whether that is the balance of the receivers on chain.
+ * The statement of a month: incoming and outgoing money, and whether it matches the receivers' balance on chain.
  * @throws OperatorFault; UpstreamFailure if the chain cannot be read
  */
 export async function statement(

@@ -1,7 +1,7 @@
 import type { GivenValues } from '../../config/given-values.js';
 import { KeyPairFault, readKeyPairFile } from '../../rails/solana/key-pair.js';
 
-/** The operator's own addresses, with that of the canary. What is no address is nobody's, nor is a key that cannot be read. */
+/** The operator's own addresses, including the canary's. Invalid addresses and unreadable keys are ignored. */
 export function ownWalletsIn(given: GivenValues): string[] {
   const named = (given.of('OWN_WALLETS') ?? '').split(',').map(part => part.trim());
   return [...named.filter(part => part !== ''), ...canaryIn(given)];

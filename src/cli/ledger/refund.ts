@@ -22,7 +22,7 @@ type Options = {
   keypair?: string | undefined;
 };
 
-/** What the refund of a payment needs of the environment. `folder`: of relative paths. */
+/** What a refund needs from the environment. `folder`: the base of relative paths. */
 type Around = { rpcUrls: () => string[]; feePayer: () => FeePayerConfig; folder: string };
 
 /** Records a refund that was sent, sends one with a key, cancels one that nobody has paid, or asks a wallet for one. */

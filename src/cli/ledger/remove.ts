@@ -8,7 +8,7 @@ import type { Report } from './print.js';
 
 const REJECTED = 'The operator rejects this order.';
 
-/** Ends the work on an owed order for good, so that it can be refunded. @throws OperatorFault */
+/** Permanently ends the work on an owed order, so that it can be refunded. @throws OperatorFault */
 export async function rejectOrder(
   reader: ReportSource,
   name: string | undefined,

@@ -22,7 +22,7 @@ function earnedIn(turnover: Turnover): bigint {
   return turnover.reduce((sum, { amount, repaid }) => sum + amount - repaid, 0n);
 }
 
-/** By day and operation. @param apart whether to say how much of it came from the operator's own wallets */
+/** Revenue by day and operation. @param apart whether to show separately what came from the operator's own wallets */
 function revenueIn(turnover: Turnover, apart: boolean) {
   const days = new Map<string, { day: string; operation: string; rows: Turnover }>();
   for (const row of turnover) {
@@ -105,7 +105,7 @@ export async function summary(reader: ReportSource, own: readonly string[] = [])
 
 export type ListOptions = { state?: string; payer?: string; operation?: string; limit?: string };
 
-/** The newest payments, up to 1 000; or those that a text names. */
+/** The newest payments, up to 1 000, or those that match a text. */
 export async function list(reader: ReportSource, options: ListOptions, text?: string): Promise<Report> {
   if (text !== undefined) return listed(await findPayments(reader, text));
   const limit = options.limit === undefined ? DEFAULT_LISTED : Number(options.limit);
@@ -169,7 +169,7 @@ export async function show(
   return { data, lines };
 }
 
-/** As earlier versions recorded it; of this version, every whole refund of an owed payment. */
+/** The refund in the form of earlier versions; this version also records full refunds of owed payments that way. */
 async function publicRefund(reader: ReportSource, id: string): Promise<Record<string, Cell> | null> {
   const paidBack = await reader.refundOf(id);
   if (!paidBack) return null;

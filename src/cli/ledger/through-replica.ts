@@ -3,7 +3,7 @@ import type { ReportSource } from '../../operator/find-payment.js';
 import { replicaSentence } from '../../operator/replica-sentence.js';
 import { writeErr } from '../terminal.js';
 
-/** For what only reads, and much: from the replica behind `url`, if there is one. */
+/** Runs a report that reads many rows, on the replica at `url` if it is usable. */
 export async function throughReplica<T>(
   reader: ReportSource,
   url: string | undefined,
