@@ -109,7 +109,7 @@ describe('a backup of a ledger in SQLite', () => {
     await writeFile(copy, bytes);
     const lost = `file:${folder}/lost.db`;
     await faultOf(restore(copy, lost));
-    await writeFile(copy, 'no database at all, however long it may be');
+    await writeFile(copy, 'not a database, however long it may be');
     expect((await faultOf(restore(copy, lost))).message).to.include('can’t be copied'.replace('’', "'"));
     expect((await faultOf(restore(join(folder, 'missing.db'), lost))).message).to.include(
       'There is no ledger at',

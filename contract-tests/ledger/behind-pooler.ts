@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { missingPooler, startPooler } from '../support/pooler.js';
 
-/** Runs a command with `TEST_POOLER_URL`, a PgBouncer in front of `TEST_DATABASE_URL`: the servers of the tests then use it. */
+/** Runs a command with `TEST_POOLER_URL` set to a PgBouncer in front of `TEST_DATABASE_URL`, which the servers of the tests then use. */
 const base = process.env['TEST_DATABASE_URL'];
 const [command, ...args] = process.argv.slice(2);
 const missing = base === undefined ? 'set TEST_DATABASE_URL=postgres://…' : missingPooler;

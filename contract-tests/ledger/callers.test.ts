@@ -73,7 +73,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(row.writtenAt).to.be.within(time.now - 40, time.now + CALLER_LIVE_MS);
     });
 
-    it('lapse after five seconds, and are there again when they renew', async () => {
+    it('expire after five seconds, and are present again when they renew', async () => {
       const one = await held(ledger);
       time.now += LAPSED;
       expect((await ledger.find(one.request.id))?.attended).to.equal(false);
@@ -103,7 +103,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(rows.filter(row => !row!.attended).map(row => row!.id)).to.deep.equal([all[150]!.request.id]);
     });
 
-    it('that left or were sent away are never revived, not by a socket that is dead', async () => {
+    it('that left or were sent away are never revived, not even by a dead socket', async () => {
       const one = await held(ledger);
       expect(await ledger.removeCaller(one.caller)).to.equal(true);
       expect(await ledger.renewCallers([one.caller])).to.deep.equal([]);
@@ -112,7 +112,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.renewCallers([one.caller, second])).to.deep.equal([second]);
     });
 
-    it('that come once the payment may be public prove nothing: they un-write the answer, and can do no more', async () => {
+    it('that come once the payment may be public prove nothing: they can only mark the answer as unwritten', async () => {
       const one = await sold();
       expect(await ledger.markWritten(one.caller, 0)).to.equal(true);
       const stranger = await copyOf(one);
@@ -124,14 +124,14 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
     });
 
-    it('are renewed many at a time, for different rows, and the answer says which', async () => {
+    it('that come with a payment of their own get a number whenever they come', async () => {
       const one = await sold();
       const proven = await copyOf(one, true);
       expect(proven.number).to.equal(2);
       expect(await ledger.markWritten(proven, 0)).to.equal(true);
     });
 
-    it('can fetch the answer with the key they were given: only the newest one’s fetch counts, and only once', async () => {
+    it("can fetch the answer with the key they were given: only the newest one's fetch counts, and only once", async () => {
       const one = await abandoned();
       const { id } = one.request;
       expect(await ledger.markFetched({ id, number: 0 }, 0), 'a stranger’s key').to.equal(false);
@@ -156,7 +156,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await settle(ledger, later)).kind).not.to.equal('settling');
     });
 
-    it('can not wait for what is released, refunded, an alias or nowhere', async () => {
+    it("can't wait for a payment that is released, refunded, an alias or missing", async () => {
       const released = await held(ledger, { requestHash: 'b'.repeat(64) });
       await settle(ledger, released);
       await ledger.release(released.request.id, released.claim, 'refused');
@@ -173,8 +173,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('a look', () => {
-    it('finds a payment, what it is an alias of, and the standing of its payer', async () => {
+  describe('a lookup', () => {
+    it('finds a payment, the payment it is an alias of, and the standing of its payer', async () => {
       const target = await abandoned();
       const alias = await held(ledger);
       await settle(ledger, alias);
@@ -193,8 +193,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('the gate', () => {
-    it('settles while the newest caller is there', async () => {
+  describe('the move to settling', () => {
+    it('succeeds while the newest caller is present', async () => {
       const one = await held(ledger);
       time.now += CALLER_LIVE_MS - 1_000;
       expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });
@@ -214,7 +214,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         async (one: Held) => ledger.removeCaller(await copyOf(one)),
       ],
     ] as [string, (one: Held) => Promise<unknown>][])
-      it(`asks for nothing once its caller ${why}, and lets go of the row`, async () => {
+      it(`asks for nothing once its caller ${why}, and releases the row`, async () => {
         const one = await held(ledger);
         await before(one);
         expect(await settle(ledger, one)).to.deep.equal({ kind: 'gone' });
@@ -222,7 +222,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await ledger.claim(one.request)).kind, 'it may come again').to.equal('claimed');
       });
 
-    it('keeps the answer with the move, and replaces an earlier one', async () => {
+    it('is refused to a claim that another worker has taken over', async () => {
       const one = await held(ledger);
       time.now += 61_000;
       const next = await claim(ledger, one.request);
@@ -231,7 +231,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, { ...next, request: one.request })).to.deep.equal({ kind: 'settling' });
     });
 
-    it('a caller that waits does not take the payment again as a sale of another kind, with an identifier or without', async () => {
+    it('does not let a waiting caller claim the payment again as another kind of sale, with an identifier or without', async () => {
       const one = await held(ledger);
       await ledger.freeClaim(one.request.id, one.claim, { keepRun: true });
       const named = { ...one.request, identifier: 'order-0000000000001' };
@@ -239,7 +239,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(one.request, one.caller)).kind).to.equal('claimed');
     });
 
-    it('is closed also where an earlier sale could be redeemed: who left or lost the claim attaches to nothing', async () => {
+    it('is closed also where an earlier sale could be redeemed: a caller that left or lost the claim attaches to nothing', async () => {
       await abandoned();
       const left = await held(ledger);
       await ledger.removeCaller(left.caller);

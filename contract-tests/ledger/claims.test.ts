@@ -77,7 +77,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(request, copy!.caller)).kind, 'nobody waits').to.equal('known');
     });
 
-    it('keeps every field of a payment', async () => {
+    it('keep every field of a payment', async () => {
       const request = payment({
         identifier: 'order-1',
         flow: 'upfront',
@@ -132,7 +132,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       });
     });
 
-    it('never claims again what was settling', async () => {
+    it('never claim a payment again that was settling', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       await settles(ledger, request.id, claim);
@@ -142,7 +142,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       if (again.kind === 'known') expect(again.seen.row?.state).to.equal('settling');
     });
 
-    it('refuses ids and amounts that no payment has, without disturbing the others of the same turn', async () => {
+    it('refuse invalid ids and amounts without affecting the others of the same commit', async () => {
       const [bad, huge, good] = await Promise.allSettled([
         ledger.claim(payment({ id: 'nonsense' })),
         ledger.claim(payment({ amount: 10n ** 17n })),
@@ -174,7 +174,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.answer(request.id)).to.equal(undefined);
     });
 
-    it('gives no old claim number to a row that was deleted and claimed anew', async () => {
+    it('gives no old claim number to a row that was deleted and claimed again', async () => {
       const request = payment();
       const old = await claimed(ledger, request);
       expect(await ledger.deleteClaim(request.id, old)).to.equal(true);
@@ -196,7 +196,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.owe(request.id, winners[0]?.claim ?? 0, { settlement: 's' })).to.equal(true);
     });
 
-    it('extends a lease with hold, which says nothing of callers', async () => {
+    it('extends a lease with hold, which does not renew callers', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       time.now += 59_000;
@@ -237,7 +237,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ identifier: 'y' }))).kind).to.equal('claimed');
     });
 
-    it('is free again once its payment was refunded, for one payment', async () => {
+    it('can be used again, by one payment, once its payment was refunded', async () => {
       const first = payment({ identifier: 'x' });
       const { claim } = await claimWhole(ledger, first);
       await settles(ledger, first.id, claim);
@@ -251,7 +251,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(third).to.have.nested.property('payment.id', second.id);
     });
 
-    it('lets one of many payments with one identifier through', async () => {
+    it('accept one of many payments with one identifier', async () => {
       const results = await Promise.all(
         Array.from({ length: 30 }, () => ledger.claim(payment({ identifier: 'same' }))),
       );
@@ -259,7 +259,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(results.filter(result => result.kind === 'identifier')).to.have.length(29);
     });
 
-    it('is not held up by an ended claim, which then can not come back beside the new one', async () => {
+    it("is not blocked by an ended claim, which then can't come back beside the new one", async () => {
       const first = payment({ identifier: 'x' });
       await claimed(ledger, first);
       time.now += 60_000 + SLOW_MS;

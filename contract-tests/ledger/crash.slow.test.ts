@@ -23,7 +23,7 @@ const payment = (id: string): ClaimRequest =>
     limits: { maxUnsettledPerPayer: 10 ** 6, maxUnsettledAmountPerPayer: 10n ** 15n, maxRuns: 3 },
   });
 
-/** A server process: opens the ledger, says `open`, and then claims and settles as fast as it can if told so. */
+/** A server process: opens the ledger, prints `open`, and then claims and settles as fast as it can if told to. */
 const CHILD = `
   const { openLedger } = await import(process.env.STORE);
   const { randomBytes } = await import('node:crypto');
@@ -76,7 +76,7 @@ describe('ledger: crashes and files', function () {
   const open = (): Promise<Ledger> => openLedger({ url: url(), ...OWNER });
 
   function start(env: Record<string, string> = {}, wrapper: string[] = [], uid?: number): Child {
-    // What JSON can't carry, the child fills in.
+    // The child fills in what JSON can't carry.
     const plain = { ...payment(''), amount: undefined, limits: undefined };
     const command = [...wrapper, process.execPath, '--input-type=module', '-e', CHILD];
     const [program = process.execPath, ...args] = command;
@@ -118,7 +118,7 @@ describe('ledger: crashes and files', function () {
     await closed;
   }
 
-  it('keeps every acknowledged claim, answer and move through ten kills in mid-write', async () => {
+  it('keeps every acknowledged claim, answer and move through ten kills in the middle of writes', async () => {
     for (let round = 0; round < 10; round += 1) {
       const child = start({ WORK: '1' });
       await child.until(60 + Math.floor(Math.random() * 200));
@@ -127,7 +127,7 @@ describe('ledger: crashes and files', function () {
       const ranks = ['claimed', 'settling', 'delivered'];
       for (const line of child.lines.slice(1)) {
         const [said = '', id = ''] = line.split(' ');
-        if (id.length !== 64) continue; // the last line may be cut
+        if (id.length !== 64) continue; // The last line may be cut.
         const row = await ledger.find(id);
         expect(row, `lost after "${said}"`).to.not.equal(undefined);
         if (said === 'answered') expect((await ledger.answer(id))?.body.length).to.equal(20_000);
@@ -137,7 +137,7 @@ describe('ledger: crashes and files', function () {
     }
   });
 
-  it('ends the leases of a killed server at once and keeps the count of its runs', async () => {
+  it('ends the leases of a killed server at once and keeps its count of runs', async () => {
     const child = start({ WORK: '1' });
     await child.until(30);
     await kill(child);
@@ -152,7 +152,7 @@ describe('ledger: crashes and files', function () {
     await next.close();
   });
 
-  it('refuses a second server on the same file with a sentence, also through a link, and accepts it after a kill', async () => {
+  it('refuses a second server on the same file with a sentence, even through a link, and accepts it after a kill', async () => {
     const first = start();
     await first.until(1);
     await symlink(folder, `${folder}-link`);
@@ -171,7 +171,7 @@ describe('ledger: crashes and files', function () {
     await (await open()).close();
   });
 
-  it('refuses a second server in the same process, and the first one stays whole', async () => {
+  it('refuses a second server in the same process, and leaves the first one unaffected', async () => {
     const first = await open();
     expect(await open().catch((thrown: unknown) => thrown)).to.include({ name: 'LedgerFault', code: 'open' });
     const other = start();
@@ -184,14 +184,14 @@ describe('ledger: crashes and files', function () {
   it('refuses a ledger with a newer schema', async () => {
     await (await open()).close();
     const raw = new Database(join(folder, 'ledger.db'));
-    // One that older programs can't live beside.
+    // A schema that older programs can't use.
     raw.exec(`update meta set value = '999' where key in ('schema', 'least')`);
     raw.close();
     const error = (await open().catch((thrown: unknown) => thrown)) as Error;
     expect(error.message).to.include('schema version 999').and.include('newer program');
   });
 
-  it('refuses a file that is no ledger, a folder that is a file, and a file that is a folder', async () => {
+  it('refuses a file that is not a ledger, a folder in place of a file, and a file in place of a folder', async () => {
     await writeFile(join(folder, 'ledger.db'), 'this is not a database '.repeat(500));
     for (const bad of [url(), url('ledger.db/below.db'), `file:${folder}`]) {
       const error = (await openLedger({ url: bad, ...OWNER }).catch((thrown: unknown) => thrown)) as Error;
@@ -200,7 +200,7 @@ describe('ledger: crashes and files', function () {
     }
   });
 
-  it('refuses a folder it may not write to with a sentence', async function () {
+  it('refuses with a sentence a folder that it may not write to', async function () {
     await chmod(folder, 0o555);
     // The superuser may write anywhere, so a child without privileges tries.
     const child = start({}, [], process.getuid?.() === 0 ? 65_534 : undefined);
@@ -209,7 +209,7 @@ describe('ledger: crashes and files', function () {
     expect(child.lines[0]).to.match(/^fault LedgerFault open .*can't be opened .*STATE_DIR/);
   });
 
-  it('fails with a sentence when the disk is full, and what was acknowledged is there', async () => {
+  it('fails with a sentence when the disk is full, and keeps what was acknowledged', async () => {
     const full = ['/bin/sh', '-c', 'trap "" XFSZ; ulimit -f 3000; exec "$@"', 'sh'];
     const child = start({ WORK: '1' }, full);
     await once(child.process, 'close');

@@ -9,7 +9,7 @@ import { openLedger, type Ledger } from '../../src/ledger/store.js';
 
 type Sync = (error: NodeJS.ErrnoException | null) => void;
 
-/** Stands between the ledger and the disk: every sync waits until the test lets it through, or lets it fail. */
+/** A layer between the ledger and the disk: every sync waits until the test lets it succeed or fail. */
 class Disk {
   readonly waiting: Sync[] = [];
   readonly #real = fs.fdatasync;
@@ -21,12 +21,12 @@ class Disk {
     syncBuiltinESMExports();
   }
 
-  /** Waits for a sync to be asked for. */
+  /** Waits until a sync is requested. */
   async asked(): Promise<void> {
     for (let tries = 0; this.waiting.length === 0 && tries < 1_000; tries++) await pause(5);
   }
 
-  /** Waits for a sync to be asked for, and answers it. */
+  /** Waits until a sync is requested, and answers it. */
   async answer(error: NodeJS.ErrnoException | null = null): Promise<void> {
     await this.asked();
     const next = this.waiting.shift();
@@ -60,7 +60,7 @@ describe('A ledger file and its disk', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('says that something is kept only once the disk has it, and goes on with other things meanwhile', async () => {
+  it('reports something as stored only once the disk has it, and continues with other work meanwhile', async () => {
     let kept = false;
     const note = ledger.setMeta('reconciler-a', '1').then(() => (kept = true));
     await disk.asked();
@@ -72,7 +72,7 @@ describe('A ledger file and its disk', () => {
     expect(kept).to.equal(true);
   });
 
-  it('keeps what is asked while the disk is busy with one more commit and sync, however much it is', async () => {
+  it('stores everything requested while the disk is busy with one more commit and sync', async () => {
     const first = ledger.setMeta('reconciler-0', '0');
     await disk.asked();
     const rest = Array.from({ length: 100 }, (_, n) => ledger.setMeta(`reconciler-${n + 1}`, String(n)));
@@ -87,7 +87,7 @@ describe('A ledger file and its disk', () => {
     expect(await ledger.getMeta('reconciler-100')).to.equal('99');
   });
 
-  it('a disk that fails leaves the outcome unknown, and nothing is written any more until the server starts anew', async () => {
+  it('after the disk fails, leaves the outcome unknown, and writes nothing until the server is restarted', async () => {
     const note = outcomeOf(ledger.setMeta('reconciler-a', '1'));
     await disk.asked();
     const behind = outcomeOf(ledger.setMeta('reconciler-b', '1'));
@@ -100,7 +100,7 @@ describe('A ledger file and its disk', () => {
     expect(await ledger.counts()).to.be.an('object');
   });
 
-  it('closes only after the disk has what was asked before, whoever asks it to', async () => {
+  it('closes only after the disk has all earlier writes, whoever closes it', async () => {
     const note = ledger.setMeta('reconciler-a', '1');
     let closed = 0;
     const closing = [ledger.close(), ledger.close()].map(end => end.then(() => (closed += 1)));
@@ -112,7 +112,7 @@ describe('A ledger file and its disk', () => {
     await Promise.all(closing);
   });
 
-  it('takes a disk that does not answer for one that failed, so that nobody waits for ever', async () => {
+  it('treats a disk that does not answer like one that failed, so that nobody waits for ever', async () => {
     const real = globalThis.setTimeout;
     globalThis.setTimeout = ((run: () => void, ms?: number) =>
       real(run, ms === 20_000 ? 30 : ms)) as typeof setTimeout;

@@ -21,7 +21,7 @@ describe('durability of a SQLite ledger', () => {
   const levelsOf = async (url: string, budget: number): Promise<string[]> =>
     (await durabilityOf(url, budget)).map(({ level, found }) => `${level} ${found}`);
 
-  it('is tried out in its folder, and nothing is left there', async () => {
+  it("is tested in the ledger's folder, and no file is left there", async () => {
     const [disk, space] = await levelsOf(`file:${folder}/ledger.db`, 1);
     const { type } = await statfs(folder);
     if (type !== 0x01021994) expect(disk).to.match(/^ok .* writes to disk/);
@@ -35,14 +35,14 @@ describe('durability of a SQLite ledger', () => {
     expect(space?.todo).to.include('ANSWER_STORE_MB');
   });
 
-  it('is not there in memory', async function () {
+  it('is absent in memory', async function () {
     if (!existsSync(MEMORY) || (await statfs(MEMORY)).type !== 0x01021994) return this.skip();
     const [disk] = await durabilityOf(`file:${MEMORY}/ledger.db`, 1);
     expect(disk).to.have.property('level', 'error');
     expect(disk?.todo).to.include('STATE_DIR');
   });
 
-  it('can not be looked at where there is no folder, and is an error where nothing can be written', async () => {
+  it("can't be tested without a folder, and is an error where nothing can be written", async () => {
     expect(await levelsOf(`file:${folder}/missing/ledger.db`, 1)).to.have.length(1);
     await writeFile(join(folder, 'file'), '');
     const [disk] = await durabilityOf(`file:${folder}/file/ledger.db`, 1);
@@ -51,7 +51,7 @@ describe('durability of a SQLite ledger', () => {
 });
 
 const postgres = PLACES.find(({ name }) => name === 'PostgreSQL')?.make;
-/** Keeps a copy of what PostgreSQL logs, as a standby does. */
+/** Receives PostgreSQL's log, as a standby does. */
 const STANDBY = join(POSTGRES_BIN, 'pg_receivewal');
 if (postgres)
   describe('durability of a PostgreSQL ledger', () => {
@@ -66,14 +66,14 @@ if (postgres)
     const setting = (name: string): void =>
       url.searchParams.set('options', `${url.searchParams.get('options')} -c${name}`);
 
-    it('is an error where a commit is confirmed before it is on disk', async () => {
+    it('is an error if commits are confirmed before they are on disk', async () => {
       setting('synchronous_commit=off');
       const found = await durabilityOf(url.href, 1);
       expect(found.map(({ todo }) => todo)).to.include('set synchronous_commit=on');
       for (const { level } of found) expect(level).to.equal('error');
     });
 
-    it('is a warning where a commit is confirmed before a standby has it', async function () {
+    it('is a warning if commits are confirmed before a standby has them', async function () {
       if (!existsSync(STANDBY)) return this.skip();
       const folder = await mkdtemp(join(tmpdir(), 'standby-'));
       const main = `host=${url.hostname} port=${url.port} user=${url.username}`;

@@ -11,7 +11,7 @@ onEachEngine('who waits for a payment,', promises);
 function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
-  describe('an equal payment whose one caller is there', () => {
+  describe('an equal payment whose only caller is present', () => {
     it('is another sale, once it was seen after this one came', async () => {
       const first = await held(ledger);
       time.now += 1_000;
@@ -46,7 +46,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const state of ['settling', 'owed', 'delivered'] as const)
-      it(`holds up the settling of another while it is ${state}, too, and not once it was written`, async () => {
+      it(`blocks the settling of another while it is ${state}, too, and not once it was written`, async () => {
         const first = await held(ledger);
         await settle(ledger, first);
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
       });
 
-    it('is told from one of another payer, operation, body or with an identifier', async () => {
+    it('does not match one of another payer, operation or body, or with an identifier', async () => {
       await abandoned();
       await held(ledger);
       for (const other of [
@@ -80,7 +80,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
   describe('a newly signed payment', () => {
     for (const state of ['settling', 'owed', 'delivered'] as const)
-      it(`redeems an equal one that is ${state}, unwritten and without its caller, and is never settled`, async () => {
+      it(`redeems an equal one that is ${state}, unwritten and abandoned by its caller, and is never settled`, async () => {
         const first = await held(ledger);
         await settle(ledger, first);
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
@@ -115,7 +115,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
     });
 
-    it('redeems also where a copy, a 503 or a dead socket was there: only one caller ever, and there, is another sale', async () => {
+    it('redeems also where a copy, a 503 or a dead socket was there: only a payment with a single, present caller is another sale', async () => {
       const first = await sold();
       await copyOf(first);
       const second = await held(ledger);
@@ -133,7 +133,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.renewCallers([{ id: second.request.id, number: 2 }])).to.deep.equal([]);
     });
 
-    it('is a new sale after an answer that was written to the one caller, or expired, or was paid back', async () => {
+    it('is a new sale after an answer that was written to the only caller, expired, or was refunded', async () => {
       const written = await sold();
       await ledger.markWritten(written.caller, 0);
       const second = await held(ledger);
@@ -171,7 +171,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await settle(ledger, second)).kind).to.equal(kind);
       });
 
-    it('redeems what a stranger un-wrote, since nobody can tell that from a buyer who lost the answer', async () => {
+    it('redeems what a stranger marked as unwritten, because that looks like a buyer who lost the answer', async () => {
       const first = await sold();
       await ledger.markWritten(first.caller, 0);
       await copyOf(first);
@@ -208,7 +208,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('the payment that settles or attaches', () => {
-    it('binds every equal claim that is no sale of its own: also one that was given up, or that a copy waits for', async () => {
+    it('binds every equal claim that is no sale of its own: also an abandoned one, or one that a copy waits for', async () => {
       const freed = await held(ledger);
       await ledger.freeClaim(freed.request.id, freed.claim, { keepRun: false });
       await ledger.removeCaller(freed.caller);
@@ -223,7 +223,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(known).to.deep.nested.include({ kind: 'known', 'seen.target.id': winner.request.id });
     });
 
-    it('binds them to what it redeems itself, and aliases are one deep', async () => {
+    it('binds them to what it redeems itself, and aliases are one level deep', async () => {
       const target = await abandoned();
       const shared = await held(ledger);
       await copyOf(shared);
@@ -233,7 +233,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await ledger.find(request.id))?.aliasOf).to.equal(target.request.id);
     });
 
-    it('changes nothing where the earlier sale has 32 aliases: the claim says so before any work, and nothing of it stays', async () => {
+    it('changes nothing where the earlier sale has 32 aliases: the claim fails before any work, and leaves nothing behind', async () => {
       const target = await abandoned();
       for (let n = 0; n < 31; n += 1)
         expect((await settle(ledger, await held(ledger), { newestLocal: 0 })).kind, `${n}`).to.equal(
@@ -257,7 +257,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(target.request.id))?.state).to.equal('delivered');
     });
 
-    it('counts those that it would bind, too: beside 31 aliases one claim more is one too many', async () => {
+    it('counts those that it would bind, too: with 31 aliases, one more claim is one too many', async () => {
       await abandoned();
       for (let n = 0; n < 31; n += 1) await settle(ledger, await held(ledger), { newestLocal: 0 });
       const given = await held(ledger);
@@ -278,7 +278,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const { request } of claims) expect((await ledger.find(request.id))?.aliasOf).to.equal(null);
     });
 
-    it('settles nothing beside 512 equal payments, be it the oldest of them, because it does not look at more', async function () {
+    it('settles nothing beside 512 equal payments, even if it is the oldest, because it reads no more', async function () {
       this.timeout(SLOW_MS * 3);
       const oldest = await held(ledger);
       time.now += 1;

@@ -39,7 +39,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     method: 'x402-v2',
   });
 
-  describe('a payment that only the chain knows', () => {
+  describe('a payment that is only on the chain', () => {
     it('is booked on the day on which it was taken in, however long before it was claimed', async () => {
       const lost = { ...found(), paidAt: time.now - 90 * 86_400_000 };
       await ledger.takeIn(lost);
@@ -51,7 +51,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await booked(lost.paidAt, lost.paidAt + 1)).to.deep.equal([]);
     });
 
-    it('is owed once, whoever takes it in and however many do at once', async () => {
+    it('is owed once, however many servers take it in at once', async () => {
       const operators = await Promise.all(
         [1, 2].map(() => openLedgerReader({ url: place.url, now: () => time.now })),
       );
@@ -123,7 +123,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.giveCall(sold.id, call()), 'one that has a call').to.equal(false);
     });
 
-    it('takes no payment-identifier from a payment that was sold with it since', async () => {
+    it('takes no payment-identifier from a payment that was sold with it later', async () => {
       const lost = found();
       await ledger.takeIn(lost);
       await delivered(ledger, payment({ identifier: 'order-1' }));
@@ -147,7 +147,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 }
 
-/** As `restoreLedger` does with a file of SQLite. */
+/** Does what `restoreLedger` does with a SQLite file. */
 async function markRestored(url: string): Promise<void> {
   const { openEngine } = await import('../../src/ledger/engines/open-engine.js');
   const { execute } = await import('../../src/ledger/engine.js');

@@ -60,7 +60,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(done.id))?.state).to.equal('delivered');
     });
 
-    it('are replaced by a later run, and the budget knows', async () => {
+    it('are replaced by a later run, and the budget is adjusted', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       await ledger.saveAnswer(request.id, claim, { status: 200, headers: {}, body: Buffer.alloc(500) });
@@ -71,7 +71,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(ledger.answerBytes()).to.equal(0);
     });
 
-    it('are kept for longer when asked, but not while the store is more than half full, nor once they have expired', async () => {
+    it('are kept longer on request, but not while the store is more than half full, nor once they have expired', async () => {
       await reopen({ answerBudgetBytes: 1_000 });
       const { id } = payment();
       const sellOne = async (request: ClaimRequest, bytes: number): Promise<void> => {
@@ -130,7 +130,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(settling.id))?.state).to.equal('settling');
     });
 
-    it('lists by state in pages and sums per state', async () => {
+    it('lists by state in pages, and sums by state', async () => {
       for (let made = 0; made < 3; made += 1) {
         await delivered(ledger, payment({ amount: 25_000n }));
         time.now += 1;
@@ -147,7 +147,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(counts.owed).to.deep.equal({ payments: 0, amount: 0n });
     });
 
-    /** Three of a state to a millisecond, in every state, of two payers and operations, with leases of two lengths. */
+    /** Three of a state in one millisecond, in every state, of two payers and operations, with leases of two lengths. */
     async function variety(): Promise<Payment[]> {
       const made: Payment[] = [];
       for (let n = 0; n < 48; n += 1) {
@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       if (state === 'refunded') await ledger.refund(id, aRefund());
     }
 
-    it('lists what was asked for: every condition and order, alone and together', async () => {
+    it('filters and orders lists by every condition, alone and combined', async () => {
       const all = await variety();
       time.now += 100;
       const after = all[25]!;
@@ -211,7 +211,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
           }
     });
 
-    it('lists the payments whose fate is open: settling without a worker, released and settled, so many of each', async () => {
+    it('lists the payments whose outcome is open, up to a limit for each: settling without a worker, released, and settled', async () => {
       const open: string[] = [];
       for (const state of ['claimed', 'settling', 'released', 'owed', 'delivered'] as const)
         for (let n = 0; n < 2; n++) {
@@ -263,7 +263,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.condenseSales(condense)).to.equal(false);
     });
 
-    it('remembers texts across openings', async () => {
+    it('keeps notes when it is opened again', async () => {
       expect(await ledger.getMeta('supported')).to.equal(undefined);
       await ledger.setMeta('supported', '{"kinds":1}');
       await ledger.setMeta('supported', '{"kinds":2}');

@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 onEachEngine('offered prices', (make, engine) => {
   eachWithANewLedger(make);
 
-  it('of the last five minutes are known to every server of the ledger, those of before to none', async () => {
+  it('of the last five minutes are known to every server of the ledger, earlier ones to none', async () => {
     await ledger.offerPrices({ summarize: '10000', other_1: '5' });
     time.now += 3 * MINUTE;
     const other = engine === 'PostgreSQL' ? await open() : ledger;
@@ -23,7 +23,7 @@ onEachEngine('offered prices', (make, engine) => {
     expect(await ledger.offeredPrices('summarize')).to.deep.equal([20_000n]);
   });
 
-  it('are known after a restart, last for as long as they are told, and are forgotten', async () => {
+  it('are known after a restart, last while they are offered, and are then forgotten', async () => {
     await ledger.offerPrices({ summarize: '10000' });
     await reopen();
     time.now += 4 * MINUTE;
@@ -36,7 +36,7 @@ onEachEngine('offered prices', (make, engine) => {
     expect(await ledger.offeredPrices('summarize')).to.deep.equal([30_000n]);
   });
 
-  it('are eight lists at most, the most recent ones', async () => {
+  it('are at most eight lists, the most recent ones', async () => {
     for (let n = 1; n <= 12; n += 1) {
       time.now += 1_000;
       await ledger.offerPrices({ summarize: String(n) });

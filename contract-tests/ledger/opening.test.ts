@@ -11,7 +11,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
   describe('one turn of the event loop', () => {
-    it('lets a write that can not be done fail alone', async () => {
+    it('lets an invalid write fail alone', async () => {
       const requests = Array.from({ length: 20 }, () => payment());
       const writes = requests.map(request => ledger.claim(request));
       const bad = faultOf(ledger.setMeta('key', null as unknown as string));
@@ -22,7 +22,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.counts()).claimed.payments).to.equal(20);
     });
 
-    it('bounds what waits, and does what it accepted', async () => {
+    it('limits the queue, and carries out what it accepted', async () => {
       const results = await Promise.allSettled(
         Array.from({ length: 9_000 }, (_, index) => ledger.markWritten({ id: String(index), number: 1 }, 0)),
       );
@@ -33,7 +33,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('a value that the first server makes', () => {
+  describe('a value that the first server creates', () => {
     it('is the same for all that ask for it at once, and later', async () => {
       const kept = await Promise.all(['a', 'b', 'c'].map(value => ledger.keepMeta('secret', value)));
       const [first] = kept;
@@ -69,23 +69,23 @@ function promises(make: () => Promise<LedgerPlace>): void {
         await reopen();
       });
 
-    it('opens nothing to read where there is no ledger', async () => {
+    it('opens no ledger for reading where there is none', async () => {
       if (!place.url.startsWith('file:')) return;
       const fault = await faultOf(openLedgerReader({ url: place.url.replace('ledger.db', 'missing.db') }));
       expect(fault.message).to.include('missing.db').and.include('start the server once');
     });
 
-    it('begins no empty ledger in a folder that is not there', async () => {
+    it('creates no ledger in a folder that does not exist', async () => {
       if (!place.url.startsWith('file:')) return;
       const fault = await faultOf(open({ url: place.url.replace('ledger.db', 'misspelt/ledger.db') }));
       expect(fault.message).to.include('misspelt').and.include('its folder exists');
     });
 
-    it('refuses a URL it does not know', async () => {
+    it('refuses an unknown kind of URL', async () => {
       expect((await faultOf(open({ url: 'mysql://x' }))).message).to.include('postgres://');
     });
 
-    it('fails calls after it was closed, with a fault', async () => {
+    it('rejects calls after it was closed', async () => {
       await ledger.close();
       expect((await faultOf(ledger.claim(payment()))).name).to.equal('LedgerFault');
     });

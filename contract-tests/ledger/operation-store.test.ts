@@ -44,7 +44,7 @@ onEachEngine('The store of an operation', (make, engine) => {
     return payment;
   };
 
-  it('is made once, by however many open it, and goes on with the next version', async () => {
+  it('is created once, however many servers open it, and is brought to the next version', async () => {
     await Promise.all([CUPS, CUPS, CUPS].map(definition => ledger.openStore(definition)));
     const payment = await asked();
     const store = await ledger.openStore(SWEETER);
@@ -85,7 +85,7 @@ onEachEngine('The store of an operation', (make, engine) => {
     });
 
   if (engine === 'PostgreSQL')
-    it('goes on with the next version in each of several servers that start together', async () => {
+    it('is brought to the next version by each of several servers that start together', async () => {
       await ledger.openStore(CUPS);
       await ledger.close();
       for (let round = 0; round < 3; round += 1) {
@@ -102,7 +102,7 @@ onEachEngine('The store of an operation', (make, engine) => {
     });
 
   if (engine === 'PostgreSQL')
-    it('changes beside servers that can do without the change, and beside no others', async () => {
+    it('changes beside servers that can run without the change, and beside no others', async () => {
       const older = await openLedger({ ...forServer(place.url), ...OWNER });
       try {
         await older.openStore(CUPS);
@@ -114,7 +114,7 @@ onEachEngine('The store of an operation', (make, engine) => {
       }
     });
 
-  it('begins the names of its tables with its own, so that none takes those of others', async () => {
+  it('has table names that begin with its own name, so that none collide with those of others', async () => {
     for (const wrong of [
       { ...CUPS, tables: { payments: ['id'] } },
       { ...CUPS, name: 'tea; drop table payments' },

@@ -6,7 +6,7 @@ import { faultOf, OWNER } from '../support/ledgers.js';
 import { aRefund, onEachEngine, paymentIn, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
-/** PostgreSQL's own clock goes on while a test stands still. */
+/** PostgreSQL's own clock runs on while a test is delayed. */
 const SLOW_MS = 10_000;
 
 onEachEngine('orders', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
@@ -37,7 +37,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await place.remove();
   });
 
-  it('creates one order however often it is opened, and keeps what it first said', async () => {
+  it('creates one order however often it is opened, and keeps its first content', async () => {
     const payment = await paymentIn(ledger, 'owed');
     const orders = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
@@ -103,7 +103,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(last.finishedAt).to.be.within(clock, clock + SLOW_MS);
   });
 
-  it('begins no new attempt before it is due, and after the last one none without the operator', async () => {
+  it('begins no new attempt before it is due, and none after the last one without the operator', async () => {
     const payment = await asked();
     const { claim } = (await ledger.adopt(payment, 60_000))!;
     const failed = { attempt: 1, failure: 'It broke.', againMs: 60_000 };
@@ -139,7 +139,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
       waits.push(Math.floor((next - clock) / 1_000));
       clock = next;
     }
-    // A tenth of the attempt at most, until its deadline has passed.
+    // At most a tenth of the attempt, until its deadline has passed.
     expect(waits.slice(0, 8)).to.deep.equal([1, 2, 4, 5, 5, 5, 5, 5]);
     expect(waits.at(-1)).to.be.at.least(5);
     const { deadline } = (await ledger.order(payment))!;
@@ -229,7 +229,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.extendOrder(payment, 4, clock + 2)).to.include({ attempts: 5 });
   });
 
-  it('ends the order of a payment that the operator refunds, and never takes it up again', async () => {
+  it('ends the order of a refunded payment, and never resumes it', async () => {
     const payment = await asked();
     const reader = await openLedgerReader({ url: place.url, now: () => clock });
     expect(await reader.refund(payment, aRefund())).to.equal('refunded');
@@ -239,7 +239,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.openOrders()).to.deep.equal([]);
   });
 
-  it('lists the orders that are worked on, the oldest first, with what is done of them, of one operation or of all', async () => {
+  it('lists the orders that are worked on, oldest first, with their progress, for one operation or for all', async () => {
     const first = await asked();
     clock += SLOW_MS;
     const second = await asked();
@@ -259,7 +259,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await open()).to.have.length(3);
   });
 
-  it('asks nobody any more about an order whose payment is delivered, even if a crash kept it from being ended', async () => {
+  it('stops asking people for an order whose payment is delivered, even if a crash kept it from being ended', async () => {
     const payment = await asked();
     const row = await ledger.adopt(payment, 60_000);
     if (!row) throw new Error('nobody held it');

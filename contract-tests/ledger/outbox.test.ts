@@ -39,7 +39,7 @@ async function told(server: Ledger, events: readonly OutboxEvent[]): Promise<voi
 onEachEngine('The outbox', make => {
   eachWithANewLedger(make);
 
-  it('stays empty while nobody is told', async () => {
+  it('stays empty while there are no webhooks', async () => {
     await delivered(ledger, payment());
     await owed(ledger);
     expect(await ledger.events(10)).to.deep.equal([]);
@@ -63,7 +63,7 @@ onEachEngine('The outbox', make => {
     });
   });
 
-  it('has nothing of a transition that did not happen', async () => {
+  it('has no event for a transition that did not happen', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     const request = payment();
     const claim = await claimed(ledger, request);
@@ -72,7 +72,7 @@ onEachEngine('The outbox', make => {
     expect(await written()).to.deep.equal([]);
   });
 
-  it('has what became of an order: opened, failed, refunded by a command beside the server', async () => {
+  it('has the outcome of an order: opened, failed, refunded by a command beside the server', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     const id = await owed(ledger, 'upfront');
     await ledger.openOrder({ payment: id, request: '{}', wanted: 3, deadline: time.now + HOUR });
@@ -89,7 +89,7 @@ onEachEngine('The outbox', make => {
     expect(events[3]?.facts).to.deep.include({ refund: 'back', refunded: '10000' });
   });
 
-  it('tells each target what it wants', async () => {
+  it('gives each webhook the kinds of events that it wants', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] }, { name: CHAT, kinds: ['payment.owed', 'order.late'] });
     await owed(ledger);
     expect(kindsOf(await ledger.takeEvents(SHOP, 10))).to.deep.equal(['sale.paid']);
@@ -124,19 +124,19 @@ onEachEngine('The outbox', make => {
     time.now += 61_000;
     const again = await ledger.takeEvents(SHOP, 30);
     expect(again.map(({ attempts }) => attempts)).to.deep.equal(Array<number>(20).fill(2));
-    // The first server comes back late: its word does not count any more.
+    // The first server comes back late: its report no longer counts.
     await ledger.attempted(seqs.map(seq => ({ seq, attempt: 1, answer: '200' })));
     expect((await ledger.eventsWaiting())[0]?.events).to.equal(20);
   });
 
-  it('writes the same event once, whoever tells it', async () => {
+  it('writes the same event once, whoever reports it', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     const late = { kind: 'order.late', subject: 'a'.repeat(64), once: 'attempt 1', facts: {} };
     await Promise.all([ledger.tell(late), ledger.tell(late), ledger.tell({ ...late, once: 'attempt 2' })]);
     expect((await ledger.events(10)).length).to.equal(2);
   });
 
-  it('gives up after three days, forgets after a week, and tells again what is asked for', async () => {
+  it('gives up after three days, deletes after a week, and delivers again on request', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     await owed(ledger);
     time.now += 72 * HOUR;
@@ -153,7 +153,7 @@ onEachEngine('The outbox', make => {
     expect(await ledger.resendEvent(999_999)).to.equal(false);
   });
 
-  it('tells a target that is there for a while, and forgets it', async () => {
+  it('keeps events for a known webhook for a while, and then deletes them', async () => {
     await ledger.holdTarget('listener', [], time.now + 30_000);
     await delivered(ledger, payment());
     expect(await ledger.takeEvents('listener', 10)).to.have.lengthOf(1);
@@ -167,7 +167,7 @@ onEachEngine('The outbox', make => {
     expect(await ledger.events(10)).to.deep.equal([]);
   });
 
-  it('goes on after a restart, and tells no targets that were taken out of the settings', async () => {
+  it('continues after a restart, and keeps nothing for webhooks that were removed from the settings', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     await owed(ledger);
     await ledger.takeEvents(SHOP, 10);

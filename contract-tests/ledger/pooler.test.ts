@@ -35,14 +35,14 @@ const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> 
       expect(fault.message).to.include('leads to a pooler').and.include('DATABASE_DIRECT_URL');
     });
 
-    it('is refused as well where the pooler takes whatever a session begins with', async () => {
+    it('is refused as well if the pooler accepts any startup parameters', async () => {
       const limits = 'statement_timeout, idle_in_transaction_session_timeout';
       const lenient = await pooled(place, [`ignore_startup_parameters = ${limits}`]);
       const fault = await faultOf(openLedger({ url: lenient.url, ...OWNER })).finally(lenient.close);
       expect(fault.message).to.include('leads to a pooler');
     });
 
-    it('sells each of 60 payments once over three servers, and knows of their presence', async () => {
+    it('sells each of 60 payments once over three servers, and detects their presence', async () => {
       const open = (): Promise<Ledger> => openLedger({ url: pooler.url, directUrl: place.url, ...OWNER });
       const servers = [await open(), await open(), await open()];
       try {

@@ -41,24 +41,24 @@ describe('several PostgreSQL servers in one URL', () => {
     ['last', () => urlOf(two.host, one.host)],
     ['only', () => urlOf(one.host)],
   ] as const)
-    it(`lead to the primary where it is the ${place} of them`, async () => {
+    it(`lead to the primary if it is the ${place} of them`, async () => {
       const { port } = await connected(new PostgresHosts(`${urls()}?target_session_attrs=read-write`));
       expect(port).to.equal(portOf(one));
     });
 
-  it('lead to the primary where another one is gone', async () => {
+  it('lead to the primary if another one is down', async () => {
     const hosts = new PostgresHosts(urlOf(`127.0.0.1:${await freePort()}`, one.host));
     expect((await connected(hosts)).port).to.equal(portOf(one));
   });
 
-  it('lead to the primary at once where another one takes connections and does not answer', async () => {
+  it('lead to the primary at once if another one accepts connections and does not answer', async () => {
     two.isFrozen = true;
     const began = performance.now();
     expect((await connected(new PostgresHosts(urlOf(two.host, one.host)))).port).to.equal(portOf(one));
     expect(performance.now() - began).to.be.below(1_000);
   });
 
-  it('are all named, with what is wrong, if none can be written', async () => {
+  it('are all named, each with its error, if none can be written to', async () => {
     const gone = `127.0.0.1:${await freePort()}`;
     one.isFrozen = true;
     const said = await failure(connected(new PostgresHosts(urlOf(gone, two.host, one.host))));
@@ -88,7 +88,7 @@ describe('several PostgreSQL servers in one URL', () => {
     expect(one.connections()).to.equal(2);
   });
 
-  it('lead a connection of a pool, which passes a callback', async () => {
+  it('work for a connection of a pool, which passes a callback', async () => {
     const hosts = new PostgresHosts(urlOf(two.host, one.host));
     const client = new hosts.Client(KEPT);
     clients.push(client);
@@ -104,7 +104,7 @@ describe('several PostgreSQL servers in one URL', () => {
     expect(said.message).to.include('read-only');
   });
 
-  it('are refused with an attribute that a ledger can not be kept with', () => {
+  it('are refused with an attribute that does not suit a ledger', () => {
     const standby = (): unknown =>
       new PostgresHosts(`${urlOf(one.host, two.host)}?target_session_attrs=standby`);
     expect(standby).to.throw('The ledger needs target_session_attrs=read-write, not standby.');

@@ -11,7 +11,7 @@ import {
   isBehindPooler,
 } from '../support/ledger-places.js';
 
-onEachEngine('what PostgreSQL has undone', (make, engine) => {
+onEachEngine('a transaction that PostgreSQL has rolled back', (make, engine) => {
   if (engine === 'PostgreSQL') retries(make);
 });
 
@@ -33,7 +33,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
     await place.remove();
   });
 
-  /** Refuses new payments under a condition, in the statement or, as a serializable database may, in its commit. */
+  /** Rejects new payments under a condition: in the statement or, as a serializable database may, at the commit. */
   const refuse = (condition: string, code: string, deferred: boolean): Promise<unknown> =>
     client.query(
       `create function refuse() returns trigger language plpgsql as
@@ -48,7 +48,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
 
   for (const code of ['40001', '40P01'])
     for (const deferred of [false, true])
-      it(`is repeated, three times if it must be: ${code} ${deferred ? 'at the commit' : 'of a statement'}`, async () => {
+      it(`is repeated, up to three times: ${code} ${deferred ? 'at the commit' : 'of a statement'}`, async () => {
         await refuse(`nextval('tries') < 4`, code, deferred);
         const request = payment();
         expect((await ledger.claim(request)).kind).to.equal('claimed');
@@ -56,7 +56,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
         expect((await ledger.find(request.id))?.state).to.equal('claimed');
       });
 
-  it('is reported after the fourth time, as something that was not written', async () => {
+  it('is reported as not written after the fourth time', async () => {
     await refuse(`nextval('tries') > 0`, '40001', true);
     const request = payment();
     expect((await faultOf(ledger.claim(request))).code).to.equal('failed');
@@ -65,7 +65,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
   });
 
   it('is repeated on another connection if the first one can no longer write', async function () {
-    // A pooler keeps the connections that servers give up.
+    // A pooler keeps the connections that servers close.
     if (isBehindPooler) this.skip();
     await Promise.all([1, 2].map(() => ledger.counts()));
     await client.query('insert into strangers select pid from pg_stat_activity');
@@ -73,7 +73,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.claim(payment())).kind).to.equal('claimed');
   });
 
-  it('is repeated if its connection was ended just before', async () => {
+  it('is repeated if its connection was closed just before', async () => {
     for (let time = 0; time < 10; time += 1) {
       await Promise.all([1, 2, 3].map(() => ledger.counts()));
       await client.query(
@@ -83,7 +83,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
     }
   });
 
-  it('is not known where PostgreSQL does not know it', async () => {
+  it('is reported as unknown if PostgreSQL does not know its outcome', async () => {
     await refuse('true', '40003', true);
     expect((await faultOf(ledger.claim(payment()))).code).to.equal('unknown');
   });

@@ -7,7 +7,7 @@ import { runTogether, sessionOf, Transaction } from '../../src/ledger/engines/po
 import { raw, sql } from '../../src/ledger/sql.js';
 import { PLACES } from '../support/ledger-places.js';
 
-/** A connection that notes what it is sent, and answers each time in turn. */
+/** A connection that records what it is sent, and answers each time in turn. */
 function connection(answers: (Error | undefined)[] = []) {
   const sent: string[] = [];
   const released: boolean[] = [];
@@ -30,7 +30,7 @@ function refused(code: string): pg.DatabaseError {
   return error;
 }
 
-/** How an operation of two queries ends, the second of which is the last. */
+/** How an operation of two queries ends, whose second query is the last. */
 async function outcomeOf(client: pg.PoolClient): Promise<string> {
   const transaction = new Transaction(client, sessionOf({ isPooled: false }));
   try {
@@ -59,7 +59,7 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
     expect(released).to.eql([false]);
   });
 
-  it('sends the next queries of operations side by side together, and COMMIT with the last ones of all', async () => {
+  it('sends the next queries of parallel operations together, and COMMIT with the last ones of all', async () => {
     const { client, sent } = connection();
     const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     const change = (name: string) => () => finish({ sql: `update ${name}`, parameters: [] });
@@ -77,7 +77,7 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
     expect(sent).to.eql(['update t set a = $1']);
   });
 
-  it('says that nothing was written when PostgreSQL refuses the last query, and keeps the connection', async () => {
+  it('reports that nothing was written if PostgreSQL rejects the last query, and keeps the connection', async () => {
     const { client, released } = connection([undefined, undefined, refused('23505'), undefined]);
     expect(await outcomeOf(client)).to.equal('23505');
     expect(released).to.eql([false]);
@@ -87,18 +87,18 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
     ['the connection is lost', lost()],
     ['the server stops, which it may do after the commit', refused('57P01')],
   ] as const)
-    it(`says that it does not know whether the last query was written when ${what}`, async () => {
+    it(`reports the outcome of the last query as unknown if ${what}`, async () => {
       const { client, released } = connection([undefined, undefined, error, lost()]);
       expect(await outcomeOf(client)).to.equal('unknown');
       expect(released).to.eql([true]);
     });
 
-  it('does not know either when the answer to the commit is lost', async () => {
+  it('reports the outcome as unknown if the answer to the commit is lost', async () => {
     const { client } = connection([undefined, undefined, undefined, lost()]);
     expect(await outcomeOf(client)).to.equal('unknown');
   });
 
-  it('refuses to write after the last query, for it would be another transaction', async () => {
+  it('refuses to write after the last query, which would be another transaction', async () => {
     const { client } = connection();
     const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     await transaction.run({ ...sql`update t set a = ${1}`, last: true });
@@ -123,7 +123,7 @@ for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL')
       await remove();
     });
 
-    it('follow a schema that another server changes, in transactions and out of them', async () => {
+    it('follow a schema that another server changes, inside and outside of transactions', async () => {
       const [ours, other] = engines as [Engine, Engine];
       const all = () => execute(sql<{ a: number }>`select * from t where a = ${1}`);
       const add = () => finish(sql<{ a: number }>`insert into t (a) values (${1}) returning *`);

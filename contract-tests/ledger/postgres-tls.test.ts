@@ -16,7 +16,7 @@ const isHere =
   existsSync(POSTGRES_BIN) &&
   spawnSync('openssl', ['version']).status === 0;
 
-/** An authority of its own, and what it certifies: this machine by its name, not by its number. */
+/** A certificate authority of its own, and its certificate for this machine, by name rather than by address. */
 function certify(folder: string): void {
   const openssl = (...options: string[]): void =>
     void execFileSync('openssl', options, { cwd: folder, stdio: 'ignore' });
@@ -82,7 +82,7 @@ function certify(folder: string): void {
     const refusal = async (at: string): Promise<string> =>
       (await faultOf(openLedger({ url: at, ...OWNER }))).message;
 
-    it('sells where the certificate is of an authority that sslrootcert names', async () => {
+    it('sells if the certificate is of an authority that sslrootcert names', async () => {
       expect(await sold(url(`localhost:${port}`, verified()))).to.equal('claimed');
     });
 
@@ -91,15 +91,15 @@ function certify(folder: string): void {
       expect(await sold(url(hosts, `${verified()}&target_session_attrs=read-write`))).to.equal('claimed');
     });
 
-    it('refuses a certificate of an authority that nobody named', async () => {
+    it('refuses a certificate of an unknown authority', async () => {
       expect(await refusal(url(`localhost:${port}`, 'sslmode=verify-full'))).to.match(/certificate/);
     });
 
-    it('refuses a certificate of another name', async () => {
+    it('refuses a certificate for another name', async () => {
       expect(await refusal(url(`127.0.0.1:${port}`, verified()))).to.match(/does not match certificate/);
     });
 
-    it('is refused by a server that takes TLS only, if it is not asked for', async () => {
+    it('is refused by a server that accepts only TLS, if TLS is not requested', async () => {
       expect(await refusal(url(`localhost:${port}`, ''))).to.match(/no encryption/);
     });
   },

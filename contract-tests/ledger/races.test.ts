@@ -68,7 +68,7 @@ function races(make: () => Promise<LedgerPlace>): void {
       expect((await first.lookUp(shared.request.id, 'Payer111')).target?.id).to.equal(winner.request.id);
     });
 
-    it('a settle that had to wait goes by the time after the wait: a caller that lapsed meanwhile is gone', async () => {
+    it('a move that had to wait goes by the time after the wait: a caller that expired meanwhile is gone', async () => {
       const [first] = servers;
       const one = await held(first);
       await client.query("select pg_advisory_lock(hashtextextended('Payer111', 0))");
@@ -123,7 +123,7 @@ function races(make: () => Promise<LedgerPlace>): void {
         }
       });
 
-    it('one second ask is made, however many servers try', async () => {
+    it('one second settle request is made, however many servers try', async () => {
       const [first] = servers;
       const one = await held(first);
       await settle(first, one);

@@ -43,7 +43,7 @@ async function identity() {
 }
 
 function binding(): void {
-  it('is nobody before the first sale: another PAY_TO may be set, also after claims, refusals and orders that found nobody waiting', async () => {
+  it('is not set before the first sale: another PAY_TO may be set, even after claims, refusals and abandoned orders', async () => {
     await claimed(ledger, payment());
     const gone = payment({ payer: 'Payer222' });
     const { claim: number, caller } = await claim(ledger, gone);
@@ -55,7 +55,7 @@ function binding(): void {
     expect((await identity()).payTo).to.equal(OTHER.payTo);
   });
 
-  it('is on no network before the first sale: another NETWORK may be set, and notes about the former one are gone', async () => {
+  it('has no network before the first sale: another NETWORK may be set, and notes about the former one are gone', async () => {
     await claimed(ledger, payment());
     await ledger.setMeta('height', '400000000');
     await ledger.offerHint('FeePayer111');
@@ -73,7 +73,7 @@ function binding(): void {
     await reopen(ELSEWHERE);
   });
 
-  it('and network that changed under a running server before its first sale: it sells nothing', async () => {
+  it('and network that change under a running server before its first sale: it sells nothing', async () => {
     const request = payment();
     const number = await claimed(ledger, request);
     await run("update meta set value = 'solana:elsewhere' where key = 'network'");
@@ -107,11 +107,11 @@ function binding(): void {
     expect((await identity()).payTo).to.equal(undefined);
   });
 
-  it('of an earlier version was written when it was created: without a sale it is free again', async () => {
+  it('of an earlier version was written when the ledger was created: without a sale it can be set again', async () => {
     await ledger.close();
     const earlier = [
       "update meta set value = '5' where key = 'schema'",
-      // What later versions have added.
+      // Columns that later versions have added.
       'drop table targets',
       'drop table outbox',
       'drop table stores',
@@ -142,7 +142,7 @@ function binding(): void {
     await reopen(OTHER);
   });
 
-  it('that changed under a running server stops its sales: nothing is settled, nothing more is claimed', async () => {
+  it('that changed under a running server stops its sales: nothing is settled, and nothing more is claimed', async () => {
     await delivered(ledger, payment());
     const request = payment();
     const number = await claimed(ledger, request);
@@ -227,7 +227,7 @@ function changing(engine: string): void {
 }
 
 function races(): void {
-  /** Claims and settles one payment. @returns what came of it */
+  /** Claims and settles one payment. @returns the result */
   async function sell(server: Ledger): Promise<string> {
     const request = payment({ payer: `Payer${Math.random()}` });
     try {
@@ -238,7 +238,7 @@ function races(): void {
     }
   }
 
-  it('is one, whichever of several servers with different ones sells first', async () => {
+  it('is the same for all, whichever of several servers with different ones sells first', async () => {
     const servers = await Promise.all(Array.from({ length: 6 }, (_, index) => open(index % 2 ? OTHER : {})));
     const results = await Promise.all(
       servers.flatMap(server => [1, 2, 3, 4].map(async () => ({ server, came: await sell(server) }))),
@@ -249,19 +249,19 @@ function races(): void {
     expect((await ledger.counts()).settling.payments).to.equal(12);
   });
 
-  it('and network are those of the servers that run: one of another network is refused, and may start once they have stopped', async () => {
+  it('and network are those of the running servers: one of another network is refused, and may start once they have stopped', async () => {
     expect((await faultOf(open(ELSEWHERE))).message).to.include(OWNER.network);
     await ledger.close();
     await reopen(ELSEWHERE);
     await delivered(ledger, payment());
   });
 
-  it('is that of the first even if both moved a payment before either was bound', async () => {
+  it('is that of the first sale even if both servers moved a payment before either was bound', async () => {
     const other = await open(OTHER);
     const client = new pg.Client({ connectionString: place.url });
     await client.connect();
     try {
-      // Holds up both bindings, after their payments were moved within their transactions.
+      // Blocks both bindings, after their payments were moved within their transactions.
       await client.query('begin');
       await client.query('lock table meta in share mode');
       const both = Promise.all([sell(ledger), sell(other)]);
@@ -281,7 +281,7 @@ function races(): void {
     }
   });
 
-  it('is not changed between the look of a sale and its move', async () => {
+  it("is not changed between a sale's check and its move", async () => {
     await delivered(ledger, payment());
     const client = new pg.Client({ connectionString: place.url });
     await client.connect();

@@ -29,7 +29,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
   const ANSWER = { status: 200, headers: {}, body: Buffer.from(TEXT) };
 
-  it('from an answered order: what was asked, answered and written is gone, and the books are whole', async () => {
+  it('from an answered order: question, answer and replies are gone, and the books are unchanged', async () => {
     const store = await ledger.openStore({
       name: 'survey',
       tables: { survey_replies: ['payment', 'reply'] },
@@ -90,7 +90,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.removeContents(id)).to.equal('removed');
   });
 
-  it('is rejected only where an order is owed', async () => {
+  it('is rejected only if an order is owed', async () => {
     const request = payment();
     await delivered(ledger, request);
     expect(await ledger.rejectOrder(request.id, 'No.')).to.equal(false);
@@ -112,7 +112,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   }
 
   describe('of a payer', () => {
-    it('is its address, with contents and refunds, in every payment that is over; the books stay as they are', async () => {
+    it('is its address, with contents and refunds, in every finished payment; the books are unchanged', async () => {
       const [sale, refunded, another] = [await final(), await final(), await final({ payer: other })];
       const started = await ledger.startRepayment({ payment: refunded, amount: 1n, way: 'wallet', after: 1 });
       if (started.kind !== 'started') throw new Error(started.kind);
@@ -134,7 +134,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.lookUp('0'.repeat(64), other)).payerKnown).to.equal(true);
     });
 
-    it('leaves what is not over, not final or being refunded, and says how many', async () => {
+    it('leaves payments that are unfinished, not final or being refunded, and says how many', async () => {
       const { id: owed } = await ordered();
       const young = payment({ payer });
       await delivered(ledger, young);
@@ -144,7 +144,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const id of [owed, young.id, refunding]) expect((await ledger.find(id))?.payer).to.equal(payer);
     });
 
-    it('leaves a copy of the payment known: it is claimed no second time', async () => {
+    it('keeps a copy of the payment recognizable: it is never claimed a second time', async () => {
       const request = payment({ payer });
       await delivered(ledger, request, time.now + 60_000);
       await ledger.audited(request.id, 'kept');
@@ -152,7 +152,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(request)).kind).to.equal('known');
     });
 
-    it('also of payments that were never paid, among more than are read at once', async () => {
+    it('includes payments that were never paid, even among more than are read at once', async () => {
       const request = payment({ payer });
       const number = await claimed(ledger, request);
       await settles(ledger, request.id, number);
@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       while (await ledger.removeOldPayers(time.now, kept));
     };
 
-    it('is what was asked and answered, slice by slice, once its answer has expired; a payment that was open is found again', async () => {
+    it('is request and answer, slice by slice, once the answer has expired; a payment that was open is found again', async () => {
       const young = await ordered();
       const orders = [];
       for (let n = 0; n < 120; n += 1) {
@@ -199,7 +199,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(young.id))?.request).to.equal(null);
     });
 
-    it('is the id of the last request, also of a payment that is open', async () => {
+    it('is the id of the last request, even of an open payment', async () => {
       const request = payment({ requestId: 'a request' });
       await claimed(ledger, request);
       const { id } = request;
@@ -210,7 +210,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(id))?.requestId).to.equal(null);
     });
 
-    it('is who paid, but neither wallets of the operator nor whoever still waits', async () => {
+    it('is the payer, but neither wallets of the operator nor a payer that still waits', async () => {
       const [sale, mine, young] = [await final(), await final({ payer: 'Mine' }), payment({ payer })];
       await delivered(ledger, young, time.now + 120_000);
       time.now += 60_001;

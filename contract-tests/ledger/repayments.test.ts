@@ -73,7 +73,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  it('sends one transaction only: whoever signs second gets what the first one wrote down', async () => {
+  it('sends one transaction only: whoever signs second gets the one that was stored first', async () => {
     const { id } = await started(await sold(), PAID);
     const both = await Promise.all(
       ['mine', 'yours'].map(signature => ledger.writeDownRepayment(id, { ...SIGNED, signature })),
@@ -83,7 +83,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(second).to.equal(first);
   });
 
-  it('keeps an amount reserved until what was signed is proven never to land', async () => {
+  it('keeps an amount reserved until the signed transaction is proven never to land', async () => {
     const id = await sold();
     const { id: refund } = await started(id, PAID);
     await ledger.writeDownRepayment(refund, SIGNED);
@@ -96,7 +96,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await started(id, PAID)).id).not.to.equal(refund);
   });
 
-  it('counts a transfer once, also one that lands after its refund was given up', async () => {
+  it('counts a transfer once, even if it lands after its refund was given up', async () => {
     const id = await sold();
     const { id: refund } = await started(id, 3_000n, 'wallet');
     expect(await ledger.cancelRepayment(refund, 'by the operator')).to.equal(true);
@@ -114,7 +114,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.refund(await sold(), aRefund({ signature: LANDED.signature }))).to.equal('used');
   });
 
-  it('lets nobody work for an owed payment while all of it goes back', async () => {
+  it('lets nobody work for an owed payment while all of it is being refunded', async () => {
     const { id, claim } = await owed();
     const { id: refund } = await started(id, PAID);
     expect(await ledger.extendLease(id, claim, 1_000), 'its worker').to.equal(false);
@@ -123,7 +123,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.adopt(id, 1_000))?.id, 'after it was cancelled').to.equal(id);
   });
 
-  it('goes on working for an owed payment of which a part goes back', async () => {
+  it('continues work for an owed payment while part of it is being refunded', async () => {
     const { id, claim } = await owed();
     const { id: refund } = await started(id, 1n);
     expect(await ledger.extendLease(id, claim, 0)).to.equal(true);
@@ -132,7 +132,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ state: 'owed', repaid: 1n });
   });
 
-  it('makes an owed payment refunded when the last part of it has landed, for earlier versions, too', async () => {
+  it('makes an owed payment refunded when the last part has landed, for earlier versions, too', async () => {
     const { id } = await owed();
     const { id: refund } = await started(id, PAID);
     await ledger.landRepayment(refund, LANDED);
@@ -155,7 +155,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  it('nets what went back in its reports', async () => {
+  it('subtracts refunds in its reports', async () => {
     const id = await sold();
     const { id: refund } = await started(id, 2_500n);
     await ledger.landRepayment(refund, LANDED);
@@ -164,7 +164,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.newestSales(1))[0]).to.include({ amount: PAID, repaid: 2_500n });
   });
 
-  it('lists what is under way for another server', async () => {
+  it('lists pending refunds for another server', async () => {
     const first = await started(await sold(), 1n);
     time.now += 1;
     const second = await started(await sold(), 2n, 'wallet');

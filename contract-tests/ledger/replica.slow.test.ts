@@ -87,7 +87,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
   });
   beforeEach(async () => {
     ledger = await openLedger({ url: url(pieces.ports[0]), ...OWNER });
-    // Its tables come to the standby a moment later than to the primary.
+    // The standby gets the tables a moment after the primary.
     await until('the standby has the ledger', async () => (await tablesOfReplica()) > 0);
     changes = [];
     replica = new Replica({
@@ -119,7 +119,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
   const listed = async (): Promise<string[]> =>
     (await replica.reports.listSales({})).sales.map(({ id }) => id);
 
-  it('has the sales, slice by slice too, and says how far it is behind', async () => {
+  it('has the sales, also slice by slice, and reports its lag', async () => {
     const id = await sold();
     const state = await replica.state();
     expect(state).to.have.property('lagMs').that.is.below(1_000);
@@ -132,7 +132,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
     expect(changes).to.deep.equal([state]);
   });
 
-  it('is read while it is a little behind, and not while it is ten seconds behind: then the primary is', async function () {
+  it('is read while it lags a little, and not while it lags ten seconds: then the primary is read', async function () {
     this.timeout(30_000);
     const first = await sold();
     await replica.state();
@@ -159,7 +159,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
     expect(changes.map(each => 'lagMs' in each)).to.deep.equal([true, false, true]);
   });
 
-  it('is not read if it is down, no replica or another ledger, and none stops a report', async function () {
+  it('is not read if it is down, not a replica or another ledger, and never fails a report', async function () {
     this.timeout(30_000);
     const id = await sold();
     for (const [wrong, why] of [

@@ -25,7 +25,7 @@ onEachEngine('sales and what is undecided', make => {
     }
   };
 
-  it('are read in pages, each once, with those of one millisecond too', async () => {
+  it('are read in pages, each once, including those of one millisecond', async () => {
     const sold: string[] = [];
     for (let n = 0; n < 7; n += 1) {
       const request = payment({ amount: BigInt(10_000 + n), payer: `Payer${n}` });
@@ -52,7 +52,7 @@ onEachEngine('sales and what is undecided', make => {
     expect(newest[0]?.amount).to.be.a('bigint');
   });
 
-  it('are listed the newest first, page by page, narrowed down', async () => {
+  it('are listed newest first, page by page, with filters', async () => {
     const sold: { id: string; operation: string; payer: string }[] = [];
     for (let n = 0; n < 9; n += 1) {
       time.now += n % 3 === 0 ? 1_000 : 0;
@@ -97,7 +97,7 @@ onEachEngine('sales and what is undecided', make => {
     });
   });
 
-  it('are summed by day, operation and state, those of the operator’s own wallets apart', async () => {
+  it("are summed by day, operation and state, with those of the operator's own wallets apart", async () => {
     for (const payer of ['Mine', 'Theirs', 'Mine', 'Others'])
       await paymentIn(ledger, 'delivered', { operation: 'summarize', amount: 10_000n, payer });
     const sums = async (own?: string[]): Promise<unknown[]> =>
@@ -114,7 +114,7 @@ onEachEngine('sales and what is undecided', make => {
     ]);
   });
 
-  it('are counted by state with the age of the oldest, aliases and finished ones left out', async function () {
+  it('are counted by state with the age of the oldest, without aliases and finished ones', async function () {
     this.timeout(SLOW_MS);
     expect(await ledger.undecided()).to.deep.equal({
       settling: { payments: 0, amount: 0n, since: undefined },
@@ -133,7 +133,7 @@ onEachEngine('sales and what is undecided', make => {
     expect(settling.payments).to.equal(1);
   });
 
-  it('are found by their indexes, like all that the operator page shows, however many there are', async function () {
+  it('are found through indexes, like all that the operator page shows, however many there are', async function () {
     if (!place.url.startsWith('file:')) return this.skip();
     const { default: Database } = await import('libsql');
     const db = new Database(place.url.slice('file:'.length), { readonly: true });

@@ -37,7 +37,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       expect(results.filter(kind => kind === 'known')).to.have.length(150);
     });
 
-    it('count one limit together', async () => {
+    it('share one limit', async () => {
       const limits = { maxUnsettledPerPayer: 5, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
       const results = await Promise.all(
         servers.flatMap(server =>
@@ -48,7 +48,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const isolation of ['repeatable read', 'serializable'])
-      it(`sell a payment-identifier once where the database isolates by default as ${isolation}`, async () => {
+      it(`sell a payment-identifier once if the database's default isolation is ${isolation}`, async () => {
         const url = new URL(place.url);
         const options = url.searchParams.get('options') ?? '';
         url.searchParams.set(
@@ -67,7 +67,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
         expect(settlements.reduce<number>((sum, each) => sum + each, 0)).to.equal(20);
       });
 
-    it('close also where PostgreSQL went away without a word', async () => {
+    it('close even if PostgreSQL went away without closing the connection', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });
       await server.counts();
@@ -76,7 +76,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       await wire.close();
     });
 
-    it('whose connection broke for one side only ask again, and leave no session behind that waits', async () => {
+    it('whose connection broke on one side only connect again, and leave no waiting session behind', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });
       const client = new pg.Client({ connectionString: place.url });
@@ -93,7 +93,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
         const all = servers.length + 1;
         expect(await locks(true)).to.equal(all);
         wire.cutForUs();
-        // PostgreSQL still believes in the old connection, and with it in its lock.
+        // PostgreSQL still considers the old connection, and so its lock, alive.
         await until('it has its lock again', async () => (await locks(true)) === all + 1);
         expect(await locks(false)).to.equal(0);
         wire.cutForAll();
@@ -105,7 +105,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       }
     }).timeout(60_000);
 
-    it('show their presence anew where PostgreSQL keeps a connection and does not answer any more', async () => {
+    it('show their presence again if PostgreSQL keeps a connection and stops answering', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });
       const made = wire.connections();
@@ -115,7 +115,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       await wire.close();
     }).timeout(60_000);
 
-    it('lose no sale, nor their presence, where PostgreSQL ends connections that are idle', async () => {
+    it('lose neither a sale nor their presence if PostgreSQL ends idle connections', async () => {
       const url = new URL(place.url);
       url.searchParams.set('options', `${url.searchParams.get('options')} -cidle_session_timeout=100`);
       const wire = await halfOpenWire(url.href);
@@ -176,14 +176,14 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       expect(row?.state).to.equal('claimed');
     });
 
-    it('are noticed by a copy, also after they lost their connections', async () => {
+    it('are noticed by a copy, even after they lost their connections', async () => {
       const client = new pg.Client({ connectionString: place.url });
       await client.connect();
       const ended = (await client.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now;
       await client.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where ${THESE_SESSIONS} and pid <> pg_backend_pid()`,
       );
-      // Connections that are being ended still hold their locks for a moment.
+      // Connections that are being closed still hold their locks for a moment.
       const present = async (): Promise<number> =>
         (
           await client.query(
@@ -214,14 +214,14 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
 
 type HalfOpenWire = {
   url: string;
-  /** Connections that were made through it, and that are open on both sides. */
+  /** Connections through the proxy that are open on both sides. */
   connections: () => number;
   open: () => number;
-  /** Breaks every connection on our side alone, as a network does that forgets it. */
+  /** Breaks every connection on our side only, as a network does that loses its state. */
   cutForUs: () => void;
-  /** Passes nothing on any more, in neither direction. */
+  /** Forwards nothing any more, in either direction. */
   stall: () => void;
-  /** What PostgreSQL still holds of them ends, too. */
+  /** Ends what PostgreSQL still holds of them, too. */
   cutForAll: () => void;
   close: () => Promise<void>;
 };

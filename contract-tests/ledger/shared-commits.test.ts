@@ -13,8 +13,8 @@ const operation = () => finish(raw('select 1'));
 type Runs = { fails?: Error; taken?: string };
 
 /**
- * Commits that are held until the test ends them. Every operation answers with the name of its payment. `taken`: the payer that another
- * server has locked.
+ * Commits that are held until the test ends them. Every operation returns the name of its payment. `taken`: the payer
+ * that another server has locked.
  */
 function heldCommits({ fails, taken }: Runs = {}) {
   const batches: string[] = [];
@@ -63,7 +63,7 @@ describe('operations that share a commit', () => {
     expect({ apart, batches }).to.eql({ apart: ['x'], batches: ['a b c'] });
   });
 
-  it('run one after another if they are of one payment or one payer, in the order of their requests', async () => {
+  it('run one after another if they belong to one payment or one payer, in the order of their requests', async () => {
     const { add, batches, end } = heldCommits();
     const all = [
       add('a', { payer: 'P' }),
@@ -78,7 +78,7 @@ describe('operations that share a commit', () => {
     expect(batches).to.eql(['a-c-a b-b d']);
   });
 
-  it('wait for the next one if they belong to two that run side by side', async () => {
+  it('wait for the next commit if they belong to two that run in parallel', async () => {
     const { add, apart, batches, end } = heldCommits();
     const all = [add('a', { payer: 'P' }), add('b'), add('b', { payer: 'P' }), add('b')];
     for (let n = 0; n < 2; n++) await end();
@@ -86,7 +86,7 @@ describe('operations that share a commit', () => {
     expect({ apart, batches }).to.eql({ apart: ['b-b'], batches: ['a b'] });
   });
 
-  it('leave a payer to itself that another server has locked, and what comes of it waits for it alone', async () => {
+  it('leave a payer that another server has locked to a commit of its own, which waits alone', async () => {
     const { add, apart, batches, end } = heldCommits({ taken: 'P' });
     const [taken, free] = [add('a', { payer: 'P' }), add('b', { payer: 'Q' })];
     await end();
@@ -112,14 +112,14 @@ describe('operations that share a commit', () => {
     expect(batches[0]).to.match(/^a b .*p0-p1-p2-p3-p4-p5-p6-p7$/);
   });
 
-  it('all say that they do not know, when that one was not confirmed', async () => {
+  it('all have an unknown outcome if that commit was not confirmed', async () => {
     const { add, end } = heldCommits({ fails: new LedgerFault('unknown', 'lost') });
     const both = [add('a'), add('b')].map(each => each.then(String, (error: LedgerFault) => error.code));
     await end();
     expect(await Promise.all(both)).to.eql(['unknown', 'unknown']);
   });
 
-  it('wait in a bounded queue', async () => {
+  it('wait in a limited queue', async () => {
     const { add, end, commits } = heldCommits();
     const all = Array.from({ length: 2_000 }, (_, n) => add(`a${n}`));
     expect(() => add('b')).to.throw(LedgerFault, 'Too many operations are waiting for the ledger.');
@@ -174,7 +174,7 @@ for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL')
       expect(await rows()).to.eql([1, 3].map(a => ({ a, b: a })));
     });
 
-    it('do not wait for long with one that another server keeps waiting', async () => {
+    it('do not wait long with one that another server blocks', async () => {
       const other = await openPostgres(place.url, 'beside');
       let release = (): void => undefined;
       const held = other.transact(async run => {

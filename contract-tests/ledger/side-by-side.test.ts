@@ -16,9 +16,9 @@ import { callOf, OWNER, payment } from '../support/ledgers.js';
 import { SeededRandom } from '../support/seeded-random.js';
 
 /**
- * Operations that share a transaction run side by side in it, query by query, where no lock keeps them apart. Whatever they are and
- * whatever the ledger holds, each must answer, and together they must leave the ledger, as if they had run one after another, in some order.
- * The rules are the same on both engines, so SQLite is enough to see it, and quicker.
+ * Operations that share a transaction run interleaved in it, query by query, unless a lock keeps them apart. Whatever
+ * they are and whatever the ledger contains, the result must be as if they had run one after another, in some order.
+ * The rules are the same on both engines; SQLite is enough to check them, and faster.
  */
 
 const SETS = 60;
@@ -27,7 +27,7 @@ const MOST_TOGETHER = 4;
 type Operation = { scope: Scope; run: () => TransactionBody<unknown> };
 type Outcome = { answers: unknown[]; ledger: unknown };
 
-/** A ledger in memory, whose operations run when the test says so. */
+/** An in-memory ledger whose operations run when the test says so. */
 function heldLedger() {
   const db = new Database(':memory:');
   const asked: Operation[] = [];
@@ -74,7 +74,7 @@ function heldLedger() {
           chains.map(chain => chain.map(({ run }) => run)),
         )
       ).flat(),
-    /** Takes the operation that a call asks for, which never ends by itself. */
+    /** Captures the operation that a call requests, which never ends by itself. */
     async of(call: () => Promise<unknown>): Promise<Operation> {
       void call();
       for (let turn = 0; turn < 10 && asked.length === 0; turn++) await Promise.resolve();
@@ -94,7 +94,7 @@ type Row = { request: ReturnType<typeof payment>; claim: number; number: number 
 const PAYERS = ['Payer111', 'Payer222'];
 const HASHES = ['a', 'a', 'a', 'b'].map(digit => digit.repeat(64));
 const ANSWER = { status: 200, headers: {}, body: Buffer.from('{}') };
-/** The same numbers each time. */
+/** A fixed sequence of random numbers. */
 function seeded(seed: number): Random {
   const random = new SeededRandom(seed);
   let rolled = 0;
@@ -114,7 +114,7 @@ const aRequest = (random: Random) =>
     },
   });
 
-/** A payment at any point of its way. */
+/** A payment in any state. */
 async function aRow(held: Held, random: Random): Promise<Row> {
   const { ledger, time } = held;
   const request = aRequest(random);
@@ -205,7 +205,7 @@ function* orders<T>(list: readonly T[]): Generator<T[]> {
 const text = (value: unknown): string =>
   JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? `${each}` : each));
 
-/** @returns whether some order of running them one after another ends in the same way */
+/** @returns whether some sequential order has the same result */
 async function endsAsInSomeOrder(held: Held, chains: readonly Operation[][]): Promise<boolean> {
   const wanted = text(await outcome(held, () => held.together(chains)));
   const batch = chains.flat();
@@ -220,7 +220,7 @@ async function endsAsInSomeOrder(held: Held, chains: readonly Operation[][]): Pr
   return false;
 }
 
-/** @returns the seeds of the sets that end as in no order */
+/** @returns the seeds of the sets without such an order */
 async function faults(rule: Rule): Promise<number[]> {
   const found: number[] = [];
   for (let seed = 1; seed <= SETS; seed++) {
@@ -234,16 +234,16 @@ async function faults(rule: Rule): Promise<number[]> {
   return found;
 }
 
-describe('operations that run side by side in one transaction', () => {
-  // So that no outcome depends on how long a trial took.
+describe('operations that run interleaved in one transaction', () => {
+  // So that no outcome depends on the duration of a trial.
   before(() => Object.defineProperty(performance, 'now', { value: () => 0, configurable: true }));
   after(() => Reflect.deleteProperty(performance, 'now'));
 
-  it(`end as in some order one after another, ${SETS} sets of them`, async () => {
+  it(`have the result of some sequential order, in ${SETS} random sets`, async () => {
     expect(await faults({ byPayer: true })).to.eql([]);
   });
 
-  it('do not, if two may be of one payer and decide by its other payments', async () => {
+  it('do not, if two of them may belong to one payer and depend on its other payments', async () => {
     expect(await faults({ byPayer: false })).to.not.eql([]);
   });
 });

@@ -33,7 +33,7 @@ describe('The SQL of the ledger', () => {
     ]);
   });
 
-  it('is spelled for both engines from one source', () => {
+  it('is generated for both engines from one source', () => {
     const text = 'select id from payments where id = ? and claim = ? for update of payments skip locked';
     expect(SQLITE.spell(text)).to.equal('select id from payments where id = ? and claim = ?');
     expect(POSTGRES.spell(text)).to.equal(
@@ -44,7 +44,7 @@ describe('The SQL of the ledger', () => {
     expect(POSTGRES.spell(view.sql)).to.include(`$${view.parameters.length}`).and.not.include('?');
   });
 
-  it('takes the moment from the database where servers share it, and from the server where it is alone', () => {
+  it('takes the time from the database if servers share it, and from the server if it is alone', () => {
     expect(clockOf(POSTGRES)()).to.deep.equal({
       sql: 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint',
       parameters: [],

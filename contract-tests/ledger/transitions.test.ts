@@ -74,7 +74,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         }
       });
 
-    it('revives a released payment when its transfer is found on chain', async () => {
+    it('revives a released payment when its transfer is found on the chain', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       await settles(ledger, request.id, claim);
@@ -106,7 +106,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.owe(request.id, won!.claim, { settlement: 's' })).to.equal(true);
     });
 
-    it('takes one transaction for the refund of one payment only, however many are recorded at once', async () => {
+    it('accepts one transaction for the refund of one payment only, however many are recorded at once', async () => {
       const requests = Array.from({ length: 5 }, () => payment({ id: randomBytes(32).toString('hex') }));
       for (const { id, ...rest } of requests) {
         const claim = await claimed(ledger, { id, ...rest });
@@ -154,7 +154,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ limits, payer: 'Another' }))).kind).to.equal('claimed');
     });
 
-    it('knows a copy of what is worked on, or was settled, though its payer has no room left', async () => {
+    it('knows a copy of what is worked on, or was settled, even if its payer is at its limit', async () => {
       const limits = { maxUnsettledPerPayer: 1, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
       const request = payment({ limits });
       const claim = await claimed(ledger, request);
@@ -201,14 +201,14 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.claim(request)).to.deep.equal({ kind: 'limit', reason: 'runs' });
     });
 
-    it('does not forget former runs when a later one is taken back', async () => {
+    it('keeps the count of earlier runs when a later one is taken back', async () => {
       const request = payment();
       await ledger.freeClaim(request.id, await claimed(ledger, request), { keepRun: true });
       await ledger.freeClaim(request.id, await claimed(ledger, request), { keepRun: false });
       expect(await ledger.claim(request)).to.include({ kind: 'claimed', run: 2 });
     });
 
-    it('claims nothing while the stored answers fill their budget, and goes on when they expire', async () => {
+    it('claims nothing while the stored answers fill their budget, and continues when they expire', async () => {
       await reopen({ answerBudgetBytes: 1_000 });
       const first = payment();
       const claim = await claimed(ledger, first);

@@ -68,7 +68,7 @@ async function rowsOf(place: LedgerPlace): Promise<Record<string, Row[]>> {
   return rows;
 }
 
-/** Bytes as hex and integers as numbers, whatever the driver makes of them; what a start ends is left out. */
+/** Normalizes bytes to hex and integers to numbers, whatever the driver returns. Leaves out what a start ends. */
 function readable(row: Row): Row {
   const columns = Object.entries(row).filter(([name]) => name !== 'lease_until' && name !== 'caller_until');
   return Object.fromEntries(
@@ -80,7 +80,7 @@ function readable(row: Row): Row {
   );
 }
 
-/** Every row of 1.0.0 had one caller as far as is known, and what was written was written to that one. */
+/** Every row of 1.0.0 counts as having had one caller, to whom everything was written. */
 function counted(row: Row): Row {
   const written = row['written_at'] !== null;
   const sums = {
@@ -99,7 +99,7 @@ function counted(row: Row): Row {
   };
 }
 
-/** No order of 1.0.0 was extended. One that failed may be attempted again when its buyer asks. */
+/** No order of 1.0.0 was extended. A failed one may be attempted again when its buyer asks. */
 const extendable = (row: Row, replies: Row[]): Row => ({
   ...row,
   extended: 0,
@@ -107,7 +107,7 @@ const extendable = (row: Row, replies: Row[]): Row => ({
   tries: 1,
   starts: 0,
   failure: null,
-  // As many as count of its replies.
+  // The number of its replies that count.
   done: replies.filter(({ payment, rejected_at: at }) => payment === row['payment'] && at === null).length,
 });
 
@@ -151,7 +151,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     await place.remove();
   });
 
-  it('is opened by this version with every row as it was', async () => {
+  it('is opened by this version with every row unchanged', async () => {
     const before = await bringOld(place);
     expect(before['payments']).to.have.length(12);
     ledger = await openLedger({ ...forServer(place.url), ...OWNER });
@@ -170,13 +170,13 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     expect(await rowsOf(place), 'opened again').to.deep.equal(upgraded);
   });
 
-  it('is not read beside a server before a server has brought it up to date', async () => {
+  it('is not read before a server has brought it up to date', async () => {
     await bringOld(place);
     const refused = await openLedgerReader({ url: place.url }).catch((error: Error) => error.message);
     expect(refused).to.equal('The ledger has an older schema. Start the server once to bring it up to date.');
   });
 
-  it('goes on: answers, orders, replies, aliases, identifiers and reports', async () => {
+  it('continues to work: answers, orders, replies, aliases, identifiers and reports', async () => {
     await bringOld(place);
     ledger = await openLedger({ ...forServer(place.url), ...OWNER, now: () => 1_795_310_000_600 });
     const counts = await ledger.counts();
@@ -285,7 +285,7 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
   it('stays as it is while a server of that version runs: the start says to stop it', async () => {
     const before = await rowsOf(place);
     await inPostgres(place, async old => {
-      // All that such a server shows of itself.
+      // All traces that such a server leaves.
       await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
       const refused = await openLedger({ ...forServer(place.url), ...OWNER }).catch(
         (error: Error) => error.message,
@@ -297,7 +297,7 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
     await ledger.close();
   });
 
-  it('may be used by servers of an earlier version that can do without what is new, and by no others', async () => {
+  it('may be used by servers of an earlier version that can run without the new parts, and by no others', async () => {
     await (await openLedger({ ...forServer(place.url), ...OWNER })).close();
     const meta = (key: string, value: number | string): Promise<void> =>
       inPostgres(place, async client => {
@@ -317,7 +317,7 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
     );
   });
 
-  it('is brought up to date beside servers that know the oldest version that can live with it', async () => {
+  it('is brought up to date beside servers that know the oldest version compatible with it', async () => {
     await inPostgres(place, async old => {
       await old.query('select pg_advisory_lock_shared(8405, $1)', [OLDEST_BESIDE]);
       await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');

@@ -5,7 +5,7 @@ import type { LedgerPlace } from '../support/ledger-places.js';
 
 const END = 2_000_000;
 
-onEachEngine('What is limited for a time', (make, engine) => {
+onEachEngine('Counted uses that are limited for a period', (make, engine) => {
   let place: LedgerPlace;
   let ledgers: Ledger[];
   let now = 1_000_000;
@@ -14,7 +14,7 @@ onEachEngine('What is limited for a time', (make, engine) => {
     place = await make();
     const options = { ...forServer(place.url), payTo: 'receiver', network: 'solana:test', now: () => now };
     ledgers = [];
-    // Two servers, where the engine allows two.
+    // Two servers, if the engine allows two.
     for (let n = 0; n < (engine === 'PostgreSQL' ? 2 : 1); n++) ledgers.push(await openLedger(options));
   });
   afterEach(async () => {
@@ -25,24 +25,24 @@ onEachEngine('What is limited for a time', (make, engine) => {
   const use = (name: string, atMost: number, endsAt = END): Use => ({ name, atMost, endsAt });
   const at = (n: number): Ledger => ledgers[n % ledgers.length]!;
 
-  it('is counted once for each of many at once, at all servers', async () => {
+  it('are counted once for each of many at once, at all servers', async () => {
     const uses = [use('own', 5), use('all', 100)];
     const taken = await Promise.all(Array.from({ length: 60 }, (_, n) => at(n).takeUses(uses)));
     const left = taken.flatMap(each => ('left' in each ? [each.left[0]] : []));
     expect(left.toSorted()).to.deep.equal([0, 1, 2, 3, 4]);
     for (const each of taken) if ('usedUp' in each) expect(each.usedUp.name).to.equal('own');
-    // Those that were refused have used nothing else.
+    // The refused ones have used nothing else.
     expect(await at(1).takeUses([use('all', 6)])).to.deep.equal({ left: [0] });
     expect(await at(0).takeUses([use('all', 6)])).to.deep.equal({ usedUp: use('all', 6) });
   });
 
-  it('begins anew with the next time, and a server whose clock lags counts in that', async () => {
+  it('start again with the next period, and a server whose clock lags counts in that', async () => {
     expect(await at(0).takeUses([use('own', 1)])).to.deep.equal({ left: [0] });
     expect(await at(1).takeUses([use('own', 1, 2 * END)])).to.deep.equal({ left: [0] });
     expect(await at(0).takeUses([use('own', 1)])).to.deep.equal({ usedUp: use('own', 1) });
   });
 
-  it('is given back', async () => {
+  it('can be given back', async () => {
     const uses = [use('a', 1), use('b', 1)];
     await at(0).takeUses(uses);
     await at(1).giveUsesBack(uses);
@@ -51,12 +51,12 @@ onEachEngine('What is limited for a time', (make, engine) => {
     expect(await at(1).takeUses([use('b', 1)])).to.deep.equal({ usedUp: use('b', 1) });
   });
 
-  it('is forgotten after its time, so that nobody can fill the ledger', async () => {
+  it('are deleted after their period, so that nobody can fill the ledger', async () => {
     for (let n = 0; n < 30; n++) await at(n).takeUses([use(`old ${n}`, 1)]);
     now = END + 1;
     await at(0).takeUses([use('new', 5, 2 * END)]);
     await at(0).takeUses([use('new', 5, 2 * END)]);
-    // A use whose time is the former one begins at nothing if it was forgotten.
+    // A use from the former period starts at zero if that period was deleted.
     for (let n = 0; n < 30; n++)
       expect(await at(n).takeUses([use(`old ${n}`, 1)]), `old ${n}`).to.deep.equal({ left: [0] });
   });

@@ -25,7 +25,7 @@ describe('An engine whose operations are reported', () => {
   };
   beforeEach(() => (told = []));
 
-  it('reports writes before their caller goes on, and no read that was served', async () => {
+  it('reports writes before their caller continues, and no read that succeeded', async () => {
     const engine = watched(
       engineOf(() => Promise.resolve('value' as never)),
       watch,

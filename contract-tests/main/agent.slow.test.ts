@@ -4,7 +4,7 @@ import { buyAll, readOffers } from '../support/agent.js';
 import { SOLD } from '../support/sold.js';
 import { openWorld, type World } from '../support/world.js';
 
-describe('An agent with nothing but the address', function () {
+describe('An agent that knows only the address', function () {
   this.timeout(120_000);
   let world: World;
   before(async () => {
@@ -12,14 +12,14 @@ describe('An agent with nothing but the address', function () {
   });
   after(() => world.close());
 
-  it('learns from /llms.txt what is sold, at what price', async () => {
+  it('learns from /llms.txt what is sold, and at what price', async () => {
     const offers = await readOffers(world.url);
     expect(offers.map(({ url, usdc, method }) => [method, url, usdc])).to.deep.equal(
       SOLD.paid.map(({ method, examplePath, price }) => [method, world.url + examplePath, price.amount]),
     );
   });
 
-  it('buys one of each, and pays what was listed', async () => {
+  it('buys one of each, and pays the listed price', async () => {
     const wallet = { keypair: world.buyer, rpcUrl: world.sandbox.rpc.url };
     const earned = await world.earned();
     const bought = await buyAll(world.url, wallet, 100_000);

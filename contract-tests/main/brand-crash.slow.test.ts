@@ -54,7 +54,7 @@ const killAt =
       if (when === 'after') ask.drop();
     });
 
-/** While, or right after, the server looks for the transfer itself. */
+/** During, or right after, the server's own search for the transfer. */
 const killAtLook =
   (answered: boolean): Moment =>
   ({ rpc, kill }) =>
@@ -79,15 +79,15 @@ const answerBy = async ({ people, id }: Scene, count: number): Promise<void> => 
     await person.answer(id, `I am number ${index + 1}.`, 'neutral');
 };
 
-/** The first stands for the others: the schedules of faults in one process (sale/faults.slow.test.ts) break a sale off anywhere. */
+/** The first stands for the others: the fault schedules in one process (sale/faults.slow.test.ts) interrupt sales anywhere. */
 const MOMENTS: Record<string, Moment> = {
   'when the money moved and nobody was told': killAt('/settle', 'after'),
   'while the payment is verified': killAt('/verify', 'before'),
   'when it was verified': killAt('/verify', 'answered'),
-  'before the facilitator heard of the settlement': killAt('/settle', 'before'),
-  'when the settlement was told': killAt('/settle', 'answered'),
-  'while the transfer is looked for': killAtLook(false),
-  'when the transfer was seen, before it is owed': killAtLook(true),
+  'before the facilitator gets the settle request': killAt('/settle', 'before'),
+  'when the settlement was reported': killAt('/settle', 'answered'),
+  'while the transfer is being searched for': killAtLook(false),
+  'when the transfer was found, before it is owed': killAtLook(true),
   'when it is owed': async ({ until, id, kill }) => {
     await until(stateIs(id, 'owed'));
     kill();
@@ -148,7 +148,7 @@ describe('brandFeedback on a server that is killed', function () {
     connection = new Connection(sandbox.rpc.url, 'confirmed');
     buyer = Uint8Array.from(JSON.parse(await readFile(join(stateDir, 'buyer.json'), 'utf8')) as number[]);
     await serveAgain();
-    // Signed in once: the cookies must outlive every crash.
+    // The respondents sign in once: their cookies must survive every crash.
     for (const person of people) expect(await person.signIn()).to.equal(303);
     reader = await openLedgerReader({ url: `file:${join(folder, 'server', 'ledger.db')}` });
   });
@@ -186,12 +186,12 @@ describe('brandFeedback on a server that is killed', function () {
     facilitator.intervene(undefined);
   }
 
-  /** Sends the same payment again, as an agent would, while people answer what is asked. */
+  /** Sends the same payment again, as an agent would, while people answer the question. */
   async function collect(id: string, send: () => Promise<Answer>): Promise<Answer> {
     for (const end = Date.now() + ANSWERED_MS; ; await pause(100)) {
       const answer = await send();
       if (answer.status !== 503 || Date.now() > end) return answer;
-      // Nobody replies to what is not asked yet: the panel slows people down who try too often.
+      // Nobody replies before the question is open: the panel slows people down who try too often.
       if (!(await reader?.order(id))) continue;
       for (const [index, person] of people.entries())
         await person.reply(id, `I am number ${index + 1}.`, 'neutral');
@@ -265,7 +265,7 @@ describe('the worker of paid orders', () => {
     await place.remove();
   });
 
-  it('many orders that failed and stay owed do not hide a new one', async () => {
+  it('many failed orders that stay owed do not hide a new one', async () => {
     const place = await sqlitePlace();
     const ledger = await openLedger({ ...forServer(place.url), ...terms });
     const failed = await Promise.all(Array.from({ length: 300 }, () => paymentIn(ledger, 'owed')));
@@ -295,7 +295,7 @@ describe('the worker of paid orders', () => {
     await place.remove();
   });
 
-  it('an order whose backend failed never says that nothing was charged', async () => {
+  it('an order whose backend failed never claims that nothing was charged', async () => {
     const place = await sqlitePlace();
     const ledger = await openLedger({ ...forServer(place.url), ...terms });
     const id = await paymentIn(ledger, 'owed');

@@ -40,7 +40,7 @@ describe('brandFeedback, paid first and answered later', function () {
     });
     const person = (index = 0): Respondent => people[index] ?? expect.fail('nobody');
 
-    /** Sends the same payment again until there is something else than 503. */
+    /** Sends the same payment again until the answer is not a 503. */
     async function untilAnswered(payment: BrandPayment, body: unknown): Promise<Answer> {
       for (const end = Date.now() + 20_000; ;) {
         const answer = await send(testServer, payment, body);
@@ -48,7 +48,7 @@ describe('brandFeedback, paid first and answered later', function () {
       }
     }
 
-    it('only the right token opens the page, and the answer is what they wrote, without mock', async () => {
+    it('only the right token opens the page, and the answer is what people wrote, without mock', async () => {
       const stranger = new Respondent(testServer.url);
       expect(await stranger.signIn('a-token-that-is-wrong')).to.equal(401);
       const before = await world.earned();
@@ -73,7 +73,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await person(2).reply(payment.id, 'Too late.')).to.equal('closed');
     });
 
-    it('promise 5: who waits too long hears that it is paid and in progress, and the same payment gets the answer later', async () => {
+    it('promise 5: a caller who waits too long is told that it is paid and in progress, and the same payment gets the answer later', async () => {
       const before = await world.earned();
       const payment = await sign(testServer);
       const body = aBody(1);
@@ -100,7 +100,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });
 
-    it('promise 5: at most four callers are held for one payment, the fifth is sent away at once', async () => {
+    it('promise 5: at most four callers are held for one payment, the fifth is answered at once', async () => {
       const payment = await sign(testServer);
       const body = aBody(1);
       expect((await send(testServer, payment, body, 0)).status).to.equal(503);
@@ -141,7 +141,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect((await held).status).to.equal(200);
     });
 
-    it('promise 6: a stock client that signs anew after every 503 pays once, orders once and gets its answer', async () => {
+    it('promise 6: a stock client that signs again after every 503 pays once, orders once and gets its answer', async () => {
       const before = await world.earned();
       const signer = await createKeyPairSignerFromBytes(world.buyer);
       const scheme = new ExactSvmScheme(signer, { rpcUrl: world.sandbox.rpc.url });
@@ -209,7 +209,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + 2n * BRAND_PRICE);
     });
 
-    it('markup, controls, direction marks and long texts pass through as text and nothing else', async () => {
+    it('markup, control and direction characters and long texts are passed on as text and nothing else', async () => {
       const odd =
         '<script>alert(1)</script>"\'&amp; \u202Egnihtemos\u202C \u200F \0 \u0007 \ud83d\ude00 ${x} {brand}';
       const body = { brand: odd, question: `${odd} ${'long '.repeat(300)}`, n: 1 };

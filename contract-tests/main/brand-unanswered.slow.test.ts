@@ -54,7 +54,7 @@ describe('brandFeedback, paid first and answered later', function () {
     });
     await signedIn(testServer.url);
     const payment = await sign(testServer);
-    // Our own look for the transfer takes half a minute; other tests run meanwhile.
+    // Our own search for the transfer takes half a minute; other tests run meanwhile.
     lying = { testServer, facilitator, payment, answer: send(testServer, payment, aBody(1), 60) };
     lying.answer.catch(() => {});
   });
@@ -69,7 +69,7 @@ describe('brandFeedback, paid first and answered later', function () {
       someone = await signedIn(testServer.url);
     });
 
-    it('with some replies: 200 with what came, and the summary says how many were missing', async () => {
+    it('with some replies: 200 with what came, and the summary says how many are missing', async () => {
       const payment = await sign(testServer);
       const body = aBody(3);
       const held = send(testServer, payment, body);
@@ -146,9 +146,9 @@ describe('brandFeedback, paid first and answered later', function () {
     });
   });
 
-  // Last, since its call has been waiting since the beginning.
+  // Last, because its call has been waiting since the beginning.
   describe('without money or people', () => {
-    it('when too many questions wait already: 503 before money moves, and the payment stays good', async () => {
+    it('when too many questions wait already: 503 before money moves, and the payment stays valid', async () => {
       await mkdir(join(world.stateDir, 'full'));
       const url = fileUrl(join(world.stateDir, 'full', 'ledger.db'));
       const { payTo, network } = world.sandbox.info;
@@ -186,7 +186,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });
 
-    it('promise 9: a facilitator that lies gets nobody asked: pending, no question, nothing delivered', async () => {
+    it('promise 9: after a false report of the facilitator, nobody is asked: pending, no question, nothing delivered', async () => {
       const { testServer, payment, facilitator, answer } = lying ?? expect.fail('not asked');
       const someone = await signedIn(testServer.url);
       const told = await answer;

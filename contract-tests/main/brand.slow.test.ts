@@ -41,7 +41,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(feedbackOf(answer).mock).to.equal(true);
     });
 
-    it('promise 6: two equal purchases whose callers are both still there are two sales', async () => {
+    it('promise 6: two equal purchases whose callers are both still connected are two sales', async () => {
       const before = await world.earned();
       const body = aBody(1);
       const buy = async () => post(world.url + BRAND_PATH, body, await signFor(world, BRAND_PATH));
@@ -96,7 +96,7 @@ describe('brandFeedback, paid first and answered later', function () {
   });
 
   describe('with nobody on the panel', () => {
-    it('is not sold: 503 before money moves, health says so, and the payment stays good until somebody comes', async () => {
+    it('is not sold: 503 before money moves, health says so, and the payment stays valid until somebody comes', async () => {
       const testServer = await openServer('empty', {});
       const before = await world.earned();
       const payment = await sign(testServer);

@@ -22,7 +22,7 @@ function faultsOf(env: NodeJS.ProcessEnv): string[] {
 }
 
 describe('The configuration', () => {
-  it('needs nothing: the sandbox is the default', () => {
+  it('is optional: the sandbox is the default', () => {
     const stateDir = resolve('.coinslot');
     const config = readConfig({});
     expect(config).to.include({
@@ -47,7 +47,7 @@ describe('The configuration', () => {
     expect(config).to.be.frozen;
   });
 
-  it('takes empty and blank variables for unset', () => {
+  it('treats empty and blank variables as unset', () => {
     const names = [
       ...['HOST', 'PORT', 'PUBLIC_URL', 'SITE_URL', 'NETWORK', 'STATE_DIR', 'DATABASE_URL', 'SOLANA_RPC_URL'],
       ...[
@@ -95,7 +95,7 @@ describe('The configuration', () => {
     }
   });
 
-  it('reads what the operator says', () => {
+  it("reads the operator's contact", () => {
     const config = readConfig({
       PORT: ' 0 ',
       PUBLIC_URL: 'https://Pay.example/',
@@ -168,31 +168,31 @@ describe('The configuration', () => {
     });
   }
 
-  it('demands a wallet and a cap wherever orders are refunded without the operator', () => {
+  it('requires a wallet and a cap if orders are refunded without the operator', () => {
     const faults = faultsOf({ REFUND_OWED_AFTER: '60' });
     expect(faults.map(fault => fault.split(':')[0])).to.deep.equal(['REFUND_KEYPAIR', 'REFUND_DAILY_CAP']);
     expect(readConfig({}).refunds).to.equal(undefined);
   });
 
-  it('demands the address that is paid and the public one wherever money is real', () => {
+  it("requires the receiver's address and the public URL on mainnet and devnet", () => {
     for (const NETWORK of ['devnet', 'mainnet']) {
       const faults = faultsOf({ NETWORK });
       expect(faults.map(fault => fault.split(':')[0])).to.deep.equal(['PAY_TO', 'PUBLIC_URL']);
     }
   });
 
-  it('demands the address that is paid when somebody else runs the sandbox', () => {
+  it("requires the receiver's address if somebody else runs the sandbox", () => {
     const faults = faultsOf({ SOLANA_RPC_URL: 'http://a:1', FACILITATOR_URL: 'http://f' });
     expect(faults).to.have.length(1);
     expect(faults[0]).to.match(/^PAY_TO: /);
   });
 
-  it('does not call an unusable value unset as well', () => {
+  it('does not also report an invalid value as unset', () => {
     expect(faultsOf({ NETWORK: 'mainnet', PAY_TO: 'me', PUBLIC_URL: 'x' })).to.have.length(2);
     expect(faultsOf({ SOLANA_RPC_URL: 'x', FACILITATOR_URL: 'http://f', PAY_TO })).to.have.length(1);
   });
 
-  it('runs the embedded facilitator in the sandbox without anything else, and demands its key pair where money is real', () => {
+  it('runs the embedded facilitator in the sandbox without further settings, and requires its key pair elsewhere', () => {
     const { facilitators, feePayer, rpcUrls, payTo } = readConfig({ FACILITATOR_URL: 'embedded' });
     expect(facilitators).to.deep.equal([{ kind: 'embedded' }]);
     expect({ rpcUrls, payTo }).to.deep.equal({ rpcUrls: [], payTo: undefined });
@@ -241,7 +241,7 @@ describe('The configuration', () => {
     });
 
     for (const mode of [0o640, 0o604, 0o620, 0o666, 0o644]) {
-      it(`is refused if others can get at it (mode ${mode.toString(8)})`, () => {
+      it(`is refused if others can read it (mode ${mode.toString(8)})`, () => {
         const [fault, ...others] = faultsOf(write(numbers, mode));
         expect(others).to.deep.equal([]);
         expect(fault).to.match(
@@ -250,7 +250,7 @@ describe('The configuration', () => {
       });
     }
 
-    it('is refused if it is none, or one whose halves do not belong together', () => {
+    it('is refused if it is invalid, or its halves do not belong together', () => {
       const wrongs: [unknown, RegExp][] = [
         ['abc', /not a list of 64 numbers/],
         [numbers.slice(1), /not a list of 64 numbers/],
@@ -264,8 +264,8 @@ describe('The configuration', () => {
     });
   });
 
-  it('tells all faults at once', () => {
-    // It is a fault only where its partner is missing.
+  it('reports all errors at once', () => {
+    // It is an error only without its partner.
     const alone = faulty.filter(([name]) => name !== 'FACILITATOR_URL');
     const env = { ...Object.fromEntries(alone), SOLANA_RPC_URL: 'ws://a,,x' };
     const message = faultsOf({ ...env, FACILITATOR_URL: 'http://f' }).join('\n');

@@ -8,7 +8,7 @@ import { isObject, objectOf } from '../../src/contract/references.js';
 import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 import { SOLD } from '../support/sold.js';
 
-/** A changed limit of a field, with a value that it just allows and one that it just refuses. */
+/** A changed limit of a field, with a value that is just within it and one that is just outside. */
 type Limit = {
   operation: string;
   path: string;
@@ -25,15 +25,15 @@ const HANDLERS = fileURLToPath(new URL('../../handlers', import.meta.url));
 const FORBIDDEN = 'zz';
 const PROSE = 'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes. ';
 
-/** So many characters of prose, two of which are not in Unicode's first plane: a limit counts them once. */
+/** This many characters of prose, two of which need two UTF-16 units: a limit counts each of them once. */
 function prose(length: number): string {
   const text = PROSE.repeat(Math.ceil(length / PROSE.length)).slice(0, length);
   return length < 20 ? text : `🚢 ${text.slice(2, -2)}🚢.`;
 }
 
 /**
- * How each keyword is changed. A text becomes longer than before; the name of something that exists (`name`) has just the length that
- * the contract allows.
+ * How each keyword is changed. The limit of a text is raised; the name of something that exists (`name`) has exactly
+ * the allowed length.
  */
 const CHANGES: Record<string, Change> = {
   minLength: ({ minLength }, name) => {
@@ -66,7 +66,7 @@ const CHANGES: Record<string, Change> = {
   },
   default: ({ default: value }) => ({ keyword: 'default', limit: Number(value) + 2, within: undefined }),
 };
-/** What limits nothing. */
+/** Keywords that limit nothing. */
 const NO_LIMITS = ['type', 'description', 'title', 'examples'];
 
 /** Changes every limit in the bodies of paid operations. @param nameOf what a field names, if it names something that exists */
@@ -91,7 +91,7 @@ function changeAll(document: Json, nameOf: (field: string) => string | undefined
   return changed;
 }
 
-/** The limits as the contract has them, to name a test for each. */
+/** The limits in the contract, to name a test for each. */
 const LIMITS = changeAll(structuredClone(SOLD.document), () => undefined);
 
 describe('every limit is in the contract alone: a server with another contract has other limits', function () {
@@ -122,7 +122,7 @@ describe('every limit is in the contract alone: a server with another contract h
 
   async function send({ operation, path, field, keyword }: Limit, value: unknown): Promise<Answer> {
     const body = { ...exampleOf(operation), [field]: value };
-    // An order is accepted as soon as it is paid; only what is answered shows a default.
+    // An order is accepted as soon as it is paid; only an answer shows a default.
     const wait = keyword === 'default' ? 60 : 0;
     return post(world.url + path, body, { Prefer: `wait=${wait}`, ...(await signFor(world, path)) });
   }
@@ -160,7 +160,7 @@ describe('every limit is in the contract alone: a server with another contract h
   });
 });
 
-/** The contract's refusal, which is the server's and not a backend's. */
+/** The refusal that the contract causes, which comes from the server and not from a backend. */
 const WORDS: Record<string, (limit: unknown, field: string) => RegExp> = {
   minLength: (limit, field) => new RegExp(`^${field} must have at least ${String(limit)} characters`),
   maxLength: (limit, field) => new RegExp(`^${field} must have at most ${String(limit)} characters`),

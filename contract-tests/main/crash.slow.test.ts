@@ -29,7 +29,7 @@ import {
 import { priceOf } from '../support/sold.js';
 
 const PRICE = priceOf('summarize');
-/** A payment that nobody has seen yet, and the call that it pays. */
+/** A new payment that no server has seen, and its call. */
 type Sale = { id: string; transaction: string; headers: Environment; body: { text: string } };
 
 describe('a server that is killed or stopped', function () {
@@ -70,7 +70,7 @@ describe('a server that is killed or stopped', function () {
 
   const messages = new Map<string, string>();
 
-  /** The payment that a landed transfer is. */
+  /** The id of the payment of a landed transfer. */
   async function paymentOf(signature: string): Promise<string> {
     const options = { maxSupportedTransactionVersion: 0, commitment: 'confirmed' } as const;
     const landed = messages.has(signature) ? null : await connection.getTransaction(signature, options);
@@ -89,7 +89,7 @@ describe('a server that is killed or stopped', function () {
     return counts;
   }
 
-  /** Transfers and balance of one moment: unresolved payments may be settled in the background meanwhile. */
+  /** Transfers and balance at one moment: unresolved payments may be settled in the background meanwhile. */
   async function standing(): Promise<{ landed: Map<string, number>; earned: bigint }> {
     for (;;) {
       const earned = await till().earned();
@@ -102,7 +102,7 @@ describe('a server that is killed or stopped', function () {
     (JSON.parse(body.toString()) as { paymentPayload: { payload: { transaction: string } } }).paymentPayload
       .payload.transaction;
 
-  it('killed while payments of a new payer are being verified: what was only claimed is redeemed after the restart', async () => {
+  it('killed while payments of a new payer are being verified: payments that were only claimed are redeemed after the restart', async () => {
     const calls = 10;
     const before = await till().earned();
     const served = await serve(proxied('verifying'));
@@ -110,7 +110,7 @@ describe('a server that is killed or stopped', function () {
     facilitator.intervene(async ({ path, forward, respond }) => {
       if (path === '/verify' && ++verifies === calls) served.child.kill('SIGKILL');
       const answer = await forward();
-      // No payment comes through verify before the last one has arrived there.
+      // No payment passes verify before the last one has arrived there.
       while (path === '/verify' && verifies < calls) await sleep(5);
       respond(answer.status, answer.body);
     });
@@ -139,7 +139,7 @@ describe('a server that is killed or stopped', function () {
     before(async () => {
       earlier = await landings();
       served = await serve(env());
-      // The payer becomes a known one.
+      // Makes the payer a known one.
       const [first] = await sign(served.url, 1);
       const answer = await redeem(served.url, first!);
       expect(answer.status, answer.body.toString()).to.equal(200);
@@ -154,7 +154,7 @@ describe('a server that is killed or stopped', function () {
       children.splice(children.indexOf(served.child), 1);
     });
 
-    /** Sends a payment again, as an agent would, until its answer is one that counts. */
+    /** Sends a payment again, as an agent would, until the answer is final. */
     async function redeemWhen(sale: Sale, counts: (answer: Answer) => boolean): Promise<Answer> {
       let answer = await redeem(served.url, sale);
       const isSo = async (): Promise<boolean> =>
@@ -163,7 +163,7 @@ describe('a server that is killed or stopped', function () {
       return answer;
     }
 
-    /** Not one that was not charged because its facilitator rests. */
+    /** Excludes payments that were not charged because the facilitator was considered down. */
     const isOfCharge = ({ status, headers }: Answer): boolean =>
       status !== 503 || headers.has('payment-response');
 
@@ -206,7 +206,7 @@ describe('a server that is killed or stopped', function () {
     }
 
     each(
-      'while the facilitator is being asked, before it has heard: unresolved, 503 and never 402',
+      'while the facilitator is being asked, before it got the request: unresolved, 503 and never 402',
       async () => {
         const asked = new Set<string>();
         facilitator.intervene(async ({ path, body, forward, respond, drop }) => {
@@ -232,7 +232,7 @@ describe('a server that is killed or stopped', function () {
       },
     );
 
-    it('when the money moved and nobody heard of it: never charged again, and the chain decides', async () => {
+    it('when the money moved and nobody was told: never charged again, and the chain decides', async () => {
       const moved = new Set<string>();
       facilitator.intervene(async ({ path, body, forward, respond, drop }) => {
         const answer = await forward();
@@ -254,7 +254,7 @@ describe('a server that is killed or stopped', function () {
       }
     });
 
-    each('right after settlements were answered: paid once, and answered or unresolved', async () => {
+    each('right after settlements were reported: paid once, and answered or unresolved', async () => {
       let settled = 0;
       facilitator.intervene(async ({ path, forward, respond }) => {
         pass(await forward(), respond);
@@ -280,12 +280,12 @@ describe('a server that is killed or stopped', function () {
       await checkSales(made);
     });
 
-    it('and after all of it: money on the chain is answers given and nothing else', async () => {
+    it('and after all of it: the money on the chain equals the answers given', async () => {
       await checkSales(sales);
     });
   });
 
-  it('killed with its own sandbox: the ports are free at once and the same chain goes on', async () => {
+  it('killed with its own sandbox: the ports are free at once and the same chain continues', async () => {
     const stateDir = join(folder, 'own');
     const [port = 0, rpcPort = 0, facilitatorPort = 0] = await freePorts(3);
     const env = {
@@ -324,7 +324,7 @@ describe('a server that is killed or stopped', function () {
     expect(await second.ended).to.include({ code: 0 });
   });
 
-  it('asked to stop during a paid call: finishes it, takes no new one, and exits 0', async () => {
+  it('asked to stop during a paid call: finishes it, accepts no new one, and exits with 0', async () => {
     const served = await serve(proxied('stopped'));
     const [held, late] = await sign(served.url, 2);
     let reached = (): void => undefined;
@@ -370,7 +370,7 @@ describe('a server that is killed or stopped', function () {
     await again.kill();
   });
 
-  it('asked to stop while a load balancer looks: refuses it, sells for three seconds more, and each answer ends its connection', async () => {
+  it('asked to stop while a load balancer checks it: fails the check, sells for three seconds more, and closes each connection', async () => {
     const [admin = 0] = await freePorts(1);
     const served = await serve(proxied('leaving', { ADMIN_PORT: String(admin) }));
     const ready = async (): Promise<number> => (await fetch(`http://127.0.0.1:${admin}/ready`)).status;
@@ -401,7 +401,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Waits until nobody listens at a URL any more. */
+/** Waits until nothing listens at a URL any more. */
 async function untilRefused(url: string): Promise<void> {
   const { port } = new URL(url);
   for (const deadline = Date.now() + 10_000; Date.now() < deadline; await sleep(20)) {

@@ -24,12 +24,12 @@ const PAY_TO = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
 const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
 const BASIC = `Basic ${Buffer.from('kingfisher:hush/hush').toString('base64')}`;
 const QUERY = '?api-key=querykey&tier=gold';
-/** Everything of the URLs below that nobody may see. */
+/** Every part of the URLs below that must stay secret. */
 const SECRETS = /kingfisher|hush|querykey|gold|a2luZ2Zpc2hlcjpodXNoL2h1c2g=/;
 
 type Asked = { path: string; authorization: string | undefined };
 
-/** An HTTP service that wants credentials and, when it is broken, repeats what it was sent, as some do. */
+/** An HTTP service that requires credentials and, when it is broken, repeats the request in its error, as some do. */
 class Service {
   readonly asked: Asked[] = [];
   broken = false;
@@ -140,7 +140,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     server = child;
   }
 
-  it('are really sent, and are in no log, error, answer or /health, however chain and facilitator fail', async () => {
+  it('are sent, and appear in no log, error, answer or /health, however chain and facilitator fail', async () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
     launch(port, await rpc.open('/rpc'), await facilitator.open('/x402/'));
@@ -194,7 +194,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     expect(answers.join('\n')).not.to.match(SECRETS);
   });
 
-  it('are not in the sentence that ends a start: facilitator away, another network, no URL at all', async () => {
+  it('do not appear in the sentence that ends a start: facilitator down, another network, no URL at all', async () => {
     const port = await freePort();
     const facilitatorUrl = await facilitator.open('/x402');
     await facilitator.close();
@@ -217,7 +217,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     }
   });
 
-  it('are kept as they were written, also a query that ends with a slash', () => {
+  it('are kept as they were written, even a query that ends with a slash', () => {
     const url = 'https://kingfisher@rpc.example/rpc/?api-key=query/key/';
     expect(readConfig({ SOLANA_RPC_URL: url, FACILITATOR_URL: url, PAY_TO }).rpcUrls).to.deep.equal([url]);
     expect(endpointOf(url)).to.deep.include({

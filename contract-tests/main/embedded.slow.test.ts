@@ -17,7 +17,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
   let world: World;
   let folder: string | undefined;
   afterEach(async () => {
-    // The one that took the place of the first.
+    // The key that replaced the first.
     await world.server.stop();
     await world.close();
     if (folder) await rm(folder, { recursive: true });
@@ -33,7 +33,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
   const summarize = (headers: Record<string, string>) =>
     post(`${world.url}/v1/summarize`, { text: `${TEXT} ${randomBytes(4).toString('hex')}` }, headers);
 
-  it('sells in the sandbox without anything else: it makes itself a funded fee payer', async () => {
+  it('sells in the sandbox without further settings: it creates a funded fee payer for itself', async () => {
     world = await openWorld({ FACILITATOR_URL: 'embedded' });
     const file = join(world.stateDir, 'fee-payer.json');
     const key = Keypair.fromSecretKey(Uint8Array.from(JSON.parse(await readFile(file, 'utf8')) as number[]));
@@ -58,7 +58,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await feePayerOf(), 'after the next start').to.equal(key.publicKey.toBase58());
   });
 
-  it('that runs dry charges nobody: 503 until somebody sends SOL', async () => {
+  it('that runs out of SOL charges nobody: 503 until somebody sends SOL', async () => {
     const { file, key } = await keyFile();
     world = await openWorld();
     await airdrop(key.publicKey, SOL / 100);
@@ -107,7 +107,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
       .and.to.match(/send SOL to it/);
   });
 
-  it('goes on selling through another one while its fee payer is dry', async () => {
+  it('continues to sell through another facilitator while its fee payer is empty', async () => {
     const { file, key } = await keyFile();
     world = await openWorld();
     const { url } = world.facilitator;
@@ -122,7 +122,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await world.connection.getBalance(key.publicKey)).to.equal(0);
   });
 
-  it('changes its fee payer without refusing a payment: the former one signs what names it, and the next one, too', async () => {
+  it('changes its fee payer without refusing a payment: the former one signs payments that name it, and so does the next one', async () => {
     const [former, next] = [await keyFile(), await keyFile('next.json')];
     world = await openWorld();
     for (const { key } of [former, next]) await airdrop(key.publicKey, SOL);

@@ -46,7 +46,7 @@ describe('failover: facilitator A is killed in the middle of the load and comes 
     return { url, child };
   }
 
-  it('sales go on through B, every paid answer is obtained, and nothing is charged twice', async () => {
+  it('sales continue through B, every paid answer is obtained, and nothing is charged twice', async () => {
     await connection.requestAirdrop(key.publicKey, 10_000_000_000);
     a = await startA(0);
     const port = Number(new URL(a.url).port);
@@ -99,7 +99,7 @@ describe('failover: facilitator A is killed in the middle of the load and comes 
     return value.reduce((sum, { account }) => sum + account.data.readBigUInt64LE(64), 0n);
   }
 
-  /** Sends the same payment again after a 503 or a broken connection, and signs anew after a 402. */
+  /** Sends the same payment again after a 503 or a broken connection, and signs a new one after a 402. */
   async function buy({ url }: Served, text: string, others: Map<string, number>): Promise<Sale> {
     const body = JSON.stringify({ text });
     const send = (headers: Record<string, string>): Promise<Response> =>

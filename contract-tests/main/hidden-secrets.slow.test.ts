@@ -21,7 +21,7 @@ import { call, offerOf, post, recipeOf, TEXT } from '../support/world.js';
 const random = (): string => randomBytes(24).toString('base64url');
 const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 
-/** A secret of each kind that a server on the sandbox's chain reads. */
+/** A secret of each kind that a server in the sandbox reads. */
 const SECRETS: Readonly<Record<string, string>> = {
   ADMIN_TOKEN: random(),
   PANEL_TOKEN: random(),
@@ -34,21 +34,21 @@ const SECRETS: Readonly<Record<string, string>> = {
   FACILITATOR_1_HEADER: `Authorization: Bearer ${random()}`,
 };
 
-/** What must be nowhere: each secret, its parts, and the same in base64. */
+/** What must appear nowhere: each secret, its parts, and the same in base64. */
 function needles(secrets: Readonly<Record<string, string>>): string[] {
   const parts = Object.values(secrets).flatMap(each => each.split(/[\n,]|Authorization: Bearer |whsec_/));
   const kept = parts.filter(part => part.length >= 20 && !part.startsWith('-----'));
   return kept.flatMap(part => [part, Buffer.from(part).toString('base64').replace(/=+$/, '')]);
 }
 
-describe('Secrets that are given in files', function () {
+describe('Secrets in files', function () {
   this.timeout(90_000);
   allOnOneChain();
   let api: Server;
   let asked: string[];
   before(async () => {
     asked = [];
-    // Answers a failure that repeats what it was sent, as some do.
+    // Answers a failure that repeats the request, as some services do.
     api = createServer(({ headers }, response) => {
       asked.push(headers.authorization ?? '');
       response.writeHead(500).end(JSON.stringify({ error: `not for ${headers.authorization}` }));
@@ -70,7 +70,7 @@ describe('Secrets that are given in files', function () {
     );
   }
 
-  /** What everybody may see of a process and of those that it started. */
+  /** What everybody can see of a process and of its descendants. */
   function inProc(pid: number): string {
     const of = (file: string): string => readFileSync(`/proc/${pid}/${file}`, 'latin1');
     const started = readdirSync(`/proc/${pid}/task`).flatMap(task => of(`task/${task}/children`).split(' '));
@@ -79,7 +79,7 @@ describe('Secrets that are given in files', function () {
     );
   }
 
-  it('are used, and are in no argument, environment, log, answer, page or metric, whatever fails', async () => {
+  it('are used, and appear in no argument, environment, log, answer, page or metric, whatever fails', async () => {
     const admin = await freePort();
     const at = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
     const logged: string[] = [];
@@ -133,7 +133,7 @@ describe('Secrets that are given in files', function () {
     expect(inFiles(SECRETS)).to.have.property('MPP_SECRET_FILE');
   });
 
-  it('are not in the sentences of a start that is refused for them', async () => {
+  it('do not appear in the messages of a start that is refused because of them', async () => {
     const bad = {
       ADMIN_TOKEN: 'short-token',
       MPP_SECRET: 'short-secret-of-mpp',

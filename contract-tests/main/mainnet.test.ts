@@ -105,7 +105,7 @@ describe('On mainnet', function () {
     return (fault as Error).message;
   }
 
-  it('there is no sandbox wallet, even where its key is', async () => {
+  it('there is no sandbox wallet, even if its key is there', async () => {
     await writeFile(join(stateDir, 'buyer.json'), JSON.stringify(Array.from({ length: 64 }, () => 7)));
     await open();
     const headers = { origin: PUBLIC_URL, 'content-type': 'application/json' };
@@ -169,7 +169,7 @@ describe('On mainnet', function () {
     expect(JSON.stringify([discovery.json, document, index])).not.to.match(/evil|127\.0\.0\.1/);
   });
 
-  it('a facilitator that speaks no v2 on mainnet is refused at start, with what to do', async () => {
+  it('a facilitator without v2 on mainnet is refused at start, with what to do', async () => {
     stub.kinds = [
       { ...KIND, x402Version: 1, network: 'solana' },
       { ...KIND, network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1' },
@@ -190,7 +190,7 @@ describe('On mainnet', function () {
       .and.to.contain(DEVNET_GENESIS);
   });
 
-  it('an RPC server of another network beside one of ours is passed over: what it says is in no challenge', async () => {
+  it('an RPC server of another network beside a right one is skipped: nothing from it is in a challenge', async () => {
     const foreign = await listen((message, response) => {
       void bodyOf(message).then(text => {
         const { method, params } = JSON.parse(text) as { method: string; params: unknown[] };
@@ -217,7 +217,7 @@ describe('On mainnet', function () {
     expect(message).to.contain(RECEIVER).and.to.contain(`spl-token create-account ${USDC} --owner ${PAY_TO}`);
   });
 
-  it('a receiver whose account holds lamports but is no token account yet is refused likewise', async () => {
+  it('a receiver whose account holds lamports but is not a token account yet is refused likewise', async () => {
     stub.receiver!.program = SystemProgram.programId.toBase58();
     expect(await faultOfStart()).to.contain('spl-token create-account');
   });
@@ -244,7 +244,7 @@ describe('On mainnet', function () {
     }
   });
 
-  it('without a chain it starts, and its challenges carry no blockhash', async () => {
+  it('without a chain it starts, and its challenges have no blockhash', async () => {
     const { port: rpcPort } = stub.rpc.address() as AddressInfo;
     await stopServer(stub.rpc);
     stub.rpc.address = () => ({ port: rpcPort, family: 'IPv4', address: '127.0.0.1' });
@@ -272,7 +272,7 @@ describe('On mainnet', function () {
       () => ({ PUBLIC_URL: 'http://pay.example' }),
     ],
     ['a private address', /is a private address/, () => ({ PUBLIC_URL: 'https://10.1.2.3' })],
-    ['a host name of this machine', /not a public host name/, () => ({ PUBLIC_URL: 'https://localhost' })],
+    ['a local host name', /not a public host name/, () => ({ PUBLIC_URL: 'https://localhost' })],
     ['a receiver whose USDC is frozen', /PAY_TO: .* is frozen/, () => void (stub.receiver!.frozen = true)],
     [
       'a receiver whose account has another owner',
@@ -303,7 +303,7 @@ describe('On mainnet', function () {
     ]);
   });
 
-  it('a fee payer that is nearly empty and a clock that is minutes off are no obstacle', async () => {
+  it('a nearly empty fee payer and a clock that is minutes off do not stop the start', async () => {
     stub.lamports = 5_000;
     stub.aheadSeconds = -180;
     await open();
@@ -315,7 +315,7 @@ describe('On mainnet', function () {
     expect(stub.asked.filter(each => each === '/x402/supported')).to.have.length(1);
   });
 
-  it('asks chain and facilitator nothing for a call without payment', async () => {
+  it('a call without payment causes no request to chain or facilitator', async () => {
     await open();
     const before = stub.asked.filter(name => name !== 'getLatestBlockhash').length;
     for (const path of [...PAID, ...PAID]) await call(port, 'POST', path);

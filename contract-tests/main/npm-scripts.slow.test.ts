@@ -49,7 +49,7 @@ describe('npm start', function () {
     throw new Error('the server did not start');
   }
 
-  it('ends the server, and not npm alone, when npm gets a SIGTERM', async () => {
+  it('ends the server, and not only npm, when npm gets a SIGTERM', async () => {
     const { child, pid } = await start();
     server = pid;
     expect(isAlive(pid)).to.equal(true);
@@ -61,12 +61,12 @@ describe('npm start', function () {
     expect(isAlive(pid), 'the server runs on').to.equal(false);
   });
 
-  it('leaves no shell between npm and any program of ours that stays', () => {
+  it('leaves no shell between npm and any program of ours that keeps running', () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;
     };
     for (const [name, command] of Object.entries(scripts)) {
-      // It ends, and nobody stops it.
+      // It ends by itself.
       if (name === 'prepack') continue;
       const last = command.split(' && ').at(-1);
       expect(last, name).to.match(/^exec /);

@@ -25,15 +25,15 @@ import { RELEASED } from '../support/sold.js';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const BRAND = operation('brandFeedback');
 
-describe('an answer off the contract is never settled', () => {
+describe('an answer that violates the contract is never settled', () => {
   eachInANewWorld();
 
   for (const [name, reply] of Object.entries({
     'a body without what is required': { status: 200, body: { summry: 'misspelt' } },
     'a header that can not be sent': { status: 200, body: { summary: 's' }, headers: { 'X-Note': 'a\nb' } },
-    'a status of its own': { status: 201, body: { summary: 's' } },
+    'an undeclared status': { status: 201, body: { summary: 's' } },
   })) {
-    it(`${name}: 502, uncharged, also for a payer that is known`, async () => {
+    it(`${name}: 502, not charged, even for a known payer`, async () => {
       const routes = await Routes.create(RELEASED);
       const handlers = { summarize: { call: async () => reply } } as unknown as HandlerParts['handlers'];
       routes.register(handlers);
@@ -108,7 +108,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('is made again, also while strangers have used up the work that may end unsold', async () => {
+  it('is made again, also while strangers have used up the limit for unsold work', async () => {
     const payment = await owed();
     world.charge = world.newCharge({ unsoldPerHour: 2 });
     const fail = { work: async (): Promise<Answer> => failed(400), limitedSource: '203.0.113.7' };
@@ -124,7 +124,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
 describe('money that a facilitator reports is believed only as far as it was seen', () => {
   eachInANewWorld();
 
-  /** Buys an order: a charge that asks again at once shows whether a doubt was taken for certain. */
+  /** Buys an order: a charge that asks again at once shows whether an uncertain result was taken as certain. */
   function order(change: Parameters<typeof world.newCharge>[0]): Promise<Outcome> {
     const work = {
       wanted: () => 1,
@@ -145,7 +145,7 @@ describe('money that a facilitator reports is believed only as far as it was see
     expect(await world.ledger.list({ state: 'settling' })).to.have.length(1);
   });
 
-  it('an order that could not be marked as owed is unresolved, and its money is not asked for again', async () => {
+  it('an order that could not be marked as owed is unresolved, and its money is not requested again', async () => {
     const ledger = { ...world.ledger, owe: async () => false };
     const outcome = await order({ ledger, confirm: async () => true });
     expectPending(outcome);

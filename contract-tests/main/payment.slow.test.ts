@@ -62,7 +62,7 @@ describe('a paid call, end to end on a real local Solana', () => {
   });
 
   for (const version of [1, 2] as const) {
-    it(`a v${version} payment is taken once, with a receipt that names the transfer`, async () => {
+    it(`a v${version} payment is charged once, with a receipt that names the transfer`, async () => {
       const before = await world.earned();
       const answer = await summarize(await signFor(world, '/v1/summarize', version));
       expect(answer.status, answer.body.toString()).to.equal(200);
@@ -78,7 +78,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     });
   }
 
-  it('promise 6: an answer that is cut off in mid-download is had by signing anew, and is charged once', async function () {
+  it('promise 6: an answer that was cut off while it was read is delivered to a new signature, and charged once', async function () {
     this.timeout(60_000);
     const body = { text: `${TEXT} `.repeat(40).slice(0, 2_400) };
     const before = await world.earned();
@@ -93,7 +93,7 @@ describe('a paid call, end to end on a real local Solana', () => {
           `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
       );
       socket.once('readable', () => {
-        // So little is taken that the rest can't have left the server.
+        // The client reads so little that the rest can't have left the server.
         const head = socket.read(Math.min(socket.readableLength, 1_000)) as Buffer;
         expect(head.toString('latin1')).to.match(/^HTTP\/1\.1 200 /);
         socket.resetAndDestroy();
@@ -107,7 +107,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + priceOf('textToSpeech'));
   });
 
-  it("every operation's example in the contract can be bought as it stands", async function () {
+  it("every operation's example in the contract can be bought unchanged", async function () {
     this.timeout(60_000);
     const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url));
     for (const { id, path, request, answers } of contract.paid) {
@@ -137,7 +137,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     }
   });
 
-  it('promise 2: the brief of a mint that nobody has initialised is a 400 and costs nothing', async () => {
+  it('promise 2: the brief of an uninitialised mint is a 400 and costs nothing', async () => {
     const before = await world.earned();
     const path = '/v1/sol-token-brief';
     const { uninitialised, doubtful } = world.sandbox.info.mints;
@@ -235,7 +235,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + 100_000n);
   });
 
-  it('a buyer without a memo that sent one transaction for two calls is told so, and given another blockhash', async () => {
+  it('a buyer without a memo whose two calls have one transaction is told so, and given another blockhash', async () => {
     const headers = await signWithoutMemo();
     expect((await summarize(headers)).status).to.equal(200);
     const second = await untilAnswered(() =>
@@ -258,7 +258,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(renewed.status, renewed.body.toString()).to.equal(200);
   });
 
-  it('a payment over a fee payer that another server of the ledger offered is not refused for that', async () => {
+  it('a payment with a fee payer that another server of the ledger offered is accepted', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const pay = async (): Promise<string | undefined> => {
       const [offer] = challengeOf(await summarize({})).accepts as [Offer];
@@ -328,7 +328,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
-  it('promise 6: a client that signs anew after such a 503 picks up what it paid for and is not charged again', async function () {
+  it('promise 6: a client that signs again after such a 503 gets what it paid for and is not charged again', async function () {
     this.timeout(60_000);
     const before = await world.earned();
     const body = { text: `${TEXT} A stock client signs anew after every failure.` };
@@ -349,7 +349,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     );
   });
 
-  it('promise 6: an answer that was queued behind another one when its connection broke can be had with a new signature', async () => {
+  it('promise 6: an answer that was queued behind another one when its connection broke is delivered to a new signature', async () => {
     const before = await world.earned();
     const [ahead, behind] = [{ text: `${TEXT} It comes first.` }, { text: `${TEXT} It waits behind.` }];
     let release = (): void => undefined;
@@ -372,7 +372,7 @@ describe('a paid call, end to end on a real local Solana', () => {
       }).map(([name, value]) => `${name}: ${value}`);
       socket.write(`POST /v1/summarize HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`);
     };
-    // Of a payer without money, because known payers are not verified.
+    // From a payer without money, because payments of known payers are not verified.
     const offer = await offerOf(world.url);
     const { transaction } = craftPayment(recipeOf(offer, Keypair.generate()));
     write({ 'PAYMENT-SIGNATURE': v2Header(offer, transaction) }, ahead);

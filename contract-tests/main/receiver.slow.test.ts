@@ -76,7 +76,7 @@ describe('The receiver changes', function () {
     return { redeem, answer: await redeem(url), payTo: offer.payTo };
   }
 
-  it('and what was delivered or is owed under the former one is picked up; each payment is judged by its own', async () => {
+  it('and what was delivered or is owed under the former one is fetched; each payment is judged by its own receiver', async () => {
     mint = new PublicKey(world.sandbox.info.usdcMint);
     const buyer = Keypair.fromSecretKey(world.buyer);
     for (const { publicKey } of [buyer, first])
@@ -92,7 +92,7 @@ describe('The receiver changes', function () {
         ),
       ),
     );
-    // Before the ledger belongs to the second receiver, this is no business of the ledger.
+    // Until the ledger belongs to the second receiver, it does not accept these.
     await move(buyer, second, 5_000n);
 
     const before = await openServer('shop', { PAY_TO: addressOf(first), HOLD_SECONDS: '1' });

@@ -33,19 +33,19 @@ import { offerOf, post, recipeOf, TEXT, type Answer } from '../support/world.js'
 
 const BUYERS = 3;
 const ASKING = 3;
-/** The folder of an earlier release that was built there (make rolling): it is replaced by this program, then. */
+/** The folder of a built earlier release (make rolling), which this program then replaces. */
 const EARLIER = process.env['EARLIER_RELEASE'];
 
 const PROXIES = { haproxy: openHaproxyOver, caddy: openCaddyOver };
 
-/** A command that runs another build than this one. */
+/** A command that runs a build other than this one. */
 const running = (folder: string): string[] => [
   'sh',
   '-c',
   `exec '${process.execPath}' '${folder}/dist/src/main.js'`,
 ];
 
-/** This program with one more migration, which only adds, in a folder of its own. */
+/** This program with one additional migration, which only adds, in a folder of its own. */
 function nextVersion(): string {
   const copy = copyRepository('coinslot-next-');
   const file = join(copy, 'dist/src/ledger/migrations.js');
@@ -63,7 +63,7 @@ onEachEngine('an upgrade, one server after the other,', (make, engine) => {
 });
 
 onEachEngine(
-  'another token, given to one server after the other, fails no call and cuts no connection under one',
+  'a new token, given to one server after the other, fails no call and cuts no connection',
   (make, engine) => {
     if (engine === 'PostgreSQL') changingTokens(make);
   },
@@ -72,7 +72,7 @@ onEachEngine(
 /** Buyers, and others who only ask for the price, until `end`. */
 class Load {
   readonly statuses = new Map<string, number>();
-  /** Everything but a price, a sold answer, or 503 with Retry-After. */
+  /** Everything except a price, a sold answer, or 503 with Retry-After. */
   readonly failed: string[] = [];
   readonly paid = new Set<string>();
   readonly #url: string;
@@ -98,7 +98,7 @@ class Load {
   }
 
   async #repeat(act: () => Promise<unknown>): Promise<void> {
-    // The pause leaves the machine to servers that start.
+    // The pause leaves processor time to servers that start.
     for (; !this.#stopped; await sleep(20))
       await act().catch((error: unknown) => this.failed.push(messageOf((error as Error).cause ?? error)));
   }
@@ -126,7 +126,7 @@ class Load {
   }
 }
 
-/** What was answered is noted as delivered by the server that sent it, or by its next start. */
+/** An answer is recorded as delivered by the server that sent it, or by its next start. */
 async function expectAllDelivered(place: LedgerPlace, { paid }: Load): Promise<void> {
   const reader = await openLedgerReader({ url: place.url });
   const counts = async (): Promise<number[]> => {
@@ -138,7 +138,7 @@ async function expectAllDelivered(place: LedgerPlace, { paid }: Load): Promise<v
   await reader.close();
 }
 
-/** What the listener for operators says to a token: 303 if it opens the page. */
+/** The admin listener's answer to a token: 303 if it opens the page. */
 async function signIn(env: Environment, token: string): Promise<number> {
   const body = new URLSearchParams({ token });
   const { status } = await fetch(`http://${env['ADMIN_HOST']}:${env['ADMIN_PORT']}/login`, {
@@ -229,7 +229,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
       if (existsSync(next)) await rm(next, { recursive: true });
     });
 
-    it('loses no call: each is answered, or sent away with 503 and Retry-After and answered then', async () => {
+    it('fails no call: each is answered, or gets a 503 with Retry-After and is answered then', async () => {
       const own = { ...databaseSettings(place) };
       const { beside, envs } = await twoServers('rolling', own);
       const old: Served[] = [];
@@ -245,7 +245,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
           old[index]?.child.kill('SIGTERM');
           expect(await old[index]?.ended).to.include({ code: 0 });
           started.push(await serve(each, () => {}, later));
-          // Old and new side by side.
+          // Old and new at the same time.
           await load.enough(15);
         }
       } finally {
@@ -255,13 +255,13 @@ function rolling(make: () => Promise<LedgerPlace>): void {
         process.stdout.write(`answers by status: ${JSON.stringify([...load.statuses])}\n`);
       expect(load.failed).to.deep.equal([]);
       await expectAllDelivered(place, load);
-      // Back to the earlier version: it can do without what is new, so it starts.
+      // Back to the earlier version: it can run without the new parts, so it starts.
       await started[0]?.kill();
       await (await serve({ ...envs[0], STATE_DIR: join(folder, 'back') }, () => {}, earlier)).kill();
       await started[1]?.kill();
     });
 
-    it('says in words that a program which is too old for the ledger must not start', async () => {
+    it('explains that a program which is too old for the ledger must not start', async () => {
       const file = join(next, 'dist/src/ledger/migrations.js');
       const text = readFileSync(file, 'utf8');
       writeFileSync(

@@ -15,7 +15,7 @@ const note = { type: 'object', required: ['text'], properties: { text } };
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'integer' } };
 const json = (schema: object): object => ({ required: true, content: { 'application/json': { schema } } });
 
-/** A document as an API has it, with a price and an upstream at each operation. */
+/** A document as an API has it, with a price and an upstream for each operation. */
 function contractOf(api: string): string {
   const sold = (path: string, operation: object): object => ({
     'x-price': { mode: 'fixed', currency: 'USD', amount: '0.01', flow: 'authorization' },
@@ -74,10 +74,10 @@ function contractOf(api: string): string {
     },
     '/notes': { delete: sold('/notes', { operationId: 'removeNotes', requestBody: json(note) }) },
   };
-  return stringify({ info: { title: 'All that is sent' }, paths });
+  return stringify({ info: { title: 'All requests' }, paths });
 }
 
-describe('Whatever an API takes, its buyers can send', function () {
+describe('Whatever an API accepts, its buyers can send', function () {
   this.timeout(120_000);
   let folder: string;
   let upstream: TestUpstream;
@@ -99,7 +99,7 @@ describe('Whatever an API takes, its buyers can send', function () {
   const send = ({ path, ...init }: Sent, payment = {}): Promise<Answer> =>
     call(world.url + path, { ...init, headers: { ...init.headers, ...payment } });
 
-  /** Buys over HTTP, and the same call again with the same payment. @returns what the API was sent, once */
+  /** Buys over HTTP, and sends the same call again with the same payment. @returns the API's one request */
   async function bought(sent: Sent): Promise<UpstreamCall> {
     upstream.calls.length = 0;
     const unpaid = await send(sent);
@@ -112,7 +112,7 @@ describe('Whatever an API takes, its buyers can send', function () {
     return upstream.calls[0] as UpstreamCall;
   }
 
-  /** Buys over MCP; the same call over HTTP, with the same payment, gets the same answer. @returns what the API was sent, once */
+  /** Buys over MCP; the same call over HTTP, with the same payment, gets the same answer. @returns the API's one request */
   async function boughtAsTool(tool: string, args: Json, same: Sent): Promise<UpstreamCall> {
     upstream.calls.length = 0;
     const payment = await signFor(world, same.path, 2, await send(same));
@@ -148,7 +148,7 @@ describe('Whatever an API takes, its buyers can send', function () {
     }
   });
 
-  it('lists and objects of a query, as the contract writes them', async () => {
+  it("lists and objects of a query, in the contract's notation", async () => {
     const sent = (n: number): Sent => ({ method: 'GET', path: `/found?made[gte]=${n}&ids=1%2C2` });
     const overMcp = { ids: [1, 2], made: { gte: 2 } };
     const calls = [await bought(sent(1)), await boughtAsTool('find', overMcp, sent(2))];

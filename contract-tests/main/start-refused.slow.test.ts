@@ -19,11 +19,11 @@ import {
   type Environment,
 } from '../support/server-process.js';
 
-describe('a server that is started wrongly', function () {
+describe("a server that can't start", function () {
   this.timeout(90_000);
   allOnOneChain();
 
-  it('a second server on the same ledger is refused with a sentence; one with another receiver only after a sale', async () => {
+  it('refuses with a sentence to be the second server of a ledger; with another receiver only after a sale', async () => {
     const first = await serve(proxied('shared'));
     expect(await refusedStart(proxied('shared'))).to.match(
       /in use by another running server.*DATABASE_URL=postgres/s,
@@ -44,7 +44,7 @@ describe('a server that is started wrongly', function () {
       .and.includes(other);
   });
 
-  it('every fault of the configuration is told at once', async () => {
+  it('reports all errors of the configuration at once', async () => {
     const said = await refusedStart({
       NETWORK: 'moon',
       PORT: '99999',
@@ -59,12 +59,12 @@ describe('a server that is started wrongly', function () {
     }
   });
 
-  it('a state folder that is a file is a sentence, too', async () => {
+  it('reports a file in place of the state folder with a sentence, too', async () => {
     const said = await refusedStart(proxied('', { STATE_DIR: join(folder, 'chain', 'buyer.json') }));
     expect(said).to.match(/^STATE_DIR: .*cannot be used as a folder/);
   });
 
-  it('in the sandbox, errors of sales only are logged, and the server starts', async () => {
+  it('in the sandbox, logs errors that concern only sales, and starts', async () => {
     const nobody = Keypair.generate().publicKey.toBase58();
     const env = { PAY_TO: nobody, PUBLIC_URL: `https://${'a.'.repeat(600)}b` };
     const lines: string[] = [];
@@ -89,7 +89,7 @@ describe('a server that is started wrongly', function () {
       ConfigFault,
       () => ({ FACILITATOR_URL: rpc.url }),
     ],
-    ['a port that is taken', /PORT: \d+ is in use/, ConfigFault, () => ({ PORT: new URL(rpc.url).port })],
+    ['a port that is in use', /PORT: \d+ is in use/, ConfigFault, () => ({ PORT: new URL(rpc.url).port })],
     ['half a sandbox', /set both or neither/, ConfigFault, () => ({ FACILITATOR_URL: '' })],
   ];
   for (const [name, says, kind, env] of faults) {
@@ -100,7 +100,7 @@ describe('a server that is started wrongly', function () {
   }
 });
 
-/** Starts a server in this process that should not start. Faults of these kinds are what `main` prints as they are. */
+/** Starts a server in this process that should not start. `main` prints errors of these kinds unchanged. */
 async function attempt(env: Environment): Promise<unknown> {
   try {
     await (await compose(readConfig(env))).stop();

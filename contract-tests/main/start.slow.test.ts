@@ -52,7 +52,7 @@ describe('A server that is starting', function () {
     expect(refused).to.have.property('code', 'ECONNREFUSED');
   }
 
-  /** Starts a server that gets no answer from its facilitator until the test lets it. */
+  /** Starts a server whose facilitator answers only when the test lets it. */
   async function startHeld(): Promise<{ starting: Promise<Running>; letGoOn: () => void }> {
     let asked = (): void => {};
     let letGoOn = (): void => {};
@@ -69,7 +69,7 @@ describe('A server that is starting', function () {
     return { starting, letGoOn };
   }
 
-  it('opens its port when it is ready to be paid, and not before', async () => {
+  it('opens its port once it accepts payments, and not before', async () => {
     const { starting, letGoOn } = await startHeld();
     await expectClosed();
     letGoOn();
@@ -86,7 +86,7 @@ describe('A server that is starting', function () {
     await expectClosed();
   });
 
-  it('that can’t listen in the end says why, and closes what it had opened', async () => {
+  it("says why it can't listen if that fails in the end, and closes what it had opened", async () => {
     const { starting, letGoOn } = await startHeld();
     const other = createServer().listen(Number(env.PORT), '127.0.0.1');
     await once(other, 'listening');
@@ -101,7 +101,7 @@ describe('A server that is starting', function () {
   });
 });
 
-describe('A server that was built', function () {
+describe('A built server', function () {
   this.timeout(60_000);
   let world: World;
   let folder: string;
@@ -169,7 +169,7 @@ describe('A server that was built', function () {
     return { url: `http://127.0.0.1:${port}`, ended };
   }
 
-  /** What it answers first, or what it said when it ended instead. */
+  /** Its first answer, or its output if it ended instead. */
   async function firstAnswer({ url, ended }: Awaited<ReturnType<typeof run>>) {
     let end: { said: string } | undefined;
     void ended.then(how => (end = how));
@@ -181,7 +181,7 @@ describe('A server that was built', function () {
     throw new Error(`no answer: ${end?.said ?? 'it still starts'}`);
   }
 
-  it('does not open once the contract was changed, until it is built again, and then asks the new price', async () => {
+  it('does not open after the contract was changed until it is built again, and then asks the new price', async () => {
     change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
     const { code, said } = await (await run()).ended;
     expect(said.trim()).to.match(
@@ -193,7 +193,7 @@ describe('A server that was built', function () {
     expect(option).to.include({ amount: '70000' });
   });
 
-  it('does not open with an operation that nothing works on, nor with a handler of none, and says which file is to be written', async () => {
+  it('does not open with an operation without a handler, or a handler without an operation, and names the file to write', async () => {
     change('operationId: solTokenBrief', 'operationId: tokenNews');
     await build();
     const { code, said } = await (await run()).ended;
@@ -202,7 +202,7 @@ describe('A server that was built', function () {
     expect(code).to.equal(1);
   });
 
-  it('ends in peace when it is asked to before it answers, and its ledger can be opened again', async () => {
+  it('ends cleanly when it is stopped before its first answer, and its ledger can be opened again', async () => {
     const running = await run();
     await until('its ledger is open', () => existsSync(join(folder, 'state/ledger.db')));
     child!.kill('SIGTERM');
@@ -210,7 +210,7 @@ describe('A server that was built', function () {
     await firstAnswer(await run());
   });
 
-  it('ends in peace when it is asked to as soon as it answers', async () => {
+  it('ends cleanly when it is stopped right after its first answer', async () => {
     const running = await run();
     await firstAnswer(running);
     child!.kill('SIGTERM');

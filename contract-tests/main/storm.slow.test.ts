@@ -35,9 +35,9 @@ type Json = Record<string, unknown>;
 type Call = { path: string; tool: string; body: Json };
 type Purchase = {
   id: string;
-  /** v2 and v1 envelopes of one transaction. */
+  /** The v2 and v1 envelopes of one transaction. */
   headers: [Record<string, string>, Record<string, string>];
-  /** The one that the buyer means, then those that it does not. */
+  /** First the call that the buyer means, then those that it does not. */
   calls: [Call, ...Call[]];
   /** The answers, by call. */
   answers: Map<Call, Set<string>>;
@@ -57,7 +57,7 @@ for (const kind of rows(['http', 'embedded'] as const))
       let rolls = 0;
       const roll = (): number => random.roll((rolls += 1));
       const purchases: Purchase[] = [];
-      /** Calls that were not answered in a minute. */
+      /** Calls that were not answered within a minute. */
       let hung = 0;
       let final = false;
 
@@ -73,7 +73,7 @@ for (const kind of rows(['http', 'embedded'] as const))
 
       async function sign(n: number, round: number): Promise<Purchase> {
         const offer = await offerOf(served.url);
-        // A payer of its own: an equal call of one payer may be served by what it paid before.
+        // Each has a payer of its own: an equal call of one payer could be served by an earlier payment.
         const payer = payers[round * PURCHASES + n];
         const { transaction, messageBytes } = craftPayment({ ...recipeOf(offer, payer!), computePrice: 1n });
         const text = (more: string): Json => ({ text: `${TEXT} Round ${round}, purchase ${n}${more}.` });
@@ -211,7 +211,7 @@ for (const kind of rows(['http', 'embedded'] as const))
         return 'pending';
       }
 
-      it('charges each payment once at most, for one call, and whoever paid gets the answer', async () => {
+      it('charges each payment at most once, for one call, and each payer gets the answer', async () => {
         await start();
         for (let round = 0; round < ROUNDS; round++) {
           misbehave();

@@ -18,7 +18,7 @@ import {
 const PATH = '/v1/words';
 const ASKED = { text: 'One coin, one call.' };
 
-/** What its seller writes: one operation, without an example, a payment parameter, an error or a free document. */
+/** A seller's contract: one operation, without an example, a payment parameter, an error or a free document. */
 const thin = (api: string): string => `openapi: 3.1.0
 info: { title: A thin shop }
 paths:
@@ -37,7 +37,7 @@ paths:
           content: { application/json: { schema: { type: object, properties: { value: { type: number } } } } }
 `;
 
-describe('A shop whose contract has only what is its own', function () {
+describe('A shop whose contract has only its own operation', function () {
   this.timeout(60_000);
   let folder: string;
   let upstream: TestUpstream;
@@ -82,7 +82,7 @@ describe('A shop whose contract has only what is its own', function () {
     expect((await world.earned()) - earned).to.equal(10_000n);
   });
 
-  it('refuses a body that its schema refuses, uncharged', async () => {
+  it('rejects a body that violates its schema, without a charge', async () => {
     const earned = await world.earned();
     const refused = await post(world.url + PATH, { text: 7 }, await signFor(world, PATH));
     expect(refused.status).to.equal(400);
@@ -112,7 +112,7 @@ describe('A shop whose contract has only what is its own', function () {
     expect(served.paths[PATH]?.post?.responses).to.have.all.keys('200', '400', '402', '502', '503');
   });
 
-  it('answers 502 if its API fails, uncharged', async () => {
+  it('answers 502 if its API fails, without a charge', async () => {
     const earned = await world.earned();
     upstream.says(500, '{}');
     expect((await buy()).status).to.equal(502);

@@ -4,7 +4,7 @@ import { openWorld, post, receiptOf, signFor, type Answer, type World } from '..
 
 const PATH = '/v1/sol-mint-info';
 
-describe('Reads of the chain that nothing is sold of', function () {
+describe('Reads of the chain for calls that are not sold', function () {
   this.timeout(120_000);
   let world: World;
   before(async () => {
@@ -15,7 +15,7 @@ describe('Reads of the chain that nothing is sold of', function () {
   const buy = async (mint: string): Promise<Answer> =>
     post(world.url + PATH, { mint }, await signFor(world, PATH));
 
-  it('a wallet that asks for mints that are none has ten of forty read', async () => {
+  it('are limited: a wallet that asks for forty invalid mints has ten of them read', async () => {
     const sold = await buy(world.sandbox.info.mints.classic);
     expect([sold.status, receiptOf(sold).success]).to.deep.equal([200, true]);
     const before = world.rpc.count('getMultipleAccounts');

@@ -10,7 +10,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       OWN,
     ) !== undefined;
 
-  it('a request under the name of the server, an address or localhost, whatever the port', () => {
+  it('a request under the name of the server, an address or localhost, with any port', () => {
     for (const host of [
       'shop.example',
       'shop.example:8402',
@@ -22,7 +22,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       expect(refused(host), host).to.equal(false);
   });
 
-  it('not a request under another name, or under none', () => {
+  it('no request under another name, or under none', () => {
     for (const host of [
       'evil.example',
       'shop.example.evil.example',
@@ -34,7 +34,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       expect(refused(host), host).to.equal(true);
   });
 
-  it('a request that a trusted proxy passes on under a name of its own, if it tells the name that was asked for', () => {
+  it('a request that a trusted proxy forwards under its own name, if it passes on the original name', () => {
     const passed = (forwarded: string, more: object, trustedProxies = 1): boolean =>
       foreignHost(
         { host: 'coinslot_upstream', 'x-forwarded-host': forwarded, ...more },
@@ -49,7 +49,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
     expect(passed('shop.example', { origin: 'http://evil.example' })).to.equal(false);
   });
 
-  it('a name that is refused says what to set', () => {
+  it('the answer to a refused name says what to set', () => {
     expect(foreignHost({ host: 'coinslot_upstream' }, OWN)).to.equal(
       'The Host header names coinslot_upstream, which is not this server: use https://shop.example/mcp. ' +
         'If you called that host, the operator of this server has to set PUBLIC_URL, or its proxy has to pass on the Host of its callers ' +
@@ -67,7 +67,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       expect(refused('shop.example', origin), origin).to.equal(false);
   });
 
-  it('not pages of others, also not under an address, and not those without an origin of their own', () => {
+  it('no pages of others, including those at an IP address and those without an origin', () => {
     for (const origin of [
       'https://evil.example',
       'https://shop.example.evil.example',

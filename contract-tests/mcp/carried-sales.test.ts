@@ -8,7 +8,7 @@ import { contentOf, failureResult } from '../../src/mcp/tool-results.js';
 
 const OWNER = { payment: 'payment', payer: 'payer', source: 'source' };
 
-/** What the sale of one exchange was told, after `serve` has carried it. */
+/** What the sale of one exchange was told, after `serve` has sent it. */
 async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>): Promise<string[]> {
   const told: string[] = [];
   const sale = {
@@ -33,8 +33,8 @@ async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>
 
 type Carry = (build: () => string) => string | undefined;
 
-describe('a sale that an MCP result carries', () => {
-  it('is written once the result has gone out', async () => {
+describe('a sale whose answer is an MCP result', () => {
+  it('is written once the result was sent', async () => {
     const told = await toldOf(async (exchange, carry) => {
       expect(carry(() => 'result')).to.equal('result');
       await exchange.send(Response.json({ result: 'result' }), {});
@@ -42,7 +42,7 @@ describe('a sale that an MCP result carries', () => {
     expect(told).to.deep.equal(['written']);
   });
 
-  it('is lost, not written, if its result can not be built: the error that goes out instead is no answer', async () => {
+  it('is lost, not written, if its result can not be built: the error that is sent instead is no answer', async () => {
     const told = await toldOf(async (_exchange, carry) => {
       const fail = (): string => {
         throw new Error('no result');
@@ -88,7 +88,7 @@ describe('a sale that an MCP result carries', () => {
     expect(told).to.deep.equal(['written']);
   });
 
-  it('headers count in whatever case and form a handler wrote them', () => {
+  it("has a handler's headers in whatever case and form they were written", () => {
     expect(contentOf({ 'CONTENT-TYPE': 'text/plain' }, Buffer.from('hi')).content).to.deep.equal([
       { type: 'text', text: 'hi' },
     ]);
@@ -100,7 +100,7 @@ describe('a sale that an MCP result carries', () => {
         .that.is.within(30, 60);
   });
 
-  it('a file whose type says JSON, and that is none, is sold as text', () => {
+  it("is a text if a file's type says JSON and its content is not JSON", () => {
     const headers = { 'Content-Type': 'application/geo+json' };
     const text = '{"cut off';
     expect(contentOf(headers, Buffer.from(text))).to.deep.equal({ content: [{ type: 'text', text }] });

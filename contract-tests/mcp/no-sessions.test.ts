@@ -10,7 +10,7 @@ describe('MCP without sessions', () => {
   });
   after(() => world.close());
 
-  it('a handshake leaves nothing behind: no session is named, and one that a client makes up changes nothing', async () => {
+  it('a handshake leaves nothing behind: no session is named, and a made-up one changes nothing', async () => {
     const answer = await fetch(`${world.url}/mcp`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },

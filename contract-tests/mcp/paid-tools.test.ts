@@ -39,7 +39,7 @@ describe('tools paid over MCP', () => {
     return { headers, payload: payloadOf(headers) };
   };
 
-  it('a call without payment returns the challenge in every place in which a client looks for it', async () => {
+  it('a call without payment returns the challenge in every place where clients look for it', async () => {
     const result = await callTool(url, 'summarize', ARGUMENTS);
     expect(result.isError).to.equal(true);
     const required = result.structuredContent as unknown as Required;
@@ -52,7 +52,7 @@ describe('tools paid over MCP', () => {
     expect(input).to.include({ type: 'mcp', toolName: 'summarize', transport: 'streamable-http' });
   });
 
-  it('a call without payment is not read: invalid arguments get the challenge, too', async () => {
+  it('a call without payment is not checked: invalid arguments get the challenge, too', async () => {
     const result = await callTool(url, 'summarize', { text: 7 });
     expect((result.structuredContent as unknown as Required).accepts).to.have.length(1);
   });
@@ -102,7 +102,7 @@ describe('tools paid over MCP', () => {
     expect(await world.earned()).to.equal(before);
   });
 
-  it('two different payments, and a payment that cannot be read, are refused with the challenge', async () => {
+  it('two different payments, or an unreadable one, are refused with the challenge', async () => {
     const [one, two] = [await sign(), await sign()];
     const both = await callTool(url, 'summarize', ARGUMENTS, {
       ...paid(one.payload),
@@ -126,7 +126,7 @@ describe('tools paid over MCP', () => {
     expect(receiptIn(right)).to.include({ success: true });
   });
 
-  it('bought over one, picked up over the other, with one transfer', async () => {
+  it('bought over one, fetched over the other, with one transfer', async () => {
     const before = await world.earned();
     const [first, second] = [await sign(), await sign()];
     const asked = [anotherText(), anotherText()] as const;
@@ -213,7 +213,7 @@ describe('tools paid over MCP', () => {
     return callTool(url, 'textToSpeech', { text }, { ...paid(payload), ...meta });
   };
 
-  it('speech is a link in one line of text, the same for programs, and nothing that a host could throw at', async function () {
+  it('speech is a link in one line of text, the same for programs, without content that a host could reject', async function () {
     this.timeout(30_000);
     const result = await speak('One coin, one call.');
     const { url: link } = result._meta?.['coinslot/pick-up'] as Json;
@@ -247,7 +247,7 @@ describe('tools paid over MCP', () => {
     await client.close();
   });
 
-  it('speech is audio content if the call asks for that', async function () {
+  it('speech is audio content if the call asks for it', async function () {
     this.timeout(30_000);
     const result = await speak('Three coins, three calls.', { 'coinslot/inline': true });
     const [sound, note] = result.content;
@@ -294,8 +294,8 @@ describe('tools paid over MCP', () => {
     expect(message.result?.instructions).to.include('_meta["x402/payment"]');
   });
 
-  it('web pages that reach the server under a foreign name are turned away', async () => {
-    // fetch does not send a Host header of its own choice.
+  it('web pages that reach the server under a foreign name are refused', async () => {
+    // fetch can't send a Host header of the caller's choice.
     expect(await statusFor('evil.example')).to.equal(403);
     for (const origin of ['https://evil.example', 'null'])
       expect(

@@ -15,7 +15,7 @@ type Link = { key: string; url: string };
 
 const linkIn = (result: ToolCall): Link => result._meta?.['coinslot/pick-up'] as Link;
 
-/** What a receipt says of the payment, without its signature: each answer signs anew, with the second in which it is told. */
+/** The receipt without its signature and time: each answer is signed again, with the current second. */
 const settlementIn = (result: ToolCall): Json => ({
   ...(result._meta?.['x402/payment-response'] as Json),
   extensions: undefined,
@@ -48,7 +48,7 @@ describe('the key of an answer', () => {
     expect(new AnswerKeys([answerSecret(secret)], undefined).callerOf(key)).to.deep.equal({ id, number: 0 });
   });
 
-  it('is worth nothing once a character is changed, left out or added', () => {
+  it('is invalid if a character is changed, removed or added', () => {
     const keys = new AnswerKeys([answerSecret(randomBytes(32))], undefined);
     for (const { key } of callers.map(each => keys.linkOf(each))) {
       for (let at = 0; at < key.length - 1; at++) {
@@ -121,7 +121,7 @@ onEachEngine('the secret of the keys of answers', make => {
   });
 });
 
-describe('an answer is fetched by its key, without the payment', () => {
+describe('an answer that is fetched by its key, without the payment', () => {
   let world: World;
   let url: string;
   before(async function () {
@@ -135,7 +135,7 @@ describe('an answer is fetched by its key, without the payment', () => {
     post(url + path, asked, await signFor(world, path));
   const locationOf = (answer: Answer): string => answer.headers.get('location') ?? '';
 
-  it('over HTTP: the same bytes and receipt, free, as often as wanted', async () => {
+  it('over HTTP: the same bytes and receipt, free of charge, any number of times', async () => {
     const bought = await buy(anotherText());
     const location = locationOf(bought);
     expect(location).to.match(new RegExp(`^${url}/answers/[A-Za-z0-9_-]{86}$`));
@@ -165,7 +165,7 @@ describe('an answer is fetched by its key, without the payment', () => {
     expect(again._meta).to.deep.equal(sold._meta);
   });
 
-  it('a key that this ledger did not make is 404, whatever it is', async () => {
+  it('a key that this ledger did not make is 404, whatever its form', async () => {
     for (const key of ['A'.repeat(86), 'nothing', '%20', 'x'.repeat(200)]) {
       const answer = await call(`${url}/answers/${key}`);
       expect([answer.status, answer.json().error], key).to.deep.equal([
@@ -177,7 +177,7 @@ describe('an answer is fetched by its key, without the payment', () => {
     expect([result.isError, result.structuredContent?.status]).to.deep.equal([true, 404]);
   });
 
-  it('an answer that is asked for too often is a 503 for a moment', async () => {
+  it('an answer that is fetched too often is a 503 for a moment', async () => {
     const location = locationOf(await buy(anotherText()));
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(location)));
     const busy = answers.filter(({ status }) => status === 503);
@@ -186,7 +186,7 @@ describe('an answer is fetched by its key, without the payment', () => {
     expect(answers.filter(({ status }) => status === 200).length + busy.length).to.equal(40);
   });
 
-  it('a call that is still answered by people says where, in its 503, and the key gets the answer later', async function () {
+  it('a call that people still answer has the URL in its 503, and the key gets the answer later', async function () {
     this.timeout(60_000);
     const asked = { brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 2 };
     const signed = await signFor(world, '/brand-feedback');
@@ -209,7 +209,7 @@ describe('an answer is fetched by its key, without the payment', () => {
     expect((await post(`${url}/brand-feedback`, asked, signed)).json()).to.deep.equal(answer.json());
   });
 
-  it('speech over 1 MB is a link whatever was asked for, and its key opens it over HTTP and as a resource', async function () {
+  it('speech over 1 MB is a link even if audio was requested, and its key opens it over HTTP and as a resource', async function () {
     this.timeout(60_000);
     const text = 'The harbour bridge will close for repairs on Monday. '.repeat(12);
     const payload = payloadOf(await signFor(world, '/v1/tts'));

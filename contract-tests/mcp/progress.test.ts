@@ -5,7 +5,7 @@ type Notified = { progress: number; total?: number; message: string };
 
 const EVERY_MS = 5;
 
-/** The progress told until there are `count` notifications; then the answer comes. */
+/** The progress until there are `count` notifications; then the answer comes. */
 async function toldUntil(count: number, doneAt: (told: number) => number | undefined): Promise<Notified[]> {
   const told: Notified[] = [];
   let finish: (answer: string) => void = () => {};
@@ -25,14 +25,14 @@ async function toldUntil(count: number, doneAt: (told: number) => number | undef
 }
 
 describe('progress of a call over MCP', () => {
-  it('is the parts that are done, and each number is greater than the one before', async () => {
+  it('is the number of finished parts, each greater than the one before', async () => {
     const told = await toldUntil(6, sent => Math.floor(sent / 2));
     expect(told[5]).to.deep.include({ total: 5, message: '2 of 5 done' });
     for (let at = 1; at < told.length; at++)
       expect(told[at]?.progress).to.be.greaterThan(told[at - 1]?.progress ?? Infinity);
   });
 
-  it('has no total where nobody is asked, and a ledger that fails stops nothing', async () => {
+  it('has no total if nobody is asked, and a ledger that fails stops nothing', async () => {
     const told = await toldUntil(2, () => undefined);
     expect(told.every(each => each.total === undefined && each.message === 'in progress')).to.equal(true);
     const failing = { progressOf: async () => Promise.reject(new Error('away')) };

@@ -23,11 +23,11 @@ import {
 type Json = Record<string, unknown>;
 
 const KILLS = repeated(30, 2);
-/** Work that is killed begins again: some orders end only after the last kill. */
+/** Killed work begins again, so some orders end only after the last kill. */
 const TOLD_MS = 60_000 + KILLS * 12_000;
 /** People answer after five seconds. */
 const MOMENTS_MS = 6_500;
-/** Of kills after a paid call: most of them soon, while money moves. */
+/** The delay between a paid call and a kill: mostly short, while money moves. */
 const momentOf = (kill: number): number => MOMENTS_MS * ((kill + 0.5) / KILLS) ** 2;
 
 describe('tasks of MCP on a server that is killed', function () {
@@ -45,7 +45,7 @@ describe('tasks of MCP on a server that is killed', function () {
     }
   }
 
-  /** Orders as a careful client does: the same payment until there is a task, then its task until it ends. */
+  /** Orders as a careful client does: sends the same payment until there is a task, then polls the task until it ends. */
   async function told(url: string, number: number): Promise<Json> {
     const { headers } = await answered(() => signBrand(url, buyer.secretKey));
     const asked = { brand: 'Harbour Coffee', question: `What do you think of cup number ${number}?`, n: 1 };
@@ -64,7 +64,7 @@ describe('tasks of MCP on a server that is killed', function () {
     return task.result ?? {};
   }
 
-  it(`${KILLS} kills: every order is told to its end, and is one payment`, async () => {
+  it(`${KILLS} kills: every order is reported to its end, and is one payment`, async () => {
     const port = String(await freePort());
     const env = proxied('tasks', { PORT: port, PEOPLE: 'sandbox' });
     let served: Served = await serve(env);
@@ -94,9 +94,9 @@ async function earned(): Promise<bigint> {
   return BigInt((await connection.getTokenAccountBalance(till)).value.amount);
 }
 
-/** The order is not known to be one yet: the same payment is to be sent again. */
+/** It is not known yet whether there is an order: the same payment must be sent again. */
 const isBusy = (result: Json): boolean =>
   (result['structuredContent'] as Json | undefined)?.['status'] === 503;
 
-/** The connection ended before an answer, or with half of one. */
+/** The connection ended before an answer, or within one. */
 const isCut = (error: unknown): boolean => error instanceof TypeError || /no answer in/.test(String(error));

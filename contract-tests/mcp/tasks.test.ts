@@ -12,10 +12,10 @@ import { signFor } from '../support/world.js';
 
 type Json = Record<string, unknown>;
 
-/** A result without its receipts: each is signed anew, with the second in which it is told. */
+/** A result without its receipts: each is signed again, with the current second. */
 const saidIn = ({ _meta, ...said }: Json = {}): Json => said;
 
-describe('orders as tasks of MCP', function () {
+describe('orders as MCP tasks', function () {
   this.timeout(60_000);
   allInOneWorld();
 
@@ -29,7 +29,7 @@ describe('orders as tasks of MCP', function () {
   const sign = async (url: string): Promise<Json> =>
     payloadOf(await signFor({ ...world, url }, '/brand-feedback'));
 
-  it('a paid order is a task at once, is asked for with its id, and ends with the result of the call', async () => {
+  it('a paid order is a task at once, is polled by its id, and ends with the result of the call', async () => {
     const { url } = world;
     const before = await world.earned();
     const [asked, payment] = [aBody(2), await sign(url)];
@@ -50,7 +50,7 @@ describe('orders as tasks of MCP', function () {
     expect(await world.earned()).to.equal(before + 500_000n);
   });
 
-  it('a client that cancels hears what happens to its money, and its order goes on', async () => {
+  it('a client that cancels is told what happens to its money, and its order continues', async () => {
     const { url } = world;
     const { taskId } = await order(url, aBody(1), await sign(url));
     const { result } = await ask(url, 'tasks/cancel', { taskId });
@@ -63,7 +63,7 @@ describe('orders as tasks of MCP', function () {
     expect((await done(url, taskId)).result?.['structuredContent']).to.have.property('responses');
   });
 
-  it('a task is told to no one without its id, nor to clients that have not declared tasks', async () => {
+  it('a task is shown to no one without its id, nor to clients that have not declared tasks', async () => {
     const { url } = world;
     const { error } = await ask(url, 'tasks/get', { taskId: 'A'.repeat(86) });
     expect(error).to.include({ code: -32_602 });
@@ -84,7 +84,7 @@ describe('orders as tasks of MCP', function () {
     expect(sold['structuredContent']).to.have.property('responses').with.length(1);
   });
 
-  it('a task outlives its server: the next one of the ledger tells it to the end, for one payment', async () => {
+  it('a task outlives its server: the next one of the ledger reports it to the end, for one payment', async () => {
     const mock = { PEOPLE: 'sandbox', PANEL_TOKEN: '' };
     const first = await openServer('tasks', mock);
     const before = await world.earned();

@@ -43,7 +43,7 @@ const BODY: RequestBody = {
 };
 
 describe('the arguments of a tool', () => {
-  it('are the body, where an operation has no parameters', () => {
+  it('are the body, if an operation has no parameters', () => {
     const summarize = operation({ method: 'POST', path: '/v1/summarize', request: BODY });
     expect(inputSchemaOf(summarize)).to.deep.equal(BODY.plain);
     expect(exampleArguments(summarize)).to.deep.equal({ note: 'hello' });
@@ -54,7 +54,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('are the parameters by name, as the same call over HTTP would carry them', () => {
+  it('are the parameters by name, as the same call over HTTP would have them', () => {
     const quote = operation({
       parameters: [
         parameter('symbol', 'path'),
@@ -71,7 +71,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('keep apart what has one name: two parameters, or a parameter and the body', () => {
+  it('distinguish equal names: of two parameters, or of a parameter and the body', () => {
     const odd = operation({
       method: 'POST',
       path: '/v1/{id}',
@@ -87,7 +87,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('are written in the style of the contract: lists between separators, objects in brackets', () => {
+  it('are encoded in the style of the contract: lists between separators, objects in brackets', () => {
     const styled = operation({
       path: '/v1/quotes',
       parameters: [
@@ -117,7 +117,7 @@ describe('the arguments of a tool', () => {
     expect(requestOf(styled, { made: { gte: { deeper: 1 } } })).to.match(/^made must have text, numbers/);
   });
 
-  it('are the fields of a form, which becomes the form that the same call over HTTP would carry', () => {
+  it('are the fields of a form, which is encoded as over HTTP', () => {
     const form: RequestBody = {
       ...BODY,
       kind: 'form',
@@ -137,7 +137,7 @@ describe('the arguments of a tool', () => {
     expect(requestOf(order, { '\ud800': 'a' })).to.match(/^the names of fields must be valid Unicode/);
   });
 
-  it('that no HTTP request could carry are refused by name', () => {
+  it('that no HTTP request could contain are rejected by name', () => {
     const quote = operation({ parameters: [parameter('symbol', 'path'), parameter('days', 'query')] });
     expect(requestOf(quote, {})).to.equal('symbol is missing');
     expect(requestOf(quote, { symbol: '' })).to.equal('symbol is missing');

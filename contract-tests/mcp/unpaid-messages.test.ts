@@ -12,7 +12,7 @@ const NOT_READ =
   'Too many calls from your address were not paid or were refused. This message was not read and costs nothing: ' +
   'send the same message again later, with the same payment.';
 
-describe('MCP messages that nobody pays for', () => {
+describe('MCP messages without a payment', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -25,7 +25,7 @@ describe('MCP messages that nobody pays for', () => {
   const garbage = (address: string): Promise<Answer> =>
     call(`${world.url}/mcp`, { method: 'POST', headers: from(address), body: 'x'.repeat(1_000) });
 
-  it('are limited per address before they are read, each like an unpaid call, and those that are none like refused ones', async () => {
+  it('are limited by address before they are read, each like an unpaid call, and invalid ones like refused ones', async () => {
     const answers = await Promise.all(Array.from({ length: 400 }, () => garbage('203.0.113.7')));
     const turnedAway = answers.filter(({ status }) => status === 503);
     expect(answers.filter(({ status }) => status === 400).length).to.equal(400 - turnedAway.length);
@@ -34,7 +34,7 @@ describe('MCP messages that nobody pays for', () => {
       expect(Number(headers.get('retry-after'))).to.be.greaterThan(0);
       expect(json().error).to.deep.equal({ code: -32_000, message: NOT_READ });
     }
-    // Amid others: a busy machine may be so slow that one alone is within the limit again.
+    // Among others: a busy machine may be so slow that one alone is within the limit again.
     const turnedAwayAmidOthers = async (method: string): Promise<boolean> => {
       const others = Array.from({ length: 200 }, () => garbage('203.0.113.7'));
       const [{ status }] = await Promise.all([mcp(world.url, method, {}, from('203.0.113.7')), ...others]);
@@ -46,7 +46,7 @@ describe('MCP messages that nobody pays for', () => {
   });
 });
 
-it('a method that MCP does not have is 405, TRACE too, and says what there is', async function () {
+it('are 405 with a method that MCP does not have, TRACE included, and the answer says which exist', async function () {
   this.timeout(60_000);
   const world = await openWorld();
   try {
@@ -61,7 +61,7 @@ it('a method that MCP does not have is 405, TRACE too, and says what there is', 
   }
 });
 
-it('what a stranger writes is logged at debug, cut, and once for all messages of a kind', async () => {
+it('from strangers are logged at debug, cut, and once for all messages of a kind', async () => {
   const lines: { level: string; text: string }[] = [];
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push({ level, text: JSON.stringify(fields) + message });

@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 const NAMESPACE = 'io.modelcontextprotocol';
 const EXTENSION = 'org.x402/payment';
 
-/** The metadata with which each request of MCP 2026-07-28 comes. */
+/** The metadata of each request of MCP 2026-07-28. */
 const currentMeta = (extensions: Json): Json => ({
   [`${NAMESPACE}/protocolVersion`]: '2026-07-28',
   [`${NAMESPACE}/clientInfo`]: { name: 'test', version: '1' },
@@ -89,7 +89,7 @@ describe('who pays over MCP', () => {
       expect(await world.earned()).to.equal(before + 10_000n);
     });
 
-  it('one payment in both places is one, and two different ones are refused, unspent', async () => {
+  it('one payment in both places counts once, and two different ones are refused, unspent', async () => {
     const before = await world.earned();
     const [one, two] = [await sign(), await sign()];
     const asked = anotherText();
@@ -102,7 +102,7 @@ describe('who pays over MCP', () => {
     expect(await world.earned()).to.equal(before + 10_000n);
   });
 
-  it('a client that knows the extension gets the price as a result of its own kind, and buys', async () => {
+  it('a client that supports the extension gets the price as a result of its own kind, and buys', async () => {
     const meta = currentMeta({ [EXTENSION]: {} });
     const headers = headersOf('tools/call', 'summarize');
     const asked = anotherText();
@@ -122,7 +122,7 @@ describe('who pays over MCP', () => {
     expect(extensions).to.have.property(EXTENSION);
   });
 
-  it('all others get a tool result, also those that name the extension in an earlier revision', async () => {
+  it('all others get a tool result, including those that name the extension in an earlier revision', async () => {
     const whole = currentMeta({ [EXTENSION]: {} });
     const earlier = Object.fromEntries(
       Object.entries(whole).filter(([key]) => !key.endsWith('protocolVersion')),
@@ -169,7 +169,7 @@ describe('what a model reads over MCP', () => {
     expect(speech?.description).to.match(/\. Price: 0\.025 USDC a call, charged only for an answer/);
   });
 
-  it('a price is followed by one sentence with the command for a wallet, and is itself first', async () => {
+  it('a price is followed by one sentence with the command for a wallet, and comes first itself', async () => {
     const { message } = await mcp(world.url, 'tools/call', { name: 'summarize', arguments: {} });
     const { content } = message.result as unknown as ToolCall;
     expect(JSON.parse(content[0]?.text ?? '')).to.have.property('accepts');

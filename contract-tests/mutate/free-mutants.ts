@@ -12,7 +12,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'or uses.used < ${atMost}',
     replace: 'or uses.used < ${atMost} + 1',
     test: 'ledger/uses',
-    grep: 'is counted once for each of many at once',
+    grep: 'are counted once for each of many at once',
   },
   {
     name: 'free: who is refused has used something all the same',
@@ -20,7 +20,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'yield* giveBack([...left.keys()]);',
     replace: '',
     test: 'ledger/uses',
-    grep: 'is counted once for each of many at once',
+    grep: 'are counted once for each of many at once',
   },
   {
     name: 'free: uses are never forgotten',
@@ -28,7 +28,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'where ends_at < ${now}',
     replace: 'where ends_at < ${now} - 10000000',
     test: 'ledger/uses',
-    grep: 'is forgotten after its time',
+    grep: 'are deleted after their period',
   },
   {
     name: 'free: a statement is taken again',

@@ -157,7 +157,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'if (wait > 0) {',
     replace: 'if (wait > 1e9) {',
     test: 'mcp/pick-up',
-    grep: 'asked for too often',
+    grep: 'fetched too often',
   },
   {
     name: 'copies of a payment use up what its buyer’s key may be asked for',

@@ -62,7 +62,7 @@ const CHANGES: readonly Change[] = [
     name: 'an answer written to an older caller counts as written',
     find: 'row.written_to !== row.callers || ',
     replace: '',
-    grep: 'redeems what a stranger un-wrote',
+    grep: 'redeems what a stranger marked as unwritten',
   },
   {
     name: 'an answer written after the payment came counts for it',
