@@ -135,7 +135,7 @@ function adminPlaceOf({ handlers }: Shop, config: Config, log: Log): Promise<Adm
   });
 }
 
-/** Called before any challenge has these prices, and again when none does. */
+/** Records the prices before any challenge uses them, and refreshes the record while the server runs. */
 async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger }: Offering): Promise<void> {
   const prices = new OfferedPrices({ paid, ledger, log });
   disposers.unshift(() => prices.stop());

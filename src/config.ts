@@ -63,7 +63,7 @@ export type Config = Readonly<{
   databaseUrl: string;
   /** The same database, without a connection pooler. */
   databaseDirectUrl: string;
-  /** A replica of it, from which reports are read. */
+  /** A replica of the database, for reports. */
   databaseReadUrl: string | undefined;
   /** If empty, the embedded sandbox is started. */
   rpcUrls: readonly string[];
@@ -97,7 +97,7 @@ export type Config = Readonly<{
   unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;
-  /** Days after which contents and payers are removed; undefined: never. */
+  /** The days after which requests and answers, or payers' addresses, are removed; undefined: never. */
   retention: { texts: number | undefined; payers: number | undefined };
   /** How long an attempt at an order may take. A handler may extend it, once. */
   orderMs: number;
@@ -115,7 +115,7 @@ export type Config = Readonly<{
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 /**
- * Reads the environment. `read`: a reader of it that records what it is asked for.
+ * Reads the environment. `read`: a reader of the environment that records which variables are read.
  * @throws ConfigFault that lists all errors together.
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env, read = new SettingReader(env)): Config {
@@ -175,7 +175,7 @@ function readOwnWallets(read: SettingReader): ReadonlySet<string> {
 
 const MAX_DAYS = 36_500;
 
-/** What a buyer may still fetch is younger. */
+/** The minimum, because younger answers can still be fetched by their buyers. */
 function readRetention(read: SettingReader): Config['retention'] {
   const days = (name: string): number | undefined => read.integer(name, 0, 0, MAX_DAYS) || undefined;
   return { texts: days('RETENTION_DAYS'), payers: days('PAYER_RETENTION_DAYS') };

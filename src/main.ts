@@ -31,7 +31,7 @@ try {
   if (!stopping) fail(error);
 }
 
-/** The process that forked this one shows what it wants of it. */
+/** Sends the banner to the process that forked this one, which decides what to show. */
 function greet({ banner }: Running): void {
   if (process.send) process.send({ type: 'ready', banner });
   else if (process.stdout.isTTY) process.stdout.write(banner);

@@ -31,7 +31,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
   sandbox: ['sandbox/main.js', 'start only the local chain, facilitator and market'],
 };
 
-/** Those that buy, or need a chain to try: they are in the sandbox's package. */
+/** The commands in the sandbox's package: those that buy, or need a local chain. */
 const OF_SANDBOX = ['buy', 'canary', 'mcp', 'conformance', 'list', 'testing', 'sandbox'];
 
 const USAGE = [
@@ -43,10 +43,10 @@ const USAGE = [
   'environment or from a file .env in it; docs/reference/settings.md lists them.',
 ].join('\n');
 
-/** Those that take everything from the environment. */
+/** The commands without options, which read only the environment. */
 const WITHOUT_OPTIONS = ['run', 'sandbox'];
 
-/** Programs are started, not imported: none of them is a part of this one. */
+/** Runs the program of a command with its own arguments. */
 async function start(name: string, program: string): Promise<void> {
   process.argv.splice(2, 1);
   if (OF_SANDBOX.includes(name)) await importFromSandbox(program, `coinslot ${name}`);

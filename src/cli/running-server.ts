@@ -5,10 +5,10 @@ import type { Config } from '../config.js';
 /** The admin listener of the running server. */
 export type Admin = { url: string; token: string };
 
-/** Nothing says where the running server is. */
+/** The address of the running server is not known. */
 export class NoServerFault extends Error {}
 
-/** Where the server with these settings listens for its operator. @throws NoServerFault */
+/** The admin listener of the server with these settings. @throws NoServerFault */
 export function adminOf({ admin, stateDir }: Pick<Config, 'admin' | 'stateDir'>): Admin {
   const link = readLink(join(stateDir, 'operator-page.url'));
   const url = admin.url ?? link?.url ?? (admin.port ? `http://127.0.0.1:${admin.port}` : undefined);

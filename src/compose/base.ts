@@ -21,9 +21,9 @@ export type Base = Shop & {
   methods: Methods;
   log: Log;
   observation: Observation;
-  /** Aborts when the server is told to stop; it keeps selling until load balancers have noticed. */
+  /** Aborts when the server is asked to stop; it keeps selling until load balancers have noticed. */
   leaving: AbortSignal;
-  /** Aborts when the server shuts down, and accepts no new payment. */
+  /** Aborts when the server shuts down and accepts no new payments. */
   closing: AbortSignal;
   /** Functions called in reverse order when the server closes. */
   disposers: Disposer[];

@@ -6,8 +6,7 @@ import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
 /**
- * Goes on with what operators refund, and refunds orders that were given up, if the settings say so.
- * @returns undefined unless they do
+ * Continues refunds that operators started and, if configured, refunds orders that were given up. @returns undefined if that is not configured
  */
 export function openRefunds(base: Base, { ledger, chain }: Offering): OwedRefunds | undefined {
   const { terms, endpoints, config, log, disposers } = base;

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Longer files are refused. */
+/** The largest file in bytes. */
 const MAX_BYTES = 64 * 1024;
 const SUFFIX = '_FILE';
 

@@ -17,7 +17,7 @@ export function readReceiptKey(read: SettingReader): KeyObject | undefined {
   return key;
 }
 
-/** The key in the state folder. The first start makes it; of several processes, one does. @throws ConfigFault */
+/** The key in the state folder. The first start creates it. @throws ConfigFault */
 export function keptReceiptKey(stateDir: string): KeyObject {
   const file = join(stateDir, FILE);
   const key = parsed(read(file) ?? made(stateDir, file));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** The mints of the sandbox's chain. */
 export type SampleMints = {
-  /** The mint of the contract's examples, so that these can be bought here as they stand. */
+  /** The mint in the contract's examples, so that these can be bought in the sandbox unchanged. */
   example: string;
   classic: string;
   noAuthorities: string;

@@ -35,7 +35,7 @@ export class SettingReader {
     if (value === undefined && this.text(name) === undefined) this.fault(`${name}: must be set: ${what}`);
   }
 
-  /** From the variable, from the file that `NAME_FILE` names, or from systemd's credentials. */
+  /** The value of a setting, from its variable, from the file that `NAME_FILE` names, or from systemd's credentials. */
   text(name: string): string | undefined {
     try {
       return this.#given.of(name);

@@ -8,7 +8,7 @@ const NEVER_SOLD =
 const OF_THE_SERVER =
   /^(cache-control|location|x-request-id|x-robots-tag|x-content-type-options|content-disposition|content-security-policy.*|clear-site-data|refresh|strict-transport-security|alt-svc|service-worker-allowed)$/;
 
-/** A header of an answer, whose names a handler may have written in any case. @param name in lower case */
+/** The value of an answer's header. Handlers may write header names in any case. @param name in lower case */
 export function headerOf(headers: Record<string, string> = {}, name: string): string | undefined {
   return Object.entries(headers).find(([each]) => each.toLowerCase() === name)?.[1];
 }

@@ -33,7 +33,7 @@ export type FreeOperation = {
   mcp?: { summary: string; description: string };
 };
 
-/** `given`: free operations that an API serves; `free`: documents, of the server or of handlers. */
+/** `given`: free operations served by an API. `free`: documents served by the server itself or by handlers. */
 export type Contract = {
   document: Json;
   paid: PricedOperation[];
@@ -199,7 +199,7 @@ function readFree({ free }: Contract, { path, method, operation }: Place, fault:
   free.push({ id, path, ...(answers ? { answers } : {}), ...tool });
 }
 
-/** The sections of the service. They name paid operations, so they are read after all of those. */
+/** The section documents of the service. They name paid operations, so they are read after all of them. */
 function readSections({ document, paid, free }: Contract, fault: Fault): void {
   for (const operation of free) {
     const described = objectOf(objectOf(objectOf(document.paths)[operation.path]).get);

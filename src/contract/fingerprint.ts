@@ -3,7 +3,7 @@ import type { AnyAsked } from './operation.js';
 import { isObject } from './references.js';
 
 const MAX_DEPTH = 64;
-/** The list around a body does not count as a level of it. */
+/** The list around a body does not count as a level of nesting. */
 const AROUND = -1;
 
 /** The body is nested deeper than 64 levels. */
@@ -24,7 +24,7 @@ export function canonicalJson(value: unknown, depth = 0): string {
   return `{${members.join(',')}}`;
 }
 
-/** The further parts of a call, if its operation declares them. */
+/** Further parts of a call that its operation may declare. */
 type More = Pick<AnyAsked, 'headers' | 'type' | 'accept'>;
 
 /**

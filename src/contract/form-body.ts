@@ -9,7 +9,7 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded';
 /** A field of a form, and how it is written if it is a list or an object. In a multipart form it may be a file, or JSON. */
 export type FormField = { name: string; list: boolean; style?: QueryStyle; as?: 'file' | 'json' };
 
-/** As JSON; no form needs more. */
+/** The most fields of a form, as in a JSON body. */
 const MAX_FIELDS = 1_000;
 
 /** The fields of a form, from its schema and its `encoding`; `wrong`: why it can't be written. */
@@ -21,7 +21,7 @@ export function formFields(
   for (const [name, each] of Object.entries(fieldsOf(document, schema)?.properties ?? {})) {
     const { style: named, explode } = objectOf(objectOf(encoding)[name]);
     const shape = shapeOf(document, each);
-    // OpenAPI does not define this; servers in most languages read it.
+    // OpenAPI does not define a style for this; servers in most languages accept this one.
     const usual = shape === 'object' || shape === 'mixed' ? 'deepObject' : 'form';
     const { style, wrong } = queryStyleOf(document, { style: named ?? usual, explode, schema: each });
     if (wrong !== undefined) return { fields, wrong: `its field ${name} ${wrong}` };

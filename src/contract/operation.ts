@@ -128,13 +128,14 @@ export type Served<O> = {
   /** Only for `upfront` operations; without it, every order is accepted. */
   ready?(asked: Asked<O>): Promise<void>;
   /**
-   * Only for `upfront` operations whose work comes in parts, such as replies of people: how many an order asks for. Its caller is told how
-   * many are done.
+   * Only for `upfront` operations whose work comes in parts, such as replies of people: the number of parts that an order asks for.
+   * Progress is reported to its caller.
    */
   wanted?(asked: Asked<O>): number;
   /**
-   * Only for operations with `mode: handler` in `x-price`, and needed there: what a call costs, as decimal dollars (`'0.02'`), from `min`
-   * to `max` of the contract. It must be the same for the same call, and fast: it is called for every 402 and again for every payment,
+   * Required for operations with `mode: handler` in `x-price`, and only there: the price of a call in decimal dollars (`'0.02'`), from
+   * `min` to `max` in the contract. It must be the same for the same call, and fast: it is called for every 402 and again for every
+   * payment,
    * and has one second.
    */
   price?(asked: Asked<O>): string | Promise<string>;

@@ -30,7 +30,7 @@ export function queryTexts(parameters: readonly Parameter[], query: string): Rea
   return { ok: true, texts };
 }
 
-/** Proxies and languages disagree on the bytes of other characters. */
+/** Other characters are refused, because proxies and languages disagree on their bytes. */
 const HEADER_TEXT = /^[\t\x20-\x7e]*$/;
 
 /** The header parameters that an operation declares, as texts, by their names in lower case. @param headers as Node has them */

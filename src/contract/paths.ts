@@ -27,7 +27,7 @@ export function templateFault(template: string): string | undefined {
     if (/[{}]/.test(fixed)) return `has braces that are no parameter: ${segment}`;
     // Splitting between several needs backtracking, which takes long for a hostile path.
     if (parameterNames(segment).length > 1) return `has more than one parameter in a segment: ${segment}`;
-    // openapi-backend takes them for a part of its pattern when it reads the parameters.
+    // openapi-backend would read these characters as part of its regular expression.
     if (names.length > 0 && /[$()*+[\\\]^|]/.test(fixed))
       return `has a character that can't stand beside parameters: ${segment}`;
   }
@@ -76,7 +76,7 @@ export class PathIndex<T extends { path: string }> {
     for (const [path, own] of this.#exact) this.#exact.set(path, this.#search(path, own));
   }
 
-  /** In the order in which they were given. */
+  /** The values whose templates match, in the order in which they were given. */
   candidates(path: string): T[] {
     return this.#exact.get(path) ?? this.#search(path, []);
   }

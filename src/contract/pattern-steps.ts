@@ -19,7 +19,7 @@ const MOST_WAYS_EACH = 100;
 export function hasFewSteps({ alternatives }: AST.Pattern): boolean {
   const all = alternatives.map(each => {
     const steps = stepsOfAll(each.elements, isAnchored(each));
-    // The engine starts again at each character.
+    // An unanchored pattern is tried again at each character.
     return isAnchored(each) ? steps : { ...steps, open: steps.open + 1 };
   });
   return areFew(oneOf(all));

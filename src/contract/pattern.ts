@@ -11,7 +11,7 @@ export type Matcher = { test(text: string): boolean; toString(): string };
 
 const MAX_LENGTH = 10_000;
 const MAX_SHOWN = 100;
-/** The dialect that Node 20 knows. */
+/** The version of ECMAScript that Node.js 20 supports. */
 const parser = new RegExpParser({ ecmaVersion: 2023 });
 
 /** @throws PatternFault */

@@ -83,7 +83,7 @@ function listsOf(document: Json, schema: unknown): Record<string, boolean> {
   return Object.fromEntries(members.map(([name, each]) => [name, shapeOf(document, each) === 'list']));
 }
 
-/** OpenAPI does not say how objects within objects are written. */
+/** Why an object can't be written in a query: OpenAPI does not define a style for nested objects. */
 function deeper(document: Json, schema: unknown): string | undefined {
   const members = Object.entries(fieldsOf(document, schema)?.properties ?? {});
   const deep = members.find(([, each]) => shapeOf(document, each) === 'object');

@@ -3,7 +3,7 @@ import { toDecimal } from '../price/amount.js';
 import type { Asked, OwnPrice } from '../price/price.js';
 import type { PricedOperation } from './read-operation.js';
 
-/** How many prices of an operation are cached, so that what depends on the price is not recomputed for every call. */
+/** How many prices of an operation are cached, together with everything that depends on the price. */
 const MAX_PRICES = 256;
 
 const kept = new WeakMap<PricedOperation, LRUCache<bigint, PricedOperation>>();

@@ -102,7 +102,7 @@ function readForm(document: Json, mimeType: string, media: Json): Form {
 const STREAM =
   /^(text\/event-stream|application\/(x-)?(ndjson|jsonl|json-seq|stream\+json|json-lines)|multipart\/(x-)?mixed.*)$/i;
 
-/** Whether an answer of this type is a stream of parts, without an end that a call could wait for. */
+/** Whether an answer of this type is an endless stream of parts, which a call can't wait for. */
 export function isStream(mimeType: string): boolean {
   return STREAM.test((mimeType.split(';', 1)[0] ?? '').trim());
 }

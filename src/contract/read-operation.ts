@@ -65,7 +65,7 @@ export type GivenOperation = CalledOperation & { upstream: Upstream };
 
 /** The keys that every price can have. */
 const PRICE_KEYS = ['mode', 'currency', 'flow'];
-/** What an operation needs to be sold. */
+/** An example of the price that an operation needs, for messages. */
 export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
 const FOR_NOTHING = 'amount must be more than zero: for a free operation, replace x-price by x-free-proxy';
 
@@ -77,7 +77,7 @@ export function readPriced(place: Place, report: Fault, prices = PRICES): Priced
   return readSound(place, report, (at, fault) => {
     checkShape(place, at, fault, 'paid');
     const { 'x-price': price, 'x-listed': listed = true, 'x-free': given } = place.operation;
-    // Also for a faulty price, so that correct parts below are not reported.
+    // The flow is read even if the price is faulty, so that correct parts below are not reported.
     const flow = objectOf(price).flow === 'upfront' ? 'upfront' : 'authorization';
     const later: Parameters<Fault>[] = [];
     const called = readCalled(place, at, (...each) => later.push(each), flow);
@@ -218,7 +218,7 @@ function shownPrice({ least, most }: Price, amount: string): string {
   return least.atomic === most.atomic ? `${amount} USDC` : `${toDecimal(least.atomic)} to ${amount} USDC`;
 }
 
-/** The text of the amount; numbers are accepted, too. */
+/** Whether the amount is zero, as a text or a number. */
 function isZero(amount: unknown): boolean {
   return amount === 0 || (typeof amount === 'string' && /^0+(?:\.0*)?$/.test(amount));
 }

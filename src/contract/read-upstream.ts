@@ -40,7 +40,10 @@ type Operation = {
 
 const KEYS = ['url', 'method', 'headers', 'timeoutMs', 'maxMembers', 'check'];
 const MIN_TIMEOUT_MS = 100;
-/** The work of an `authorization` call may take 20 s, including the check of the answer. No caller waits for an `upfront` one. */
+/**
+ * The longest deadlines of an upstream. The work of an `authorization` call may take 20 s, including the check of the answer; nobody waits
+ * for an `upfront` one.
+ */
 const MAX_TIMEOUT_MS = { authorization: 19_000, upfront: 600_000 };
 const DEFAULT_TIMEOUT_MS = { authorization: 15_000, upfront: 60_000 };
 /** The server is blocked while JSON is parsed and checked: about 20 ms for 20 000 members. */
@@ -192,7 +195,7 @@ export function piecesOf(text: string): Piece[] {
 
 function checkUrl(written: string, operation: Operation, fault: (message: string) => void): void {
   const pieces = piecesOf(written);
-  // An address that a variable holds is checked when it is known.
+  // An address in a variable is checked when its value is known.
   const sample = pieces
     .map((piece, index) => ('text' in piece ? piece.text : index === 0 ? 'https://variable.example' : 'x'))
     .join('');

@@ -101,13 +101,12 @@ export class Routes {
     this.#bodies = bodies;
     this.#all = all;
     this.#candidates = all;
-    // Otherwise it would rebuild the list for every request, compile the path's pattern and parse cookies, for values that are read
-    // already.
+    // Replaces a method of openapi-backend that would, for every request, rebuild the list, compile the path's pattern and parse cookies.
     api.router.getOperations = () => this.#candidates;
     api.router.parseRequest = request => request as ParsedRequest<never>;
   }
 
-  /** @param made how validators are compiled; by default for speed */
+  /** @param made options for compiling validators; by default, for fast validators */
   static async create(contract: Contract, made: Pick<Options, 'code'> = {}): Promise<Routes> {
     const { document } = contract;
     const ofBodies = createAjv(document, { ...made, useDefaults: true });
@@ -119,7 +118,7 @@ export class Routes {
     const api = new OpenAPIBackend({
       definition: { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} },
       strict: true,
-      // Neither checks the document, which is checked before a release and taken for OpenAPI 3.0 here, nor compiles its schemas yet.
+      // Skips the check of the document, which is made before a release, and compiles the schemas later.
       quick: true,
       ignoreTrailingSlashes: false,
       coerceTypes: true,
@@ -157,7 +156,7 @@ export class Routes {
 
   /** Matches method and raw path: no decoding, no trailing slash, no case folding. HEAD counts as GET. */
   match(method: string, path: string): Route {
-    // openapi-backend trims a path, completes its slash and cuts its query; a paid path has one spelling.
+    // openapi-backend would accept other spellings of a path (trailing slashes, spaces, a query), but a paid path has only one.
     if (!path.startsWith('/') || path.includes('?') || path.trim() !== path) return NOT_FOUND;
     const candidates = this.#index.candidates(path);
     if (candidates.length === 0) return NOT_FOUND;
@@ -265,7 +264,7 @@ export class Routes {
     const misread =
       misreadParameter(raw, params) ??
       misreadParameter(inQuery.texts, query) ??
-      // openapi-backend coerces those in place.
+      // openapi-backend has coerced these in place.
       misreadParameter(inHeaders.texts, sent.headers);
     if (misread !== undefined) return { ok: false, error: misread };
     const named = headersNamed(parameters, sent.headers);

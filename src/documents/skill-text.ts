@@ -11,8 +11,8 @@ const MAX_LISTED = 12;
 const MAX_SUMMARY = 120;
 
 /**
- * `/skill.md`: how an agent buys here, short enough for its prompt, in the format of agent skills (name and description, then
- * instructions). Made from the contract.
+ * `/skill.md`: how an agent buys from this shop, in the format of agent skills (name and description, then instructions), short enough for
+ * a prompt. Generated from the contract.
  */
 export function skillText(contract: Contract, selling: Selling): string {
   const { publicUrl } = selling;

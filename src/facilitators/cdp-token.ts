@@ -14,8 +14,8 @@ const SEED_BYTES = 32;
 const SECRET_BYTES = 64;
 
 /**
- * Signs a token for each request, as Coinbase's API demands (CDP documentation, JWT Authentication): the token names the key, lives
- * two minutes and is good for one method, host and path.
+ * Signs a token for each request, as Coinbase's API requires (CDP documentation, JWT Authentication): the token names the key, is valid for
+ * two minutes and for one method, host and path.
  * @throws TypeError if the secret is neither of the two kinds; the message does not show it
  */
 export function cdpAuthorization(key: CdpKey, now: () => number = Date.now): Authorize {

@@ -55,7 +55,7 @@ export function nameOf(config: FacilitatorConfig): string {
   return config.kind === 'embedded' ? EMBEDDED : facilitatorName(config.url);
 }
 
-/** The timeout for facilitators used only for their directories: a slow one is not offered. */
+/** Short timeouts for facilitators used only for their directories, so that a slow one is not offered. */
 const BRISK: Deadlines = { ...DEADLINES, supportedMs: 2_000, verifyMs: 4_000 };
 
 async function createEntry(

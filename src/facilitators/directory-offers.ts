@@ -10,7 +10,7 @@ type Listed = Pick<Listing, 'operation' | 'transport'>;
 /** The outcome of a payment offered for a directory. `refused` may be its buyer's fault, `failed` is the facilitator's. */
 export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 
-/** The most challenges of one operation per minute that name one facilitator's fee payer for its directory. Most callers never pay. */
+/** The most challenges of an operation per minute that name a directory facilitator's fee payer. It is not one, because most callers never pay. */
 const MAX_OFFERS = 3;
 const WINDOW_MS = 60_000;
 /** The pause in offering after a payment came for it, was refused or failed. It doubles with consecutive failures. */
@@ -32,7 +32,7 @@ type Parts = {
 
 /** The state of one facilitator. Times in ms since 1970. */
 class Directory {
-  /** Recorded in the ledger, and when. */
+  /** The fee payer that was recorded in the ledger, and when. */
   recorded: { feePayer: string; at: number } | undefined;
   /** The last sale of each operation, of all servers; undefined until the ledger was read. */
   sold: Map<string, number> | undefined;

@@ -69,7 +69,7 @@ export type EmbeddedParts = {
 export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator> {
   const timing = { ...TIMING, ...parts.timing };
   const closing = new AbortController();
-  // Every call under way listens to it.
+  // Every call under way adds a listener, so Node.js's warning is switched off.
   setMaxListeners(0, closing.signal);
   const all: Embedded = {
     ...parts,
@@ -98,7 +98,7 @@ export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator>
 const COSTLY =
   'too many transfers of this payer failed on the chain after they had passed the simulation; try again in an hour';
 
-/** Begins as a refusal that precedes signing. */
+/** Begins like x402's reasons for refusals before signing. */
 const SPENT =
   'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
 

@@ -4,7 +4,7 @@ import type { Trouble } from '../rails/rail.js';
 /** After this many failures in a row it is paused; then one `/supported` request decides whether it is used again. */
 const FAILURES = 3;
 const REST_MS = 1_000;
-/** A short pause, because payments that name its fee payer can't go elsewhere. */
+/** The longest pause. It is short, because payments that name this facilitator's fee payer can't go elsewhere. */
 const MAX_REST_MS = 5_000;
 const RATE_WINDOW_MS = 1_000;
 /** Above this share of its rate limit, new challenges name another facilitator. */
@@ -16,13 +16,13 @@ export class FacilitatorHealth {
   readonly #rate: number;
   readonly #now: () => number;
   readonly #circuit = new Circuit({ failures: FAILURES, restMs: REST_MS, maxRestMs: MAX_REST_MS });
-  /** When it was asked within the last second. */
+  /** The times of the requests within the last second. */
   #asked: number[] = [];
-  /** Since when it has given no usable answer about a payment, and why. */
+  /** Since when and why it has given no usable answer about a payment. */
   #trouble: { since: number; why: string } | undefined;
   /** Answers with 429. */
   #limited = 0;
-  /** Unusable answers in a row. */
+  /** The number of consecutive unusable answers. */
   #useless = 0;
   #doubtedUntil = 0;
   /** Set when it becomes doubtful, until the next `/supported` request. */
@@ -72,7 +72,7 @@ export class FacilitatorHealth {
     return `${this.available ? 'degraded' : 'down'} since ${new Date(since).toISOString()}: ${why}${limited}`;
   }
 
-  /** A request is about to be sent. */
+  /** Records that a request is about to be sent. */
   asking(): void {
     if (this.#rate < Infinity) this.#asked = [...this.#recent(), this.#now()];
   }
@@ -95,7 +95,7 @@ export class FacilitatorHealth {
 
   /**
    * Sends a `/supported` request. During a pause, the answer decides whether it is available again. Otherwise it is paused if it does not
-   * answer, or if its answers about payments are unusable, too.
+   * answer, or if its answers about payments are also unusable.
    * @throws what `ask` throws; `Resting` if it must not be asked yet
    */
   async probe<T>(ask: () => Promise<T>, troubleOf: (error: unknown) => Trouble | undefined): Promise<T> {

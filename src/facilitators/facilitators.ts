@@ -37,9 +37,9 @@ type Member = Readonly<
   Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer' | 'forDirectory' | 'second'>
 > & {
   readonly health: FacilitatorHealth;
-  /** The fee payer that it named last. */
+  /** The fee payer in its last answer. */
   feePayer?: string;
-  /** How long it took to say so, in ms. */
+  /** The duration of that request, in ms. */
   latencyMs?: number;
 };
 
@@ -240,7 +240,7 @@ export class Facilitators {
     await Promise.all(this.#members.map(({ facilitator }) => facilitator.close()));
   }
 
-  /** Each of them, in order of preference. */
+  /** The state of each facilitator, in order of preference. */
   states(): FacilitatorState[] {
     return this.#first.map(({ name, health, latencyMs, forDirectory }) => ({
       name,

@@ -21,7 +21,7 @@ export type FeePayerGuardParts = {
   now?: () => number;
 };
 
-/** What the fees of one payment may be at most. */
+/** The highest fees of one payment. */
 const MOST_FEE = BigInt(SIGNATURES) * LAMPORTS_PER_SIGNATURE + MAX_PRIORITY_FEE_LAMPORTS;
 /** A warning is logged below this multiple of the floor. */
 const LOW = 4n;
@@ -31,9 +31,9 @@ const READ_SOON_MS = 3_000;
 const READ_DEADLINE_MS = 10_000;
 /** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
 export const UNSENT_MS = 15_000;
-/** A transaction that was sent lands within this time or never: 150 blocks. */
+/** The time within which a sent transaction lands, or never does: 150 blocks. */
 export const UNSEEN_MS = 120_000;
-/** How many fees a payer may cost us at once, and per hour; payers that cost many more wait for hours. */
+/** How many fees a payer's failed transfers may cost at once and per hour. Payers that cost many more must wait for hours. */
 const LOST_FEES = { capacity: 10, perSecond: 10 / 3_600, highest: 60, maxKeys: 10_000 };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -88,11 +88,11 @@ export class FeePayerGuard {
     return this.#parts.limits.floor * LOW;
   }
 
-  /** Why no payment may be signed now, in words for the operator; undefined if it may. @param fee in lamports */
+  /** Why no payment may be signed now, as a message for the operator; undefined if it may. @param fee in lamports */
   refusal(fee = MOST_FEE): string | undefined {
     const { address, limits } = this.#parts;
     const left = this.lamports;
-    // So that sales go on soon after somebody has sent SOL.
+    // Reads the balance soon, so that sales continue once somebody has sent SOL.
     if (left === undefined || left - fee < limits.floor) this.#readSoon();
     if (left === undefined) return `the balance of the fee payer ${address} could not be read yet`;
     if (left - fee < limits.floor) {
@@ -114,7 +114,7 @@ export class FeePayerGuard {
   }
 
   /**
-   * Sets the fee of a transaction aside, before its signature leaves this object's owner. Forgotten if it is not sent within seconds.
+   * Reserves the fee of a transaction before it is signed. The reservation ends if the transaction is not sent within seconds.
    * @returns why it may not be signed
    */
   reserve(signature: string, fee: bigint): string | undefined {

@@ -3,7 +3,7 @@ import type { SolanaChain } from '../rails/solana/rpc.js';
 import { UNSEEN_MS, UNSENT_MS } from './fee-payer-guard.js';
 
 const MAX_ACCOUNTS = 10_000;
-/** Per account. As many statuses are read in one request. */
+/** The most transfers per account; one request can read this many statuses. */
 const MAX_TRANSFERS = 256;
 const ACCOUNT_BYTES = 72;
 const AMOUNT_OFFSET = 64;
@@ -61,7 +61,8 @@ export class FundsInFlight {
   }
 
   /**
-   * Looks at the transfers first, and then at the balance, which no longer contains those that have landed. A transfer that lands in
+   * Reads the state of the transfers first and the balance afterwards, so that the balance already reflects those that have landed. A
+   * transfer that lands in
    * between counts twice, so if the money is not enough, it checks again as long as it finds such transfers.
    */
   async #covers(

@@ -23,7 +23,7 @@ export const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, sett
 const MAX_ANSWER_BYTES = 256 * 1024;
 const MAX_SIGNERS = 64;
 
-/** `trouble`: what the status says about the facilitator. */
+/** `trouble`: what the status shows about the facilitator. */
 type JsonAnswer = {
   status: number;
   json: Record<string, unknown>;
@@ -68,7 +68,7 @@ export function facilitatorName(url: string): string {
 /**
  * A facilitator over HTTP (x402 v2 `/supported`, `/verify`, `/settle`). User, password and query of its URL, and the credentials, are
  * sent with every request and never appear in a message.
- * @param heard is told what it says of a listing
+ * @param heard called with its answers about listings
  */
 export function httpFacilitator(
   url: string,
@@ -259,7 +259,7 @@ function signersOf(signers: unknown): string[] {
     .filter(isAddress);
 }
 
-/** A status such as 401 without a verdict is about the facilitator. */
+/** A status such as 401 without a verdict concerns the facilitator, not the payment. */
 function withoutVerdict(ok: boolean, json: Record<string, unknown>): Trouble | undefined {
   return ok || json.success === false ? undefined : USELESS;
 }

@@ -5,7 +5,7 @@ import type { Listing } from './listings.js';
 /** Where a facilitator reports the result of each extension of a request: base64 of `{ "bazaar": { "status", "rejectedReason"? } }`. */
 export const EXTENSION_RESPONSES = 'extension-responses';
 const MAX_CHARACTERS = 4 * 1024;
-/** How long no listing is sent to it, in ms. */
+/** How long no listing is sent to a facilitator that refused one, in ms. */
 export const REFUSED_FOR_MS = 24 * 60 * 60 * 1_000;
 /** Statuses with which a request is refused for its contents, not for its payment. */
 const REFUSAL = /\bstatus 4(00|13|15|22)\b|extension|bazaar|unrecognized|additional propert/i;
@@ -47,7 +47,7 @@ export class TakesListings {
     return this.#now() < this.#refusedUntil ? { ...request, listing: undefined } : request;
   }
 
-  /** Verifies, and once more without the listing if that may be what was refused. */
+  /** Verifies. If the listing may have been the reason for a refusal, verifies again without it. */
   async verify(
     request: FacilitatorRequest,
     ask: (request: FacilitatorRequest) => Promise<VerifyResult>,

@@ -19,7 +19,7 @@ export class Listings {
   readonly #toolOf: (operation: PricedOperation) => ToolShape;
   readonly #known = new Map<string, Listing>();
 
-  /** @param toolOf an operation as a tool of MCP */
+  /** @param toolOf describes an operation as an MCP tool */
   constructor(terms: Terms, toolOf: (operation: PricedOperation) => ToolShape) {
     this.#terms = terms;
     this.#toolOf = toolOf;

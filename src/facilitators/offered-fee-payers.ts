@@ -26,7 +26,7 @@ type Parts = {
 
 /**
  * Keeps challenges at the fee payer that the facilitators choose. It is recorded in the ledger before any challenge names it, because a
- * buyer may pay at one server an offer of another.
+ * buyer may send the payment to another server than the one that made the offer.
  */
 export class OfferedFeePayers {
   readonly #parts: Parts;

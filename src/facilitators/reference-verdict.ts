@@ -8,7 +8,7 @@ export type Simulate = (transaction: string) => Promise<string | null>;
 
 export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
 
-/** The package with the version that this is compiled with. */
+/** The package, in the version with which this program is compiled. */
 const PACKAGE = '@x402/svm@2.27.0';
 
 const OPTIONS = {
@@ -41,7 +41,7 @@ export async function loadReferenceVerdict(feePayer: string): Promise<ReferenceV
     });
     const payload = { x402Version: 2, payload: { transaction }, accepted: requirements };
     const verdict = await new ExactSvmScheme(signer, undefined, OPTIONS).verify(payload, requirements);
-    // The scheme takes an outage for a failed simulation.
+    // The reference implementation reports an RPC outage as a failed simulation.
     if (outage !== undefined) throw outage;
     if (verdict.isValid) return { kind: 'valid' };
     const { invalidReason = 'refused without a reason', invalidMessage } = verdict;

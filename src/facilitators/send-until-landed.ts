@@ -18,7 +18,7 @@ export type Signed = { transaction: string; signature: string };
 
 /**
  * Sends a signed transaction until it is confirmed, or can no longer be.
- * @throws Error saying why nobody knows whether it landed, or will
+ * @throws Error with the reason, if it is unknown whether it landed or will land
  */
 export async function sendUntilLanded(all: Sending, signed: Signed, signal: AbortSignal): Promise<Landing> {
   const over = new AbortController();

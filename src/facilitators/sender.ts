@@ -11,7 +11,7 @@ import { plain, type FacilitatorRequest } from './facilitator.js';
 import { FundsInFlight, type SignedTransfer } from './funds-in-flight.js';
 import { sendUntilLanded, signatureOf } from './send-until-landed.js';
 
-/** In ms; as those of the embedded facilitator. */
+/** In ms; see `EmbeddedTiming`. */
 export type SenderTiming = { verifyMs: number; settleMs: number; resendMs: number; lookMs: number };
 
 const TIMING: SenderTiming = { verifyMs: 10_000, settleMs: 45_000, resendMs: 2_000, lookMs: 400 };

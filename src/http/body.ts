@@ -3,7 +3,7 @@ import { ByteBudget, type Reservation, type BudgetOwner } from './byte-budget.js
 import { BodyFault, parseJsonObject, requireJsonType } from './json-body.js';
 
 export { BodyFault };
-/** There is no memory left for this body: 503. The connection must be closed, because the rest of the body may never arrive. */
+/** Thrown if there is no memory left for a body: 503. The connection must be closed, because the rest of the body may never arrive. */
 export class BodiesFull extends Error {}
 
 const MEGABYTE = 1024 * 1024;

@@ -1,4 +1,4 @@
-/** The caller that held bytes are counted for. `source` is a network address (see `sourceOf`). */
+/** The caller to whom held bytes are attributed. `source` is a network address (see `sourceOf`). */
 export type BudgetOwner = { payment: string; payer: string; source: string };
 
 /** The share of all bytes that one owner may hold. */

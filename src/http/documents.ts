@@ -29,10 +29,10 @@ const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 const GZIP = { level: 9 };
 const [toGzip, toBrotli, fromGzip] = [promisify(gzip), promisify(brotliCompress), promisify(gunzip)];
 
-/** What a document is served with: its media type, the headers that a page of another origin may read, and headers of its own. */
+/** How a document is served: its media type, the headers that a page of another origin may read, and its own headers. */
 type Served = { type: string; exposed: string; more: Record<string, string> };
 
-/** A free document that stays the same while the server runs. It is compressed once, in a thread, where that pays. */
+/** A free document that stays the same while the server runs. If worthwhile, it is compressed once, in a thread. */
 export class StaticDocument {
   readonly #bytes: Bytes;
   readonly #served: Served;
@@ -52,7 +52,7 @@ export class StaticDocument {
     if (encoded) return encoded;
     encoded = this.#encode(coding);
     this.#encoded.set(coding, encoded);
-    // The next request tries again.
+    // A failure is not cached, so that the next request tries again.
     encoded.catch(() => this.#encoded.delete(coding));
     return encoded;
   }

@@ -23,7 +23,7 @@ export type FreeParts = {
   handlers: Serving;
   /** The free operations whose handlers are the shop's. */
   free: ServingFree;
-  /** Of operations' pages, which robots.txt closes to crawlers. */
+  /** The paths of operations' pages, which robots.txt closes to crawlers. */
   pages: readonly { path: string }[];
   /** The headers that a page of another origin may read. */
   exposed: string;

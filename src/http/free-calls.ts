@@ -33,7 +33,7 @@ const UNCOUNTED = `Free calls cannot be counted at the moment. ${NOT_CHARGED}; t
 const BLOCKED = `payer: this shop serves nothing to this wallet, free or paid. ${NOT_CHARGED}; do not pay`;
 const SLOW = `The call was not done in time. ${NOT_CHARGED}; try again, or pay.`;
 
-/** `answer` is free, or a failure that used up nothing; `why` this call is not free. */
+/** `answer`: a free answer, or a failure that used up no free call. `why`: the reason why this call is not free. */
 export type FreeCall =
   | { kind: 'given'; answer: Success; owner: BudgetOwner; left: number }
   | { kind: 'failed'; answer: Failure }
@@ -52,7 +52,7 @@ export type FreeCallsParts = HandlerParts & {
   ledger: Pick<Ledger, 'takeUses' | 'giveUsesBack'>;
   limits: Pick<SourceLimits, 'failed'>;
   signIns: SignIns;
-  /** Wallets that get nothing here. */
+  /** Wallets to which nothing is sold or given. */
   blocked: Pick<BlockedPayers, 'has'>;
   /** The operations of the shop. */
   paid: readonly PricedOperation[];

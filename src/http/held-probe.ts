@@ -14,8 +14,8 @@ const MAX_HELD = 16;
 const MAX_KEPT = 256;
 
 /**
- * Holds a call that sells nothing. The caller hangs up during it and then asks whether the server noticed
- * (see `src/net/hang-up.ts`). Behind a proxy that does not pass on hang-ups, buyers who are gone would be
+ * Holds a test call open. Its caller hangs up and then asks whether the server noticed (see `src/net/hang-up.ts`). Behind a proxy that does
+ * not pass on hang-ups, buyers who are gone would be
  * charged.
  */
 export function serveHeldProbe(

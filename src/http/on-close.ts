@@ -24,7 +24,7 @@ function onClose({ socket }: IncomingMessage, response: ServerResponse, then: ()
   response.once('close', end);
 }
 
-/** Calls back once, when the response has closed: with true if its last byte went to an intact socket. */
+/** Calls back once the response has closed, with true if its last byte was written to an intact socket. */
 export function onSent(
   request: IncomingMessage,
   response: ServerResponse,

@@ -43,7 +43,7 @@ export type ArrivedCall = {
   requestId: string;
   /** The headers of the request that may name a trace. */
   traceHeaders: IncomingHttpHeaders;
-  /** Where it comes from (see `sourceOf`). */
+  /** The network address of the caller (see `sourceOf`). */
   source: string;
   /**
    * Reads and validates the input of the call. Called only if the payment is readable, or the price depends
@@ -56,7 +56,7 @@ export type ArrivedCall = {
   holdMs: number;
 };
 
-/** `spent` is filled in while it is served. */
+/** `spent` is filled in while the call is served. */
 type SpentCall = ArrivedCall & { spent: Spent };
 
 const BUSY_RETRY_SECONDS = 1;
@@ -100,7 +100,7 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
     return unpriced(parts, { ...call, read: asked }, read.payment, { owner, answer: operation });
   const check = await charge.checkPayment(carrier, operation, source);
   if (check.kind === 'unpaid') throw new Error('a payment was read, and cannot be read again');
-  // A transfer made by the buyer is looked up again, and this lookup may fail.
+  // The payment names a transfer made by the buyer. It is looked up again, which may fail.
   if (!('payment' in check)) return unread(limits, arrived, check);
   return decided(parts, { ...call, operation, read: asked }, check, owner);
 }
@@ -166,7 +166,7 @@ function once(read: ArrivedCall['read']): ArrivedCall['read'] {
   return owner => (asked ??= read(owner));
 }
 
-/** Called with the price of the call: the payment buys it or is refused. */
+/** Continues once the price of the call is known: the payment pays for the call, or is refused. */
 async function decided(
   parts: PaidCallParts,
   call: SpentCall,
@@ -229,7 +229,7 @@ function rejected(
 
 /**
  * Counts a call that is refused in any case, so that a source that keeps calling stays over its limit.
- * @param made its payment is a transfer that its buyer had made, or can have made
+ * @param made whether the payment is a transfer that the buyer has sent or may have sent
  * @returns the refusal, if the source is over its limit
  */
 export function countFailed(limits: SourceLimits, source: string, made = false): Throttled | undefined {

@@ -71,7 +71,7 @@ export function receiptHtml(seller: Seller, sold: Sold): string {
   return framed(seller, `Receipt ${payment.id.slice(0, 12)}`, 'Receipt', main);
 }
 
-/** The page that says why there is no receipt. */
+/** The page that explains why there is no receipt. */
 export function noReceiptHtml(seller: Seller, why: string): string {
   return framed(seller, 'No receipt', 'No receipt', `<p role="alert">${escapeHtml(why)}</p>`);
 }

@@ -16,8 +16,8 @@ const NOT_SENT =
 
 /**
  * Registers a sale with the response that carries its answer, over any transport; the only place that records an answer as written. It is
- * written if its end was reported and the response then went out whole to an intact socket. Whatever goes out in its place, such as an
- * error page, leaves it lost.
+ * written if its end was reported and the response then went out whole to an intact socket. If something else is sent instead, such as an
+ * error page, the answer counts as lost.
  * @returns a function to call when the last of the sold bytes was handed to the response
  */
 export function carrySale(

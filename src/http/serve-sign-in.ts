@@ -5,9 +5,8 @@ import { JSON_TYPE } from './run-handler.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 /**
- * Answers with what a wallet signs to use its free calls: x402's sign-in extension, in the form that a 402
- * has it. The server's own 402s leave it out, because some clients sign in wherever they can and pay only
- * after that has failed.
+ * Answers with the message that a wallet signs to use its free calls: x402's sign-in extension, as in a 402. The server's own 402s omit it,
+ * because some clients sign in whenever they can and pay only after that has failed.
  */
 export function serveSignIn(signIns: SignIns, limits: Pick<SourceLimits, 'takeUnpaid' | 'of'>): Middleware {
   return async (ctx, next) => {

@@ -1,7 +1,7 @@
 import { headerOf, isSold, unsendable } from '../contract/answer-headers.js';
 import type { Success } from '../sale/outcome.js';
 
-/** Types that a browser may show: none that can hold a script, as SVG and HTML can. */
+/** Types that a browser may display: none that can contain scripts, as SVG and HTML can. */
 const SHOWN =
   /^(application\/([\w.-]+\+)?json|text\/plain|audio\/[\w.+-]+|image\/(png|jpe?g|gif|webp|avif|bmp|apng))$/;
 

@@ -7,7 +7,7 @@ import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { sourceOf } from './request-source.js';
 
 const MAX_SOURCES = 20_000;
-/** What a source may use at once, and per second on average. An unpaid call uses 1. */
+/** The units that a source may use at once. An unpaid call uses 1. */
 const BURST = 1_000;
 const PER_SECOND = 100;
 /** A source that keeps being refused waits ten seconds at most. */
@@ -17,7 +17,7 @@ const FAILED_CALL = 10;
 const MAX_CONNECTIONS = 1_000;
 /** The reason given to a source over its limit. */
 export const OVER_LIMIT = 'Too many calls from your address were not paid or were refused';
-/** The error of its unpaid calls. */
+/** The error for unpaid calls of such a source. */
 export const TOO_MANY_CALLS = `${OVER_LIMIT}. ${NOT_CHARGED}; try again later.`;
 /** The same for a call whose buyer may have sent the transfer: the money may have moved. */
 export const TOO_MANY_TRANSFERS = `${OVER_LIMIT}. Do not pay again: send the same credential again later.`;
@@ -34,7 +34,7 @@ type LimitsParts = {
 };
 
 /**
- * What one network address may use without paying: calls without a payment, calls that are refused, and connections. Loopback has no
+ * Limits what one network address may use without paying: unpaid calls, refused calls, and connections. Loopback has no
  * limit, unless a proxy that runs there is trusted to name the callers.
  */
 export class SourceLimits {

@@ -96,7 +96,7 @@ async function callPaid(
   const client = clientOf(exchange.message);
   const asTask = operation.flow === 'upfront' && knows(client, TASKS_EXTENSION);
   const request = requestOf(operation, sent);
-  // Counted as a message; from here on it counts as a call.
+  // The call was counted as a message; from here on it is counted as a call.
   parts.limits.giveBack(source);
   let paymentId: string | undefined;
   const served = servePaidCall(parts, {
@@ -167,7 +167,7 @@ function giftResult(
   return result ?? errorResult(503, GIFT_NOT_SENT, { retryAfterSeconds: 1 });
 }
 
-/** As over HTTP: some texts in a path would name another operation. */
+/** The same check as over HTTP: some values in a path would address another operation. */
 function checkRequest(
   { routes }: CallToolParts,
   { id, method }: PricedOperation,

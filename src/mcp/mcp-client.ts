@@ -11,7 +11,7 @@ const NAMESPACE = 'io.modelcontextprotocol';
 
 /** What the sender of a message says about itself. Only clients of MCP 2026-07-28 do, with each request. */
 export type McpClient = {
-  /** It supports links and results of several kinds. */
+  /** Whether the client supports links and results of several kinds. */
   current: boolean;
   extensions: Json;
 };

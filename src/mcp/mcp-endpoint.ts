@@ -129,7 +129,7 @@ export class McpEndpoint {
 }
 
 const METHODS = 'POST, OPTIONS';
-/** It is unknown whether the message carries a payment. */
+/** The error for a message that was not read, so it is unknown whether it has a payment. */
 const UNREAD = `${OVER_LIMIT}. This message was not read and costs nothing: send the same message again later, with the same payment.`;
 const BUSY =
   'The server is busy and this request arrived too slowly. You were not charged for it: send it again.';

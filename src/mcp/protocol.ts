@@ -28,7 +28,7 @@ const TASK_SCHEMA = {
   }),
 };
 
-/** Streams that announce changes of the tools, which never change while a server runs. */
+/** The most streams that announce changes to the tools, which never change while a server runs. */
 const MAX_SUBSCRIPTIONS = 64;
 /** How long a ping waits if its caller asked for progress. */
 const PING_MS = 1_000;
@@ -109,7 +109,7 @@ function serverFactory(
   };
 }
 
-/** The library knows these methods but has no handlers for them. */
+/** Registers the task methods, which the library defines but does not handle. */
 function registerTasks(
   server: Server,
   parts: CallToolParts,
@@ -149,7 +149,7 @@ async function taskNamed(parts: CallToolParts, exchange: Exchange, taskId: strin
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No task of this server has this id any more.');
 }
 
-/** Tells a caller of its progress, if it asked for that. */
+/** Sends progress notifications to a caller that requested them. */
 function notifierOf(
   { message }: Exchange,
   mcpReq: { notify(notification: ProgressNotification): Promise<void> },

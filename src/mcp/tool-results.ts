@@ -157,7 +157,7 @@ export function linkResult({ operation, answer, receipt, link, keptUntil, client
   const until = keptUntil === undefined ? undefined : new Date(keptUntil).toISOString();
   const text = `The answer is a file, to fetch with GET: ${url} (${name}, ${size} bytes, ${mimeType}; free${until === undefined ? '' : `, kept until ${until}`}).`;
   const notes = notesIn(headers);
-  // Clients of earlier revisions do not say what they can read, and one of them throws on a resource link.
+  // Clients of earlier revisions do not say what they can read, and at least one of them fails on a resource link.
   return {
     content: [
       { type: 'text', text },

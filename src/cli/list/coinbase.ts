@@ -4,16 +4,16 @@ import { receiversOf } from '../conformance/listing-checks.js';
 import { askDirectory, listedIn, posted, standingOf, type Heard, type Standing } from './directory.js';
 import { inTurns, nameOf, type ReadShop } from './read-shop.js';
 
-/** Where Coinbase's facilitator is. It validates and lists without a key. */
+/** The URL of Coinbase's facilitator. Validating and listing need no key. */
 export const COINBASE = 'https://api.cdp.coinbase.com/platform/v2/x402';
 
 const DIRECTORY = 'Coinbase';
-/** Each makes Coinbase call the shop. */
+/** The most operations to validate; for each one, Coinbase calls the shop. */
 const MAX_VALIDATED = 20;
 const VALIDATE_MS = 30_000;
 const MAX_RECEIVERS = 4;
 const MAX_COMPLAINTS = 3;
-/** How a shop gets into its directory. */
+/** The steps by which a shop gets into its directory. */
 export const COINBASE_STEPS = [
   'sell each operation once through Coinbase: add https://api.cdp.coinbase.com/platform/v2/x402 to FACILITATOR_URL or CATALOGUE_FACILITATORS, with CDP_API_KEY_ID and CDP_API_KEY_SECRET',
   'keep PAY_TO as it is: an entry belongs to it. New entries are seen within about six hours',
@@ -21,7 +21,7 @@ export const COINBASE_STEPS = [
 
 /**
  * Asks Coinbase's validator about each operation, and its directory for what is paid to the shop's receivers.
- * @returns the standing; what the validator complains of is in the findings
+ * @returns the standing; the validator's complaints are in the findings
  */
 export async function askCoinbase(shop: ReadShop, url: string, findings: Findings): Promise<Standing> {
   const silent = await validate(shop, url, findings);
@@ -45,7 +45,7 @@ function allReceivers({ asked }: ReadShop): string[] {
   return [...new Set([...receiversOf(asked).values()].flatMap(all => [...all]))];
 }
 
-/** The entries in an answer, or why there are none to read. A receiver that is not known is 404. */
+/** The entries in an answer, or the reason why there are none. For an unknown receiver, the status is 404. */
 function entriesOf(heard: Heard): unknown[] | string {
   if ('why' in heard) return `it ${heard.why}`;
   if (heard.status === 404) return [];
@@ -55,7 +55,7 @@ function entriesOf(heard: Heard): unknown[] | string {
   return Array.isArray(entries) ? (entries as unknown[]) : 'it answered something that is no list of entries';
 }
 
-/** @returns why the validator was not heard, if so */
+/** @returns why the validator gave no answer, if it gave none */
 async function validate({ asked }: ReadShop, url: string, findings: Findings): Promise<string | undefined> {
   const answered = asked.filter(({ challenge }) => challenge).slice(0, MAX_VALIDATED);
   const verdicts = await inTurns(answered, async ({ operation }) => ({
@@ -82,7 +82,7 @@ async function validate({ asked }: ReadShop, url: string, findings: Findings): P
 
 type Verdict = { valid: boolean; complaints: string[] };
 
-/** What the validator says of one operation, or why it says nothing. */
+/** The validator's verdict on one operation, or the reason why there is none. */
 function verdictOf(heard: Heard): Verdict | string {
   if ('why' in heard) return heard.why;
   const { valid, preflight, simulation } = heard.json;

@@ -3,7 +3,7 @@ import { isResourceOf, type Sold } from '../conformance/catalogue.js';
 import { call, isObject, jsonOf } from '../conformance/http-call.js';
 import { nameOf, type ReadShop } from './read-shop.js';
 
-/** Where a shop stands in a directory. `found` is a sentence without its full stop; `next` are the steps that its seller may take. */
+/** The standing of a shop in a directory. `found` is a sentence without its full stop; `next` are the steps that its seller may take. */
 export type Standing = {
   directory: string;
   state: 'listed' | 'partly listed' | 'not listed' | 'unknown';
@@ -11,13 +11,13 @@ export type Standing = {
   next: string[];
 };
 
-/** What a directory said, or in words why nothing was heard. */
+/** A directory's answer, or the reason why there is none. */
 export type Heard = { status: number; json: Json } | { why: string };
 
 const MAX_ANSWER_BYTES = 8 << 20;
 const ASK_MS = 20_000;
 
-/** Asks a directory, for so long and so much. Never throws: a directory that does not answer is no fault of the shop. */
+/** Sends a request to a directory, limited in time and size. Never throws, because a directory that does not answer is not the shop's fault. */
 export async function askDirectory(url: string, init: RequestInit = {}, ms = ASK_MS): Promise<Heard> {
   try {
     const headers = { accept: 'application/json', ...(init.headers as Record<string, string> | undefined) };
@@ -40,7 +40,7 @@ export function posted(body: unknown, headers: Record<string, string> = {}): Req
   };
 }
 
-/** An error may have any content: its status says enough. */
+/** An error may have any content; its status is enough. */
 function readJson(reply: Parameters<typeof jsonOf>[0]): Json {
   if (reply.status < 400) return jsonOf(reply);
   try {
@@ -50,7 +50,7 @@ function readJson(reply: Parameters<typeof jsonOf>[0]): Json {
   }
 }
 
-/** Which operations are among the entries of a directory (`resource` of x402's DiscoveryResource). */
+/** The operations that are among the entries of a directory (`resource` of x402's DiscoveryResource). */
 export function listedIn(entries: readonly unknown[], { catalogue }: ReadShop): Sold[] {
   const urls = entries.flatMap(entry => {
     const resource = isObject(entry) ? entry['resource'] : undefined;
@@ -61,7 +61,7 @@ export function listedIn(entries: readonly unknown[], { catalogue }: ReadShop): 
   return sold.filter(operation => urls.some(url => isResourceOf(operation, base, url)));
 }
 
-/** The standing of a shop of which these operations were found. */
+/** The standing of a shop in a directory where these operations were found. */
 export function standingOf(
   directory: string,
   listed: readonly Sold[],

@@ -9,7 +9,7 @@ import { checkAgentcash, checkBazaars } from './published-rules.js';
 import { readShop, type ReadShop } from './read-shop.js';
 import { register, X402SCAN, x402scanUnasked } from './x402scan.js';
 
-/** Where the directories are. */
+/** The URLs of the directories. */
 export type Directories = { coinbase: string; payai: string; x402scan: string; mcpRegistry: string };
 
 export const DIRECTORIES: Directories = {
@@ -30,10 +30,10 @@ export type Task = {
   provider?: { folder: string; name: string; category?: string };
 };
 
-/** `notes`: what was not done, and why. `failed`: something asked for did not succeed. */
+/** `notes`: what was not done, and why. `failed`: whether something that the user requested did not succeed. */
 export type Listing = { findings: Finding[]; standings: Standing[]; notes: string[]; failed: boolean };
 
-/** Says of a shop whether directories can list it, where it stands, and what to do next for each. */
+/** Reports whether directories can list a shop, its standing in each, and what to do next. */
 export async function listShop(task: Task): Promise<Listing> {
   const findings = new Findings();
   const notes: string[] = [];
@@ -57,7 +57,7 @@ async function standingsOf(
   findings: Findings,
   notes: string[],
 ): Promise<Standing[]> {
-  // Directories could not reach it, and have nothing of it.
+  // Directories can't reach such a shop and have no entries for it.
   const hidden = publicUrlFault(new URL(url)) !== undefined;
   const asks = (name: keyof Directories): boolean =>
     !offline && !(hidden && directories[name] === DIRECTORIES[name]);

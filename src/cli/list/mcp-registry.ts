@@ -8,15 +8,15 @@ import { askDirectory, type Standing } from './directory.js';
 import type { ReadShop } from './read-shop.js';
 import { SERVER_JSON_SCHEMA } from './server-json-schema.js';
 
-/** Where the MCP registry is. */
+/** The URL of the MCP registry. */
 export const MCP_REGISTRY = 'https://registry.modelcontextprotocol.io';
 
 const DIRECTORY = 'MCP registry';
 const MAX_ERRORS = 3;
 
 /**
- * Checks the shop's entry for the registry against the schema that the registry publishes, and asks whether it stands there.
- * @param registry undefined: not asked
+ * Checks the shop's entry for the registry against the schema that the registry publishes, and asks the registry whether it has the entry.
+ * @param registry undefined: the registry is not asked
  */
 export async function askMcpRegistry(
   { catalogue: { base } }: ReadShop,
@@ -72,7 +72,7 @@ function lookAtEntry(entry: Json): void {
   );
 }
 
-/** The name begins with that of the host in reverse order, so its owner proves that the host is his. */
+/** The name begins with the host name in reverse order, so the owner must prove that the host is theirs. */
 function stepsOf(base: string): string[] {
   const { hostname } = new URL(base);
   return [

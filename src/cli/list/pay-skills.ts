@@ -11,7 +11,7 @@ export class PaySkillsFault extends Error {}
 
 const DIRECTORY = 'pay-skills';
 const REPOSITORY = 'https://github.com/solana-foundation/pay-skills';
-/** What its CONTRIBUTING.md allows. */
+/** The categories that its CONTRIBUTING.md allows. */
 const CATEGORIES =
   'ai_ml cloud compute data devtools finance identity maps media messaging other productivity search security shopping storage translation'.split(
     ' ',
@@ -20,10 +20,10 @@ const NAME = /^[a-z0-9][a-z0-9-]*\/[a-z0-9][a-z0-9-]*$/;
 const MAX_TEXT = 255;
 const MIN_DESCRIPTION = 64;
 const MIN_USE_CASE = 32;
-/** Its checks refuse this word, so that what only the seller knows is not forgotten. */
+/** A placeholder for values that only the seller knows. The catalogue's checks refuse this word, so it can't be forgotten. */
 const CHOOSE = 'CHOOSE';
 
-/** Without writing anything. */
+/** The standing if no files are to be written. */
 export function paySkillsUnwritten(): Standing {
   const next = [
     `coinslot list <url> --pay-skills <operator>/<name> --category <one of ${CATEGORIES.join(', ')}> writes the files of a pull request`,
@@ -37,7 +37,7 @@ export function paySkillsUnwritten(): Standing {
 }
 
 /**
- * Writes the provider file of a shop, and its description beside it, as the catalogue wants them.
+ * Writes the provider file and the description of a shop in the form that the catalogue requires.
  * @param provider `operator/name`
  * @throws PaySkillsFault
  */
@@ -55,7 +55,7 @@ export function writeProvider(shop: ReadShop, folder: string, provider: string, 
   mkdirSync(at, { recursive: true });
   writeFileSync(join(at, 'openapi.json'), `${JSON.stringify(document, null, 2)}\n`);
   const text = providerText(shop, provider, category);
-  // Somebody may have written more into it.
+  // The seller may have edited the file, so it is not overwritten.
   const kept = existsSync(file) && readFileSync(file, 'utf8') !== text;
   if (!kept) writeFileSync(file, text);
   const next = [
@@ -73,7 +73,7 @@ export function writeProvider(shop: ReadShop, folder: string, provider: string, 
   return { directory: DIRECTORY, state: 'not listed', found, next };
 }
 
-/** PAY.md: what the catalogue reads, and a text for agents. */
+/** PAY.md: data for the catalogue, and a text for agents. */
 function providerText({ catalogue }: ReadShop, provider: string, category: string): string {
   const { base, sold } = catalogue;
   const { info } = catalogue.document ?? {};
@@ -110,7 +110,7 @@ function described(text: string, offers: readonly string[]): string {
   return shortened(atLeast(`${text.replace(/\.$/, '')}: ${offers.join('; ')}`, MIN_DESCRIPTION));
 }
 
-/** Where little is said, how it is paid follows: the catalogue refuses short texts. */
+/** Extends a text that is too short for the catalogue by a sentence about payment. */
 function atLeast(text: string, length: number): string {
   return text.length < length
     ? `${text}. Paid per call in USDC on Solana over x402, without keys or accounts.`
@@ -121,7 +121,7 @@ function lineOf(text: unknown): string {
   return typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '';
 }
 
-/** Up to the last whole word that fits. */
+/** The text, cut after the last whole word that fits. */
 function shortened(text: string): string {
   if (text.length <= MAX_TEXT) return text;
   const kept = text.slice(0, MAX_TEXT - 1);

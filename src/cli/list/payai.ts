@@ -2,20 +2,20 @@ import { isObject } from '../conformance/http-call.js';
 import { askDirectory, listedIn, standingOf, type Standing } from './directory.js';
 import type { ReadShop } from './read-shop.js';
 
-/** Where PayAI's facilitator is. Its directory can't be asked for one seller: it is read page by page. */
+/** The URL of PayAI's facilitator. Its directory has no search by seller, so it is read page by page. */
 export const PAYAI = 'https://facilitator.payai.network';
 
 const DIRECTORY = 'PayAI';
 const PAGE = 1_000;
 const MAX_PAGES = 60;
 const ALL_MS = 90_000;
-/** How a shop gets into its directory. */
+/** The steps by which a shop gets into its directory. */
 export const PAYAI_STEPS = [
   'sell each operation once through PayAI, which lists it within minutes: add https://facilitator.payai.network to FACILITATOR_URL or, with a facilitator of your own, to CATALOGUE_FACILITATORS',
   'coinslot check then says whether PayAI took the entry, and if not, why',
 ];
 
-/** Reads the directory until every operation is found, to its end, or for as long as it may take. */
+/** Reads the directory until every operation is found, the end is reached, or the time is up. */
 export async function askPayAi(shop: ReadShop, url: string): Promise<Standing> {
   const until = Date.now() + ALL_MS;
   const { sold } = shop.catalogue;
@@ -58,7 +58,7 @@ function totalOf(pagination: unknown): number | undefined {
   return typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : undefined;
 }
 
-/** What may be of this shop: tens of thousands of entries are not kept. */
+/** The entries that may be this shop's, so that tens of thousands of others need not be kept. */
 function ofHost(items: readonly unknown[], { catalogue: { base } }: ReadShop): unknown[] {
   const { host } = new URL(base);
   return items.filter(item => isObject(item) && JSON.stringify(item['resource'] ?? '').includes(host));

@@ -14,16 +14,16 @@ import type { Asked } from '../conformance/challenge-checks.js';
 import { must, type Findings } from '../conformance/findings.js';
 import { nameOf, type ReadShop } from './read-shop.js';
 
-/** What the packages complain of. */
+/** A complaint of one of the packages. */
 type Complaint = { code: string; severity: 'error' | 'warn' | 'info'; message: string; hint?: string };
 type Method = Parameters<typeof getL3ForOpenAPI>[2];
 
 const READ_MS = 20_000;
 const MAX_NAMED = 3;
-/** Asked for in words of our own. */
+/** Rules of the packages that this command reports itself, in its own words. */
 const OWN = ['OPENAPI_CONTACT_MISSING'];
 
-/** The rules of x402scan and AgentCash: `@agentcash/discovery` judges what was read, and reads nothing itself. */
+/** The rules of x402scan and AgentCash: `@agentcash/discovery` checks the documents that were read; it sends no requests itself. */
 export async function checkAgentcash({ catalogue, asked }: ReadShop, findings: Findings): Promise<void> {
   const { document } = catalogue;
   if (!document) return;
@@ -79,8 +79,8 @@ type BazaarValidators = {
 };
 
 /**
- * The rules of facilitators' directories: those of `@x402/extensions`, where it is installed. It brings 120 MB of another chain's
- * clients for two functions, so that it is no dependency; what they check most, the example against its schema, is checked anyhow.
+ * The rules of facilitators' directories: those of `@x402/extensions`, where it is installed. It is not a dependency, because it would
+ * bring 120 MB of another chain's clients for two functions. Their most important check, of the example against its schema, is made anyway.
  * @returns false if it is not installed
  */
 export async function checkBazaars(asked: readonly Asked[], findings: Findings): Promise<boolean> {
@@ -102,7 +102,7 @@ export async function checkBazaars(asked: readonly Asked[], findings: Findings):
 }
 
 async function loadValidators(): Promise<BazaarValidators | undefined> {
-  // A name that the compiler does not resolve: it may be missing.
+  // A variable, so that the compiler does not resolve the package, which may be missing.
   const name: string = '@x402/extensions/bazaar';
   try {
     return (await import(name)) as BazaarValidators;

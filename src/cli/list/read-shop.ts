@@ -8,7 +8,7 @@ import { checkAddress, checkListing } from '../conformance/listing-checks.js';
 /** A shop as a directory sees it. */
 export type ReadShop = { catalogue: Catalogue; asked: Asked[] };
 
-/** Of the operations of a large shop, the first ones are asked. */
+/** The most operations of a shop that are called. */
 const MAX_ASKED = 50;
 const AT_ONCE = 4;
 const ASK_MS = 15_000;
@@ -16,8 +16,8 @@ const CATALOGUE_MS = 60_000;
 const NEVER = new AbortController().signal;
 
 /**
- * Reads a shop as directories do: its description, and the 402 of each operation. What they would complain of is in the findings.
- * @returns undefined if nobody answers there
+ * Reads a shop as directories do: its description, and the 402 of each operation. Their complaints are in the findings. @returns undefined
+ * if nothing answers there
  */
 export async function readShop(url: string, findings: Findings): Promise<ReadShop | undefined> {
   await checkAddress(url, findings, 'must');
@@ -63,7 +63,7 @@ async function ask(operation: Sold): Promise<Asked & { fault?: Error }> {
   }
 }
 
-/** Crawlers know no example of a body at first. */
+/** Checks the answer to a call without a body, because crawlers at first have no example of one. */
 async function askWithoutBody(asked: readonly Asked[]): Promise<void> {
   const [first] = asked.filter(({ operation, challenge }) => challenge && operation.body !== undefined);
   if (!first) return;
@@ -76,7 +76,7 @@ export function nameOf({ method, path }: Sold): string {
   return `${method} ${path}`;
 }
 
-/** Carries out a few at a time, in order. */
+/** Runs work on all items, a few at a time, in order. */
 export async function inTurns<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   for (let at = 0; at < all.length; at += AT_ONCE)

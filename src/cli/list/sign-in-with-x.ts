@@ -5,12 +5,12 @@ import { toAddress } from '../../rails/solana/address.js';
 import { signedFields, textToSign, UnsignableField, type SignedFields } from '../../sign-in/sign-in-text.js';
 import { isObject, textOf } from '../conformance/http-call.js';
 
-/** It can't be signed in; the message says why, as the end of a sentence. */
+/** Signing in is impossible; the message says why, as the end of a sentence. */
 export class SignInFault extends Error {}
 
 /**
- * Signs in with a Solana key pair where x402's extension `sign-in-with-x` asks for it. What is signed begins with the name of the host
- * that asked, so that nobody else can use it, and it can't be a transaction.
+ * Signs in with a Solana key pair if a 402 has x402's extension `sign-in-with-x`. The signed message begins with the host name of the
+ * server, so that no other server can use it, and it can't be a valid transaction.
  * @param extension of a 402: `{ info, supportedChains }`
  * @param secretKey 64 bytes: seed and public key
  * @param asked the URL that was called
@@ -33,7 +33,7 @@ export function signIn(extension: unknown, secretKey: Uint8Array, asked: string)
   return Buffer.from(JSON.stringify(said)).toString('base64');
 }
 
-/** What is asked for, of the fields that are signed: nothing unsigned is sent back. */
+/** The fields of the request that are part of the signed message. No others are sent back. */
 function infoOf(extension: unknown): SignedFields {
   const info = isObject(extension) ? extension['info'] : undefined;
   if (!isObject(info)) throw new SignInFault('does not say what to sign');

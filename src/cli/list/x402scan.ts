@@ -4,16 +4,16 @@ import { askDirectory, posted, type Heard, type Standing } from './directory.js'
 import type { ReadShop } from './read-shop.js';
 import { signIn, SignInFault } from './sign-in-with-x.js';
 
-/** Where x402scan is; AgentCash searches what is registered there. */
+/** The URL of x402scan. AgentCash searches the shops registered there. */
 export const X402SCAN = 'https://www.x402scan.com';
 
 const DIRECTORY = 'x402scan';
 const REGISTER = '/api/x402/registry/register-origin';
-/** It calls every operation before it answers. */
+/** A long timeout, because x402scan calls every operation before it answers. */
 const REGISTER_MS = 90_000;
 const MAX_FAILED = 5;
 
-/** Without a registration: there is no look-up that is free. */
+/** The standing if no registration was requested, because looking up a shop there costs money. */
 export function x402scanUnasked(url: string): Standing {
   const found = 'it was not asked: a look-up there costs 0.01 USDC. Registering again does no harm';
   const next = [
@@ -24,7 +24,7 @@ export function x402scanUnasked(url: string): Standing {
 }
 
 /**
- * Registers a shop, signed in with a key pair: asks once without, and signs what the 402 asks for.
+ * Registers a shop. The first request is without a signature; the second one is signed with the key pair as the 402 requires.
  * @param secretKey 64 bytes: seed and public key
  */
 export async function register(shop: ReadShop, url: string, secretKey: Uint8Array): Promise<Standing> {
@@ -48,7 +48,7 @@ function extensionOf({ extensions }: Json): unknown {
   return isObject(extensions) ? extensions['sign-in-with-x'] : undefined;
 }
 
-/** What it says of the shop: how many operations it took, and why not the others. */
+/** The result of the registration: the number of accepted operations, and why the others were rejected. */
 function verdictOf(heard: Exclude<Heard, { why: string }>, url: string, shop: ReadShop): Standing {
   const { status, json } = heard;
   const result = isObject(json['result']) ? json['result'] : json;

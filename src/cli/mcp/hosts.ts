@@ -3,19 +3,19 @@ import { parseDocument } from 'yaml';
 import { isObject } from '../../contract/references.js';
 import { OptionFault } from './wallet-options.js';
 
-/** A program that a host starts. */
+/** The program that a host starts. */
 export type Started = { command: string; args: string[] };
 
-/** What tells where a host looks for its settings. `folder`: the current one. */
+/** The data that determines where a host keeps its settings. `folder`: the current one. */
 export type Place = { home: string; folder: string; platform: NodeJS.Platform; env: NodeJS.ProcessEnv };
 
 type Host = {
   /** As people call it. */
   title: string;
   file(place: Place): string;
-  /** The settings with the server in them. @throws OptionFault if that can't be told apart from what is there */
+  /** The settings with the server added. @throws OptionFault if the present settings can't be edited safely */
   added(settings: string, name: string, started: Started): string;
-  /** What to do once they are written. */
+  /** The next step for the user, once the settings are written. */
   next(name: string): string;
 };
 
@@ -71,7 +71,7 @@ function claudeFolder(place: Place): string {
   return join(above, 'Claude');
 }
 
-/** JSON with the servers in one of its members. */
+/** A JSON file that has the servers in one of its members. */
 function inJson(member: string, entry: (started: Started) => object): Host['added'] {
   return (settings, name, started) => {
     const all = settings.trim() === '' ? {} : objectIn(settings);
@@ -94,7 +94,7 @@ function objectIn(settings: string): Record<string, unknown> {
   return value;
 }
 
-/** Appended, so that everything else stays as it is. The strings of such an entry are written alike in TOML and in JSON. */
+/** The entry is appended, so that everything else stays unchanged. Its strings have the same syntax in TOML and JSON. */
 function inToml(settings: string, name: string, { command, args }: Started): string {
   const table = `[mcp_servers.${name}]`;
   const block = `${table}\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`;
@@ -105,7 +105,7 @@ function inToml(settings: string, name: string, { command, args }: Started): str
   return `${settings}${end}${settings.trim() === '' ? '' : '\n'}${block}`;
 }
 
-/** In seconds. The wallet answers earlier. */
+/** In seconds; longer than the wallet takes to answer. */
 const GOOSE_TIMEOUT = 300;
 
 function inYaml(settings: string, name: string, { command, args }: Started): string {

@@ -10,16 +10,15 @@ export type InstallValues = WalletValues & {
 };
 
 export type Surroundings = Place & {
-  /** What is started as `coinslot`. */
+  /** The path of the program `coinslot`. */
   program: string;
   print: (text: string) => void;
-  /** Whether somebody who has read what changes wants it. */
+  /** Asks the user, who has seen the changes, for consent. */
   allowed: () => Promise<boolean>;
 };
 
 /**
- * Writes the wallet into the settings of a host, after it has shown what changes.
- * @returns whether it is there now
+ * Adds the wallet to the settings of a host, after showing the changes. @returns whether the settings have it now
  */
 export async function install(values: InstallValues, around: Surroundings): Promise<boolean> {
   const { print } = around;
@@ -87,7 +86,7 @@ function changed(added: () => string, file: string, { command, args }: Started):
   }
 }
 
-/** The lines that go and those that come, between what stays. */
+/** The removed and the added lines. */
 function changeOf(before: string, after: string): string {
   const [from, to] = [before, after].map(text => text.replace(/\n$/, '').split('\n'));
   const [old, now] = [from ?? [], to ?? []];

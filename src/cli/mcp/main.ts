@@ -86,7 +86,7 @@ async function serve(values: WalletValues): Promise<void> {
   });
 }
 
-// Nothing but the protocol may go to stdout, whatever a package wants to say.
+// Stdout is reserved for the protocol, so packages' console output goes to stderr.
 globalThis.console = consoleOnStderr();
 try {
   const { values, command } = options();

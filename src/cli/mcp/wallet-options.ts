@@ -10,7 +10,7 @@ export class OptionFault extends Error {}
 
 const text = { type: 'string' } as const;
 
-/** Of the wallet, as parseArgs reads them. */
+/** The wallet's options, for parseArgs. */
 export const WALLET_OPTIONS = {
   url: text,
   keypair: text,
@@ -33,7 +33,7 @@ export type WalletValues = {
   'allow-http': boolean;
 };
 
-/** What the options say, checked. */
+/** The validated options. */
 export type WalletSettings = {
   /** Of the MCP server. */
   endpoint: string;
@@ -46,7 +46,7 @@ export type WalletSettings = {
 
 const MAX_SECONDS = 3_600;
 
-/** @throws OptionFault, or what the address of the shop is refused with */
+/** @throws OptionFault; also the error for an invalid shop address */
 export function walletSettings(values: WalletValues): WalletSettings {
   const { url, state } = values;
   if (url === undefined) throw new OptionFault('--url is missing: coinslot mcp --help says more.');

@@ -24,10 +24,10 @@ export type WalletParts = {
 
 const STATEMENT = 'wallet_statement';
 const LINES = 20;
-/** Of the statement, which a model reads. */
+/** The largest statement in bytes; a model has to read it. */
 const MAX_BYTES = 4_096;
 
-/** The MCP server that a host starts: the shop's tools, which it pays, and one of its own. */
+/** The MCP server that a host starts. It offers the shop's tools, for which it pays, and a tool of its own. */
 export function walletServer(parts: WalletParts): Server {
   const { shop, limits, version } = parts;
   const info = { name: 'coinslot-wallet', title: `Wallet for ${shop.endpoint}`, version };
@@ -54,7 +54,7 @@ export function walletServer(parts: WalletParts): Server {
     const result = name === STATEMENT ? statement(parts) : parts.paid.call(asked);
     return (await result.catch(faultResult)) as { content: [] };
   });
-  // A resource is an answer that is too long for a result. Only its buyer gets the link, so none are listed.
+  // Resources are answers that are too long for a result. None are listed, because only the buyer of an answer gets its link.
   server.setRequestHandler('resources/list', () => ({ resources: [] }));
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
   server.setRequestHandler('resources/read', async ({ params: { uri } }) => {

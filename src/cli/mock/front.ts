@@ -23,10 +23,10 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const PRISM_DEADLINE_MS = 15_000;
 const UNPAID = 'This is a mock: no money moves. Repeat the call with any payment to get an example answer';
 const REFUSED = 'This is a mock, and the caller preferred 402: no money moves';
-/** Addresses that nobody owns: the fee payer that the mock offers, and the payer of a payment that can't be read. */
+/** Addresses without a known key: the fee payer that the mock offers, and the payer shown for an unreadable payment. */
 const FEE_PAYER = 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb';
 const PAYER = 'CKPKJWNdJEqa81x7CkZ14BVPiY6y16Sxs7owznqtWYp5';
-/** As long as a signature, and readable: a receipt of a mock says that it is one. */
+/** A fake signature of the usual length, which shows that the receipt is from a mock. */
 const TRANSACTION = `mock${'1'.repeat(83)}`;
 const JSON_TYPE = 'application/json; charset=utf-8';
 const OPEN: Record<string, string> = {
@@ -71,13 +71,13 @@ async function answerOf(parts: FrontParts, request: IncomingMessage): Promise<An
 function challengeFor(methods: Methods, priced: PricedOperation, query: string, error: string): Answer {
   const asked = methods.askedBy(query);
   const hints = { feePayer: FEE_PAYER, recentBlockhash: randomBlockhash() };
-  // Without an error of its own, an older challenge has none at all.
+  // Only the first method's challenge states the error.
   const said = asked === methods.first ? error : undefined;
   const { headers, body } = methods.challenges(asked, priced, hints, said);
   return { status: 402, headers: { ...headers, 'Content-Type': JSON_TYPE }, body };
 }
 
-/** What Prism answers, with the receipt of this call, this mock's address, and a sound that plays. */
+/** Prism's answer, with the receipt of this call, this mock's address, and a playable sound. */
 async function paidAnswer(
   parts: FrontParts,
   request: IncomingMessage,
@@ -96,7 +96,7 @@ async function paidAnswer(
   return { status: answer.status, headers: { ...headers, ...receipt }, body: audio ? tone() : answer.body };
 }
 
-/** A mock takes any payment, also one that can't be read. */
+/** The receipt for a payment. A mock accepts any payment, even an unreadable one. */
 async function receiptFor(
   { terms, methods }: FrontParts,
   { headers }: IncomingMessage,
@@ -112,7 +112,7 @@ async function receiptFor(
   return methodOf(check, methods).receiptHeaders(receipt, { sold: true });
 }
 
-/** It checks payments like the real one, and moves no money. */
+/** Checks payments like the real rail, but moves no money. */
 function railOf({ asset, payTo }: Terms): Pick<Rail, 'check'> {
   const checker = new TransactionChecker();
   return { check: (transaction, amount) => checker.check(transaction, { asset, payTo, amount }) };
@@ -128,7 +128,7 @@ async function askPrism(parts: FrontParts, request: IncomingMessage, body: Buffe
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers))
     if (value !== undefined && !NOT_PASSED_ON.test(name)) headers.set(name, String(value));
-  // Prism never answers a body that says JSON and is none.
+  // Prism never answers a body that is declared as JSON but is not.
   const isJson = bodyKindOf(bareType(request.headers['content-type'] ?? JSON_TYPE)) === 'json';
   const sound = body.length === 0 || !isJson || parsed(body) !== undefined;
   if (!sound) headers.set('prefer', 'code=400');

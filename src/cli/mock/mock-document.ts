@@ -8,7 +8,7 @@ import type { Methods } from '../../methods/methods.js';
 import { shopMethods } from '../../methods/shop-methods.js';
 import type { Terms } from '../../methods/x402/requirements.js';
 
-/** The path at which a mock answers what a buyer asks an RPC server before it signs. No contract may sell it (see `isMockPath`). */
+/** The path at which a mock answers the RPC requests that a buyer makes before it signs. No contract may use it (see `isMockPath`). */
 export const MOCK_RPC_PATH = '/.mock/rpc';
 
 const RETRY_AFTER_SECONDS = 5;
@@ -23,7 +23,7 @@ type Paths = { paths: Record<string, Record<string, unknown>> };
 /** How a mock sells. */
 export type MockSelling = { terms: Terms; methods: Methods };
 
-/** To an address that nobody owns, on the chain that costs nobody money. */
+/** Sells to an address without a known key, on a test network. */
 export function mockSelling(contract: Contract, publicUrl: string): MockSelling {
   const { caip2: network, v1: v1Network, usdcMint: asset } = NETWORKS.devnet;
   const payTo = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
@@ -33,7 +33,7 @@ export function mockSelling(contract: Contract, publicUrl: string): MockSelling 
 }
 
 /**
- * The contract with an example for every answer and header, so that Prism says what the server would. The free documents are rendered by
+ * The contract with an example for every answer and header, so that Prism answers like the server. The free documents are rendered by
  * the code that the server runs. Only one network and the address of this mock are named in it.
  */
 export function mockDocument(contract: Contract, { terms, methods }: MockSelling): Json {
@@ -75,7 +75,7 @@ function onOneNetwork(document: Json, { network, asset, publicUrl }: Terms): Jso
   return JSON.parse(text) as Json;
 }
 
-/** The documents and health reports that the server makes itself; other free operations have the example of the contract. */
+/** The documents and health reports that the server itself builds. Other free operations have the contract's examples. */
 function freeExamples(contract: Contract, selling: Selling): Record<string, Json> {
   const listing = (ids: string[]): Json =>
     discoveryOf(
@@ -101,7 +101,7 @@ function freeExamples(contract: Contract, selling: Selling): Record<string, Json
   };
 }
 
-/** Says in `info` that this is a mock, and where the chain is that its buyers sign for. `coinslot buy` reads it. */
+/** States in `info` that this is a mock, and the URL of the RPC for its buyers. `coinslot buy` reads it. */
 function asMock(document: Json, { publicUrl }: Selling): Json {
   return {
     ...document,

@@ -12,7 +12,7 @@ export class PrismFault extends Error {}
 
 export type PrismProcess = { url: string; ended: Promise<string>; stop(): void };
 
-/** Where Prism is installed: in the folder of a shop or one above it, or among the tools of Coinslot's own repository. */
+/** The path of Prism: installed in the folder of a shop or one above it, or among the tools of Coinslot's own repository. */
 export function findPrism(folder: string): string | undefined {
   return (
     installedProgram(folder, PRISM_PACKAGE, 'prism') ??
@@ -44,7 +44,7 @@ export async function startPrism(program: string, document: string): Promise<Pri
   throw new PrismFault(`Prism did not start: ${output.trim() || 'it said nothing'}`);
 }
 
-/** Keeps reading afterwards, since a full pipe would stop Prism. */
+/** Waits for the URL in the output. Keeps reading afterwards, because a full pipe would block Prism. */
 function urlOf({ stdout, stderr }: ChildProcess, read: (text: string) => void): Promise<string> {
   return new Promise(resolve => {
     let seen = '';

@@ -17,7 +17,8 @@ const METHOD_NOT_FOUND = -32601;
 const MAX_BATCH = 100;
 
 /**
- * The Solana RPC of a mock: the facts that x402 clients ask for before they sign. It is no chain; nothing can be sent to it.
+ * The Solana RPC of a mock: it answers the requests that x402 clients make before they sign. There is no chain behind it, and transactions
+ * can't be sent to it.
  * @param mint address of the token that the challenges ask for
  */
 export function answerRpc(mint: string, body: unknown): unknown {
@@ -94,7 +95,7 @@ function mintAccount(encoding: unknown): object {
   return { ...account, data: [bytes.toString('base64'), 'base64'] };
 }
 
-/** A blockhash of no chain, another one each time, so that two payments of a price are two transactions. */
+/** A random blockhash each time, so that two payments of the same price are different transactions. */
 export function randomBlockhash(): string {
   return base58.encode(randomBytes(32));
 }

@@ -5,17 +5,17 @@ import type { Json } from '../../contract/json.js';
 /** The contract or the command can't be carried out; `message` says why and what to do. */
 export class OperationFault extends Error {}
 
-/** What `components` can hold, as far as operations refer to it. */
+/** The kinds of components that operations can refer to. */
 const KINDS = ['parameters', 'headers', 'responses', 'schemas'] as const;
 
 const REFERENCE = /#\/components\/[\w-]+\/[\w.-]+/g;
 
-/** Where an operation is described. */
+/** An operation and its place in the document. */
 export type Found = { path: string; method: string; operation: Json };
 
 /**
  * The text of an openapi.yaml, edited in place: a change adds or removes whole lines, and every other byte stays, comments and order
- * included. The yaml package says where a node is; its indentation says where it ends.
+ * included. The yaml package gives the position of a node; indentation determines its end.
  */
 export class ContractText {
   #text: string;
@@ -56,7 +56,7 @@ export class ContractText {
     this.#insert(at, [`  ${keyText(path)}:`, ...lines]);
   }
 
-  /** Adds a component at the end of its kind, unless there is one of that name. `lines` are indented for it. */
+  /** Adds a component at the end of its kind, unless one of that name exists. `lines` must have the right indentation. */
   addComponent(kind: (typeof KINDS)[number], name: string, lines: string[]): void {
     if (this.has(['components', kind, name])) return;
     if (!this.has(['components'])) this.#insert(this.#lines().length, ['components:']);
@@ -64,7 +64,7 @@ export class ContractText {
     this.#insert(this.#endOf(['components', kind]), [`    ${name}:`, ...lines]);
   }
 
-  /** Adds a tag at the end of the list, unless there is one of that name. */
+  /** Adds a tag at the end of the list, unless it exists. */
   addTag(name: string, description: string): void {
     if (this.#tags().includes(name)) return;
     if (!this.has(['tags'])) this.#insert(this.#lineOf(['paths']), ['tags:']);
@@ -73,16 +73,15 @@ export class ContractText {
   }
 
   /**
-   * Removes an operation, and everything that nothing but it needed: its tag, its components, and documents of a section that lists
-   * only it.
-   * @returns the ids of all operations that went
+   * Removes an operation and everything that only it needed: its tag, its components, and section documents that list only it. @returns the
+   * ids of all removed operations
    */
   removeOperation(operationId: string): string[] {
     const unused = new Set(this.#unused());
     this.#cutOperation(operationId);
     const emptied = this.#emptied(operationId);
     for (const document of emptied) this.#cutOperation(document);
-    // What only a removed component needed goes in the next round.
+    // The next round removes what only a removed component needed.
     for (let more = true; more;) {
       const [gone] = this.#unused().filter(each => !unused.has(each));
       more = gone !== undefined;
@@ -91,7 +90,7 @@ export class ContractText {
     return [operationId, ...emptied];
   }
 
-  /** Copies components that are referred to, and missing here, from another contract. */
+  /** Copies missing components that are referred to from another contract. */
   copyMissing(other: ContractText): void {
     for (let more = true; more;) {
       const [missing] = this.#missing().filter(([kind, name]) => other.has(['components', kind, name]));
@@ -122,7 +121,7 @@ export class ContractText {
     this.#cut(others ? ['paths', path, method] : ['paths', path]);
   }
 
-  /** Takes an operation out of the sections that list it by name. @returns the documents that have nothing left to list */
+  /** Removes an operation from the sections that list it by name. @returns the documents with nothing left to list */
   #emptied(operationId: string): string[] {
     const emptied: string[] = [];
     for (const { path, method, operation } of this.operations()) {
@@ -239,7 +238,10 @@ export class ContractText {
     return this.#text.slice(0, node.range[0]).split('\n').length - 1;
   }
 
-  /** The line after the last one that belongs to a node: the next that is not indented deeper, blank lines and comments before it left out. */
+  /**
+   * The line after the last one that belongs to a node: the next line that is not indented deeper, without the blank lines and comments
+   * before it.
+   */
   #endOf(keys: (string | number)[]): number {
     const lines = this.#lines();
     const first = this.#lineOf(keys);
@@ -248,7 +250,7 @@ export class ContractText {
     for (let at = end; at < lines.length; at++) {
       const line = lines[at] ?? '';
       if (!line.trim() || line.trimStart().startsWith('#')) continue;
-      // The items of a list may stand as far left as the key that they belong to.
+      // The items of a list may have the same indentation as their key.
       const item = line.slice(indent).startsWith('- ') && !lines[first]?.slice(indent).startsWith('- ');
       if (indentOf(line) <= indent && !item) break;
       end = at + 1;

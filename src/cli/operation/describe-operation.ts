@@ -3,14 +3,14 @@ import type { CalledMethod } from '../../contract/called-methods.js';
 import type { Json } from '../../contract/json.js';
 import { inferSchema } from './infer-schema.js';
 
-/** What `coinslot operation add` was asked for. */
+/** The operation that `coinslot operation add` is to add. */
 export type NewOperation = {
   id: string;
   /** In lower case. */
   method: Lowercase<CalledMethod>;
   path: string;
   summary: string;
-  /** What `x-price` says beside currency and flow (`readPriceBy`). */
+  /** The members of `x-price` besides currency and flow (see `readPriceBy`). */
   price: Json;
   flow: 'authorization' | 'upfront';
   tag?: string;
@@ -22,10 +22,10 @@ export type NewOperation = {
   answer: Json;
 };
 
-/** Texts that are longer get a line of their own. */
+/** Longer texts are written on lines of their own. */
 const LONG_TEXT = 80;
 const LONG_LIST = 90;
-/** In JSON, whose quotes YAML leaves out. */
+/** Longer parts are not written on one line. The length is measured as JSON. */
 const LONG_PART = 160;
 /** The yaml package pads lists as it pads objects. */
 const PADDED_LIST = /^([^'"]*: )\[ (.*) \]$/;
@@ -43,7 +43,7 @@ export function wordsOf(id: string, between: string): string {
 
 /**
  * The lines of the operation, indented for a path item.
- * @param whole whether the contract has everything itself, or leaves to the build what is the same for every paid operation
+ * @param whole whether the contract is complete, rather than leaving the common parts of paid operations to the build
  */
 export function operationLines(operation: NewOperation, whole: boolean): string[] {
   const { method } = operation;
@@ -116,7 +116,7 @@ export function pathParameters(path: string): string[] {
   return [...path.matchAll(/\{([^{}/]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** Most APIs take no body with a DELETE, and servers between may drop one. */
+/** Most APIs accept no body with a DELETE, and proxies may drop it. */
 function hasBody({ method }: Pick<NewOperation, 'method'>): boolean {
   return method !== 'get' && method !== 'delete';
 }
@@ -147,11 +147,11 @@ function bodyOf({ path, request }: NewOperation): Json {
 }
 
 /**
- * YAML as this contract is written: texts plain or in single quotes, long ones in a line of their own, short lists in brackets.
- * @param dense short schemas and examples are in one line, too
+ * YAML in the style of this contract: texts plain or in single quotes, long ones on lines of their own, short lists in brackets. @param
+ * dense whether short schemas and examples are also written on one line
  */
 function linesOf(value: Json, indent: number, dense = false): string[] {
-  // Readers of YAML 1.1 would take a plain yes for a boolean.
+  // YAML 1.1 parsers would read a plain yes as a boolean, so it is quoted.
   const document = new Document(value, { schema: 'yaml-1.1', version: '1.2' });
   visit(document, {
     Scalar: (key, node) => {

@@ -38,7 +38,7 @@ export async function addOperation(folder: string, operation: NewOperation): Pro
 }
 
 /**
- * Takes an operation out of the shop in a folder, with everything that nothing else needs.
+ * Removes an operation from the shop in a folder, with everything that nothing else needs.
  * @returns the files that it wrote or removed
  * @throws OperationFault; nothing was changed
  */
@@ -49,7 +49,7 @@ export async function removeOperation(folder: string, id: string): Promise<strin
   return [write(folder, contract), ...gone.flatMap(each => removeHandler(folder, each))];
 }
 
-/** Whether a contract has everything itself, as that of this repository does, so that what is added to it must be whole, too. */
+/** Whether a contract is complete, like the one in this repository, so that additions must be complete as well. */
 function isWhole(contract: ContractText): boolean {
   return contract.find('getOpenapi') !== undefined;
 }
@@ -79,7 +79,7 @@ function taken(what: string): OperationFault {
   return new OperationFault(`openapi.yaml has ${what} already. Nothing was changed.`);
 }
 
-/** Nothing is written that the server would refuse. */
+/** Checks that the server would accept the contract before it is written. */
 async function check({ text }: ContractText): Promise<void> {
   try {
     await compileContract(text);

@@ -3,17 +3,17 @@ import { dirname, join } from 'node:path';
 import { OperationFault } from './contract-text.js';
 import type { NewOperation } from './describe-operation.js';
 
-/** In two parts, so that the check for unfinished code does not find it here. */
+/** Split, so that the check for unfinished code does not match this file. */
 const UNFINISHED = 'TO' + 'DO';
 
-/** The files of a handler in one kind of folder. */
+/** The paths of a handler's files, which depend on the kind of shop folder. */
 type Layout = {
   handler: (id: string) => string;
   test: (id: string) => string;
   writeTest: (id: string) => string;
 };
 
-/** This repository, which is a shop, too, has its tests beside those of the server. */
+/** This repository is also a shop; its tests are among those of the server. */
 function layoutOf(folder: string): Layout {
   const handler = (id: string): string => join(folder, 'handlers', `${id}.ts`);
   if (existsSync(join(folder, 'src', 'contract', 'operation.ts')))
@@ -48,8 +48,8 @@ export function addHandler(folder: string, operation: NewOperation): string[] {
 }
 
 /**
- * Removes what `addHandler` wrote, if it is there, and the handler whatever its outcome. What an operation with a folder of its own
- * has beside its handler stays. @returns the names of the files
+ * Removes what `addHandler` wrote, as far as it exists, and the handler even if it was edited. Other files in the folder of the operation
+ * stay. @returns the names of the files
  */
 export function removeHandler(folder: string, id: string): string[] {
   const layout = layoutOf(folder);
@@ -74,7 +74,7 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // It has other tests, or there is none.
+    // The folder contains other tests, or does not exist.
   }
 }
 
@@ -119,7 +119,7 @@ function priceLines(max: string): string[] {
   ];
 }
 
-/** An upfront call is paid before its handler runs, so this is what keeps it from being sold. */
+/** An upfront call is paid before its handler runs, so `ready` must refuse it until the handler is written. */
 function readyLines(id: string): string[] {
   return [
     '  // Runs before the payment. What it throws refuses the call, uncharged.',
@@ -192,7 +192,7 @@ function withoutEntry(text: string, id: string): string {
   return lines.join('\n').replace(`${TABLE}\n}`, `${TABLE}}`);
 }
 
-/** How many lines an entry takes: until its brackets are closed. */
+/** The number of lines of an entry: up to the line that closes its brackets. */
 function entryLength(lines: string[]): number {
   let depth = 0;
   for (const [at, line] of lines.entries()) {

@@ -1,9 +1,9 @@
 import type { Json } from '../../contract/json.js';
 
-/** Generous, so that a limit never surprises; the seller tightens it. */
+/** A generous default limit, which the seller can lower. */
 const MAX_LENGTH = 10_000;
 
-/** What `inferSchema` is for: a request is limited, an answer may get further fields later. */
+/** The use of the schema: a request has limits, an answer may get further fields later. */
 export type Side = 'request' | 'answer';
 
 /** The schema of a value, from one example of it: every field of the example is required. */
@@ -18,7 +18,7 @@ export function inferSchema(value: unknown, side: Side): Json {
     const items = value.length === 0 ? {} : { items: inferSchema(value[0], side) };
     return { type: 'array', ...items };
   }
-  // A null tells nothing of what else may be there.
+  // A null shows nothing about other possible values.
   if (typeof value !== 'object' || value === null) return {};
   const fields = Object.entries(value);
   return {

@@ -72,7 +72,7 @@ function jsonOption(name: string, text: string | undefined, fallback: Json): Jso
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json;
   } catch {
-    // The sentence below says what is needed.
+    // The sentence below explains what is needed.
   }
   throw new OperationFault(`--${name} must be a JSON object in quotes, for example '{"text":"Any text."}'.`);
 }

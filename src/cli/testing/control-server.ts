@@ -7,15 +7,14 @@ import { objectOf } from '../../contract/references.js';
 import type { Answer, Fault, SignedCall, TestShop } from '../../testing/start-shop.js';
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** The oldest ones are forgotten. */
+/** The most signed calls to keep; the oldest are dropped. */
 const MAX_SIGNED_CALLS = 1_000;
 
-/** A request that makes no sense; `message` says why. */
+/** An invalid request; `message` says why. */
 class RequestFault extends Error {}
 
 /**
- * Takes the commands of a test in any language over HTTP: JSON in, JSON out.
- * @param shop to which they apply
+ * Lets a test in any language control a shop over HTTP, with JSON requests and answers. @param shop the controlled shop
  */
 export async function serveControl(
   shop: TestShop,
@@ -77,7 +76,7 @@ async function answer(
   request: IncomingMessage,
 ): Promise<[status: number, body: Json]> {
   try {
-    // A page in a browser may send requests to any port of this machine.
+    // Web pages could send requests to any port of this machine, so requests from browsers are refused.
     if (request.headers.origin !== undefined) throw new RequestFault('No page may send commands.');
     const name = `${request.method} ${request.url}`;
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;

@@ -7,7 +7,7 @@ const TEXTS = ['description', 'summary', 'example', 'examples', 'title'];
 /** The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`; texts and examples left out. */
 export type ChangedParts = { added: string[]; removed: string[]; changed: string[] };
 
-/** Compares two versions of a document. A part that is new is one place, whatever is in it. */
+/** Compares two versions of a document. A new part counts as one place, whatever it contains. */
 export function changedParts(old: Json, now: Json): ChangedParts {
   const parts: ChangedParts = { added: [], removed: [], changed: [] };
   compare(old, now, [], parts);

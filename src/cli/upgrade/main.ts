@@ -29,7 +29,7 @@ Exit status 1: the contract can't be used or the handlers don't compile with thi
 const CHANGELOG = fileURLToPath(new URL('../../../../CHANGELOG.md', import.meta.url));
 const COMPILE_MS = 300_000;
 const MOST_LINES = 60;
-/** What the compiler does not read. */
+/** Folders that the compiler does not need. */
 const NOT_COPIED = ['node_modules', '.git', '.coinslot', 'dist'];
 
 const folder = process.cwd();

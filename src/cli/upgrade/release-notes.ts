@@ -1,4 +1,4 @@
-/** A release of the changelog with its lines, the newest first. `version`: 'Unreleased' if it is not dated yet. */
+/** A release in the changelog, with its lines. `version`: 'Unreleased' if it is not dated yet. */
 type Release = { version: string; lines: string[] };
 
 /** The lines of a changelog that concern authors of shops, and the number of other lines. */

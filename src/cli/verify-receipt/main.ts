@@ -91,7 +91,7 @@ function jsonOf(file: string): unknown {
   }
 }
 
-/** Of a did.json, the key that a receipt names; of the other forms, the one that is there. */
+/** From a did.json, the key that the receipt names; other formats contain only one key. */
 function readKey(file: string): Keys {
   const text = contentOf(file).toString('utf8').trim();
   if (!text.startsWith('{')) {

@@ -2,12 +2,12 @@ import { request } from 'undici';
 import { NoAnswer } from '../../net/http-client.js';
 import type { Message } from '../../webhooks/event-message.js';
 
-/** The server sends a sign of life more often. */
+/** The server sends a heartbeat more often than this. */
 const SILENCE_MS = 60_000;
 const MAX_LINE = 1024 * 1024;
 
 /**
- * The messages of a server, as they come, until it ends the stream.
+ * The messages of a server as they arrive, until it ends the stream.
  * @throws NoAnswer if it can't be reached, refuses, or falls silent
  */
 export async function* readEvents(url: string, token: string): AsyncGenerator<Message> {

@@ -44,12 +44,12 @@ function addExample({ document, added }: Draft, { holder, at, side, fits }: Hold
   }
 }
 
-/** Values that the schema itself refuses are no examples, nor is anything of a schema that can't be compiled, which is reported elsewhere. */
+/** Drops values that the schema itself refuses. A schema that can't be compiled gets no examples; it is reported elsewhere. */
 function repairOf({ document }: Draft): Repair {
   const compiled = compilerOf(document);
   return (schema, sample) => {
     const validate = compiled(schema);
-    // The pattern is the fault, not the missing example.
+    // The faulty pattern is reported, rather than the missing example.
     if (validate instanceof PatternFault) return sample;
     return validate instanceof Error ? undefined : repaired(sample, validate);
   };
@@ -70,7 +70,7 @@ function holdersOf(draft: Draft, priced: DraftOperation): Holder[] {
   const { content: taken } = objectOf(operation.requestBody);
   const bodies = requestTypesOf(taken).flatMap((type): Holder[] => {
     const kind = bodyKindOf(bareType(type));
-    // Examples of bytes are made for each use.
+    // Examples of binary data are created where they are needed.
     if (kind === 'binary') return [];
     const body = objectOf(objectOf(taken)[type]);
     const place = [...at, 'requestBody', 'content', type];

@@ -2,7 +2,7 @@ import { METHODS } from '../contract.js';
 import type { Json } from '../json.js';
 import { isObject, objectOf } from '../references.js';
 
-/** A part of the whole contract that its seller did not write; `why` says where it comes from. */
+/** A part that the build added to the contract; `why` states the reason. */
 export type Added = { path: string[]; why: string };
 
 /** A part that the seller wrote and that the build can't add to. */

@@ -2,12 +2,12 @@ import { sample } from 'openapi-sampler';
 import type { Json } from '../json.js';
 import { fieldsOf, ReferenceFault } from '../references.js';
 
-/** What the example is for: the request of a buyer, or the sold answer. */
+/** The use of the example: in a buyer's request, or in the sold answer. */
 export type Side = 'request' | 'answer';
 
 /** Limits the size of a sample: a schema may contain itself or have many parts. */
 const MAX_DEPTH = 6;
-/** Longer examples explain no more, and the example of a request is sent in the header of the challenge. */
+/** The largest example. Longer ones explain no more, and the example of a request is sent in the header of the challenge. */
 const MAX_LENGTH = { request: 1_000, answer: 4_000 };
 
 /**

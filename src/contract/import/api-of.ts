@@ -7,7 +7,7 @@ import { securityOfTwo, serversOfTwo } from './swagger-two.js';
 /** The characters of header and cookie names. `${NAME}` does not match: it would be another variable. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
-/** An environment variable that the shop needs, and what it holds. */
+/** An environment variable that the shop needs, with a description of its value. */
 export type Asked = { variable: string; what: string };
 
 /** The credentials sent to an API: headers and query parameters. */
@@ -63,7 +63,7 @@ export class Api {
   }
 
   /**
-   * The document's own `x-upstream` of an operation, unless the seller says where the API is.
+   * The document's own `x-upstream` of an operation, unless the seller gives the API's address.
    * @throws LeftOut if the document comes from the web and names variables of this machine in it
    */
   ownUpstreamOf(operation: Json): unknown {

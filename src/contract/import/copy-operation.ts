@@ -137,7 +137,7 @@ function copyBody(parts: Parts, requestBody: unknown): Json | undefined {
       ? { description: cut(description) }
       : {}),
     ...(required === true ? { required } : {}),
-    // One form is enough to call it.
+    // One content type is enough to call the operation.
     content: json === undefined ? copied : { 'application/json': json },
   };
 }

@@ -37,7 +37,7 @@ const MAPS = ['properties', 'patternProperties', 'dependentSchemas'];
 /** Copies schemas into a contract, in the dialect of OpenAPI 3.1, together with the schemas they refer to. */
 export class SchemaCopies {
   readonly schemas: Record<string, unknown> = {};
-  /** Notes on what was changed, in words. */
+  /** Notes about changes, for the seller. */
   readonly notes = new Set<string>();
   readonly #source: Source;
   readonly #names = new Map<string, string>();

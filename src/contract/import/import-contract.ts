@@ -21,13 +21,13 @@ import { settle, type Candidate } from './what-sells.js';
 import { ImportFault, LeftOut, readSource, type Load, type Source } from './source-document.js';
 
 export type ImportOptions = {
-  /** Where the document is: references and servers may be relative to it. */
+  /** The document's address; references and servers may be relative to it. */
   at?: URL;
   /** The address of the API; default: the first server of the document. May begin with `${NAME}`. */
   upstream?: string;
   /** `<pattern>=<USD>`; see price-rules.ts. An operation without a price is not sold. */
   prices: readonly string[];
-  /** `<pattern>=<rule>`: what makes a price rise from that amount. */
+  /** `<pattern>=<rule>`: rules by which prices rise with the call. */
   pricesBy?: readonly string[];
   flow?: 'authorization' | 'upfront';
   /** Patterns; operations that match none are ignored. */
@@ -54,7 +54,7 @@ export type Imported = {
   table: Row[];
   /** The environment variables that the shop needs. */
   asked: Asked[];
-  /** Notes on what was changed, in words. */
+  /** Notes about changes, for the seller. */
   notes: string[];
 };
 
@@ -171,7 +171,7 @@ function upstreamOf(address: string, { path, credentials: { headers, query } }: 
   };
 }
 
-/** All of them, in their order. @throws ImportFault if there are none, or too many */
+/** All operations, in the order of the document. @throws ImportFault if there are none, or too many */
 function operationsOf(source: Source): Found[] {
   const { paths } = source.document;
   if (!isObject(paths) || Object.keys(paths).length === 0)

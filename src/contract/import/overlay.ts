@@ -45,7 +45,7 @@ function readAction(action: unknown, index: number): Action {
 /**
  * Changes a document as an overlay says.
  * @returns the changed one
- * @throws ImportFault for a target that is not read, or that the document does not have: a price must not vanish with a path
+ * @throws ImportFault for a target that is not supported or not in the document, so that a price can't disappear together with a path
  */
 export function applyOverlay(document: Json, { actions }: Overlay): Json {
   const root = { $: document };

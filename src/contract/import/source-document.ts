@@ -33,7 +33,7 @@ export class Source {
   }
 
   /**
-   * What a value stands for: where a reference leads, through further ones, or the value itself.
+   * Resolves a value: the target of a reference, through further ones, or the value itself.
    * @throws LeftOut for a reference that leads nowhere
    */
   follow(value: unknown): Json {
@@ -83,7 +83,7 @@ function decoded(text: string): string {
 
 /**
  * Reads a document and the files to which it refers.
- * @param at where it is: a URL of a file or of the web
+ * @param at its address: a URL of a file or on the web
  * @throws ImportFault
  */
 export async function readSource(text: string, at: URL, load: Load): Promise<Source> {
@@ -173,7 +173,7 @@ function readAny(text: string, name: string): unknown {
     try {
       return JSON.parse(text) as unknown;
     } catch {
-      // YAML may begin with a brace, too.
+      // Not JSON: YAML may also begin with a brace.
     }
   }
   try {
