@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import pg from 'pg';
+import { CHANNEL } from '../../src/ledger/queries/conditions.js';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import { claim, payment } from '../support/ledgers.js';
-import { eachWithANewLedger, ledger, place, reopen, time } from '../support/ledger-suite.js';
+import { eachWithANewLedger, ledger, open, place, reopen, time } from '../support/ledger-suite.js';
 import { aRefund, onEachEngine, PLACES } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import {
@@ -50,6 +51,43 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
       await other.end();
       expect(await renewed).to.deep.equal(callers);
       expect(await attended()).to.equal(200);
+    });
+
+    const changes: Record<string, (one: Held) => Promise<unknown>> = {
+      delivered: one => deliver(ledger, one, time.now + 10 ** 9),
+      released: ({ request, claim }) => ledger.release(request.id, claim, 'refused'),
+      'free again': ({ request, claim }) => ledger.freeClaim(request.id, claim, { keepRun: false }),
+      deleted: ({ request, claim }) => ledger.deleteClaim(request.id, claim),
+    };
+    for (const [name, change] of Object.entries(changes))
+      it(`that wait at another server are notified when their payment is ${name}`, async () => {
+        const other = await open();
+        const one = await held(ledger);
+        await copyOf(one);
+        if (name === 'delivered' || name === 'released') await settle(ledger, one, { newestLocal: 2 });
+        const notified = other.changeOf(one.request.id, 24 * 60 * 60_000);
+        await change(one);
+        await notified;
+      });
+
+    it('are notified of a payment only if another one waits for it', async () => {
+      const client = new pg.Client({ connectionString: place.url });
+      await client.connect();
+      const notified: (string | undefined)[] = [];
+      client.on('notification', ({ payload }) => notified.push(payload));
+      const { rows } = await client.query<{ channel: string }>(`select ${CHANNEL} as channel`);
+      await client.query(`listen ${client.escapeIdentifier(rows[0]!.channel)}`);
+      const alone = await held(ledger);
+      const shared = await held(ledger, { requestHash: 'b'.repeat(64) });
+      await copyOf(shared);
+      for (const one of [alone, shared]) {
+        await settle(ledger, one, { newestLocal: 2 });
+        await deliver(ledger, one, time.now + 10 ** 9);
+      }
+      // Notifications come before the answer to a later query.
+      await client.query('select 1');
+      await client.end();
+      expect(notified).to.deep.equal([shared.request.id]);
     });
   });
 
@@ -124,14 +162,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
     });
 
-    it('that come with a payment of their own get a number whenever they come', async () => {
-      const one = await sold();
-      const proven = await copyOf(one, true);
-      expect(proven.number).to.equal(2);
-      expect(await ledger.markWritten(proven, 0)).to.equal(true);
-    });
-
-    it("can fetch the answer with the key they were given: only the newest one's fetch counts, and only once", async () => {
+    it('can fetch the answer with the key they were given: only the newest one’s fetch counts, and only once', async () => {
       const one = await abandoned();
       const { id } = one.request;
       expect(await ledger.markFetched({ id, number: 0 }, 0), 'a stranger’s key').to.equal(false);

@@ -58,6 +58,8 @@ export function callersOf({ engine, now }: Connection) {
   return {
     /** Whether other servers can use this ledger, and have callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
+    /** Resolves when another server has changed a payment that several requests wait for, at the latest after so many milliseconds. */
+    changeOf: (id: string, ms: number): Promise<void> => engine.changeOf(id, ms),
     lookUp: (id: string, payer: string): Promise<PaymentLookup> =>
       engine.read(() => readPayment(id, payer, now)),
     /**

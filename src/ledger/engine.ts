@@ -52,10 +52,11 @@ export const SQLITE: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
   concurrentWriters: false,
-  // SQLite has one writer, which needs no row locks.
+  // SQLite has one writer, which needs no row locks and has no other servers to notify.
   spell: sql =>
     sql
       .replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, '')
+      .replace(/, case when callers > 1 then pg_notify\(.*?\) end/g, '')
       .replaceAll('= any (array(', 'in (select * from ('),
 };
 
@@ -98,6 +99,11 @@ export type Engine = {
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
+  /**
+   * Resolves when another server has changed a payment that several requests wait for (`notifyOthers`), at the latest after so many
+   * milliseconds.
+   */
+  changeOf(id: string, ms: number): Promise<void>;
   /**
    * Announces to other servers what this one uses, such as the version of an operation's tables. Replaces the earlier announcement of the
    * same kind, and ends when the engine is closed.

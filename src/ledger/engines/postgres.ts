@@ -226,6 +226,10 @@ class PostgresEngine implements Engine {
     }
   }
 
+  async changeOf(id: string, ms: number): Promise<void> {
+    await (this.#presence?.changeOf(id, ms) ?? sleep(ms));
+  }
+
   async show(kind: string, use: string): Promise<void> {
     await this.#presence?.show(kind, use);
   }

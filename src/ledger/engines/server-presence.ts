@@ -1,7 +1,9 @@
 import type { Role } from '../engine.js';
+import { EventEmitter, once } from 'node:events';
 import type pg from 'pg';
 import { LedgerFault } from '../fault.js';
 import { SCHEMA_VERSION } from '../migrations.js';
+import { CHANNEL } from '../queries/conditions.js';
 import { PRESENCE_LOCK, USE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
 import type { PostgresHosts } from './postgres-hosts.js';
 
@@ -24,6 +26,8 @@ export class ServerPresence {
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
   readonly #uses = new Map<string, string>();
+  /** One event per payment that another server has changed. */
+  readonly #changes = new EventEmitter().setMaxListeners(0);
 
   private constructor(hosts: PostgresHosts, role: Role) {
     this.#hosts = hosts;
@@ -46,6 +50,11 @@ export class ServerPresence {
         ? 'The ledger is being moved, or its receiver changed. Start the server when that is done.'
         : 'The ledger is in use by a running server. Stop every server on it, then repeat the command. Nothing was changed.',
     );
+  }
+
+  /** Resolves when a server has notified a change of the payment, at the latest after so many milliseconds. */
+  async changeOf(id: string, ms: number): Promise<void> {
+    await once(this.#changes, eventOf(id), { signal: AbortSignal.timeout(ms) }).catch(() => undefined);
   }
 
   /** Announces to other servers what this one uses, replacing the earlier announcement of the same kind. */
@@ -80,6 +89,7 @@ export class ServerPresence {
     await client.connect();
     await client.query('set idle_session_timeout = 0');
     const server = this.#role === 'server';
+    if (server) await this.#listen(client);
     if (server) this.#watch(client);
     if (server) await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
     for (const use of this.#uses.values()) await this.#onUse('pg_advisory_lock_shared', use);
@@ -88,6 +98,12 @@ export class ServerPresence {
       `select pg_try_advisory_lock${shared}(${PRESENCE_LOCK}, hashtext(current_schema())) as taken`,
     );
     return rows[0]?.taken === true;
+  }
+
+  async #listen(client: pg.Client): Promise<void> {
+    client.on('notification', ({ payload = '' }) => this.#changes.emit(eventOf(payload)));
+    const { rows } = await client.query<{ channel: string }>(`select ${CHANNEL} as channel`);
+    await client.query(`listen ${client.escapeIdentifier(rows[0]!.channel)}`);
   }
 
   /** Closes the connection if the other end is reachable but no longer responds, because the locks may be lost. */
@@ -110,3 +126,5 @@ export class ServerPresence {
     }, PRESENCE_RETRY_MS).unref();
   }
 }
+
+const eventOf = (id: string): string => `payment ${id}`;

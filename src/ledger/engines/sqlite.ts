@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Role } from '../engine.js';
 import { randomUUID } from 'node:crypto';
 import { requireRead, SQLITE } from '../engine.js';
@@ -111,6 +112,10 @@ class SqliteEngine implements Engine {
     } finally {
       this.#transacting = false;
     }
+  }
+
+  async changeOf(_id: string, ms: number): Promise<void> {
+    await sleep(ms);
   }
 
   /** Does nothing: a SQLite file has no other servers. */
