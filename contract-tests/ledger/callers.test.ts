@@ -162,7 +162,14 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
     });
 
-    it('can fetch the answer with the key they were given: only the newest one’s fetch counts, and only once', async () => {
+    it('that come with a payment of their own get a number whenever they come', async () => {
+      const one = await sold();
+      const proven = await copyOf(one, true);
+      expect(proven.number).to.equal(2);
+      expect(await ledger.markWritten(proven, 0)).to.equal(true);
+    });
+
+    it("can fetch the answer with the key they were given: only the newest one's fetch counts, and only once", async () => {
       const one = await abandoned();
       const { id } = one.request;
       expect(await ledger.markFetched({ id, number: 0 }, 0), 'a stranger’s key').to.equal(false);
