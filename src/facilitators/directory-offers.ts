@@ -10,7 +10,7 @@ type Listed = Pick<Listing, 'operation' | 'transport'>;
 /** The outcome of a payment offered for a directory. `refused` may be its buyer's fault, `failed` is the facilitator's. */
 export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 
-/** The most challenges of an operation per minute that name a directory facilitator's fee payer. It is not one, because most callers never pay. */
+/** The most challenges of an operation per minute that name a directory facilitator's fee payer. Several, because most callers never pay. */
 const MAX_OFFERS = 3;
 const WINDOW_MS = 60_000;
 /** The pause in offering after a payment came for it, was refused or failed. It doubles with consecutive failures. */

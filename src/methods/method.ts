@@ -77,7 +77,7 @@ export type MethodDocuments = {
   offer?: (operation: PricedOperation) => Json;
   /** How to read its challenge and send its payment, as sentences. */
   instructions: string;
-  /** The same as numbered steps. */
+  /** The same instructions as numbered steps. */
   steps: string[];
   /** How to pay for an MCP tool, for the tool's description. */
   tool?: string;
@@ -101,7 +101,7 @@ export interface Method {
   readonly fresh: boolean;
   /** Whether the query of a call without payment asks for its challenge. */
   isAskedBy(query: string): boolean;
-  /** The payment of a request; undefined if it carries none of this method. Reads nothing but the carrier. */
+  /** The payment of a request; undefined if it carries none of this method. Depends only on the carrier. */
   read(carrier: Carrier, operation: PricedOperation): Reading | undefined;
   /** @param error why the payment of the call was refused; cut if it is too long */
   challenge(operation: PricedOperation, hints: Hints, error?: string): Challenge;

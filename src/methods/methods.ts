@@ -14,7 +14,7 @@ export class Methods {
   readonly all: readonly [Method, ...Method[]];
   /** The headers that may carry a payment, in lower case. */
   readonly requestHeaders: readonly string[];
-  /** Also former methods of the shop: payments in the ledger can still fetch their answers. */
+  /** Includes former methods of the shop, because payments in the ledger can still fetch their answers. */
   readonly #read: readonly Method[];
   readonly #readHeaders: readonly string[];
 
@@ -62,7 +62,7 @@ export class Methods {
   }
 
   /**
-   * The challenge of `asked`, and those others for which proxies have room; none is cut.
+   * The challenge of the requested method, and those others that fit into the header limits of proxies; none is shortened.
    * @param receipt the headers of a receipt that is sent with it
    */
   challenges(

@@ -11,7 +11,7 @@ export const MPP_HEADER_BYTES = 830 - RECEIPT_HEADER_BYTES;
 /** The payment methods that a shop accepts besides x402. */
 export type OtherMethods = { mpp?: MppOptions | undefined; network: NetworkName };
 
-/** The payment methods of a shop. Without `others`, only x402 is read, too. */
+/** The payment methods of a shop. Without `others`, only x402. */
 export function shopMethods(terms: Terms, others?: OtherMethods): Methods {
   if (!others) return new Methods(x402Methods(terms));
   const { asset, payTo, publicUrl } = terms;

@@ -9,8 +9,8 @@ import {
 } from 'cockatiel';
 
 /**
- * The first rest, and the consecutive failures that lead to it. The rest doubles with each further failure, up to `maxRestMs` (default
- * one minute).
+ * `failures`: the consecutive failures that open the circuit. `restMs`: how long it then stays open; this doubles with each further
+ * failure, up to `maxRestMs` (default one minute).
  */
 export type CircuitOptions = {
   failures?: number | undefined;
@@ -91,7 +91,7 @@ export class Circuit {
     }
   }
 
-  /** Opens the circuit with the failure that `work` is about to throw, as long as the service asked, or for the first rest. */
+  /** Opens the circuit with the failure that `work` is about to throw, for as long as the service asked or, by default, for `restMs`. */
   trip(seconds?: number): void {
     const ms = seconds === undefined ? Math.max(this.#restMs, 1_000) : seconds * 1_000;
     this.#askedToWaitUntil = Date.now() + ms;

@@ -45,7 +45,7 @@ export async function hangUpIsTold(
   }
 }
 
-/** Behind a proxy with several servers, another one may answer, which knows of no such call. */
+/** Behind a proxy with several servers, another server may answer, which does not have the call. */
 async function outcomeOf(url: string, signal: AbortSignal): Promise<HeldOutcome | undefined> {
   const answer = await withAbortAfter(ASK_MS, signal, bounded => request(`${url}/outcome`, bounded));
   return answer?.outcome;
@@ -58,7 +58,7 @@ async function request(url: string, signal: AbortSignal): Promise<{ outcome?: He
     if (response.status === 200) return (await response.json()) as { outcome?: HeldOutcome };
     await response.body?.cancel();
   } catch {
-    // The next request tries again, until its time is over.
+    // A failed request is repeated until the time is up.
   }
   return undefined;
 }

@@ -30,7 +30,7 @@ export type HttpRequest = {
   headers?: Record<string, string>;
   /** JSON, unless `headers` has a `content-type`. */
   body?: string | Buffer;
-  /** From now to the last byte of the answer. */
+  /** The deadline, from now to the last byte of the answer. */
   ms: number;
   /** Ends the exchange at once. */
   signal?: AbortSignal;
@@ -74,7 +74,7 @@ export class HttpAnswer {
  * - `aborted`: the request's signal aborted; `cause` is its reason;
  * - `late`: the deadline passed;
  * - `unreachable`: no connection could be opened, or the client is closed;
- * - `private`: the client connects to public addresses only, and this is none;
+ * - `private`: the client connects to public addresses only, and the address is not public;
  * - `cut`: the connection ended before an answer began;
  * - `broken`: the answer is not HTTP or ended early;
  * - `too large`: the answer exceeds the client's limit.
@@ -107,7 +107,7 @@ const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
  * A client for one HTTP service, with a pool of keep-alive connections. User, password and query of its URL are sent with every
- * request; `conceal` removes them, and what `headers` holds of keys, from texts that came from the service.
+ * request; `conceal` removes them, and the keys in `headers`, from texts that came from the service.
  */
 export class HttpClient {
   /** The URL without credentials. */
@@ -211,7 +211,7 @@ export class HttpClient {
   }
 }
 
-/** The values of headers that say who asks. */
+/** The values of headers that identify the caller. */
 function keysIn(headers: Readonly<Record<string, string>>): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     HARMLESS_HEADER.test(name) ? [] : [value.replace(/^(Bearer|Basic) /, '')],

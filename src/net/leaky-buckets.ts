@@ -12,12 +12,12 @@ export type BucketOptions = {
   lowest?: number;
   /** The number of keys that are tracked; the least recently used one is dropped. */
   maxKeys: number;
-  /** A limit of all keys together. */
+  /** A limit for all keys together. */
   overall?: { capacity: number; perSecond: number };
   now?: () => number;
 };
 
-/** This many events a minute, at once or in sequence. */
+/** Limits for this many events a minute, at once or spread out. */
 export function perMinute(events: number): { capacity: number; perSecond: number } {
   return { capacity: events, perSecond: events / 60 };
 }

@@ -22,7 +22,7 @@ const SPECIAL_V4 = blockList('ipv4', [
 ]);
 /** The only block of global unicast addresses. Mapped IPv4, NAT64, unique local and link-local addresses lie outside of it. */
 const GLOBAL_V6 = blockList('ipv6', ['2000::/3']);
-/** Parts of it that are for tunnels, protocols and documentation. */
+/** Parts of that block that are for tunnels, protocols and documentation. */
 const SPECIAL_V6 = blockList('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
 /** A connection was refused because its address is not public. */
@@ -84,7 +84,7 @@ export function publicConnector(timeoutMs: number, resolve: Resolver = lookUp): 
   };
   const connect = buildConnector({ timeout: timeoutMs, lookup });
   return (options, callback) => {
-    // Sockets do not look up what is an address already.
+    // Sockets do not look up IP addresses, so these are checked here.
     const host = bareHost(options.hostname);
     if (isIP(host) !== 0 && !isPublicAddress(host)) return callback(new PrivateAddress(), null);
     connect(options, callback);

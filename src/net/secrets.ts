@@ -32,7 +32,7 @@ export class Secrets {
   /** The text without the secrets and without parts of them of at least 6 characters, in upper or lower case. */
   conceal(text: string): string {
     const lower = text.toLowerCase();
-    // A few letters have another length in lower case. Nothing is shown of a text that has one.
+    // A few letters change their length in lower case. A text that contains one is hidden completely.
     if (lower.length !== text.length) return HIDDEN;
     const hidden = new Uint8Array(text.length);
     for (let at = 0; at + RUN <= text.length; at++)
@@ -48,12 +48,15 @@ export class Secrets {
     return shown;
   }
 
-  /** Whether there is a secret that `foundIn` could find. */
+  /** Whether there are secrets long enough for `foundIn`. */
   get some(): boolean {
     return this.#whole.length > 0;
   }
 
-  /** Whether a whole secret of at least 8 characters stands in the bytes, in one of its forms. Other work runs in between. */
+  /**
+   * Whether the bytes contain a whole secret of at least 8 characters in one of its forms. Searches in steps, so that other work can run in
+   * between.
+   */
   async foundIn(bytes: Buffer): Promise<boolean> {
     for (const form of this.#whole) {
       if (bytes.includes(form)) return true;
@@ -78,7 +81,7 @@ function formsOf(value: string): string[] {
   ]);
 }
 
-/** Base64 of the value wherever it stands in what is encoded: without the characters at its ends that depend on its neighbours. */
+/** The base64 forms that the value has inside a longer encoded text, without the characters at its ends that depend on the neighbouring text. */
 function base64Forms(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap(offset => {
     const encoded = Buffer.concat([Buffer.alloc(offset), bytes])

@@ -2,7 +2,7 @@ import type { PricedOperation } from '../contract/contract.js';
 
 /**
  * The first lines for a person at the terminal. Its links contain tokens, so it is only for a terminal.
- * @param sold what a buyer of this machine can buy
+ * @param sold the operations that can be bought from this machine
  * @param links `buy` is the command that buys, as it is typed in this folder
  */
 export function bannerOf(
@@ -21,7 +21,7 @@ export function bannerOf(
   return `\n${lines.map(([name = '', value = '']) => `  ${name.padEnd(11)} ${value}\n`).join('')}\n`;
 }
 
-/** The lines for a pipe or a file instead of the banner: the addresses of its pages, without the tokens that open them. */
+/** The lines that replace the banner in a pipe or a file: the addresses of the pages, without the tokens that open them. */
 export function linksOf(
   url: string,
   { operator, pages }: { operator: string; pages: readonly { name: string; url: string }[] },

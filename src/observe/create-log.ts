@@ -2,7 +2,7 @@ import pino, { type Logger } from 'pino';
 
 /**
  * The log of the server on its standard output: lines to read on a terminal, else one JSON object per line.
- * @param level the least that is logged, as in LOG_LEVEL
+ * @param level the lowest level that is logged, as in LOG_LEVEL
  */
 export async function createLog(level: string, terminal: boolean): Promise<Logger> {
   const options = {
@@ -53,7 +53,7 @@ function escaped(character: string): string {
 /** Lines are gathered for this long, in ms, or up to this many characters: one write of the file costs as much as many lines. */
 const GATHER_MS = 100;
 const GATHERED_CHARACTERS = 64 * 1024;
-/** More is dropped while the reader of the log does not read. */
+/** If the reader of the log does not read, lines beyond this are dropped. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 /** At exit, a thread has this long, in ms, to finish its write. */
@@ -61,12 +61,12 @@ const LAST_WRITE_MS = 20;
 
 let output: pino.DestinationStream | undefined;
 
-/** One of the process. A log that can't be written, for example on a full disk, must not end a server that can still sell. */
+/** The only destination of the process. A log that can't be written, for example on a full disk, must not end a server that can still sell. */
 function standardOutput(): pino.DestinationStream {
   if (output) return output;
   const destination = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });
   destination.on('error', () => {
-    // At exit it would throw if it can't write.
+    // Pino's own flushSync would throw at exit if it can't write.
     destination.flushSync = () => {};
   });
   return (output = gathered(destination));
@@ -91,7 +91,7 @@ function gathered(destination: ReturnType<typeof pino.destination>): pino.Destin
     isWriting = true;
     destination.write(take());
   };
-  // Before the listener of the destination, which does not know about a thread's pending write.
+  // Runs before the destination's own listener, which does not know about a pending write in a thread.
   process.prependOnceListener('exit', () => {
     if (isWriting) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WRITE_MS);
     destination.flushSync();

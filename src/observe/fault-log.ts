@@ -1,7 +1,7 @@
 import type { Log } from '../net/log.js';
 import type { Event, Listener } from './observer.js';
 
-/** In ms: how often a continuing fault is logged again, and how long a part must not fail to count as back. */
+/** In ms: how often a continuing fault is logged again, and how long a part must work without failures to count as recovered. */
 const REMIND_MS = 60_000;
 const QUIET_MS = 1_000;
 
@@ -16,7 +16,7 @@ export type FaultLog = Listener & {
 };
 
 /**
- * Logs when a part of the server begins to fail, once a minute while it does, with the number of failures, and when it is back. The parts
+ * Logs when a part of the server begins to fail, once a minute while it does, with the number of failures, and when it has recovered. The parts
  * are the ledger, each facilitator and each backend; their names come from the configuration and the contract, so they are few.
  */
 export function faultLog(log: Log, now: () => number = Date.now): FaultLog {

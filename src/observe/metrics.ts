@@ -153,7 +153,7 @@ function countAnswer(counts: Counts, { operation, transport, status, error = '' 
   if (status === 402) counts.refusals.add(operation, reasonOf(error));
 }
 
-/** A rate needs a value before the first error. */
+/** Creates the error series with 0, because Prometheus can't compute a rate without a value before the first error. */
 function beginErrors({ facilitatorErrors, upstreamErrors }: Counts, { services }: MetricsSource): void {
   const { facilitators, backends } = services();
   for (const name of facilitators)

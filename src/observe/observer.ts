@@ -130,7 +130,7 @@ type FalseSettlement = {
   settlement: string;
 };
 
-/** `failed`: it gave no usable answer. */
+/** A facilitator answered a request. `failed`: it gave no usable answer. */
 export type FacilitatorAnswered = {
   kind: 'facilitator';
   facilitator: string;
@@ -141,8 +141,8 @@ export type FacilitatorAnswered = {
 };
 
 /**
- * A facilitator said what its directory makes of an operation. `refused`: it refuses requests that ask for it, and is sent none for a
- * day.
+ * A facilitator reported the state of an operation in its directory. `refused`: it refuses requests that ask to be listed, and is sent none
+ * for a day.
  */
 export type Listed = {
   kind: 'listing';
@@ -163,7 +163,7 @@ export type UpstreamAnswered = {
   why?: string;
 };
 
-/** Why the ledger's database did not serve a write or a read. A full store or queue is no failure of it. */
+/** Why the ledger's database did not serve a write or a read. A full answer store or queue is not a failure of the database. */
 type LedgerFailed = { kind: 'ledger'; failed: string };
 
 export type Listener = {

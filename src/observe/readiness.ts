@@ -1,6 +1,6 @@
 import { messageOf } from '../ledger/fault.js';
 
-/** Each resolves to why nothing can be sold, in words for the operator, or to undefined. */
+/** Resolves to the reason why nothing can be sold, as a message for the operator, or to undefined. */
 export type ReadinessCheck = () => Promise<string | undefined> | string | undefined;
 
 export type Readiness = {
@@ -13,8 +13,7 @@ export type Readiness = {
 const FRESH_MS = 1_000;
 
 /**
- * Whether calls can be sold now. A check that rejects is a reason; each must end by itself.
- * @param checks run beside each other
+ * Whether calls can be sold now. A check that rejects counts as a reason; each must have its own time limit. @param checks run in parallel
  */
 export function readinessOf(
   checks: readonly ReadinessCheck[],

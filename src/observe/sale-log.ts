@@ -95,7 +95,7 @@ type Money = Pick<Released, 'operation' | 'amount'> & {
   payer?: string | undefined;
 };
 
-/** In this order in every line. */
+/** The fields of a payment, in the same order in every line. */
 function moneyOf({ operation, payment, payer, amount }: Money): object {
   return { operation, payment, payer, usdc: toDecimal(amount) };
 }

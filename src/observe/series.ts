@@ -9,8 +9,8 @@ export type MetricText = { name: string; help: string; labelNames: readonly stri
 type Branch<Value> = { value?: Value; next: Map<string, Branch<Value>> };
 
 /**
- * What is counted for each set of values of the labels. There are few: operations, configured services and fixed words. One map for each
- * label, since building a combined key costs more than the look-ups.
+ * A value for each combination of label values. There are few: operations, configured services and fixed words. Nested maps, because
+ * building a combined key costs more than the look-ups.
  */
 export class Series<Value> {
   readonly #root: Branch<Value> = { next: new Map() };
@@ -57,7 +57,7 @@ export function countIn(registry: Registry, text: MetricText): Count {
   };
 }
 
-/** Has a counter of prom-client read these series. */
+/** Makes a prom-client counter read these series. */
 export function counterOf<Value>(
   registry: Registry,
   { labelNames, ...text }: MetricText,

@@ -11,7 +11,7 @@ import { changeOf, withChain } from './record-refund.js';
 import { memoOf } from './refund-transaction.js';
 import { reserveRefund, type AskedAmount } from './reserve-refund.js';
 
-/** More transfers than this name a refund only if somebody abuses its link. */
+/** The most transfers of a refund's link to examine. There can only be more if somebody abuses the link. */
 const MAX_CANDIDATES = 100;
 const WAIT_MS = 600_000;
 const LOOK_AGAIN_MS = 2_000;

@@ -20,9 +20,9 @@ export type FateChain = Pick<
   'signaturesFor' | 'transaction' | 'latestBlockhash' | 'blockhashLives'
 >;
 
-/** The blockhash is valid until the position. This waits as long again, so that no server lags behind. */
+/** The blockhash is valid up to the stored position. This waits for the same time again, in case a server lags behind. */
 const MARGIN_BLOCKS = BLOCKHASH_LIFE_BLOCKS;
-/** The most transfers naming a refund that are read; if there are more, they prove nothing. */
+/** The most transfers of a refund that are read. If there are more, nothing is proven. */
 const MAX_LISTED = 1_000;
 const NEVER_LANDED = 'it never landed, and its blockhash has expired';
 const FAILED = 'it failed on chain';
@@ -32,8 +32,8 @@ export function isWritten(repayment: Repayment): repayment is WrittenRefund {
 }
 
 /**
- * The outcome of a signed refund. One server that shows it as final is enough; only if every server says so has it never landed, because
- * one server may have lost it. Never rejects.
+ * The outcome of a signed refund. One RPC server that shows it as final is enough. That it never landed must be reported by every server,
+ * because one server may have lost it. Never rejects.
  * @param servers each RPC server by itself
  */
 export async function fateOfRefund(

@@ -14,11 +14,11 @@ import { lookForGivenUp, sendRefund } from './send-refund.js';
 
 const INTERVAL_MS = 60_000;
 const READ_MS = 10_000;
-/** After this, the refund watch takes over, which needs no key. */
+/** After this time, the refund watch takes over, which needs no key. */
 const SEND_MS = 90_000;
 /** The wait after a failed refund of a payment: a quarter of an hour, then four times as long each time, at most a day. */
 const AGAIN_MS = { first: 15 * 60_000, factor: 4, most: 86_400_000 };
-/** After this many, only the operator can refund it. */
+/** After this many failed tries, only the operator can refund the payment. */
 const MAX_TRIES = 8;
 /** The SOL above the minimum below which the operator should add some: the fees of a hundred refunds. */
 const LOW_LAMPORTS = 1_000_000n;
@@ -53,7 +53,7 @@ export type OwedOptions = {
   sendMs?: number;
 };
 
-/** What the wallet has, in atomic units of USDC and in lamports. */
+/** The wallet's balances, in atomic units of USDC and in lamports. */
 type Funds = { usdc: bigint; lamports: bigint };
 
 /**
@@ -151,7 +151,8 @@ export class OwedRefunds {
       const started = await ledger.startRepayment(request);
       if (started.kind === 'over the cap') return this.#overTheCap();
       const reserved = 'repayment' in started ? started.repayment : undefined;
-      // Started by this server before a crash, or by another server: the second one to sign sends what the first one signed.
+      // The refund was started by this server before a crash, or by another server. Whoever signs second sends the transaction that was
+      // signed first.
       if (reserved && reserved.cause === 'policy') await this.#send(payment, reserved, signal);
       return undefined;
     });
@@ -183,7 +184,7 @@ export class OwedRefunds {
   }
 }
 
-/** Started by the operator, or already signed: the refund watch continues with it. */
+/** Whether a refund was started by the operator or is already signed. The refund watch then continues it. */
 function goesOnWithoutUs(repayment: Repayment): boolean {
   return repayment.decidedAt === null && (repayment.cause === 'operator' || isWritten(repayment));
 }

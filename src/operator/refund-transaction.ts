@@ -21,7 +21,7 @@ export type RefundWallet = { keyPair: KeyPair; feePayer: KeyPair; floor: bigint 
 /** The signed transaction, as the ledger stores it. */
 export type SignedRefund = { evidence: string; signature: string; position: number };
 
-/** The lamports that an account without data must keep, and so the sending wallet if it pays the fee itself. */
+/** The lamports that an account without data must keep. They are the floor of the sending wallet if it pays the fee itself. */
 export const LEAST_KEPT = 890_880n;
 
 type Chain = Pick<SolanaChain, 'account' | 'balance' | 'latestBlockhash' | 'simulate'>;

@@ -46,7 +46,7 @@ export async function refundWithKey(
   }
 }
 
-/** Each RPC server separately; one of another network gives no answers. */
+/** The RPC servers as separate clients. A server of another network counts as not answering. */
 export function serversAt(urls: readonly string[], network: string): SolanaChain[] {
   return urls.map(url => createChain({ urls: [url], network, timeoutMs: CALL_MS }));
 }

@@ -17,7 +17,10 @@ const SHAPE = `--font: system-ui, sans-serif; --mono: ui-monospace, "Cascadia Mo
   --radius-s: .375rem; --radius: .625rem; --radius-l: .9rem; --round: 99rem; --touch: 2.75rem;
   --paper: #ffffff; --code: #16181d; --on-code: #e8e6df; --on-code-warm: #ffc46b; --on-code-good: #8fdca6;`;
 
-/** `line` separates, `edge` surrounds buttons and fields. The `-ground` colours are for badges, `series` for operations in a chart. */
+/**
+ * `line` is for separators, `edge` for the borders of buttons and fields. The `-ground` colours are for badges, `series` for operations in
+ * a chart.
+ */
 const LIGHT = `--ground: #faf9f6; --card: #ffffff; --tint: #f4f1ea; --ink: #1d1b16; --soft: #575246; --line: #dfdacd; --edge: #857e6e;
   --focus: #0b57d0; --good: #1b6b33; --warn: #7a4a00; --bad: #a3201b;
   --good-ground: #e3f3e6; --warn-ground: #fdeecb; --bad-ground: #fbe3e0; --plain-ground: #efece4;

@@ -31,7 +31,7 @@ export function foreignBlock(text: string, className = ''): string {
   const shown =
     text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;
   const isTall = shown.length > 600 || shown.split('\n', 12).length > 11;
-  // It can be scrolled with the keyboard.
+  // Makes it possible to scroll the block with the keyboard.
   const focusable = isTall ? ' tabindex="0"' : '';
   return `<div class="foreign ${className}" dir="auto"${focusable}>${escapeHtml(shown)}</div>`;
 }

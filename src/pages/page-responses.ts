@@ -43,7 +43,7 @@ export function events(ctx: Context, stream: Readable): void {
   ctx.res.once('close', () => stream.destroy());
 }
 
-/** Whether the browser reports that the request comes from another site. For clients without these headers, the form key protects. */
+/** Whether the browser reports that the request comes from another site. Clients that do not send these headers are covered by the form key. */
 export function fromElsewhere(ctx: Context): boolean {
   const site = ctx.get('Sec-Fetch-Site');
   if (site) return site !== 'same-origin' && site !== 'none';

@@ -9,7 +9,7 @@ export function qrCode(text: string, label: string): string {
   return svg.replace('<svg ', `<svg class="qr" role="img" aria-label="${label}" `);
 }
 
-/** The same for a terminal with a dark ground, line by line. */
+/** The QR code for a terminal with a dark background, line by line. */
 export function qrLines(text: string): string[] {
   return renderUnicodeCompact(text, { border: 2, ecc: 'L' }).split('\n');
 }

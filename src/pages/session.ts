@@ -55,7 +55,7 @@ export class Sessions {
   async begin(before: Session | undefined): Promise<Session> {
     const until = this.#now() + SESSION_MS;
     if (before === undefined) return { visitor: randomBytes(16).toString('base64url'), until };
-    // Must be later than every ended session, even if another server's clock is ahead.
+    // The new session must end later than every ended one, even if another server's clock is ahead.
     return { ...before, until: Math.max(until, (await this.#endedUntil(before)) + 1) };
   }
 

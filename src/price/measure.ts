@@ -5,11 +5,11 @@ export type Exact = { readonly units: bigint; readonly scale: bigint };
 
 const ZERO: Exact = { units: 0n, scale: 1n };
 
-/** How a value becomes a number; undefined for a value that has none. */
+/** How a value is converted to a number; undefined for a value that can't be. */
 export type Measure = {
   /** The types that it measures. */
   readonly types: readonly string[];
-  /** What it counts, for people. */
+  /** The unit that it counts, for people. */
   readonly unit: string;
   of(value: unknown, bytes: boolean): Exact | undefined;
 };

@@ -17,7 +17,7 @@ export interface Price {
   readonly least: Amount;
   /** Whether the price depends on the call, so that it is unknown before the body is read. If not, most, least and quote are the same. */
   readonly needsBody: boolean;
-  /** What it depends on, for people: `by the length of /body/text: …`. */
+  /** The value that it depends on, for people: `by the length of /body/text: …`. */
   readonly terms?: string;
   /** Whether the operation's handler has a function that returns it. */
   readonly ofHandler?: true;

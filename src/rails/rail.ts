@@ -67,8 +67,7 @@ export type SettleResult =
   /** `signature` names the transfer. */
   | { kind: 'settled'; signature: string }
   /**
-   * This request has not moved the money and will not. `mayHaveLanded`: another one may have, for instance if a proxy sent this request
-   * twice.
+   * This request has not moved the money and will not. `mayHaveLanded`: another request may have, for instance if a proxy sent this one twice.
    */
   | { kind: 'refused'; reason: string; mayHaveLanded?: true }
   /** Anything else: the money may have moved. */
@@ -141,7 +140,7 @@ export interface Rail<C extends Checked = Checked> {
   sign(payment: C, call: Called): Promise<SignResult>;
   /** Settles a payment, or its signed transaction. Rejects like any failed request: the money may have moved. */
   settle(payment: C, call: Called, signed?: string): Promise<SettleResult>;
-  /** Whether a second settle request for an unresolved payment can do any good. */
+  /** Whether a second settle request for an unresolved payment can be useful. */
   maySettleAgain(row: Row): boolean;
   /** Settles on the terms under which the payment was claimed. Rejects as `settle`. */
   settleAgain(row: Row): Promise<SettleResult>;
@@ -150,7 +149,7 @@ export interface Rail<C extends Checked = Checked> {
 
   /** Whether a reported settlement of this payment counts only once it is seen. */
   isDoubted(payment: C): boolean;
-  /** Waits until the settlement of a payment can be seen. False if it is not there, failed, or was not seen in time. */
+  /** Waits until the settlement of a payment is visible. False if it does not exist, failed, or did not become visible in time. */
   confirm(row: Row, settlement: string): Promise<boolean>;
   /** Looks once for a payment that was refused because it would fail, since a landed one gets the same refusal. May reject. */
   lookFor(row: Row): Promise<Sighting>;
@@ -161,7 +160,7 @@ export interface Rail<C extends Checked = Checked> {
    * payment is `absent` only once a wrong answer can be excluded.
    */
   fate(row: Row, signal: AbortSignal): Promise<Fate>;
-  /** What is to be kept of the evidence of a payment whose fate is final: what books and refunds read of it. */
+  /** The part of the evidence that is kept once a payment's outcome is final: what accounting and refunds need. */
   condense(row: Pick<Row, 'evidence'>): string;
   /**
    * Records that its reported settlement never happened: from then on, reports of that facilitator are checked. Rejects if the ledger

@@ -9,12 +9,12 @@ export type PublicKey = { name: string; x: string };
 
 const NAME_LENGTH = 16;
 
-/** Of a host, with its port if the URL has one. */
+/** The did:web of a host, with its port if the URL has one. */
 export function didOf(publicUrl: string): string {
   return `did:web:${new URL(publicUrl).host.replace(':', '%3A')}`;
 }
 
-/** Named by the beginning of its thumbprint (RFC 7638), so that no two keys share a name. */
+/** The public key, named by the beginning of its thumbprint (RFC 7638), so that no two keys share a name. */
 export function publicKeyOf(key: KeyObject): PublicKey {
   const { x = '' } = createPublicKey(key).export({ format: 'jwk' });
   return { name: nameOf(x), x };

@@ -4,8 +4,8 @@ import { readJws } from './jws.js';
 const MAX_DEPTH = 16;
 
 /**
- * The JWS in a text, without repetitions: as they are, in the base64 of a PAYMENT-RESPONSE, and anywhere in JSON such as the result of an
- * MCP tool. Names of headers and other words around them do not matter.
+ * The JWS in a text, without duplicates: in plain form, in the base64 of a PAYMENT-RESPONSE, and anywhere in JSON such as the result of an
+ * MCP tool. Header names and other text around them are ignored.
  */
 export function receiptsIn(text: string): string[] {
   const whole = jsonIn(text);

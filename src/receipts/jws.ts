@@ -3,7 +3,7 @@ import { canonicalJson } from '../contract/fingerprint.js';
 import type { Json } from '../contract/json.js';
 import { isObject } from '../contract/references.js';
 
-/** A JWS in compact form, taken apart; nothing of it is verified. */
+/** A JWS in compact form, split into its parts but not verified. */
 export type Jws = { header: Json; payload: Json; signed: string; signature: Buffer };
 
 const PART = /^[A-Za-z0-9_-]+$/;

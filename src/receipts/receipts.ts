@@ -5,7 +5,7 @@ import { didDocument, didOf, publicKeyOf } from './did-document.js';
 import { encodedHeader, signedJws } from './jws.js';
 import type { PublishedKeys } from './published-keys.js';
 
-/** Tells an answer receipt from every other JWS of a shop (RFC 7515, 4.1.9). */
+/** The type that distinguishes an answer receipt from other JWS of a shop (RFC 7515, 4.1.9). */
 export const ANSWER_RECEIPT_TYPE = 'answer-receipt+jws';
 
 /** The sold operation, and the hex sha256 of the call's input. */
@@ -28,7 +28,7 @@ type ReceiptParts = {
   publicUrl: string;
   /** CAIP-2. */
   network: string;
-  /** The URL of each operation, as its challenge has it. */
+  /** The URL of an operation, as in its challenge. */
   urlOf: (operation: string) => string | undefined;
   published: PublishedKeys;
   log: Log;

@@ -6,7 +6,7 @@ import { ReceiptFault } from './receipt-fault.js';
 const MAX_BYTES = 256 * 1024;
 const DEADLINE_MS = 10_000;
 const PREFIX = 'did:web:';
-/** Reached without TLS, as other resolvers do. */
+/** Hosts that are reached without TLS, as in other resolvers. */
 const LOCAL = /^(localhost|127\.0\.0\.1)(:\d+)?$/;
 
 /** The host that a did:web names, with its port. @throws ReceiptFault */

@@ -109,7 +109,7 @@ export class Charge {
     }
   }
 
-  /** What to say about the money when the body is invalid; see `moneyNote` in next-step.ts. Never rejects. */
+  /** The sentence about the money for a call with an invalid body; see `moneyNote` in next-step.ts. Never rejects. */
   async moneyNote(payment: Payment): Promise<string> {
     try {
       const row = await this.#deps.ledger.find(payment.checked.id);
@@ -169,7 +169,7 @@ export class Charge {
     return this.#shared.runs.idle();
   }
 
-  /** A receipt says that the money moved or may have moved. */
+  /** If the outcome has a receipt, the money moved or may have moved, so the payment's blockhash is used up. */
   #useUp({ checked }: Payment, outcome: Outcome): Outcome {
     if (outcome.receipt) this.#deps.rail.moved(checked);
     return outcome;

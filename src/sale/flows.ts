@@ -46,8 +46,8 @@ async function upfront(deps: Deps, run: Run): Promise<EndOfRun> {
 }
 
 /**
- * Settles, unless the buyer already sent the transfer, and marks the answer as owed. Orders are then worked on by themselves, other calls
- * while a caller waits.
+ * Settles, unless the buyer already sent the transfer, and marks the answer as owed. Work on orders then continues without a caller; work
+ * on other calls only while a caller waits.
  */
 async function owePaid(deps: Deps, run: Run): Promise<EndOfRun> {
   const settled = await settle(deps, run);
@@ -138,7 +138,7 @@ async function deliver(deps: Deps, run: Run, answer: Success, settlement: string
     if (moved) tellSoldBy(deps, run, settlement);
     else log.error({ payment: id, settlement }, 'could not mark a settled payment as delivered');
   } catch (error) {
-    // The money moved, so the buyer gets the answer. The row is finished later.
+    // The money moved, so the buyer gets the answer even though the ledger failed. The row is updated later.
     log.error({ payment: id, error }, 'the ledger could not record a settlement');
   }
 }

@@ -9,7 +9,7 @@ type Remembered = Pick<Success, 'status' | 'headers'> & { body: WeakRef<Buffer> 
 
 /**
  * Answers of delivered payments, which no longer change. An answer that is still in memory because it is being sent is not read again:
- * otherwise hundreds of copies of a payment would hold hundreds of copies of the answer.
+ * otherwise hundreds of requests with the same payment would hold hundreds of copies of the answer.
  */
 export class KeptAnswers {
   readonly #ledger: Pick<Ledger, 'answer'>;

@@ -16,7 +16,7 @@ type Options = {
 /** In ms. */
 type Timing = { look: number; rest: number };
 const TIMING: Timing = { look: 5_000, rest: 700 };
-/** More than one look, because the rail's servers may be behind the one that confirmed the transfer to the buyer. */
+/** The number of looks: several, because the rail's servers may lag behind the one that confirmed the transfer to the buyer. */
 const LOOKS = 3;
 const RATE = { rate: 50, burst: 500 };
 const MAX_KNOWN = 2_000;

@@ -17,7 +17,7 @@ export type RequestedCall = {
  * The next step for a request with a payment:
  * - `sell`: nothing was sold for the payment; the current offer decides.
  * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
- *   `redo`: it is paid, and its answer must be made again. `answer`: its answer is stored. `found`: it is paid, and it is not known for what.
+ *   `redo`: it is paid, and its work must be repeated. `answer`: its answer is stored. `found`: it is paid, but not known for what.
  * - `over`: the outcome is final.
  *
  * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
@@ -83,8 +83,7 @@ function next(row: Row, proven: boolean, now: number): NextStep {
 }
 
 /**
- * A sentence about the money for a buyer whose body is invalid, so that its call is unknown. It says nothing about the money that the
- * ledger does not know.
+ * A sentence about the money for a buyer whose body is invalid, so that its call is unknown. It states only what the ledger knows about the money.
  */
 export function moneyNote(row: Row | undefined): string {
   if (!row || (row.state === 'claimed' && row.aliasOf === null)) {

@@ -40,7 +40,7 @@ const MAX_RUNNING = 256;
 /** How long the answer of an order is kept once it is delivered. */
 export const ANSWER_LIFE_MS = 7 * 24 * 60 * 60_000;
 const MAX_REMEMBERED = 1_000;
-/** Called before a long wait: the process may end during it. */
+/** Lets the process end during a long wait. */
 const UNREF = { ref: false };
 /** The pause after the first attempt. Each further pause is nine times as long: 5 s, 45 s, 7 minutes, an hour. */
 const PAUSE_GROWTH = 9;
@@ -58,7 +58,7 @@ type Options = {
   attemptMs: number;
   /** How often an order is attempted before only the operator can start another attempt. */
   maxAttempts?: number;
-  /** After the first attempt that failed. */
+  /** The pause after the first failed attempt. */
   firstPauseMs?: number;
   leaseMs?: number;
   now?: () => number;
@@ -101,7 +101,7 @@ export class OrderWorker {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
-    // Does not wait for work that ignores its signal; its lease will expire.
+    // Does not wait long for work that ignores its signal; the lease will expire.
     await Promise.race([Promise.allSettled(this.#running.values()), sleep(STOP_MS, undefined, UNREF)]);
   }
 
@@ -205,7 +205,7 @@ export class OrderWorker {
     try {
       const order = await this.#open(row);
       if (order) await this.#attempt(row, order, lease);
-      // Harmless if this fails: then the time of the start counts.
+      // If this fails, the interrupted start counts, which is harmless.
       if (order && this.#stop.signal.aborted) await this.#options.ledger.handOverOrder(id, row.claim);
     } finally {
       await lease.end();
@@ -242,7 +242,7 @@ export class OrderWorker {
       { id, payer, operation, request, deadline, attempt, extend },
       signal,
     );
-    // The ledger failed, not the order.
+    // If the ledger failed, that is not a failure of the order.
     if (broken) throw broken.error;
     if (signal.aborted || !(await lease.renew())) return;
     if (result.kind === 'failed') await this.#fail(row, { ...order, attempts: current }, result);

@@ -30,7 +30,7 @@ export function isSuccess(answer: Answer): answer is Success {
  */
 type Because = 'unfit' | 'used' | 'outage' | 'failed work';
 
-/** What the operator's log shows instead of the call: the limit that turned it away, or the changes of the order that it waits for. */
+/** Set if the operator's log has other lines for this: about the limit that turned the call away, or about the order that it waits for. */
 type ReportedBy = { reportedBy?: 'limit' | 'order' };
 
 type Sold = { kind: 'sold'; answer: Success; receipt: Receipt };
@@ -48,7 +48,7 @@ export type Unsold =
 /** The outcome of a payment, the same for all requests that wait for it. The type requires a receipt for a 200 of a paid operation. */
 export type SharedOutcome = Sold | Unsold;
 
-/** What an answer was sold for: the operation, and the hex sha256 over what was asked of it. */
+/** The call for which an answer was sold: the operation, and the hex sha256 of its input. */
 type SoldCall = { operation: string; requestHash: string };
 
 /**
@@ -130,12 +130,12 @@ export function failedToProcess(): Of<'unavailable'> {
   return unavailable('The payment could not be processed. Send the same payment again', 5);
 }
 
-/** Delivered before its answer expired. */
+/** The answer was delivered, and has expired since. */
 export function noLongerKept(): Of<'refused'> {
   return refused('this payment was used and its answer is no longer kept: sign a new one', 'used');
 }
 
-/** The facilitator of the payment is down and was not asked. */
+/** The facilitator of the payment is down, so no request was sent to it. */
 export function facilitatorDown({ name, retryAfterSeconds, instead }: Outage): Of<'refused' | 'unavailable'> {
   const down = `The facilitator ${name} can't be reached. ${NOT_CHARGED}`;
   return instead === undefined
@@ -229,9 +229,9 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
   return { ...unavailable(error, Math.max(seconds, 1)), ...known };
 }
 
-/** Replaces NOT_CHARGED for a payment whose transfer the buyer already sent. */
+/** The wording that replaces NOT_CHARGED for a payment whose transfer the buyer already sent. */
 const MOVED = 'Your transfer has moved its money, and has bought nothing yet';
-/** Replaces NOT_CHARGED for a payment that its buyer may have sent at any time. */
+/** The wording that replaces NOT_CHARGED for a payment that its buyer may have sent itself. */
 const UNSENT = 'This shop has not sent your payment: no money has moved, unless you have sent it yourself';
 
 /** The parts of a payment that decide whether only the server can have moved its money. */
@@ -242,7 +242,7 @@ export function mayHaveMoved({ moved, checked }: MovedBy): boolean {
   return moved === true || checked?.selfPaid === true;
 }
 
-/** An outcome that would say nothing is charged, with the wording that is true for this payment. */
+/** Adapts the wording of an outcome that says that nothing was charged to this payment. */
 export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy, outcome: O): O {
   if (outcome.receipt || !mayHaveMoved(payment)) return outcome;
   if ('error' in outcome) return { ...outcome, error: movedIn(payment, outcome.error) };
@@ -250,7 +250,7 @@ export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy,
   return { ...outcome, answer: { ...outcome.answer, body } };
 }
 
-/** A sentence that would say nothing is charged, worded for this payment. */
+/** Adapts a sentence that says that nothing was charged to this payment. */
 export function movedIn(payment: MovedBy, sentence: string): string {
   if (!mayHaveMoved(payment)) return sentence;
   return sentence.replaceAll(NOT_CHARGED, payment.moved ? MOVED : UNSENT);

@@ -21,15 +21,14 @@ export type PaidCall = Called & {
   source?: string;
   /** The source whose unsold work is limited; undefined if it has no limits of its own. */
   limitedSource?: string | undefined;
-  /** What does the work: calls of one backend share an allowance of unsold work. Default: the operation. */
+  /** The backend that does the work. Calls of one backend share an allowance of unsold work. Default: the operation. */
   backend?: string;
   /** Names the request in the log. */
   requestId?: string;
   /** How long its steps took; filled in while they run. */
   spent?: Spent;
   /**
-   * Counts that the answer of a payment (its id), of so many bytes, is sent once more to somebody who came after its delivery.
-   * @returns 0, or the seconds after which it may be
+   * Counts that the answer of a payment is sent again, after its delivery, to a later request. @returns 0, or the seconds until this is allowed
    */
   again?: (id: string, bytes: number) => number;
   /** Only for `upfront` operations. */
@@ -41,7 +40,7 @@ export type PaidCall = Called & {
   };
 };
 
-/** Whose account the work of a call goes to, if it is not sold. */
+/** The party whose account is charged with the work of a call if it is not sold. */
 export function partyOf({ payment, operation, limitedSource, backend }: PaidCall, known: boolean): Party {
   const { payer } = payment.checked;
   return { payer, source: limitedSource, backend: backend ?? operation.id, known };

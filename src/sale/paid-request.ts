@@ -171,7 +171,8 @@ export class PaidRequest {
   }
 
   /**
-   * The ledger had lost the payment and knows from the chain that it was paid. It buys the call of this request if it covers the price.
+   * The ledger had lost the payment and found it on chain, so it is known to be paid but not for what. It pays for the call of this request
+   * if it covers the price.
    */
   async #giveCall({ id, amount }: Row): Promise<SharedOutcome | undefined> {
     const { operation, requestHash, payment, upfront } = this.#call;
@@ -221,7 +222,7 @@ export class PaidRequest {
     const call = this.#call;
     const { id } = call.payment.checked;
     if (call.gone.aborted) return inProgress();
-    // A run whose lease has ended, or that has just freed its claim, must be over before another one starts.
+    // Waits for this server's earlier run, whose lease has ended or which has just freed its claim, before another one starts.
     if (claiming.has(id) || runs.get(id)) {
       await this.#waitForChange(id);
       return undefined;
@@ -317,8 +318,8 @@ export class PaidRequest {
   }
 
   /**
-   * A caller with a sold answer waits until it is written out; the others leave. A receipt means that the money has moved or may have;
-   * only then an answer is kept, or will be.
+   * A caller with a sold answer waits until it is written out; the others leave. Only an outcome with a receipt, that is, if the money
+   * moved or may have moved, has an answer to be fetched later.
    */
   async #conclude(outcome: SharedOutcome, failed = false): Promise<Outcome> {
     this.#arrived();
@@ -342,7 +343,7 @@ export class PaidRequest {
       const { id, payer } = this.#call.payment.checked;
       await this.#deps.callers.turnAway(id, payer);
     }
-    // The row is released, so there is nothing to record.
+    // A released row has no callers to record.
     if (isRefused && outcome.receipt) this.#waiting?.close();
     else await this.#waiting?.leave();
   }

@@ -16,7 +16,7 @@ import type { SharedOutcome } from './outcome.js';
 
 type Unfound = { kind: 'refused' | 'invalid' };
 
-/** What a paid call would be answered with now, or why there is nothing. */
+/** The answer that the paid call would get now, or the reason why there is none. */
 export type PickedUp =
   | { kind: 'nothing'; error: string }
   | {
@@ -25,7 +25,7 @@ export type PickedUp =
       method: string;
       payer: string;
       outcome: Exclude<Outcome, Unfound>;
-      /** When its payment came, in ms since 1970. */
+      /** When the payment arrived, in ms since 1970. */
       since: number;
     };
 
@@ -50,7 +50,7 @@ async function rowsOf({ ledger }: Deps, id: string): Promise<{ own: Row | undefi
   return { own, row: own?.aliasOf ? await ledger.find(own.aliasOf) : own };
 }
 
-/** The outcome for a caller who asks now, or why there is nothing. */
+/** The outcome for a caller who asks now, or the reason why there is none. */
 async function worthOf(
   { answers, orders }: Deps,
   row: Row,

@@ -133,7 +133,7 @@ export class Reconciler {
     );
   }
 
-  /** The older a payment, the less often it is checked, so that payments which stay unresolved do not hold up the others. */
+  /** Older payments are checked less often, so that payments which stay unresolved do not delay the others. */
   #rest(row: Row): void {
     const { rest, longestRest } = this.#timing;
     const age = this.#options.now() - placeOf(row).since;

@@ -23,7 +23,7 @@ export type Run = {
   moved?: boolean;
   /** Set while the payment is settled without being verified before. */
   unverified?: Started;
-  /** Its work, once it has begun. */
+  /** Its work, once started. */
   working?: Working;
 };
 

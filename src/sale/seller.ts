@@ -31,7 +31,7 @@ export class Seller {
     this.#deps = deps;
   }
 
-  /** A refusal that does not need the ledger, if there is one. */
+  /** The refusal, if the payment can be refused without reading the ledger. */
   refusalBeforeClaim(call: PaidCall, payerKnown: boolean): Unsold | undefined {
     const usedUp = this.#usedUp(call, payerKnown);
     const refusal = this.#refusal(call, payerKnown, usedUp);

@@ -16,7 +16,7 @@ import { recordLanded } from './record-landed.js';
 import { distrust, endLease, endRun, paidBy, type EndOfRun, type Run, type RunResult } from './run.js';
 import { sign, type Stored } from './verification.js';
 
-/** Within this time the caller of an equal payment has been seen again, or counts as gone. */
+/** After this time, the caller of an equal payment has been renewed or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
 /** The longest wait before a second settle request: well within the hold of a call, its lease, and the life of a payment. */
@@ -140,7 +140,7 @@ async function toSettling(deps: Deps, run: Run, sent: Partial<SettleRequest>): P
   const worked = sent.answer !== undefined;
   const { payment, operation, requestHash } = run.call;
   const call = { payer: payment.checked.payer, operation: operation.id, requestHash };
-  // A call paid twice is two sales.
+  // With an identifier, or a transfer that was already sent, the same call is a separate sale.
   const equal = payment.identifier === null && sent.movedAfter === undefined ? { call } : {};
   for (;;) {
     const newestLocal = callers.newest(run.id);

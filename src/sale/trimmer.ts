@@ -8,7 +8,7 @@ const MAX_SLICES = 100;
 
 const DAY_MS = 86_400_000;
 
-/** Days after which what was asked and answered, and who paid, is removed; undefined: never. `own`: payers that stay. */
+/** The days after which requests and answers (`texts`) and payers' addresses are removed; undefined: never. `own`: payers that stay. */
 export type Retention = {
   texts: number | undefined;
   payers: number | undefined;
@@ -24,7 +24,7 @@ type Options = {
   now?: () => number;
 };
 
-/** Takes out of the ledger, slice by slice, what nothing reads any more, and what is kept for a time only. */
+/** Removes data from the ledger, slice by slice, that is no longer needed or whose retention period has ended. */
 export class Trimmer {
   readonly #options: Options;
   #timer: NodeJS.Timeout | undefined;

@@ -79,7 +79,7 @@ async function mayBegin(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
   const { payment, source = '' } = run.call;
   if (!run.payerKnown) {
     const tooOld = await deps.rail.tooOld(payment.checked);
-    // The freed row stays, so that a late copy finds what happened to the call.
+    // The freed row is kept, so that a later copy of the request finds out what happened.
     if (tooOld !== undefined) return endRun(deps, run, refused(tooOld), false);
     if (!deps.newPayersWork.take(source)) return endRun(deps, run, tooManyNewPayers(), false);
   }

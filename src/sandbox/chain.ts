@@ -166,8 +166,8 @@ export class Chain {
 
   /**
    * Lands a transaction, or drops it. Resolves when the result is in the journal and on disk.
-   * Dropped: SignatureFailure, BlockhashNotFound, AlreadyProcessed (the same message landed before), and whatever keeps a
-   * bank from charging the fee. A transaction that fails in execution lands with its `err` and pays its fee.
+   * Dropped: SignatureFailure, BlockhashNotFound, AlreadyProcessed (the same message landed before), and all faults for which a bank could
+   * not charge the fee. A transaction that fails in execution lands with its `err` and pays its fee.
    */
   async submit(transaction: WireTransaction): Promise<Submission> {
     const { signature } = transaction;

@@ -46,8 +46,8 @@ const UNUSED_BLOCKHASH = '11111111111111111111111111111111';
 type Founding = { vm: Vm; authority: PublicKey; addresses: Set<string> };
 
 /**
- * Fills an empty VM: wallets with SOL, USDC with a buyer who holds a million and a seller who holds none, and one mint of
- * each kind an operation has to cope with. Everything but USDC's fixed address is made by real instructions.
+ * Fills an empty VM: wallets with SOL, USDC with a buyer who holds a million and a seller who holds none, and one mint of each kind that
+ * operations must handle. Everything except USDC's fixed address is created by real instructions.
  * @returns the sample mints and every address that holds something
  */
 export function createTokens(vm: Vm, founders: GenesisWallets): { mints: SampleMints; addresses: string[] } {
@@ -88,7 +88,7 @@ function giveSol({ vm, addresses }: Founding, address: string, lamports: bigint)
   addresses.add(address);
 }
 
-/** The mint of the contract's examples, as the real one is: its supply is fixed. */
+/** The mint in the contract's examples. Like the real one, it has a fixed supply. */
 export function createExampleMint(vm: Vm): string {
   const data = mintData({ decimals: 6, supply: 6_863_982_190_837_482n });
   setOwned({ vm, addresses: new Set() }, EXAMPLE_MINT, data);

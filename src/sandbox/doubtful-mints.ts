@@ -15,7 +15,7 @@ import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 import { EXAMPLE_MINT } from './sample-mints.js';
 import type { Account, Vm } from './vm.js';
 
-/** Whoever holds tokens through this address has burnt them. */
+/** Tokens owned by this address are burnt. */
 const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 const METADATA_PROGRAM = 'metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s';
 const WHIRLPOOLS = 'whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc';
@@ -27,7 +27,7 @@ const NOBODY = PublicKey.default;
 
 const keyOf = (name: string): PublicKey =>
   Keypair.fromSeed(createHash('sha256').update(`coinslot sample mint ${name}`).digest()).publicKey;
-/** An address without a key: only a program could sign for it. */
+/** An address without a key, for which only a program can sign. */
 const programsOwn = (name: string, program: string): PublicKey =>
   PublicKey.findProgramAddressSync([Buffer.from(name)], new PublicKey(program))[0];
 
@@ -38,7 +38,8 @@ const MULTISIG = keyOf('multisig');
 type Made = [address: string, owner: string, data: Buffer];
 
 /**
- * Accounts that no program of the VM makes, or that need many transactions to make, as their programs store them: the metadata of the
+ * Accounts, in the form in which their programs store them, that no program of the VM can create or that would need many transactions: the
+ * metadata of the
  * example, a doubtful mint with its multisig, metadata and holders, and a mint that is frozen for ever.
  */
 export function doubtfulAccounts(vm: Vm): Map<string, Account> {
@@ -84,7 +85,7 @@ function mint(decimals: number, supply: bigint, minter?: PublicKey, freezer?: Pu
 
 const doubtfulMint = (): Buffer => mint(6, 1_000_000_000_000n, MULTISIG, programsOwn('treasury', WHIRLPOOLS));
 
-/** `DefaultAccountState` behind a mint without authorities. */
+/** A mint without authorities, followed by the extension `DefaultAccountState`. */
 function frozenMint(): Buffer {
   const extension = Buffer.alloc(5);
   extension.writeUInt16LE(ExtensionType.DefaultAccountState, 0);
@@ -103,7 +104,7 @@ function multisig(m: number, signers: PublicKey[]): Buffer {
   return data;
 }
 
-/** Two wallets hold most, a pool, an older pool and the incinerator some. */
+/** The holders: two wallets hold most of the tokens; a pool, an older pool and the incinerator hold some. */
 function doubtfulHolders(): Made[] {
   const pool = programsOwn('sample pool', WHIRLPOOLS);
   const holders: [string, PublicKey, bigint][] = [

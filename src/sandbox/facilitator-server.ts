@@ -15,7 +15,7 @@ export type FacilitatorOptions = {
   feePayer: Uint8Array;
   /** The chain's id, sent with every answer. */
   id: string;
-  /** Receives what the x402 packages would print: why a settlement failed. */
+  /** Receives what the x402 packages print, such as the reason why a settlement failed. */
   log: (line: string) => void;
 };
 
@@ -192,7 +192,7 @@ function hasTexts(value: Json | null, names: string[]): boolean {
 const printer = new AsyncLocalStorage<(line: string) => void>();
 let patched = false;
 
-/** Runs `work` and sends its `console.error` output to `log`; that of other code is printed as usual. */
+/** Runs `work` and redirects its `console.error` output to `log`. The output of other code is printed as usual. */
 function printingTo<T>(log: (line: string) => void, work: () => Promise<T>): Promise<T> {
   if (!patched) {
     patched = true;

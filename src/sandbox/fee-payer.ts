@@ -9,8 +9,8 @@ const LEAST_LAMPORTS = 1_000_000_000;
 const DEADLINE_MS = 10_000;
 
 /**
- * The fee payer of a server whose embedded facilitator runs on the sandbox's chain: a key pair in `fee-payer.json` of the state folder,
- * made (mode 0600) and funded where needed.
+ * The fee payer of a server whose embedded facilitator runs on the sandbox's chain: a key pair in `fee-payer.json` in the state folder,
+ * created (mode 0600) and funded if necessary.
  */
 export async function sandboxFeePayer(stateDir: string, rpcUrl: string): Promise<KeyPair> {
   const file = join(stateDir, 'fee-payer.json');

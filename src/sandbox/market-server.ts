@@ -27,7 +27,7 @@ type Token = {
   symbol: string;
   name: string;
   supply: number;
-  /** Part of the supply in circulation. */
+  /** The share of the supply that is in circulation. */
   circulating: number;
   basePriceUsd: number;
   baseLiquidityUsd: number;
@@ -35,7 +35,7 @@ type Token = {
   mispricedBy?: number;
   onGeckoTerminal: boolean;
   pools: number;
-  /** What Jupiter says of it beside the figures; otherwise it is verified and organic. */
+  /** Jupiter's verdict on the token, in addition to the figures; by default it is verified and organic. */
   doubts?: (now: number) => Record<string, unknown>;
 };
 
@@ -88,7 +88,7 @@ function quoteAt(token: Token, now: number, seed: string): Quote {
   return { priceUsd, liquidityUsd, volumeUsd, holders, at: time };
 }
 
-/** A token that a buyer should be warned of in every way that Jupiter knows. */
+/** A token with every warning sign that Jupiter reports. */
 const doubtful = (now: number): Record<string, unknown> => ({
   audit: { isSus: true, topHoldersPercentage: 70, devBalancePercentage: 48, devMigrations: 12 },
   stats24h: { priceChange: -72.5, buyVolume: 900, sellVolume: 9_100 },

@@ -17,8 +17,8 @@ export type DataSlice = { offset: number; length: number };
 const MAX_BASE58_BYTES = 128;
 
 /**
- * An account as RPC nodes write it. Data that jsonParsed can't read comes as base64, as they do it; so does `base64+zstd`, since
- * clients decode by the label beside the data.
+ * An account as RPC nodes write it. As in a node, data that jsonParsed can't decode is sent as base64. So is `base64+zstd`, because clients
+ * decode by the label next to the data.
  */
 export function encodeAccount(
   chain: Chain,

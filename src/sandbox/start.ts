@@ -108,7 +108,7 @@ async function open(
   return { info, rpc: { url: rpc.url }, facilitator: { url: facilitator.url }, chain };
 }
 
-/** On the port of the last start, where servers that still run ask it, unless another program has taken that. */
+/** Uses the port of the last start, where running servers expect it, unless another program has taken that port. */
 async function openMarket(
   stateDir: string,
   options: Omit<MarketOptions, 'port'>,

@@ -19,7 +19,7 @@ import { PublicKey } from '@solana/web3.js';
 import type { Account } from './vm.js';
 import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
-/** Token-2022 writes the kind of account here and its extensions behind it, in mints and token accounts alike. */
+/** The offset at which Token-2022 stores the kind of an account, followed by its extensions, in both mints and token accounts. */
 const KIND_AT = ACCOUNT_SIZE;
 const STATES = new Map([
   [AccountState.Initialized, 'initialized'],

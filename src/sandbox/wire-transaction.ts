@@ -16,7 +16,7 @@ export type WireTransaction = {
   messageBytes: Uint8Array;
   /** sha256 of the message bytes, which identifies the transaction on chain. */
   hash: string;
-  /** Base58 of the first signature: what a transaction is looked up by. */
+  /** Base58 of the first signature, by which a transaction is looked up. */
   signature: string;
   /** Addresses named in the message itself, without those of lookup tables. */
   keys: string[];

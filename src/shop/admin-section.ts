@@ -16,14 +16,14 @@ export type OrderView = {
 
 /** A task that the operator can do with an item of an open order, after confirmation. */
 export type AdminTask = {
-  /** The title of the page that asks, and the button that does it. */
+  /** The title of the confirmation page, and the label of its button. */
   title: string;
   button: string;
   /** The confirmation question, as HTML; undefined if there is no such item. */
   ask(order: OrderView, item: string): Promise<string | undefined>;
-  /** Does it. @returns false if there is no such item, or the order was answered in the meantime: nothing was changed then */
+  /** Carries out the task. @returns false, without changing anything, if there is no such item or the order was answered in the meantime */
   run(order: OrderView, item: string): Promise<boolean>;
-  /** The message when it is done. */
+  /** The message after the task was carried out. */
   done(order: OrderView): string;
   /** The line for the log, such as `the operator rejected a reply`. */
   logged: string;

@@ -90,7 +90,7 @@ const UNUSED: Pick<ContextParts, 'log' | 'publicUrl' | 'sandboxServices'> = {
   sandboxServices: undefined,
 };
 
-/** Throws if a handler uses something that the test did not give. */
+/** A context whose members throw if a handler uses one that the test did not give. */
 function contextFrom(id: string, given: Partial<ContextParts>, values: object): HandlerContext {
   const parts: Partial<HandlerContext> = contexts({ ...UNUSED, ...given } as ContextParts)(id, values);
   return new Proxy(parts, {

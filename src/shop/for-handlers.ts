@@ -44,11 +44,11 @@ export {
 } from '../net/http-client.js';
 export { Circuit, Resting, type CircuitOptions } from '../net/circuit.js';
 
-// Work on this machine: a fair queue and threads.
+// For work on this machine: a fair queue and threads.
 export { FairQueue, QueueFull, type Expected, type FairQueueOptions } from '../upstreams/fair-queue.js';
 export { Threads, type Job, type ThreadsOptions } from '../upstreams/threads.js';
 
-// Waits, each with a deadline or a signal.
+// Functions that wait, each with a deadline or a signal.
 export {
   DeadlineExceeded,
   orAbort,
@@ -64,7 +64,7 @@ export type { Account, Holding } from '../rails/solana/rpc-results.js';
 export { isOnCurve, programAddress, readAddress, toAddress } from '../rails/solana/address.js';
 export { SYSTEM_PROGRAM, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../rails/solana/networks.js';
 
-// Buying from another shop: the wallet of `coinslot buy`, whose payments the handler keeps.
+// For buying from another shop: the wallet of `coinslot buy`; the handler stores its payments.
 export { openPayer, type Fate, type KeptPayment, type Payer, type Priced } from './payer.js';
 // Files of a call, which are data URLs.
 export { fileOf, type SentFile } from '../contract/sent-file.js';

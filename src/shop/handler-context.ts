@@ -43,7 +43,7 @@ export type HandlerContext<Values = Record<never, never>> = {
   shared: <T>(make: (context: HandlerContext<Values>) => T) => T;
 };
 
-/** An order in progress or waiting. `body`: of the call, validated. */
+/** An order in progress or waiting. `body`: the validated body of the call. */
 export type OrderInProgress = OrderRef & { body: unknown; wanted: number; done: number };
 
 /** The pages of an operation for people: pages on the public server, and a section on the operator page. */

@@ -12,7 +12,7 @@ export type HandlerTable = Readonly<
   Record<string, ((context: HandlerContext) => AnyOpened | Promise<AnyOpened>) & Declared>
 >;
 
-/** What an entry returns, whatever its operation. */
+/** The result of an entry, for any operation. */
 export type AnyOpened = (AnyServed | AnyFree) & Shown;
 
 /** The contract and handlers of a folder. */
@@ -21,7 +21,7 @@ export type Shop = { contract: Contract; handlers: HandlerTable };
 /** The folder of this program; its repository is a shop, too. */
 const PROGRAM = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** The files of a shop. What is compiled is in dist/, and may be missing. */
+/** The paths of a shop's files. Compiled ones are in dist/ and may be missing. */
 export function shopFiles(folder: string) {
   return {
     contract: join(folder, 'openapi.yaml'),
@@ -68,7 +68,7 @@ async function loadHandlers({
   compiledHandlers,
 }: ReturnType<typeof shopFiles>): Promise<HandlerTable> {
   if (!existsSync(compiledHandlers)) {
-    // A shop that sells only other APIs has none.
+    // A shop that only sells existing APIs has no handlers.
     if (!existsSync(handlers)) return {};
     throw new ContractFault(`${handlers} is not compiled: build the shop (npm run build).`);
   }

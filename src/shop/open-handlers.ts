@@ -9,10 +9,10 @@ import type { Pages } from './pages.js';
 
 /** The handlers of a shop, as the server calls them. */
 export type OpenHandlers = {
-  /** Those of the paid operations. */
+  /** The handlers of the paid operations. */
   serving: Serving;
   free: ServingFree;
-  /** By their names in /health. */
+  /** The probes by their names in /health. */
   probes: Record<string, Probe>;
   pages: readonly Pages[];
   /** By operationId. */
@@ -29,7 +29,7 @@ export type ContextParts = Omit<HandlerContext, 'shared' | 'settings' | 'ordersI
 /**
  * Calls every entry of the table with a context.
  * @param settings the values of what each entry declares, by operationId (`readSettings`)
- * @throws what an entry throws, or a ContractFault if pages have a path that is taken, once those that were opened are closed
+ * @throws what an entry throws, or a ContractFault if a page's path is taken; entries opened before are closed then
  */
 export async function openHandlers(
   contract: Pick<Contract, 'paid' | 'free'>,
@@ -104,7 +104,7 @@ export function contexts(parts: ContextParts): (id: string, settings: object) =>
   };
 }
 
-/** A backend without a name has that of its operation. */
+/** A backend without a name is named after its operation. */
 function named(id: string, served: AnyServed): AnyServed {
   return served.health && served.backend === undefined ? { ...served, backend: id } : served;
 }

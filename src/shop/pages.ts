@@ -17,7 +17,7 @@ export type PageRoute = {
 export type Pages = {
   /** One path segment, such as `/panel`, that no operation of the contract uses. */
   path: string;
-  /** Their name on the terminal, for instance `Panel`. */
+  /** The name of the pages on the terminal, for instance `Panel`. */
   name: string;
   routes: readonly PageRoute[];
   /** Answers when a route has thrown. A `PageFault` has a status and a message for people. Default: the message as text. */

@@ -12,7 +12,7 @@ export type Setting<T> = {
   readonly secret: boolean;
   /** Whether it signs people in who must not be the operator. */
   readonly isToken?: true;
-  /** Reads the value. Reports one that is wrong to the reader, which names the variable. */
+  /** Reads the value. Reports an invalid value to the reader, which names the variable. */
   readonly read: (reader: SettingReader) => T;
 };
 
@@ -32,7 +32,7 @@ const MIN_TOKEN_CHARACTERS = 16;
 
 /** Kinds of settings. Without a `default`, the value of a variable that is not set is undefined. */
 export const setting = {
-  /** `pattern`: what the whole text must match; `form` says it in words, such as `an amount in dollars such as 0.40`. */
+  /** `pattern`: must match the whole text; `form` describes it, for example `an amount in dollars such as 0.40`. */
   text<D extends string | undefined = undefined>(
     name: string,
     what: string,
@@ -98,7 +98,7 @@ export function withSettings<S extends Settings, R>(
   });
 }
 
-/** The values of the settings of each operation. What is wrong is reported to the reader, which throws in `finish`. */
+/** The values of the settings of each operation. Faults are reported to the reader, which throws in `finish`. */
 export function readSettings(
   handlers: Readonly<Record<string, Declared>>,
   reader: SettingReader,

@@ -1,6 +1,6 @@
 import type { Json } from '../contract/json.js';
 
-/** What a text to sign may say, each on a line of its own, in this order (CAIP-122 in the form of Sign-In with Solana). */
+/** The fields of a text to sign, each on a line of its own, in this order (CAIP-122 in the form of Sign-In with Solana). */
 const LINES: [name: string, title: string][] = [
   ['uri', 'URI'],
   ['version', 'Version'],
@@ -28,7 +28,7 @@ export class UnsignableField extends Error {
   }
 }
 
-/** All are texts except `resources`, a list of texts. */
+/** The signed fields. All are texts except `resources`, a list of texts. */
 export type SignedFields = { readonly [name: string]: string | readonly string[] };
 
 /** The signed fields of a statement; all others are ignored. @throws UnsignableField */

@@ -7,7 +7,7 @@ import { signedFields, textToSign, UnsignableField, type SignedFields } from './
 
 /** The header that carries a signed statement, and its place in the metadata of an MCP call. */
 export const SIGN_IN_HEADER = 'sign-in-with-x';
-/** Where a wallet finds what to sign. */
+/** The path at which a wallet gets the statement to sign. */
 export const SIGN_IN_PATH = '/.well-known/coinslot/sign-in';
 
 const LIFE_MS = 5 * 60_000;
@@ -22,10 +22,10 @@ const STATEMENT = 'Call free of charge, within the limits of this shop';
 /** A wallet that has signed in. `use` identifies its statement, which can be used once until `endsAt` (ms since 1970). */
 export type SignedIn = { wallet: string; use: string; endsAt: number };
 
-/** Why a statement is refused: a word of x402's extension `sign-in-with-x`, and the same for people. */
+/** Why a statement is refused: the code of x402's extension `sign-in-with-x`, and a message for people. */
 export type SignInRefusal = { reason: string; error: string };
 
-/** Reads what wallets sign by x402's extension `sign-in-with-x`, on Solana. */
+/** Verifies the statements that wallets sign according to x402's extension `sign-in-with-x`, on Solana. */
 export class SignIns {
   readonly #url: URL;
   readonly #chainId: string;
@@ -128,7 +128,7 @@ function bytesOf(value: unknown, length: number): Uint8Array | undefined {
   }
 }
 
-/** With a key of small order, or another encoding of one, anyone can sign anything. */
+/** Refuses keys of small order, in any encoding, because anyone can forge signatures for them. */
 function isSignedBy(key: Uint8Array, text: Uint8Array, signature: Uint8Array): boolean {
   try {
     return ed25519.verify(signature, text, key, { zip215: false });

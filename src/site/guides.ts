@@ -26,7 +26,7 @@ function addressOf(file: string): string {
   return file === INDEX ? GUIDES_PATH : `${GUIDES_PATH}/${file.slice(0, -'.md'.length)}`;
 }
 
-/** The page of a guide in the style of the shop, without a script. `file` is one that `guides` found. */
+/** The page of a guide in the style of the shop, without a script. `file` must be one of those in `guides`. */
 export async function guidePage(file: string, words: OwnWords, all: Map<string, string>): Promise<string> {
   // Markdown is read only when a guide is requested.
   const { articleOf } = await import('./markdown.js');

@@ -61,7 +61,7 @@ const WALLET_STANDARD_FILE = new URL('wallets.js', import.meta.resolve('@wallet-
 const OWN_ONLY =
   "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const SELLING_POLICY = `${OWN_ONLY}; style-src 'self'; img-src 'self' data: blob:; media-src blob:`;
-/** Redoc writes its styles into the page. */
+/** Allows inline styles, because Redoc adds its styles to the page. */
 const REFERENCE_POLICY = `${OWN_ONLY}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src data:`;
 
 /** The guides have no script. */

@@ -15,7 +15,7 @@ import {
 } from '../wallet/shop-client.js';
 import { createSigner } from '../wallet/signer.js';
 
-/** What the shop answered to a call. */
+/** The shop's answer to a call. */
 export type Answer = {
   status: number;
   headers: Headers;
@@ -26,7 +26,7 @@ export type Answer = {
   error: string | undefined;
   /** The receipt of a payment whose settlement was tried. */
   receipt: { success: boolean; transaction: string; errorReason?: string } | undefined;
-  /** The USDC that left the buyer's wallet between the call and the answer: a decimal string, '0.00' for none. */
+  /** The USDC that left the buyer's wallet between the call and the answer, as a decimal string; '0.00' for none. */
   charged: string;
 };
 
@@ -39,8 +39,8 @@ const RPC_MS = 10_000;
 
 /**
  * Asks for the price of a call and signs the payment with the official x402 client.
- * @param input members of the body, the query and the path; those of the examples of the contract if there is none
- * @throws Error if the shop asks for no payment
+ * @param input members of the body, the query and the path; by default those of the contract's examples @throws Error if the shop requires
+ * no payment
  */
 export async function signCall(
   url: string,
@@ -80,7 +80,7 @@ function describe(answer: ServerAnswer): Omit<Answer, 'charged'> {
   };
 }
 
-/** The USDC of a wallet in atomic units, as the chain has it. */
+/** The USDC balance of a wallet on chain, in atomic units. */
 export async function balanceOf({ rpcUrl, address, usdcMint }: Wallet): Promise<bigint> {
   const params = [address, { mint: usdcMint }, { encoding: 'jsonParsed', commitment: 'confirmed' }];
   const response = await fetch(rpcUrl, {

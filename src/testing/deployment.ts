@@ -1,10 +1,10 @@
 import type { EditedShop } from './edited-shop.js';
 import { startProgram, type Program } from './program.js';
 
-/** How the shop is deployed, where that differs from what its folder says. */
+/** How the deployment of the shop differs from its folder. */
 export type Deployed = { prices?: 'doubled'; respondents?: 'absent' };
 
-/** The process of the shop. It keeps its port and its ledger when it is deployed in another way. */
+/** The process of the shop. It keeps its port and its ledger when the deployment changes. */
 export class Deployment {
   readonly #shop: EditedShop;
   readonly #log: (line: string) => void;

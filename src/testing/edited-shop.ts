@@ -7,9 +7,9 @@ import { objectOf } from '../contract/references.js';
 /** A shop as it is deployed for tests: its own contract with other prices or upstreams, and its compiled handlers. */
 export type EditedShop = {
   folder: string;
-  /** Writes the contract; a shop that starts afterwards has it. */
+  /** Writes the contract, which takes effect at the next start of the shop. */
   write(prices: 'own' | 'doubled'): void;
-  /** Whatever the contract has at one origin is at another in the copy. */
+  /** Replaces an origin of upstreams by another one in the copy of the contract. */
   redirect(origin: string, to: string): void;
   /** The origins and the variables at which `x-upstream` entries begin. */
   upstreams: { origins: string[]; variables: string[] };
@@ -18,7 +18,7 @@ export type EditedShop = {
 const ORIGIN = /^https?:\/\/[^/{}$]+/i;
 const VARIABLE = /^\$\{([A-Za-z_]\w*)\}/;
 
-/** A copy of the contract of a shop beside links to its handlers, so that the folder of the shop is never written to. */
+/** Creates a folder with a copy of a shop's contract and links to its handlers, so that the shop's own folder is never written to. */
 export function editShop(shop: string, folder: string): EditedShop {
   const source = readFileSync(join(shop, 'openapi.yaml'), 'utf8');
   mkdirSync(join(folder, 'dist'), { recursive: true });
@@ -49,7 +49,7 @@ function found(urls: string[], pattern: RegExp, group: number): string[] {
   return [...new Set(urls.flatMap(url => pattern.exec(url)?.[group] ?? []))];
 }
 
-/** An extension of every operation that has it, with the way to it. */
+/** All values of an extension in the operations, with their paths in the document. */
 function placesOf(
   document: Document,
   extension: string,

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 
 export type Passing = { method: string; path: string; body: Buffer };
 
-/** What a request meets: it passes, its connection is cut, or it gets this answer. `lose` passes it on and cuts the answer off. */
+/** What happens to a request: it is passed on, its connection is closed, or it gets this answer. `lose` passes it on but drops the answer. */
 export type Effect = 'pass' | 'cut' | 'lose' | { status: number; body: unknown };
 
-/** Stands between a shop and a service that it needs. Without an effect, everything passes. */
+/** A proxy between a shop and a service that it needs. Without an effect, all requests are passed on. */
 export type FaultProxy = {
   url: string;
   effect: ((request: Passing) => Effect) | undefined;
@@ -15,9 +15,9 @@ export type FaultProxy = {
 };
 
 const MAX_BODY = 16 * 1024 * 1024;
-/** An upstream may take as long for an order that is paid up front. */
+/** An upstream may take this long for an order that is paid up front. */
 const PASS_MS = 600_000;
-/** They belong to one connection; what fetch reads is decoded. */
+/** Headers that are not passed on: they belong to one connection, or describe an encoding that fetch has already decoded. */
 const NOT_PASSED_ON =
   /^(host|connection|keep-alive|transfer-encoding|upgrade|expect|content-length|content-encoding|accept-encoding)$/;
 

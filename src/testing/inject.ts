@@ -2,7 +2,7 @@ import type { Deployed, Deployment } from './deployment.js';
 import type { Passing } from './fault-proxy.js';
 import type { Services } from './services.js';
 
-/** What QA must have seen. docs/how-to/testing.md says what a buyer gets from each. */
+/** The faults that tests can inject. docs/how-to/testing.md describes what a buyer gets in each case. */
 export type Fault =
   | 'settle-unknown'
   | 'settle-answer-lost'
@@ -13,13 +13,13 @@ export type Fault =
   | 'respondents-absent';
 
 type Injection = {
-  /** What requests of the shop meet. */
+  /** What happens to the shop's requests. */
   meets?: (services: Services) => void;
-  /** How the shop is deployed meanwhile. */
+  /** How the shop is deployed during the fault. */
   deployed?: Deployed;
 };
 
-/** Reads as a signature, but is that of no transaction: 64 bytes of value 1. */
+/** A well-formed signature of no existing transaction: 64 bytes of value 1. */
 const NO_TRANSACTION =
   '2AXDGYSE4f2sz7tvMMzyHvUfcoJmxudvdhBcmiUSo6iuCXagjUCKEQF21awZnUGxmwD4m9vGXuC3qieHXJQHAcT';
 
@@ -30,7 +30,7 @@ const FAULTS: Record<Fault, Injection> = {
   'settle-answer-lost': {
     meets: services => services.meet('facilitator', ({ path }) => (path === '/settle' ? 'lose' : 'pass')),
   },
-  // As the gateway of a provider answers whose nodes are down.
+  // The answer of a provider's gateway whose nodes are down.
   'rpc-dead': {
     meets: services => services.meet('rpc', () => ({ status: 503, body: { error: 'Service Unavailable' } })),
   },
@@ -45,7 +45,7 @@ const FAULTS: Record<Fault, Injection> = {
   'respondents-absent': { deployed: { respondents: 'absent' } },
 };
 
-/** Says of a payment that it was settled, and passes nothing on. */
+/** Reports a payment as settled without passing the request on. */
 function lie({ body }: Passing): { status: number; body: unknown } {
   const { paymentRequirements } = JSON.parse(body.toString('utf8')) as {
     paymentRequirements: { network: string };
@@ -54,7 +54,7 @@ function lie({ body }: Passing): { status: number; body: unknown } {
   return { status: 200, body: { success: true, transaction: NO_TRANSACTION, network } };
 }
 
-/** Makes faults happen, and ends them, one after another. */
+/** Injects and clears faults, one change at a time. */
 export function injector(
   services: Services,
   deployment: Deployment,

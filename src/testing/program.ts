@@ -9,9 +9,9 @@ type Start<T> = {
   command: 'sandbox' | 'run';
   /** Where it runs. */
   folder: string;
-  /** All of its environment: nothing of ours reaches it. */
+  /** The complete environment of the process; it inherits nothing. */
   settings: Record<string, string>;
-  /** Finds in a line of its output, or in a message to this process, that it is ready. */
+  /** Returns a value once a line of output, or a message to this process, shows that the command is ready. */
   ready: (from: { line?: string; message?: unknown }) => T | undefined;
   log: (line: string) => void;
 };
@@ -25,7 +25,7 @@ const MAX_SAID = 64 * 1024;
 
 /**
  * Starts a command and waits until it is ready.
- * @throws Error with what it said if it ends before, or is not ready within a minute
+ * @throws Error with its output if it ends before that, or is not ready within a minute
  */
 export async function startProgram<T>(start: Start<T>): Promise<Program & { facts: T }> {
   const { command, folder, settings, ready, log } = start;
@@ -67,7 +67,7 @@ export async function startProgram<T>(start: Start<T>): Promise<Program & { fact
   }
 }
 
-/** A shop finishes what it has begun; whatever is not done after 15 s is ended. */
+/** Ends a process. It may finish its open calls, but is killed after 15 s. */
 async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS);

@@ -1,9 +1,9 @@
 import { openFaultProxy, type FaultProxy } from './fault-proxy.js';
 
-/** What has to be closed, in reverse order. */
+/** Functions to call at the end, in reverse order. */
 export type Closers = (() => Promise<void> | void)[];
 
-/** The proxies between the shop and what it needs. Each method opens one and gives its URL. */
+/** The proxies between the shop and the services it needs. Each method opens one and returns its URL. */
 export class Services {
   readonly #closers: Closers;
   readonly #proxies: Record<'rpc' | 'facilitator' | 'upstream', FaultProxy[]> = {
@@ -28,7 +28,7 @@ export class Services {
     return this.#open('upstream', target);
   }
 
-  /** What requests of one kind meet from now on. */
+  /** Sets what happens to requests of one kind from now on. */
   meet(kind: 'rpc' | 'facilitator' | 'upstream', effect: FaultProxy['effect']): void {
     for (const proxy of this.#proxies[kind]) proxy.effect = effect;
   }

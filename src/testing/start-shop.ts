@@ -21,10 +21,10 @@ export type ShopOptions = {
   log?: (line: string) => void;
 };
 
-/** A shop that runs in a sandbox of its own, with a buyer who owns 1 000 000 USDC that are worth nothing. */
+/** A shop that runs in a sandbox of its own, with a buyer who owns 1 000 000 test USDC. */
 export type TestShop = {
   url: string;
-  /** The buyer's: no fault is injected there. */
+  /** The buyer's RPC server, which is not affected by faults. */
   rpcUrl: string;
   /** `keypairFile` is in the format of solana-keygen. */
   buyer: { address: string; keypairFile: string };
@@ -33,7 +33,7 @@ export type TestShop = {
   payTo: string;
   /** Buys a call. `input` has the members of body, query and path; without it, they are the examples of the contract. */
   buy(operationId: string, input?: object): Promise<Answer>;
-  /** The same in two steps: something may happen after the price was asked and the payment was signed. */
+  /** The same in two steps, so that a test can act after the price was requested and the payment was signed. */
   sign(operationId: string, input?: object): Promise<SignedCall>;
   /** What the buyer has paid since the start, in USDC: a decimal string. */
   spent(): Promise<string>;
@@ -41,11 +41,11 @@ export type TestShop = {
   inject(fault: Fault): Promise<void>;
   /** Ends every fault. */
   clear(): Promise<void>;
-  /** Ends the processes, and removes what they wrote. */
+  /** Ends the processes and deletes their files. */
   stop(): Promise<void>;
 };
 
-/** The URLs of backends, which get a proxy, too. */
+/** Settings with URLs of backends, which also get a proxy. */
 const BACKENDS = ['SUMMARIZER_URL', 'PIPER_URL'];
 
 type SandboxFacts = Wallet & {
@@ -129,7 +129,7 @@ async function open(
   };
 }
 
-/** Leads the upstreams of the shop through proxies, in its contract and in settings. */
+/** Redirects the shop's upstreams through proxies, in its contract and in its settings. */
 async function redirected(
   shop: EditedShop,
   settings: Record<string, string>,
@@ -160,7 +160,7 @@ async function startSandbox(
   return { ...program, facts: { ...facts, keypairFile: join(stateDir, 'buyer.json') } };
 }
 
-/** What the state folder of a shop in a sandbox holds. It names the proxies. */
+/** Writes the file `sandbox.json` into the state folder of the shop, with the URLs of the proxies. */
 function writeSandboxFile(stateDir: string, facts: SandboxFacts, urls: object): void {
   mkdirSync(stateDir, { recursive: true });
   copyFileSync(facts.keypairFile, join(stateDir, 'buyer.json'));

@@ -3,19 +3,19 @@ import { UpstreamFailure } from '../net/failure.js';
 /** The queue is full. This is no failure of the backend. */
 export class QueueFull extends UpstreamFailure {}
 
-/** How long a job is expected to run, and within which time it must have ended, both in ms. Jobs that tell nothing count alike. */
+/** The expected duration of a job, and the time within which it must have ended, both in ms. Jobs without this data count as equally long. */
 export type Expected = { ms: number; withinMs: number };
 
 /** When a job that runs is expected to end. */
 type Running = { endsAt: number };
-/** `until`: when it must have ended. */
+/** A waiting job. `until`: when it must have ended. */
 type Waiter = {
   admit: (running: Running) => void;
   refuse: (reason: unknown) => void;
   ms: number;
   until: number;
 };
-/** `used`: the expected ms of the jobs that it was served; a share begins at the time that others could have used by then. */
+/** The share of one caller. `used`: the expected ms of its jobs so far. A new share starts at the time that the others could have used by then. */
 type Share = { waiting: Waiter[]; running: number; lastServed: number; used: number };
 
 export type FairQueueOptions = {
@@ -47,7 +47,7 @@ export class FairQueue {
   #running = 0;
   #waiting = 0;
   #served = 0;
-  /** The time that every share could have used so far, had it always had jobs. Those that come now begin there. */
+  /** The time that a share with jobs at all times would have used so far. New shares start there. */
   #turn = 0;
   readonly #begun = new Set<Running>();
   readonly #now: () => number;
@@ -125,7 +125,7 @@ export class FairQueue {
       share.used = Math.max(share.used, this.#turn);
       return this.#serve(share, expected.ms);
     }
-    // A share that was away has saved nothing.
+    // A share that had no jobs for a while has not saved up time.
     if (share.waiting.length === 0) share.used = Math.max(share.used, this.#turn);
     this.#requireTime(share, expected);
     if (this.full) this.#makeRoomFor(share);

@@ -7,13 +7,13 @@ import { linkIn, type ToolResult } from './tool-result.js';
 
 const LIMITS = { files: 500, bytes: 1024 ** 3 };
 const MAX_NAME = 60;
-/** Names in one millisecond, of wallets that share the folder. */
+/** How many file names to try, because wallets that share the folder may use the same one in the same millisecond. */
 const MAX_TRIES = 100;
 
 /** A file with bytes that were bought. */
 type Saved = { file: string; mimeType: string; size: number };
 
-/** The folder for bytes that no model can read. It is bounded: the oldest files go first. */
+/** The folder for binary answers, which models can't read. Its size is limited; the oldest files are deleted first. */
 export class AnswerFiles {
   readonly folder: string;
   readonly #limits: typeof LIMITS;
@@ -57,7 +57,7 @@ export class AnswerFiles {
   }
 }
 
-/** A result whose bytes are in files, and what they are in their place. @throws Error of the file system */
+/** Saves the bytes of a result to files, and replaces them by descriptions. @throws Error of the file system */
 export function withoutBytes(result: ToolResult, tool: string, files: AnswerFiles): ToolResult {
   const saved: Saved[] = [];
   const content = result.content.map(block => {
@@ -74,9 +74,8 @@ export function withoutBytes(result: ToolResult, tool: string, files: AnswerFile
 }
 
 /**
- * A result with a link to an answer, or the same with the answer in a file. It is read over MCP, from the shop itself: a shop does not
- * choose what this machine fetches.
- * @param read returns what `resources/read` says
+ * Replaces a link to an answer by a file with the answer. It is read over MCP from the shop itself, so that a shop can't make this machine
+ * fetch other URLs. @param read returns the result of `resources/read`
  */
 export async function withLinkedFile(
   result: ToolResult,
@@ -95,7 +94,7 @@ export async function withLinkedFile(
     const content = [{ type: 'text', text: sentenceOf(saved) }];
     return { ...result, content, structuredContent: { ...result.structuredContent, ...saved } };
   } catch {
-    // The link stays, and the shop keeps the answer.
+    // The result keeps the link, and the shop still has the answer.
     return result;
   }
 }

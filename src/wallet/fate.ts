@@ -26,12 +26,12 @@ const DEADLINE_MS = 12_000;
 const CLOCK_DEADLINE_MS = 1_500;
 /** How long a reading of the chain's clock is cached, even a failed one. */
 const CLOCK_LIFE_MS = { read: 5 * 60_000, failed: 60_000 };
-/** A blockhash lives for 150 blocks, which is about a minute. After this time, by the chain's clock, it is dead. */
+/** A blockhash is valid for 150 blocks, about a minute. After this time by the chain's clock, it has expired. */
 const YOUNG_MS = 90_000;
-/** Fewer slots than this never take a second. Without the slot of the signature, the search goes back this far. */
+/** An upper bound for the slots in a second. If the slot at signing is unknown, the search goes back by this rate. */
 const SLOTS_PER_SECOND = 5;
 const SLACK_SECONDS = 120;
-/** Public servers limit requests. What was read is remembered, so that the next look goes further back. */
+/** Public servers limit requests. The progress is remembered, so that the next look continues further back. */
 const MAX_READS = 40;
 
 type FateChain = Pick<SolanaChain, 'blockhashLives' | 'latestBlockhash' | 'account'> & ChainHistory;
@@ -63,8 +63,8 @@ export class Fates {
   }
 
   /**
-   * What the chain's own clock shows now, to be kept with a payment that is about to be signed. The slot may be older. Undefined if no RPC
-   * server tells it soon. Never rejects.
+   * The time of the chain's own clock, to be stored with a payment that is about to be signed. Its slot may be a little older. Undefined if
+   * no RPC server answers quickly. Never rejects.
    */
   async chainClock(network: string): Promise<ChainClock | undefined> {
     const last = this.#clocks.get(network);
@@ -87,9 +87,9 @@ export class Fates {
 }
 
 /**
- * A payment is dead only by proof, of which every part is read at `finalized`: its blockhash is unknown, the chain's own clock is more than
- * 90 s past the signature, and a complete history as far as the block with that clock does not show its transfer. A server that stands
- * still, or is behind, may not know a blockhash because it is too new; its clock is then not past the signature either. This machine's
+ * A payment is only dead if this is proven, with all reads at `finalized`: its blockhash is unknown, the chain's own clock is more than
+ * 90 s past the signature, and a complete history as far as the block with that clock does not show its transfer. A server that has stopped
+ * or lags behind may not know a blockhash because it is too new, but then its clock is not past the signature either. This machine's
  * clock proves nothing.
  *
  * The history is asked for at `finalized`, after the clock: no RPC server has finalized its newest confirmed slot, so none could show a
@@ -124,8 +124,8 @@ export async function fateOf(
 }
 
 /**
- * When a payment had been signed at the latest. The chain's clock may differ from this machine's, and an RPC server that was behind told
- * one that was too early: so the later of the two counts, which can only put the proof off.
+ * The latest time at which a payment can have been signed. The chain's clock may differ from this machine's, and a lagging RPC server
+ * reports one that is too early, so the later of the two counts. This can only delay the proof.
  */
 function signedBy({ signedAt, signedOnChain }: Pick<PendingPayment, 'signedAt' | 'signedOnChain'>): number {
   return Math.max(signedAt, signedOnChain?.time ?? 0);

@@ -2,7 +2,7 @@ import type { Json } from '../contract/json.js';
 import { isObject, objectOf } from '../contract/references.js';
 import { NETWORKS, type Network } from '../rails/solana/networks.js';
 
-/** What a shop wants to be paid: x402's PaymentRequired, and how it reads a payment (an object, or its base64). */
+/** A shop's challenge: x402's PaymentRequired, and the form in which it accepts a payment (an object, or its base64). */
 export type Challenge = { required: Json & { accepts: Json[] }; base64: boolean };
 
 /** One payment option that the wallet supports: scheme exact, USDC on a known network. `amount` in atomic units. */
@@ -10,10 +10,10 @@ export type Offer = { required: Json & { accepts: [Json] }; network: Network; am
 
 const NAMES = [NETWORKS.mainnet, NETWORKS.devnet];
 const ATOMIC = /^[1-9]\d{0,18}$/;
-/** A payment repeats most of its challenge, and is kept until it is answered. The ones of this server have a few KB. */
+/** The largest challenge. A payment repeats most of it and is stored until it is answered. Coinslot's have a few KB. */
 const MAX_CHALLENGE_KB = 64;
 
-/** The challenge in a value that a shop sent; undefined if it is none. */
+/** The challenge in a value from a shop; undefined if it is not a challenge. */
 export function requiredOf(value: unknown): Challenge['required'] | undefined {
   if (!isObject(value) || !Array.isArray(value.accepts)) return undefined;
   if (value.x402Version !== 1 && value.x402Version !== 2) return undefined;
@@ -22,7 +22,7 @@ export function requiredOf(value: unknown): Challenge['required'] | undefined {
 
 /**
  * The cheapest payment option that the wallet supports, or the reason why there is none.
- * @param payer must not pay the network's fee, too
+ * @param payer the buyer's address; options with this fee payer are not used
  */
 export function chooseOffer({ required }: Pick<Challenge, 'required'>, payer: string): Offer | string {
   const known = required.accepts.flatMap(each => offerOf(required, each, payer));

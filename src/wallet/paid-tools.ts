@@ -19,7 +19,7 @@ const LEAST_READ_MS = 5_000;
 
 type Parts = BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call' | 'read'>; files: AnswerFiles };
 
-/** Calls tools of a shop, pays for them, and reports to the host what happened to the money. */
+/** Calls tools of a shop, pays for them, and reports the outcome and the cost to the host. */
 export class PaidTools {
   readonly #parts: Parts;
   readonly #buyer: Buyer;
@@ -35,7 +35,7 @@ export class PaidTools {
     let delivered: ToolResult | undefined;
     const outcome = await this.#buyer.buy({
       ...this.#callOf(asked),
-      // What can't be saved is not delivered: its payment is kept, and the same call tries again.
+      // An answer that can't be saved is not delivered: its payment is kept, so that repeating the call tries again.
       deliver: answer => void (delivered = withoutBytes(answer, asked.tool, this.#parts.files)),
     });
     const { kind, answer } = outcome;
@@ -104,7 +104,7 @@ function replyOf(reply: ShopReply): Reply<ToolResult> {
   const paid = receipt?.success === true;
   const { status, retryAfterSeconds, pickUp } = stateIn(answer);
   const known = { landed: paid ? receipt.transaction : undefined, pickUp };
-  // A shop that does not mention a later answer has sold this error.
+  // If the shop does not announce a later answer, this error is the sold answer.
   if (!answer.isError || (paid && status === undefined))
     return { kind: 'answer', answer, link: linkIn(answer), ...known };
   const error = firstText(answer);
@@ -115,7 +115,7 @@ function replyOf(reply: ShopReply): Reply<ToolResult> {
   return { kind: 'later', error, afterMs, answer, ...known };
 }
 
-/** Shops differ in where they look. They all get the same payment. */
+/** The payment is sent in all places where shops may look for it. */
 function metaOf({ payment }: PendingPayment): Json {
   const [key, other] = PAYMENT_KEYS;
   const base64 =

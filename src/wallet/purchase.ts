@@ -16,7 +16,7 @@ export type BuyerParts = {
   limits: Limits;
   /** How long one call may take, in ms. */
   timeoutMs: number;
-  /** How long one request of it may take; as long as the call, unless this is shorter. */
+  /** How long one request may take; by default as long as the call. */
   attemptMs?: number;
 };
 
@@ -57,7 +57,7 @@ export type Call<A> = {
 };
 
 /**
- * How a call ended. The texts are sentences that say what happened to the money. `kept`: the same call continues with the payment.
+ * How a call ended. The texts are sentences that report what happened to the money. `kept`: the same call continues with the payment.
  * `closed`: the answer is gone and the payment counts as spent; the next call is a new purchase.
  */
 export type Outcome<A> =
@@ -73,8 +73,8 @@ const MAX_RETRY_MS = 10_000;
 const LEAST_MS = 1_000;
 const MINUTE_MS = 60_000;
 /**
- * How long after its signature a payment is given up that is settled, or may be, and that the shop refuses, or answers with a failure. A
- * shop that first took it for lost finds it on chain within minutes; a backend may be down for hours.
+ * How long after its signature a payment is given up if the shop refuses it or answers with a failure, although it was or may have been
+ * settled. A shop that has lost track of it finds it on chain within minutes; a backend may be down for hours.
  */
 const GIVE_UP_MS = { refused: 15 * MINUTE_MS, failed: 24 * 60 * MINUTE_MS };
 /** A refused payment whose outcome the chain can't show is given up after this time. */
@@ -154,8 +154,8 @@ export class Buyer {
   }
 
   /**
-   * Releases the payments of which the chain shows that they were not settled and never will be, and gives up those that are very old.
-   * A look at the chain takes a while, so each sweep looks for a few: those for which it has not been searched for longest.
+   * Releases the payments that, according to the chain, were not settled and never will be, and gives up very old ones. Searching the chain
+   * takes a while, so each sweep searches for only a few: those whose last search is longest ago.
    */
   async sweep(atMost = 3): Promise<void> {
     const { purse } = this.#parts;
@@ -224,7 +224,7 @@ export class Buyer {
     return { kind: 'answered', payment, answer, landed: transfer };
   }
 
-  /** The shop refused the payment. That frees neither the call nor the money, because the shop could still settle it. */
+  /** The shop refused the payment. The call and the money stay bound to it, because the shop could still settle it. */
   async #refused<A>(
     payment: PendingPayment,
     challenge: Challenge,
@@ -253,7 +253,7 @@ export class Buyer {
     return this.#sign(challenge, call, deadline);
   }
 
-  /** A shop that says that it was paid still owes the answer. */
+  /** A shop that confirms the payment still owes the answer. */
   async #failed<A>(
     payment: PendingPayment,
     { error, owed, answer }: Extract<Reply<A>, { kind: 'failed' }>,
@@ -264,7 +264,7 @@ export class Buyer {
     return fate.kind === 'dead' ? neverSettled(error, answer) : this.#giveUp(payment, fate, error);
   }
 
-  /** Closes a payment whose answer is gone, and says so once. */
+  /** Closes a payment whose answer can no longer be fetched, and reports this once. */
   #giveUp<A>(payment: PendingPayment, fate: Exclude<Fate, { kind: 'dead' }>, reason: string): Outcome<A> {
     const { id, amount, signedAt } = payment;
     this.#parts.purse.unanswered(id, reason);
@@ -280,7 +280,7 @@ export class Buyer {
     return { kind: 'closed', payment, error, landed };
   }
 
-  /** The shop says that it paid the money back. Only the shop says so, so the payment stays counted. */
+  /** The shop reports a refund. This is not verified, so the payment still counts as spent. */
   #refunded<A>(
     payment: PendingPayment,
     { error: said, answer }: Extract<Reply<A>, { kind: 'refunded' }>,

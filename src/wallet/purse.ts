@@ -33,9 +33,9 @@ export type PendingPayment = {
   /** The transaction, base64, without the fee payer's signature. */
   transaction: string;
   signedAt: number;
-  /** What the chain's own clock showed when it was signed; absent if no RPC server told it. */
+  /** The chain's own clock at the time of signing; absent if no RPC server reported it. */
   signedOnChain?: ChainClock;
-  /** What is sent: x402's PaymentPayload, or its base64 if the shop wants that. */
+  /** The payment as sent: x402's PaymentPayload, or its base64 if the shop requires that. */
   payment: Json | string;
   /** The shop's key to the answer. */
   pickUp?: string;
@@ -62,9 +62,9 @@ export type Refusal =
 export class PurseFault extends Error {}
 
 const MAX_PENDING = 500;
-/** Of wallet.json, which is rewritten with every payment. */
+/** The largest wallet.json. It is rewritten with every payment. */
 const MAX_STATE_BYTES = 8 * 1024 * 1024;
-/** Of the other wallets that use the same folder; each holds the lock for a few milliseconds. */
+/** How long to wait for other wallets that use the same folder; each holds the lock for a few milliseconds. */
 const LOCK_MS = 10_000;
 const DAYS_KEPT = 400;
 
@@ -112,8 +112,8 @@ export class Purse {
   }
 
   /**
-   * Counts a signed payment against the budget of today and keeps it, unless something speaks against it. Once this has returned
-   * undefined, the payment may be sent.
+   * Counts a signed payment against today's budget and stores it. @returns the reason if that is not possible; if undefined, the payment
+   * may be sent
    */
   add(
     signed: Omit<PendingPayment, 'signedAt'>,
@@ -164,17 +164,20 @@ export class Purse {
     this.#remove(id, 'released');
   }
 
-  /** Closes a payment that the shop no longer answers. It stays counted; the next call is a new purchase. */
+  /** Closes a payment that the shop no longer answers. It still counts as spent; the next call is a new purchase. */
   unanswered(id: string, note: string): void {
     this.#remove(id, 'unanswered', { note: note.slice(0, 200) });
   }
 
-  /** The shop says that it paid the money back, which the wallet does not check: it stays counted. The next call is a new purchase. */
+  /**
+   * Closes a payment that the shop reports as refunded. The wallet does not verify this, so the payment still counts as spent. The next
+   * call is a new purchase.
+   */
   refunded(id: string, note: string): void {
     this.#remove(id, 'refunded', { note: note.slice(0, 200) });
   }
 
-  /** Notes in the statement that a shop refused a payment. It stays counted, because the shop could still settle it. */
+  /** Records in the statement that a shop refused a payment. It still counts as spent, because the shop could still settle it. */
   refused(payment: PendingPayment, note: string): void {
     this.#locked(() => this.#note('refused', payment, { note: note.slice(0, 200) }));
   }
@@ -248,7 +251,7 @@ export class Purse {
       throw new PurseFault(`${this.#state} can't be read: ${messageOf(error)}`);
     }
     const state = parse(text);
-    // A wallet that took a damaged file for an empty one would spend its budget again.
+    // A damaged file must not count as an empty one, because the wallet would then spend its budget again.
     if (!state)
       throw new PurseFault(`${this.#state} is damaged. Nothing is paid until it is restored or removed.`);
     return state;

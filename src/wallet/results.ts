@@ -3,7 +3,7 @@ import { objectOf } from '../contract/references.js';
 import { toDecimal } from '../price/amount.js';
 import type { ToolResult } from './tool-result.js';
 
-/** What the host is told of the money. Amounts in atomic units of USDC. `reserved`: signed for this call, without an answer yet. */
+/** The report to the host about the money. Amounts in atomic units of USDC. `reserved`: signed for this call, without an answer yet. */
 export type Note = {
   paid?: bigint | undefined;
   reserved?: bigint;

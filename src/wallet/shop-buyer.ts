@@ -21,7 +21,7 @@ export type { Statement } from './open-wallet.js';
 export type { StatementEvent, StatementLine } from './statement.js';
 
 export type BuyerOptions = {
-  /** The payer: a file as `solana-keygen` writes it, which nobody else can read, or its 64 bytes. */
+  /** The payer's key pair: a file as written by `solana-keygen`, readable only by its owner, or its 64 bytes. */
   keypair: string | Uint8Array;
   /** The most that one call may cost, in USDC. Default 0.05. */
   maxPrice?: string;
@@ -29,13 +29,13 @@ export type BuyerOptions = {
   budget?: string;
   /** A Solana RPC server; by default the public one of the network. */
   rpcUrl?: string;
-  /** Where payments are kept, by default `~/.coinslot/wallets/<address>`. Buyers with one folder share the budget. */
+  /** The folder for payments, by default `~/.coinslot/wallets/<address>`. Buyers that use the same folder share the budget. */
   folder?: string;
   /** How long a call may take, with all its repetitions. Default 120 000. */
   timeoutMs?: number;
   /** How long one request may take. Default 60 000. */
   attemptMs?: number;
-  /** Pay shops on other machines without TLS, where anybody on the way can change who is paid. */
+  /** Allows paying shops on other machines without TLS, although anyone on the network path could change the receiver. */
   allowHttp?: boolean;
 };
 
@@ -44,7 +44,7 @@ export type BuyerTool = {
   name: string;
   description: string;
   inputSchema: Json;
-  /** Resolves to what the model reads: the answer and what was paid, or why there is none. @throws PurseFault */
+  /** Resolves to the text for the model: the answer and the cost, or why there is no answer. @throws PurseFault */
   call(args: Json, options?: { signal?: AbortSignal; abortSignal?: AbortSignal }): Promise<string>;
 };
 
@@ -53,20 +53,20 @@ export type ShopBuyer = {
   address: string;
   /**
    * `fetch` that pays a 402. It resolves to the answer that was bought, or to that of a call that costs nothing. A call with the same
-   * method, URL and body as one whose answer is missing goes on with its payment.
-   * @throws PurchaseFault if there is no answer, with what happened to the money
+   * method, URL and body as one whose answer is missing continues with its payment. @throws PurchaseFault if there is no answer; it reports
+   * what happened to the money
    * @throws PurseFault if the folder can't be used: nothing was sent
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** The tools of a shop that speaks MCP, which are paid as `coinslot mcp` pays. @throws Error if it does not list them */
+  /** The tools of a shop's MCP server; calls are paid for as by `coinslot mcp`. @throws Error if the server does not list them */
   tools(shopUrl: string): Promise<BuyerTool[]>;
-  /** What was spent, and which calls have no answer yet, with the last lines (20). */
+  /** The amounts spent, the calls without an answer, and the last lines (20). */
   statement(lines?: number): Statement;
   close(): void;
 };
 
 /**
- * A call has no answer. `unpaid`: nothing was paid. `kept`: the same call, made again, goes on with the payment. `closed`: there will be
+ * A call has no answer. `unpaid`: nothing was paid. `kept`: repeating the same call continues with the payment. `closed`: there will be
  * no answer; the payment counts as spent, and the next call is a new purchase.
  */
 export class PurchaseFault extends Error {
@@ -74,7 +74,7 @@ export class PurchaseFault extends Error {
   readonly kind: 'unpaid' | 'kept' | 'closed';
   /** Amount in atomic units of USDC. */
   readonly payment: Pick<PendingPayment, 'id' | 'amount' | 'payTo' | 'network'> | undefined;
-  /** What the shop answered last, if it did. */
+  /** The shop's last answer, if there was one. */
   readonly response: Response | undefined;
 
   constructor(
@@ -91,7 +91,7 @@ export class PurchaseFault extends Error {
 const LINES = 20;
 const NEVER = new AbortController().signal;
 
-/** @throws PurseFault, and KeyPairFault if the file is no key pair, or one that others can read */
+/** @throws PurseFault, and KeyPairFault if the file is not a key pair or can be read by others */
 export async function createBuyer(options: BuyerOptions): Promise<ShopBuyer> {
   const { keypair, folder, rpcUrl, allowHttp = false } = options;
   const { maxPrice = '0.05', budget = '1.00', timeoutMs = 120_000, attemptMs = 60_000 } = options;
@@ -144,7 +144,7 @@ const BODILESS = [204, 205, 304];
 
 function asResponse({ status, headers, body }: ServerAnswer): Response {
   const own = new Headers(headers);
-  // The bytes were decoded on the way here.
+  // The body has already been decoded, so these headers no longer apply.
   for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) own.delete(name);
   return new Response(BODILESS.includes(status) ? null : body, { status, headers: own });
 }

@@ -16,27 +16,27 @@ export class BuyFault extends Error {}
 
 export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
 
-/** The method and URL of an operation, a template if it has path parameters, and the names of what goes into URL and headers. */
+/** The method and URL of an operation (a template if it has path parameters), and the names of the parameters in URL and headers. */
 export type Listing = {
   method: string;
   url: string;
   priced: boolean;
-  /** It is paid before the work. */
+  /** Whether it is paid before the work. */
   upfront: boolean;
   /** A call may carry a body. */
   hasBody: boolean;
-  /** What it is like; JSON unless this says more. */
+  /** The declared body; JSON by default. */
   request?: RequestBody;
   parameters: { name: string; in: 'path' | 'query' | 'header'; style?: QueryStyle }[];
   /** A call with the examples of the contract. */
   example?: Json;
-  /** The server is a mock (see `coinslot mock`), and this is what it answers instead of a chain. */
+  /** Set if the server is a mock (see `coinslot mock`): the URL of its stub of a chain. */
   mock?: { rpcUrl: string };
 };
 
 const CALL_DEADLINE_MS = 90_000;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** Of a URL that is kept with a payment. */
+/** The longest URL that is stored with a payment. */
 const MAX_LOCATION = 500;
 
 /** Finds an operation in the server's OpenAPI document. @throws BuyFault */
@@ -118,9 +118,9 @@ function listOf(value: unknown): unknown[] {
 }
 
 /**
- * The request of a call. Members of the JSON that the operation declares as parameters go into URL and headers; what is left is the body,
- * if there can be one, or has it as its member `body`, if that is no object.
- * @throws BuyFault if a path parameter is missing, or the body is none
+ * Builds the request of a call. Members of the JSON that the operation declares as parameters go into URL and headers. The rest is the
+ * body, if the operation has one; a body that is not an object is in the member `body`. @throws BuyFault if a path parameter is missing, or
+ * the body is invalid
  */
 export function requestOf(
   listing: Listing,
@@ -131,7 +131,7 @@ export function requestOf(
   const value = parseJson(Buffer.from(json));
   const rest: Json = isObject(value) ? { ...value } : {};
   const placed = parameters.some(({ name }) => name in rest) || url.includes('{');
-  // As it is written: the shop says what is wrong with it.
+  // Sent unchanged, so that the shop reports what is wrong with it.
   if (hasBody && !placed && (request?.objectArguments ?? true) && (request?.kind ?? 'json') === 'json')
     return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
   const path = url.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
@@ -154,7 +154,7 @@ function bodyOf(request: RequestBody | undefined, value: unknown): WrittenBody {
   return writtenBody(sent);
 }
 
-/** Takes the parameters out of the JSON. */
+/** Moves the parameters out of the JSON. */
 function takenFrom(
   rest: Json,
   parameters: Listing['parameters'],
@@ -197,7 +197,7 @@ export async function send(
   return { status: response.status, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
-/** A request that is sent more than once: its body is text or bytes. */
+/** A request that can be sent more than once, so its body is text or bytes. */
 export type HttpCall = { url: string; init: RequestInit };
 
 /** How a call is sent over HTTP, with a payment or without, and how its answer is fetched from the `Location` that the shop gave. */
@@ -226,7 +226,7 @@ async function sendOnce(url: string, init: RequestInit, withinMs: number): Promi
   }
 }
 
-/** A 502 or 504 may come from a gateway, which knows nothing of the payment. */
+/** A 502 or 504 may come from a gateway, which knows nothing about the payment. */
 function replyOf(answer: ServerAnswer, url: string): Reply<ServerAnswer> {
   const { status, headers } = answer;
   const pickUp = locationOf(answer, url);
@@ -242,7 +242,7 @@ function replyOf(answer: ServerAnswer, url: string): Reply<ServerAnswer> {
   return { kind: 'later', error, answer, landed, pickUp, ...retryAfter(headers) };
 }
 
-/** Where the shop keeps the answer: at its own origin, since a shop does not choose what this machine fetches. */
+/** The URL of the stored answer. Only at the shop's own origin, so that a shop can't make this machine fetch other URLs. */
 function locationOf({ headers }: ServerAnswer, url: string): string | undefined {
   const location = headers.get('location');
   if (location === null || location.length > MAX_LOCATION || !URL.canParse(location, url)) return undefined;
@@ -255,7 +255,7 @@ function retryAfter(headers: Headers): { afterMs?: number } {
   return seconds > 0 && Number.isFinite(seconds) ? { afterMs: seconds * 1000 } : {};
 }
 
-/** What an unpaid or refused call asks for: in a header, or in the body (x402 v1); undefined if the answer is no 402, or not one of x402. */
+/** The challenge of an unpaid or refused call, from a header or the body (x402 v1); undefined if the answer is not an x402 challenge. */
 export function challengeOf({
   status,
   headers,
@@ -296,7 +296,7 @@ export function reasonOf(error: unknown): string {
   return cause instanceof Error && cause.message ? cause.message : messageOf(error);
 }
 
-/** The JSON value; undefined if it is none. */
+/** The JSON value; undefined if the bytes are not JSON. */
 export function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));

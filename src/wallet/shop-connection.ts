@@ -14,7 +14,7 @@ import { isLocal } from '../net/host-names.js';
 import type { Challenge } from './offer.js';
 import { challengeOfError, type ToolResult } from './tool-result.js';
 
-/** The outcome of one request. `lost`: the shop may have received it or not. `refused`: it answered with a JSON-RPC error. */
+/** The outcome of one request. `lost`: the shop may or may not have received it. `refused`: it answered with a JSON-RPC error. */
 export type ShopReply =
   | { kind: 'result'; result: ToolResult }
   | { kind: 'challenge'; challenge: Challenge }
@@ -27,14 +27,14 @@ export type CallOptions = { withinMs: number; signal: AbortSignal; onProgress: (
 const CONNECT_MS = 15_000;
 const LIST_MS = 30_000;
 const CLOSE_MS = 2_000;
-/** A stream also ends after its answer, which is handed on a little later. */
+/** How long to wait after the end of a stream for its answer, which the library delivers a little later. */
 const SETTLE_MS = 250;
 const CUT = new Error('the connection was cut');
 const MAX_TOOLS_PAGES = 20;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const ABOUT = { name: 'coinslot-wallet', version: '1.0.0' };
 
-/** A URL that a wallet pays at. @throws BuyFault */
+/** Checks a URL at which the wallet may pay. @throws BuyFault */
 export function payableUrl(text: string, allowHttp: boolean): URL {
   if (!/^https?:/.test(text) || !URL.canParse(text)) throw new BuyFault(`${text} is not an http(s) URL.`);
   const url = new URL(text);
@@ -45,14 +45,14 @@ export function payableUrl(text: string, allowHttp: boolean): URL {
   return url;
 }
 
-/** The MCP endpoint of a shop, of which the URL may be given instead. @throws BuyFault */
+/** The MCP endpoint of a shop, from its own URL or the shop's. @throws BuyFault */
 export function endpointOf(text: string, allowHttp: boolean): string {
   const url = payableUrl(text, allowHttp);
   if (url.pathname === '/') url.pathname = '/mcp';
   return url.href;
 }
 
-/** The MCP server of a shop over Streamable HTTP, in both eras of the protocol. */
+/** The MCP server of a shop over Streamable HTTP, with or without sessions. */
 export class Shop {
   readonly endpoint: string;
 
@@ -72,12 +72,12 @@ export class Shop {
     );
   }
 
-  /** What the shop tells models about itself. @throws Error */
+  /** The shop's instructions for models. @throws Error */
   async instructions(): Promise<string | undefined> {
     return this.#with(async client => client.getInstructions());
   }
 
-  /** Calls a tool once, on a connection of its own, so that a connection that is cut takes no other call with it. Never rejects. */
+  /** Calls a tool once, on a connection of its own, so that a lost connection affects no other call. Never rejects. */
   async call(name: string, args: Json, meta: Json, options: CallOptions): Promise<ShopReply> {
     const { withinMs, signal, onProgress } = options;
     const cut = new AbortController();
@@ -125,7 +125,7 @@ export class Shop {
   }
 }
 
-/** Shops are strangers: an answer of theirs has a limit. */
+/** Shops are not trusted, so the size of their answers is limited. */
 const boundedFetch: FetchLike = async (url, init) => {
   const answer = await fetch(url, init);
   if (!answer.body) return answer;

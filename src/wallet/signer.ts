@@ -15,7 +15,7 @@ import { toAddress } from '../rails/solana/address.js';
 import { NETWORKS } from '../rails/solana/networks.js';
 import type { Offer } from './offer.js';
 
-/** A signed payment: x402's PaymentPayload and what of it is needed to find it on chain. */
+/** A signed payment: x402's PaymentPayload, and the data for finding it on chain. */
 export type Signed = { id: string; payment: Json; transaction: string; blockhash: string };
 
 export type Signer = {
@@ -59,7 +59,7 @@ export async function createSigner(secretKey: Uint8Array, rpcUrl: string | undef
   };
 }
 
-/** The client reads the token of the payment from an RPC server, and says no more than that a fetch failed. */
+/** The client reads data about the token from an RPC server; if that fails, its error only says that a fetch failed. */
 function whyNotSigned(error: unknown, rpcUrl: string | undefined): string {
   const message = messageOf(error).slice(0, 300);
   if (!/fetch failed|HTTP error|ECONNREFUSED|ENOTFOUND/i.test(message))
@@ -69,7 +69,7 @@ function whyNotSigned(error: unknown, rpcUrl: string | undefined): string {
   return `${server} does not answer (${message}), and no payment can be signed without one. Set another with --rpc, or SOLANA_RPC_URL`;
 }
 
-/** What is kept of a signed payment. @throws SigningFault if it does not pay the offer */
+/** The data of a signed payment to store. @throws SigningFault if it does not pay the offer */
 export async function readSigned(
   payment: Json,
   { network, payTo, amount }: Pick<Offer, 'network' | 'payTo' | 'amount'>,

@@ -35,7 +35,7 @@ export async function createPayer({ secretKey, network, rpcUrl, feePayer }: Paye
         async sign() {
           const signedOnChain = await fates.chainClock(network);
           const { id, payment, transaction, blockhash } = await signer.sign(offer);
-          // The shop compares what was accepted with what it offered.
+          // The payment must repeat the original offer, because the shop compares the two.
           const accepted = originals.get(chosen) ?? chosen;
           const sent = payment.accepted === undefined ? payment : { ...payment, accepted };
           const kept = {
@@ -68,8 +68,8 @@ const pendingOf = (payment: KeptPayment): Parameters<Fates['of']>[0] => ({
 });
 
 /**
- * A challenge of x402 v2 with the amount in v1's field only, or without a fee payer, as some shops document theirs. What is added goes
- * into the transaction, which still pays no more than the amount that was asked for.
+ * Completes an x402 v2 challenge that has its amount only in v1's field, or no fee payer, as some shops document theirs. The transaction
+ * still pays no more than the requested amount.
  */
 function completed(
   { required }: Challenge,

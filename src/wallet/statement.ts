@@ -1,9 +1,8 @@
 import { closeSync, fsyncSync, openSync, readSync, fstatSync, writeSync } from 'node:fs';
 
 /**
- * The outcome of a payment. `released`: the chain shows that its transaction was not settled and never will be. `unanswered`: it counts
- * as spent, and the shop gives no answer for it any more. `refunded`: it counts as spent,
- * too, because only the shop says that it paid the money back.
+ * The outcome of a payment. `released`: the chain shows that its transaction was not settled and never will be. `unanswered`: it counts as
+ * spent, and the shop no longer gives an answer for it. `refunded`: it also counts as spent, because the refund is only the shop's claim.
  */
 export type StatementEvent =
   'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered' | 'refunded';
@@ -26,7 +25,7 @@ export type StatementLine = {
   note?: string;
 };
 
-/** The statement can be of any age. This much of its end is shown. */
+/** The statement can be large, so only this much of its end is read. */
 const TAIL_BYTES = 64 * 1024;
 const NEWLINE = 10;
 
@@ -44,7 +43,7 @@ export function appendLine(file: string, line: StatementLine): void {
   }
 }
 
-/** The last lines, oldest first. Lines that are not whole are left out. */
+/** The last lines, oldest first. Incomplete lines are left out. */
 export function lastLines(file: string, count: number): StatementLine[] {
   let fd: number;
   try {

@@ -12,10 +12,10 @@ export type ToolResult = Json & {
 
 const CHALLENGE_KEY = 'x402/error';
 const RECEIPT_KEYS = ['x402/payment-response', 'x402.payment-response'];
-/** Of a link, which the statement keeps. */
+/** The longest link that the statement stores. */
 const MAX_LINK = 500;
 
-/** The challenge of an unpaid or refused call, in each place in which shops put it; undefined if the result is none. */
+/** The challenge in the result of an unpaid or refused call, from any of the places where shops put it; undefined if there is none. */
 export function challengeIn(result: ToolResult): Challenge | undefined {
   const structured = requiredOf(result.structuredContent);
   if (structured && result.isError) return { required: structured, base64: false };
@@ -32,7 +32,7 @@ export function challengeOfError(code: number, data: unknown): Challenge | undef
   return required && { required, base64: false };
 }
 
-/** What a receipt says of the transfer; undefined if the result has none. */
+/** The transfer according to the receipt in a result; undefined if there is no receipt. */
 export function receiptIn({
   _meta: meta,
 }: ToolResult): { success: boolean; transaction: string; errorReason: string } | undefined {
@@ -50,7 +50,7 @@ function receiptOf(value: unknown): unknown {
   return typeof value === 'string' ? read(Buffer.from(value, 'base64').toString('utf8')) : value;
 }
 
-/** What a Coinslot says of a call without an answer: the status of the same answer over HTTP, when to ask again, the key. */
+/** What a Coinslot server reports about a call without an answer: the equivalent HTTP status, when to retry, and the key. */
 export function stateIn({ structuredContent, _meta: meta }: ToolResult): {
   status: number | undefined;
   retryAfterSeconds: number | undefined;
@@ -66,7 +66,7 @@ export function stateIn({ structuredContent, _meta: meta }: ToolResult): {
   };
 }
 
-/** The link that a result has in place of an answer that is no text. */
+/** The link in a result that replaces an answer that is not text. */
 export function linkIn({ content, structuredContent, _meta: meta }: ToolResult): string | undefined {
   const { uri } = content.find(({ type }) => type === 'resource_link') ?? {};
   const { url } = objectOf(objectOf(meta)['coinslot/pick-up']);

@@ -19,7 +19,7 @@ type Event = Pick<OutboxEvent, 'id' | 'kind' | 'facts' | 'createdAt'>;
 /** Facts that are amounts in atomic units; they are sent as decimals. */
 const AMOUNTS = ['amount', 'refunded'];
 
-/** Writes the message of an event: `type`, `timestamp` and `data`, as Standard Webhooks has it. */
+/** Writes the message of an event as defined by Standard Webhooks: `type`, `timestamp` and `data`. */
 export function messageOf({ id, kind, facts, createdAt }: Event, sender: Sender): Message {
   const data = dataOf(facts, sender);
   const timestamp = new Date(createdAt).toISOString();
@@ -44,7 +44,7 @@ function dataOf(facts: LedgerEvent['facts'], { publicUrl, operatorUrl }: Sender)
   };
 }
 
-/** One sentence, then the facts that somebody wants to see on a phone. */
+/** One sentence, followed by the facts that are useful on a phone. */
 function textOf(kind: string, data: LedgerEvent['facts'], { shop }: Sender): string {
   const { operation, amount, link, sample } = data;
   const what = EVENT_KINDS[kind] ?? kind;

@@ -4,7 +4,7 @@ import type { Message } from './event-message.js';
 import { signedHeaders } from './sign-message.js';
 import { NotTold, SEND_MS, type Target } from './target.js';
 
-/** Nobody reads an answer; it must only end. */
+/** The largest answer that is read. Its body is not used. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const CONNECT_MS = 5_000;
 const CONNECTIONS = 8;
@@ -55,7 +55,7 @@ export function httpTarget(target: WebhookTarget, { secrets, allowPrivate }: Web
   };
 }
 
-/** What each chat takes. Telegram's `chat_id` is in the query of the URL. No text can mention (ping) a member of the chat. */
+/** The request body for each chat. Telegram's `chat_id` is in the query of the URL. No text can mention (ping) a member of the chat. */
 const CHATS: Record<Exclude<WebhookTarget['form'], 'signed'>, (message: Message) => object> = {
   slack: ({ text }) => ({
     text: text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;'),

@@ -10,7 +10,10 @@ const RENEW_MS = 10_000;
 /** A listener with more unread bytes than this gets no further events. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 
-/** Operators at a terminal, who are told for as long as they listen. They are targets that other servers of the ledger write for, too. */
+/**
+ * Terminals that receive events while they are connected (`coinslot webhooks listen`). They are targets in the ledger, so events of other
+ * servers reach them, too.
+ */
 export class EventListeners {
   readonly #ledger: Pick<Ledger, 'holdTarget' | 'dropTarget'>;
   readonly #teller: TargetTeller;

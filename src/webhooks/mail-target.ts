@@ -8,7 +8,7 @@ const CONNECT_MS = 5_000;
 const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 };
 const MAX_SUBJECT = 120;
 
-/** A mailbox: `smtps://user:password@host?to=you@example.com&from=shop@example.com`. With `smtp:`, a server that offers TLS gets it. */
+/** A mailbox: `smtps://user:password@host?to=you@example.com&from=shop@example.com`. With `smtp:`, TLS is used if the server offers it. */
 export function mailTarget({ name, url }: WebhookTarget, allowPrivate: boolean): Target {
   const { protocol, hostname, port, username, password, searchParams } = new URL(url);
   const to = searchParams.get('to') ?? '';
@@ -55,7 +55,7 @@ export function mailTarget({ name, url }: WebhookTarget, allowPrivate: boolean):
   };
 }
 
-/** The whole exchange, of which nodemailer bounds the steps. */
+/** Limits the duration of the whole exchange; nodemailer itself only limits its steps. */
 async function within<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -79,7 +79,7 @@ function connectPublic(
   });
 }
 
-/** Codes only: what a mail server says may repeat the password. */
+/** Only codes, because a mail server's message may repeat the password. */
 function whyOf(error: unknown): string {
   if (error instanceof NotTold) return error.message;
   const { code, responseCode } = error as { code?: unknown; responseCode?: unknown };

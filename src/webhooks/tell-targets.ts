@@ -10,7 +10,7 @@ const BATCH = 8;
 const ASK_MS = 2_000;
 /** The wait between a write and its commit. */
 const COMMIT_MS = 50;
-/** Before the next attempt of one event: five seconds, then four times as long each time, three hours at most. */
+/** The wait before the next attempt for an event: five seconds at first, then four times as long each time, at most three hours. */
 const AGAIN_MS = { first: 5_000, factor: 4, most: 3 * 3_600_000 };
 /** A target that accepted nothing of a batch is paused, so that an outage costs few attempts. */
 const REST_MS = { first: 1_000, most: 60_000 };
@@ -29,14 +29,17 @@ type Outbox = Pick<
   | 'dropTarget'
 >;
 
-/** When an event is tried again after so many attempts, in ms from now. */
+/** The wait in ms before an event is tried again after this many attempts. */
 export function againMsAfter(attempts: number, random = Math.random()): number {
   const ms = Math.min(AGAIN_MS.first * AGAIN_MS.factor ** (attempts - 1), AGAIN_MS.most);
-  // Events that failed together do not come back together.
+  // A random factor keeps events that failed together from being retried together.
   return ms * (0.8 + 0.4 * random);
 }
 
-/** Sends what is in the outbox to the targets: each event at least once, of each payment in order, until the target has it or 3 days are over. */
+/**
+ * Sends the events in the outbox to the targets: each event at least once, and those of a payment in order, until it is delivered or 3 days
+ * have passed.
+ */
 export class TargetTeller {
   readonly #ledger: Outbox;
   readonly #sender: Sender;
@@ -118,7 +121,7 @@ export class TargetTeller {
     await target.close();
   }
 
-  /** Waits until something was written, or for a while. */
+  /** Waits until an event is written, or until the next regular poll. */
   async #word(signal: AbortSignal): Promise<void> {
     const word = new AbortController();
     const wake = (): void => word.abort();

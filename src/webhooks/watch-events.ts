@@ -15,11 +15,11 @@ const LAMPORTS_PER_SOL = 1e9;
 export type WatchParts = {
   ledger: Pick<Ledger, 'tell' | 'openOrders' | 'list'>;
   facilitators: () => readonly { name: string; status: string; detail: string }[];
-  /** Of the embedded facilitator, if its balance is known. Lamports; below `low`, the operator should send SOL. */
+  /** The embedded facilitator's fee payer, if its balance is known. In lamports; below `low`, the operator should send SOL. */
   feePayer: () => { address: string; lamports: bigint; low: bigint } | undefined;
   /** The balance of the wallet that refunds owed orders, if the operator should top it up. */
   refundWallet: () => { address: string; left: string } | undefined;
-  /** Bytes of the store of answers. */
+  /** The size of the answer store in bytes. */
   answers: () => { bytes: number; budget: number };
   log: Log;
   now?: () => number;

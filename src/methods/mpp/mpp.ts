@@ -122,7 +122,7 @@ function receiptOf(
   return { method: 'solana', challengeId: challenge, reference, status: 'success', timestamp };
 }
 
-/** For clients of a shop that accepts only MPP (RFC 9457). */
+/** A problem document (RFC 9457), for clients of a shop that accepts only MPP. */
 function problemOf(why?: string): Json {
   const type = `${PROBLEMS}${why === undefined ? 'payment-required' : 'verification-failed'}`;
   return { type, title: 'Payment required', status: 402, ...(why === undefined ? {} : { detail: why }) };

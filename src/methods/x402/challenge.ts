@@ -12,7 +12,7 @@ import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 /** The version of x402 that a challenge is in. */
 export type ChallengeVersion = 1 | 2;
 
-/** The size of a body that has so many bytes in base64. v1 sends it in no header; the same limits just keep it short. */
+/** The size of a body that has this many bytes in base64. A v1 challenge is not sent in a header; the same limit only keeps it short. */
 function maxBodyBytes(version: ChallengeVersion, { otherMethodsBytes = 0 }: Terms): number {
   const others = version === 1 ? 0 : OTHER_HEADER_BYTES + otherMethodsBytes;
   return ((MAX_HEADER_BYTES - others) / 4) * 3;
@@ -140,7 +140,7 @@ function option(
   };
 }
 
-/** The parts dropped from a v2 challenge whose header is full, in this order. The price never is. */
+/** The parts that are dropped, in this order, from a v2 challenge that does not fit into its header. The price is never dropped. */
 const GIVING_WAY = ['schemas', 'v1 extras', 'examples', 'tags'] as const;
 type GivenUp = (typeof GIVING_WAY)[number];
 

@@ -1,6 +1,6 @@
 'use strict';
 
-/** Signs in with the token after `#` in the URL, if the page has the sign-in form. Sent before the page's own script. */
+/** Signs in with the token after `#` in the URL, if the page has the sign-in form. Loaded before the page's own script. */
 function exchangeToken() {
   const form = /** @type {HTMLFormElement} */ (document.getElementById('login'));
   let token = location.hash.slice(1);

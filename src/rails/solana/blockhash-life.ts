@@ -5,7 +5,7 @@ import type { SolanaChain } from './rpc.js';
 import type { SolanaHints } from './solana-hints.js';
 import type { Key } from './message.js';
 
-/** By blockhash, how many blocks ago it was the newest. */
+/** For each blockhash, the number of blocks since it was the newest. */
 type Ages = ReadonlyMap<Key, number>;
 
 type Parts = {

@@ -10,7 +10,7 @@ export function blocksWithin(ms: number): number {
 
 /**
  * A payment whose claim is this many blocks old can no longer land: a blockhash is valid for 150, and the height of the claim was at
- * most 40 s old and came from an RPC server at most 50 blocks behind. In 40 s a chain of 400 ms slots makes 100 blocks and one of
- * 200 ms slots 200: with a quarter more of those, as the measured rate of the chain has it (`ChainRate`), 150 + 50 + 250.
+ * most 40 s old and came from an RPC server at most 50 blocks behind. In 40 s, a chain with 400 ms slots makes 100 blocks, and one with 200
+ * ms slots 200. With the margin of a quarter that `ChainRate` allows, this is 150 + 50 + 250.
  */
 export const EXPIRED_AFTER_BLOCKS = 450;

@@ -49,7 +49,7 @@ export class ChainHeights {
   constructor(
     ledger: Meta,
     options: {
-      /** Allowed whatever is measured. Default 4. */
+      /** The rate that is always allowed. Default 4. */
       blocksPerSecond?: number;
       now?: () => number;
     } = {},

@@ -4,7 +4,7 @@ export const LEAST_BLOCKS_PER_SECOND = 4;
 const MOST_BLOCKS_PER_SECOND = 10;
 /** How much faster than measured a chain may be for a while. */
 const MARGIN = 1.25;
-/** A server's rate is the median of its last readings, so that one that catches up, or a clock that jumps, changes nothing. */
+/** A server's rate is the median of its last readings, so that a server that catches up, or a clock that jumps, has no effect. */
 const MAX_RATES = 5;
 const MIN_RATES = 3;
 
@@ -15,8 +15,8 @@ export class ChainRate {
   readonly #servers: Readings[] = [];
 
   /**
-   * Adds what each server reports now, always in the same order; undefined if it did not answer.
-   * @param allowed the present rate: the vote of a server that was not measured yet
+   * Adds the heights that the servers report now, always in the same order; undefined for one that did not answer. @param allowed the
+   * present rate, which counts for servers that were not measured yet
    * @returns the rate to allow. It rises only if more than half of the servers are as fast.
    */
   measure(heights: readonly (number | undefined)[], at: number, allowed: number): number {
@@ -29,7 +29,7 @@ export class ChainRate {
   }
 }
 
-/** The rate within its bounds, to a tenth. Anything but a number is no rate. */
+/** The rate within its bounds, rounded to a tenth. Anything but a number is ignored. */
 export function boundedRate(rate: number): number {
   if (!(rate > LEAST_BLOCKS_PER_SECOND)) return LEAST_BLOCKS_PER_SECOND;
   return Math.min(MOST_BLOCKS_PER_SECOND, Math.round(rate * 10) / 10);

@@ -1,6 +1,6 @@
 import type { NetworkName } from './networks.js';
 
-/** Sites that show what is on chain, by the name that a setting has. */
+/** Names of block explorers, as in the setting EXPLORER. */
 export const EXPLORERS = ['solscan', 'solana', 'none'] as const;
 export type ExplorerName = (typeof EXPLORERS)[number];
 
@@ -12,7 +12,7 @@ const SITES = {
   solana: { transaction: 'https://explorer.solana.com/tx/', address: 'https://explorer.solana.com/address/' },
 } as const;
 
-/** Undefined if none is wanted, or none can know the chain: that of a sandbox is on one machine. */
+/** Undefined if none is configured, or for a sandbox, whose chain is local. */
 export function explorerOf(name: ExplorerName, network: NetworkName): Explorer | undefined {
   if (name === 'none' || network === 'sandbox') return undefined;
   const { transaction, address } = SITES[name];

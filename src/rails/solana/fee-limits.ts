@@ -106,7 +106,7 @@ function limitFirst([first, second]: readonly Instruction[]): (Instruction | und
 const LIMIT = 'transaction_instructions_compute_limit_instruction';
 const PRICE = 'transaction_instructions_compute_price_instruction';
 
-/** Codes of x402's scheme exact on SVM, or in their manner where it has none. */
+/** A fault with a code of x402's scheme exact on SVM, or a similar code if the scheme has none. */
 export function payloadFault(reason: string, message: string): FeeFault {
   return { reason: `invalid_exact_svm_payload_${reason}`, message };
 }

@@ -108,7 +108,7 @@ export async function isTransfer(
   return landed ? !landed.failed && landed.slot > row.after && idOf(landed.message) === row.id : undefined;
 }
 
-/** Where a payment's transfer landed that was sent under this signature; undefined if the chain does not show it. */
+/** The slot in which a payment's transfer landed that was sent with this signature; undefined if the chain does not show it. */
 export async function landedTransfer(
   chain: Pick<ChainHistory, 'transaction'>,
   { id, signature }: { id: string; signature: string },
@@ -173,8 +173,8 @@ export async function confirmTransfer(
 }
 
 /**
- * Looks once for a transfer that a facilitator denies, after the time by which RPC servers may be behind each other.
- * @param minContextSlot a server that has not reached this slot can't say
+ * Looks once for a transfer that a facilitator denies, after waiting as long as RPC servers may lag behind each other. @param
+ * minContextSlot answers of servers that have not reached this slot do not count
  */
 export async function findDenied(
   chain: ChainHistory,

@@ -3,8 +3,8 @@ import { readTransaction } from './message.js';
 import { destinationAccountOf, nameOf, sourceAccountOf } from './transaction.js';
 
 /**
- * What a ledger keeps of a transaction that the chain has for good: the token accounts between which the money moved, and the fee, if this
- * shop's fee payer paid it. `source` is undefined if its payer was removed, `destination` if it is the account of the ledger's first receiver.
+ * What the ledger keeps of a finalized transaction: the token accounts between which the money moved, and the fee, if this shop's fee payer
+ * paid it. `source` is undefined if its payer was removed, `destination` if it is the account of the ledger's first receiver.
  */
 export type KeptEvidence = {
   source: string | undefined;
@@ -29,7 +29,8 @@ export function keptEvidence(evidence: string): KeptEvidence | undefined {
 }
 
 /**
- * What is to be kept in place of a transaction. One that its payer signed alone stays whole: its buyer may name it again, and it is checked then.
+ * The evidence that replaces a transaction. A transaction that its payer signed alone is kept whole, because its buyer may name it again,
+ * and it is then checked.
  * @param first the account of the ledger's first receiver, if it has had no other
  */
 export function condenseEvidence(evidence: string, first: string | undefined): string {
@@ -49,7 +50,7 @@ export function condenseEvidence(evidence: string, first: string | undefined): s
 }
 
 /**
- * What is kept of a transaction whose payer is removed. It is asked for no longer.
+ * The evidence that is kept of a transaction whose payer is removed. Nobody can present it any more.
  * @param signers how many signatures it has at least if this shop's fee payer paid its fee
  */
 export function anonymousEvidence(evidence: string, signers: number): string {

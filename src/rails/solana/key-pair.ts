@@ -11,7 +11,7 @@ const SIGNATURE_BYTES = 64;
 /** A key pair that signs transactions. */
 export type KeyPair = {
   readonly address: string;
-  /** Puts its signature into its slot of a transaction (base64). @throws Error if the transaction has none for it */
+  /** Signs a transaction (base64), in the slot for this key. @throws Error if the transaction has no such slot */
   sign(transaction: string): string;
   /**
    * Signs a transaction (base64) of which it is the fee payer.
@@ -20,7 +20,7 @@ export type KeyPair = {
   signAsFeePayer(transaction: string): { transaction: string; signature: string };
 };
 
-/** The text or the file is not a key pair. The message says what is wrong and quotes nothing of it. */
+/** The text or the file is not a key pair. The message says what is wrong without quoting the contents. */
 export class KeyPairFault extends Error {}
 
 /**

@@ -44,7 +44,7 @@ type Parts = {
   chain: SolanaChain;
   heights: ChainHeights;
   feePayers: FeePayers;
-  /** Which sales are offered with other fee payers. Does not reject. */
+  /** The sales that are offered with other fee payers. Does not reject. */
   catalogue?: { refresh(): Promise<void> } | undefined;
   ledger: Ledger;
   log: Log;
@@ -106,7 +106,7 @@ export class HintRefresher {
     try {
       const [view, earlier] = await Promise.all([
         readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)),
-        // Without the list, there is one blockhash to offer.
+        // Without the list, only one blockhash can be offered.
         recentBlockhashes(chain, AbortSignal.timeout(LIST_DEADLINE_MS)).catch(() => []),
       ]);
       hints.setView({ ...view, earlier });

@@ -44,7 +44,7 @@ function transportFailure({ kind, cause }: NoAnswer): UpstreamFailure {
   return failureKind(kind) === 'unavailable' ? unreachable(cause) : badAnswer(cause);
 }
 
-/** What an RPC server said against the transaction of a request; undefined if it failed for another reason. */
+/** The RPC server's objection to the transaction in a request; undefined if the request failed for another reason. */
 export function aboutTransaction(error: unknown): string | undefined {
   const cause = error instanceof UpstreamFailure ? error.cause : undefined;
   return cause instanceof RpcError && OF_TRANSACTION.has(cause.code) ? cause.message : undefined;

@@ -30,7 +30,7 @@ export type LandedTransaction = {
   opened: string[];
 };
 
-/** `account`: its address, empty if the server does not say which it is. `after`: what it held then. */
+/** `account`: its address, empty if the server does not report it. `after`: its balance after the transaction. */
 export type TokenChange = { account: string; mint: string; owner: string; change: bigint; after: bigint };
 
 /** How far a transaction has come. `failed`: it had no effect except its fee. */
@@ -171,7 +171,7 @@ function readTokenChanges(transaction: Buffer, meta: Record<string, unknown>): T
     const { index, amount, ...whose } = readTokenBalance(entry);
     const known = changes.get(index);
     if (known?.owner === whose.owner && known.mint === whose.mint) known.change -= amount;
-    // It was closed, or is another's now.
+    // The account was closed or has another owner now.
     else
       changes.set(known ? `${index} before` : index, {
         ...{ ...whose, account: addresses[index] ?? '', change: -amount, after: 0n },
@@ -199,7 +199,7 @@ export function readAccount(result: unknown, bytes: number): Account | null {
   return value === null ? null : accountOf(value, slot, bytes);
 }
 
-/** As many accounts as were asked for, in their order. */
+/** The requested accounts, in the order of the request. */
 export function readAccounts(
   result: unknown,
   count: number,
@@ -216,7 +216,7 @@ export function readAccounts(
   return { slot, accounts };
 }
 
-/** More is not given by any server, and not read. */
+/** No server returns more, and no more are read. */
 const MAX_HOLDINGS = 20;
 
 export function readHoldings(result: unknown): Holding[] {

@@ -14,7 +14,7 @@ export type Query<T> = {
   read: (result: unknown) => T;
   /** Throws if a well-formed result can't be true. */
   check?: (result: T) => void;
-  /** A server of another chain may answer, too. */
+  /** Whether a server of another chain may also answer. */
   ofAnyChain?: true;
 };
 

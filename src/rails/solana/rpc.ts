@@ -58,7 +58,7 @@ export type SolanaChain = {
     signal: AbortSignal,
   ): Promise<results.LandedTransaction | null>;
   /**
-   * Sends a signed transaction (base64) to all servers side by side, without preflight and without resends of theirs. Resolves once
+   * Sends a signed transaction (base64) to all servers side by side, without preflight and without resends by the servers. Resolves once
    * one of them accepts it, which does not mean that it lands; throws the first failure if none does. Sending it again is harmless.
    */
   send(transaction: string, signal: AbortSignal): Promise<void>;
@@ -94,7 +94,7 @@ export type ChainOptions = {
 };
 
 const DEFAULT_ACCOUNT_BYTES = 10_240;
-/** For this long a server that failed is asked last, so that it does not delay every call. */
+/** A server that failed is asked last for this long, so that it does not delay every call. */
 const REST_MS = 10_000;
 
 /** Asks the servers in turn until one answers, or all of them at once. */
@@ -136,7 +136,7 @@ class Servers {
     return { answering: found.filter(Boolean).length, servers: found.length };
   }
 
-  /** Asks the preferred server only, for what a server may refuse without being out of order. */
+  /** Asks only the preferred server, for reads that a working server may refuse. */
   askOne<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     const [preferred] = this.#order();
     if (!preferred) throw unreachable('no server');

@@ -45,7 +45,7 @@ class Answers<T extends object | null> {
       });
     const asking = ask();
     this.#asked.set(key, asking);
-    // Before anybody else learns of the failure.
+    // Removed before the failure reaches other callers, so that they repeat the read.
     asking.catch(() => this.#asked.delete(key));
     return asking;
   }

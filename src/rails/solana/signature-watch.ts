@@ -4,7 +4,7 @@ import type { SolanaChain } from './rpc.js';
 /** The most signatures that an RPC server takes in one request. */
 const MAX_SIGNATURES = 256;
 const EVERY_MS = 400;
-/** A signature that comes between two looks is looked for at once, but looks are at least so far apart. */
+/** The least time between two requests. A new signature does not wait for the next regular one. */
 const LEAST_MS = 50;
 const LOOK_DEADLINE_MS = 5_000;
 
@@ -22,7 +22,7 @@ export class SignatureWatch {
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
   #lookedAt = -Infinity;
-  /** A signature came since the last look began. */
+  /** Whether a signature was added since the last request was sent. */
   #newcomer = false;
 
   constructor(chain: Pick<SolanaChain, 'signatureStatuses'>, everyMs = EVERY_MS) {
@@ -59,7 +59,7 @@ export class SignatureWatch {
     return watched;
   }
 
-  /** Unless a look is under way, which is followed by another one. */
+  /** Schedules a request, unless one is under way, which will be followed by another one. */
   #lookIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#looking || this.#closing.signal.aborted) return;
@@ -67,7 +67,7 @@ export class SignatureWatch {
     this.#timer = setTimeout(() => void this.#look(), Math.max(ms, soonest));
   }
 
-  /** Asks for those that have waited longest without a look. An outage is not reported: the next look may succeed. */
+  /** Asks for the signatures that have waited longest. An outage is not reported, because the next request may succeed. */
   async #look(): Promise<void> {
     if (this.#watched.size === 0) return;
     const signatures = [...this.#watched.keys()].slice(0, MAX_SIGNATURES);

@@ -1,5 +1,5 @@
-// A package below spl-token warns at every start that its native half was not built. It is not built on purpose: no package of
-// ours runs install scripts. Entry files import this first.
+// Silences the warning of a dependency of spl-token that its native part was not built. That is intended, because install scripts are
+// disabled. Entry files import this module first.
 const ABSENT = 'bigint: Failed to load bindings';
 const warn = console.warn.bind(console); // eslint-disable-line no-console
 

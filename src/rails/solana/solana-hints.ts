@@ -25,7 +25,7 @@ const OFFERED_MS = 20_000;
 const VIEW_LIFE_MS = 40_000;
 /** The interval between reads of the chain: while calls come in, otherwise, and while few of the offered blockhashes are left. */
 const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
-/** Limits how often unpaid requests can use up an offered blockhash, since clients without an RPC server depend on it. */
+/** Limits how often unpaid requests can use up an offered blockhash, because clients without an RPC server depend on having one. */
 const UNPROVEN_USES = { rate: 0.5, burst: 1 };
 const MAX_USED = 256;
 const MAX_SEEN = 256;
@@ -80,7 +80,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
 
   /**
    * For the challenge after a refusal.
-   * @param fresh whether the buyer may use the blockhash of that payment again; otherwise there is none unless it is another
+   * @param fresh whether the buyer may use the blockhash of that payment again; otherwise the challenge has another blockhash, or none
    */
   hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
     this.#asked = true;
@@ -183,7 +183,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   }
 
   #see({ blockhash, height, earlier = [] }: ChainView): void {
-    // A list that another server gave may have it further back.
+    // In a list from another RPC server, this blockhash may not be the newest.
     const before = earlier.slice(earlier.indexOf(bytesOf(blockhash)) + 1);
     before.slice(0, OFFERED.ofNewest).forEach((key, index) => {
       if (!this.#seen.has(key)) this.#seen.set(key, height - 1 - index);

@@ -52,7 +52,7 @@ type Asks<Ask> = {
 
 /** Once a facilitator has reported a false settlement, each of its successes is looked up on chain before the answer is sent. */
 export type Trust = {
-  /** Whether the facilitator that pays with this fee payer has ever done so. True if that facilitator is not known. */
+  /** Whether the facilitator that pays with this fee payer has ever reported a false settlement. True if the facilitator is unknown. */
   lied(feePayer: string): boolean;
   /** Records a false report. It takes effect here at once and resolves once the ledger has it for other servers and later starts. */
   distrust(feePayer: string): Promise<void>;

@@ -56,8 +56,8 @@ export class TransactionChecker {
   /**
    * Checks a half-signed transaction against an offer locally (x402 scheme `exact` on SVM, but stricter: two signers, no lookup
    * tables, canonical bytes). Never rejects; `error` names the fault.
-   * @param challenge what the challenge that it answers named, where that is known (MPP): `memo`, if it named one, which must be
-   *   the only one, and `feePayer`; without one, the payer pays the fee
+   * @param challenge the values in the challenge that it answers, if known (MPP): `memo`, which must then be the only one, and `feePayer`;
+   * without a fee payer, the payer pays the fee
    */
   async check(base64: string, expected: Expected, challenge?: Hints): Promise<Check<CheckedTransaction>> {
     try {

@@ -43,7 +43,7 @@ export class TransferFates {
     return hasLanded(finding) ? fateIn(finding) : this.#proof(row, signal);
   }
 
-  /** It is looked for once more when it is twice as old. */
+  /** The transfer is looked for once more when the payment is twice as old. */
   async #ofReleased(row: Row, signal: AbortSignal): Promise<Fate> {
     const minContextSlot = await expiredSince(this.#history, row, signal, this.#watchBlocks);
     const dead = minContextSlot !== undefined;

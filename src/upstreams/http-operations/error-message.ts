@@ -3,18 +3,18 @@ import type { HttpAnswer } from '../../net/http-client.js';
 
 type Conceal = (text: string) => string;
 
-/** More of an error page is not read. */
+/** The rest of a longer error page is not read. */
 const MAX_READ_CHARACTERS = 4_000;
 const MAX_SHOWN_CHARACTERS = 300;
 /** Of an error in JSON. */
 const MAX_MEMBERS = 20_000;
-/** Where APIs put their message; RFC 9457 has `detail` and `title`. */
+/** The fields in which APIs put their message; RFC 9457 defines `detail` and `title`. */
 const FIELDS = ['message', 'error', 'detail', 'error_description', 'title', 'errors', 'reason'];
 const MAX_DEPTH = 4;
 
 /**
- * What an upstream says about an error, for the buyer or the log: one line of at most 300 characters; '' if it says nothing that
- * can be read. @param conceal removes what nobody may see
+ * An upstream's message about an error, for the buyer or the log: one line of at most 300 characters; '' if there is none that can be read.
+ * @param conceal removes secrets
  */
 export function errorMessageOf(answer: HttpAnswer, body: Buffer, conceal: Conceal): string {
   const text = body.toString('utf8');

@@ -23,9 +23,9 @@ export class HostCircuit {
   readonly #options: HostCircuitOptions;
   /** The circuits of payers that failed since they were last served. */
   readonly #failed = new LRUCache<string, Circuit>(FAILED);
-  /** The failures since anybody was last served: how many, the payers (as many as count), and when the first was. */
+  /** The failures since the last success: their number, their payers (as many as needed), and the time of the first. */
   #streak = { failures: 0, payers: new Set<string>(), since: 0 };
-  /** Undefined while the host is asked. `asked`: the host itself said how long. */
+  /** Undefined while requests are sent to the host. `asked`: the host itself asked for this pause. */
   #rest: { until: number; asked: boolean } | undefined;
   #rests = 0;
   #probes = 0;
@@ -59,7 +59,7 @@ export class HostCircuit {
     }
   }
 
-  /** The host asks to wait, whoever calls: it rests for so long, or for the first rest. */
+  /** The host asks all callers to wait. It is paused for that time, or by default for the first pause. */
   trip(seconds?: number): void {
     const { restMs = REST_MS } = this.#options;
     const ms = seconds === undefined ? Math.max(restMs, 1_000) : seconds * 1_000;
@@ -99,7 +99,7 @@ export class HostCircuit {
   #succeeded(payer: string): void {
     this.#failed.delete(payer);
     this.#streak = { failures: 0, payers: new Set(), since: 0 };
-    // A host that asked to wait may answer what it was asked before.
+    // A success does not end a pause that the host asked for: the answer may be to an earlier request.
     if (!this.#rest?.asked || this.restSeconds === 0) this.#close();
   }
 
@@ -114,7 +114,7 @@ export class HostCircuit {
     if (probing || (!this.#rest && everybody && Date.now() - streak.since >= quietMs)) this.#restLonger();
   }
 
-  /** Each rest is twice as long as the one before, until somebody is served. */
+  /** Each pause is twice as long as the one before, until a call succeeds. */
   #restLonger(): void {
     const { restMs = REST_MS, maxRestMs = MAX_REST_MS } = this.#options;
     if (this.restSeconds > 0) return;

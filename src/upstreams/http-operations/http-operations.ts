@@ -107,7 +107,7 @@ function warningsOf({ operation: { id }, request: { origin, secrets } }: Resolve
   return readable ? [`${id} sends values of the environment unencrypted: use https in its x-upstream`] : [];
 }
 
-/** @param paid the host as those who pay know it: what it asks of them, it asks of all */
+/** @param paid the host for paying callers. If it asks them to wait, free calls wait, too */
 function servedBy(host: UpstreamHost, to: Resolved, reading: Reading, paid: UpstreamHost): AnyServed {
   return {
     backend: reading.name,
@@ -158,13 +158,13 @@ function readingOf(
     maxBytes: answerLimit(document, operation),
     maxMembers: operation.upstream.maxMembers,
     check: operation.upstream.check,
-    // A host can repeat only what it is sent. To look for everything in large answers would take long.
+    // Only the secrets sent to this host, because it can't repeat others, and searching large answers for all of them would take long.
     secrets: sent,
     conceal: text => secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…')),
   };
 }
 
-/** The limit of an answer: 4 MB, or what the contract says about texts and files (`maxLength`), up to 16 MB. */
+/** The size limit of an answer: 4 MB, or the contract's limit for texts and files (`maxLength`), up to 16 MB. */
 function answerLimit(document: Contract['document'], { answers }: Sold): number {
   const limits = answers.map(({ kind, schema }) => {
     const { maxLength } = kind === 'json' ? {} : follow(document, schema);
@@ -184,7 +184,7 @@ function acceptOf({ answers, check }: Reading, preferred?: string): string {
   return check === 'none' || types.size === 0 ? '*/*' : [...types].join(', ');
 }
 
-/** The body of a call, of the type that it has. */
+/** The encoded body of a call. */
 function sentBy({ request }: Sold, { body, type }: AnyAsked): WrittenBody | undefined {
   if (!request || body === undefined) return undefined;
   const sent = sentBodyOf(request, body, type);
@@ -192,7 +192,7 @@ function sentBy({ request }: Sold, { body, type }: AnyAsked): WrittenBody | unde
   return writtenBody(sent);
 }
 
-/** Sends a call to its upstream: path, query, headers and body as declared, and nothing else of the caller or the payment. */
+/** Sends a call to its upstream: path, query, headers and body as declared, and nothing else from the caller or about the payment. */
 async function ask(
   host: UpstreamHost,
   { operation, request: { target, method, headers, timeoutMs } }: Resolved,

@@ -20,12 +20,12 @@ export type Reading = {
   name: string;
   /** The declared forms of the sold answer. */
   answers: readonly AnswerForm[];
-  /** The headers that the contract declares for one that is sold with a status. */
+  /** The headers that the contract declares for an answer sold with this status. */
   headersOf: (status: SoldStatus) => readonly string[];
   maxBytes: number;
   /** Of JSON. */
   maxMembers: number;
-  /** What they must conform to; the schema is checked later, as that of a handler's answer. */
+  /** The checks for the answers. A schema is checked later, as for a handler's answer. */
   check: AnswerCheck;
   /** The secrets sent to its host, which must not be sold. */
   secrets: Secrets;
@@ -35,19 +35,19 @@ export type Reading = {
 
 const SERVICE = 'The service behind this operation';
 const gunzipped = promisify(gunzip);
-/** They mean the same as 200 where the contract declares nothing but that. */
+/** Treated like 200 if the contract declares only that. */
 const SOLD_AS_200 = new Set([201, 203]);
-/** It is about the request: the caller can do something about it, and another attempt would end in the same way. */
+/** Statuses that concern the request: the caller can correct it, and another attempt would fail in the same way. */
 const OF_THE_CALLER = new Set([400, 404, 409, 422]);
 const RETRY_SECONDS = 5;
 const MAX_TYPE_LENGTH = 200;
-/** Of JSON that was not parsed; so much is searched for secrets at a time. */
+/** JSON that was not parsed is searched for secrets in pieces of this size. */
 const PIECE_CHARACTERS = 512 * 1024;
 /** Written in escapes. */
 const LONGEST_SECRET = 64 * 1024;
 
 /**
- * The answer of an upstream as that of a handler, which is checked against the contract before it is charged.
+ * Converts the answer of an upstream to that of a handler, which is checked against the contract before it is charged.
  * @throws UpstreamFailure for every answer that can't be sold
  */
 export async function readAnswer(answer: HttpAnswer, reading: Reading): Promise<AnyReply> {
@@ -75,7 +75,7 @@ function soldStatus({ status }: HttpAnswer, { answers }: Reading): SoldStatus | 
   return only200 && SOLD_AS_200.has(status) ? 200 : declared.find(each => each === status);
 }
 
-/** What is sold of an answer; JSON with its value, which is parsed once. */
+/** The content of an answer that is sold. For JSON, also its value, so that it is parsed only once. */
 type Content = { body: string | Buffer; value?: unknown };
 
 /** `type`: empty if there is no content. */
@@ -118,8 +118,8 @@ function shownType(type: string | undefined): string {
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Text becomes UTF-8. JSON stays as it was written: rewriting it would change numbers beyond 2⁵³. Others get their turn between steps
- * that take milliseconds for the largest answers, here and below.
+ * Text becomes UTF-8. JSON stays as it was written: rewriting it would change numbers beyond 2⁵³. Here and below, other work can run
+ * between steps that take milliseconds for large answers.
  */
 async function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Reading): Promise<Content> {
   if (kind === 'binary') return { body: bytes };
@@ -170,20 +170,20 @@ async function repeatsSecret(
   headers: readonly string[],
 ): Promise<boolean> {
   for (const each of [body, ...headers]) if (await secrets.foundIn(bytesOf(each))) return true;
-  // Escapes hide a secret: the JSON is searched without them, too.
+  // Escapes can hide a secret, so the decoded JSON is searched, too.
   if (value === undefined || !body.includes('\\')) return false;
   const meaning = JSON.stringify(value);
   await nextTurn();
   return secrets.foundIn(Buffer.from(meaning));
 }
 
-/** As `repeatsSecret`, for JSON that was not parsed, and may be none. */
+/** Like `repeatsSecret`, for text that was not parsed and may not be JSON. */
 async function hidesSecret(secrets: Secrets, body: string | Buffer): Promise<boolean> {
   if (!body.includes('\\')) return false;
   const text = body.toString('utf8');
   for (let at = 0; at < text.length; at += PIECE_CHARACTERS) {
     await nextTurn();
-    // What is cut at the end of one piece is whole in the next.
+    // The pieces overlap, so that a secret which is cut at the end of one is complete in the next.
     const piece = text.slice(Math.max(0, at - LONGEST_SECRET), at + PIECE_CHARACTERS);
     if (await secrets.foundIn(Buffer.from(unescaped(piece)))) return true;
   }
@@ -200,7 +200,7 @@ function bytesOf(content: string | Buffer): Buffer {
   return typeof content === 'string' ? Buffer.from(content) : content;
 }
 
-/** The body without gzip, the only encoding that is asked for. Its size is bounded while it grows. */
+/** Decompresses the body. Only gzip is requested. Its size is bounded while it grows. */
 async function plain(answer: HttpAnswer, reading: Reading): Promise<Buffer> {
   const encoding = (answer.header('content-encoding') ?? 'identity').trim().toLowerCase();
   if (encoding === 'identity' || encoding === '') return answer.body;
@@ -258,7 +258,7 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
 
 function tooLarge(reading: Reading): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
-  // Which answer it is, is the caller's choice.
+  // The caller's input determines which answer this is.
   return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause, fault: 'caller' });
 }
 

@@ -21,10 +21,10 @@ const CONNECT_MS = 5_000;
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** After an answer this recent, a probe need not connect. */
 const RECENT_MS = 60_000;
-/** A probe of one operation serves the others of the host. */
+/** A probe for one operation also counts for the host's other operations. */
 const PROBE_MS = 10_000;
 const BUSY = 'Too many calls wait for the service behind this operation; try again.';
-/** One call can make a service answer 500, and must not stop the calls of others. */
+/** Statuses of an outage. A 500 is not one, because it may be due to one call, which must not stop the calls of others. */
 const OUTAGES = new Set([429, 502, 503, 504]);
 const OF_ONE_REQUEST = new Set<NoAnswerKind>(['private', 'too large']);
 
@@ -95,8 +95,8 @@ export class UpstreamHost {
   }
 
   /**
-   * Finds out whether the host can be reached: from a recent answer, or by a connection without a request, which costs nothing. A
-   * host that has rested is asked again once it was reached.
+   * Finds out whether the host can be reached: from a recent answer, or by a connection without a request, which costs nothing. A probe
+   * that reaches the host also ends a pause whose time is over.
    */
   async check(): Promise<void> {
     if (this.restSeconds > 0) throw new Error('paused after failures');
@@ -125,7 +125,7 @@ export class UpstreamHost {
     }
   }
 
-  /** What says nothing about the host as a whole is returned, so that it does not count in the circuit. */
+  /** Failures that do not concern the host as a whole are returned, not thrown, so that they do not count in the circuit. */
   async #exchange(
     request: Omit<HostRequest, 'caller'>,
     pause: (seconds: number) => void,
@@ -138,7 +138,7 @@ export class UpstreamHost {
     this.#answeredAt = performance.now();
     if (!OUTAGES.has(answer.status)) return answer;
     const seconds = backoffOf(answer);
-    // A limit concerns all calls of the shop; what else asks to wait may concern only what this caller asked for.
+    // A rate limit (429) affects all calls of the shop. Other requests to wait may concern only this caller's request.
     if (answer.status === 429) this.#circuit.trip(seconds);
     else if (seconds !== undefined) pause(seconds);
     throw new Outage(answer);

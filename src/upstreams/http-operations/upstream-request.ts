@@ -5,7 +5,7 @@ import { isHeaderValue, piecesOf, variablesOf, type Upstream } from '../../contr
 import { UpstreamFailure } from '../../net/failure.js';
 import { isPrivateHost } from '../../net/public-addresses.js';
 
-/** What the environment says about upstreams. */
+/** The settings for upstreams from the environment. */
 export type UpstreamSettings = {
   /** The value of an environment variable; undefined if it is not set. */
   variable: (name: string) => string | undefined;
@@ -22,7 +22,7 @@ export type UpstreamRequest = {
   method: Upstream['method'];
   headers: Record<string, string>;
   timeoutMs: number;
-  /** The values that must appear nowhere. */
+  /** The values that must never be shown. */
   secrets: string[];
 };
 
@@ -66,7 +66,7 @@ export function resolveUpstream(
   return { origin, target, method, headers, timeoutMs, secrets };
 }
 
-/** A variable at the beginning of the URL holds an address, which is no secret. */
+/** A variable at the beginning of the URL contains an address, which is not secret. */
 function secretNames({ url, headers }: Upstream): string[] {
   const [first, ...others] = piecesOf(url);
   const inUrl = first && 'variable' in first ? others : [first, ...others];
@@ -137,7 +137,7 @@ function pairs(parameter: Pick<Parameter, 'name' | 'style'>, value: unknown): st
   }
 }
 
-/** Percent-encodes everything that means something in a URL, slashes included. */
+/** Percent-encodes all characters with a special meaning in URLs, including slashes. */
 function encoded(name: string, value: unknown): string {
   try {
     return encodeURIComponent(String(value));
@@ -157,7 +157,7 @@ function checkSegment(segment: string): void {
   );
 }
 
-/** The upstream's own path may have a percent sign that encodes nothing. */
+/** The upstream's own path may contain a percent sign that is not part of an encoding. */
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
