@@ -17,9 +17,9 @@ const TRANSPORTS = ['http', 'mcp'] as const;
 type Way = {
   /** The servers pay the fees with a key of their own. */
   own: boolean;
-  /** Its name in the ledger. */
+  /** The method's name in the ledger. */
   method: string;
-  /** What buyers are told who are not charged. */
+  /** The message for buyers who are not charged. */
   uncharged: string;
   /** The payment of a call, as its header. */
   pay(chain: TestChain, server: TestServer, payer: Keypair): { header: string; id: string };
@@ -81,7 +81,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
         const place = await makePlace();
         const cluster = await TestCluster.open(testChain, place.url);
         const own = { blocked, ...(way.own ? { own: key } : {}) };
-        // On SQLite, one server has the ledger to itself: it stands for both.
+        // On SQLite, one server has the ledger to itself, so it stands for both.
         const first = await cluster.testServer(own);
         servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
         const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
@@ -122,7 +122,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
           sent.kind === 'sold' ? JSON.parse(sent.answer.body.toString()) : sent;
 
         describe(`over ${transport}`, () => {
-          it(`1 and 3: ${COPIES} copies are one transfer and one answer, which the same payment gets again, and its key`, async () => {
+          it(`1 and 3: ${COPIES} copies are one transfer and one answer, which the same payment gets again, and its key fetches`, async () => {
             const { header, id } = pay();
             await Promise.all(
               Array.from({ length: COPIES }, (_, n) => send(header, { text: 'copied' }, n % 2)),
@@ -160,7 +160,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
             expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
           });
 
-          it('3: what has bought one call buys no other', async () => {
+          it('3: a payment that has bought one call buys no other', async () => {
             const { header } = pay();
             await summarize(header, 'one');
             const { sent } = await send(header, { text: 'another' }, 1);
@@ -169,7 +169,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
             expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
           });
 
-          it('a payer who is blocked gets no work and pays nothing, but what was sold before', async () => {
+          it('a payer who is blocked gets no work and pays nothing, but still gets what was sold before', async () => {
             const before = pay();
             await summarize(before.header, 'before');
             blocked.add(payer.publicKey.toBase58());

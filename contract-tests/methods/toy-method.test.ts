@@ -8,7 +8,7 @@ import { callTool } from '../support/mcp-call.js';
 import { toyMethod } from '../support/toy-method.js';
 import { TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
 
-describe('A method that nobody wrote this server for', () => {
+describe('A payment method that the server was not written for', () => {
   let upstream: TestUpstream;
   let shop: UpstreamShop;
 
@@ -33,7 +33,7 @@ describe('A method that nobody wrote this server for', () => {
   const signed = (payer = Keypair.generate()): string =>
     craftPayment({ ...RECIPE, payer, amount: 10_000n }).transaction;
 
-  it('is offered beside x402, with a number of its own in each challenge', async () => {
+  it('is offered beside x402, with a different number in each challenge', async () => {
     const answer = await shop.call('/one', {});
     expect(answer.status).to.equal(402);
     expect(answer.json().accepts).to.have.length(1);
@@ -66,7 +66,7 @@ describe('A method that nobody wrote this server for', () => {
     ]);
   });
 
-  it('refuses in its own header what it never offered, and what it offered for something else', async () => {
+  it('refuses in its own header numbers that it never offered, and numbers offered for another call', async () => {
     for (const [number, error] of [
       ['one.unknown', /toy: one\.unknown was never offered/],
       [numberIn(await challengeOf('/two')), /toy: of another operation/],

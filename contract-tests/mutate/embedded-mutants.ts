@@ -134,7 +134,7 @@ const directory = of('facilitators/facilitators', 'sale/charge-directory', [
     name: 'one with a directory settles for all',
     find: 'filter(({ forDirectory }) => !forDirectory)',
     replace: 'filter(() => true)',
-    grep: 'down with the usual one',
+    grep: 'down together with the usual one',
   },
   {
     name: 'a directory’s facilitator that is down keeps its buyer waiting',

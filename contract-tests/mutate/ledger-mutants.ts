@@ -112,7 +112,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "state in ('settling', 'delivered', 'owed') or (state",
     replace: "state in ('settling', 'delivered', 'owed', 'refunded') or (state",
     test: 'sale/refunded',
-    grep: 'payment-identifier free',
+    grep: 'frees its payment-identifier',
   },
   {
     name: 'a new sale with the identifier of a refunded payment is never settled',
@@ -120,7 +120,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "other.state in ('settling', 'delivered', 'owed')\n    limit 1",
     replace: "other.state in ('settling', 'delivered', 'owed', 'refunded')\n    limit 1",
     test: 'sale/refunded',
-    grep: 'payment-identifier free',
+    grep: 'frees its payment-identifier',
   },
   {
     name: 'identifiers are shared by all payers',

@@ -3,7 +3,7 @@ import type { Mutant } from './mutants.js';
 const HOSTS = 'who may call over MCP';
 const PURSE = 'the purse of the wallet';
 const PURCHASE = 'a purchase of the wallet';
-const FATE = 'what the chain shows of a payment';
+const FATE = 'what the chain shows about a payment';
 
 /** Guards of the MCP endpoint, of answer keys, and of the wallet for hosts. */
 export const mcpMutants: readonly Mutant[] = [

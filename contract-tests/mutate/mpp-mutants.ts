@@ -41,7 +41,7 @@ const answered = of('methods/mpp/answered', 'credentials', [
     name: 'a challenge for another receiver is taken',
     find: 'request.currency !== asset || request.recipient !== payTo',
     replace: 'false',
-    grep: 'to a receiver of earlier times',
+    grep: 'to a former receiver',
   },
   {
     name: 'challenges never expire',
@@ -169,7 +169,7 @@ const made: readonly Mutant[] = [
       name: 'a signature is taken where the server pays the fee',
       find: 'if (request.methodDetails?.feePayer === true)',
       replace: 'if (false)',
-      grep: 'nothing is asked of the chain',
+      grep: 'cause no request to the chain',
     },
   ]),
   ...of('sale/made-payments', 'credentials', [
@@ -177,7 +177,7 @@ const made: readonly Mutant[] = [
       name: 'the chain is asked for anybody',
       find: 'if (!live)',
       replace: 'if (false)',
-      grep: 'nothing is asked of the chain',
+      grep: 'cause no request to the chain',
     },
   ]),
 ];
@@ -188,7 +188,7 @@ const former: readonly Mutant[] = [
       name: 'what its buyer pays the fee of is sent by facilitators',
       find: 'selfPaid ? sender : facilitator',
       replace: 'facilitator',
-      grep: 'with the fee of the buyer',
+      grep: 'with the fee paid by the buyer',
     },
   ]),
   ...of('methods/shop-methods', 'former', [

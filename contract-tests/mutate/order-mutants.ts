@@ -47,7 +47,7 @@ export const orderMutants: readonly Mutant[] = [
     'a server that stops counts its start',
     'if (order && this.#stop.signal.aborted)',
     'if (false)',
-    'a server that stops gives its start back',
+    'a server that stops returns its start',
   ),
   changed(
     'the operator is told of an attempt that was not started',

@@ -103,7 +103,7 @@ const tooOld = of('rails/solana/solana-rail', 'sale/charge-*', [
     name: 'work begins on a blockhash that dies before it is done',
     find: 'left !== undefined && left < WORK_BLOCKS',
     replace: 'left !== undefined && left < WORK_BLOCKS - 1',
-    grep: 'is not begun on a blockhash that dies before it is done',
+    grep: 'does not begin on a blockhash that dies before it is done',
   },
 ]);
 

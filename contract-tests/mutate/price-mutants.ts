@@ -93,6 +93,6 @@ export const priceMutants: Mutant[] = [
     find: "if (!(await parts.charge.isKnown(payment)))\n        return { kind: 'unpriced', answer: unsold.answer };",
     replace: "return { kind: 'unpriced', answer: unsold.answer };",
     test: BY_HANDLER,
-    grep: 'gives what was paid for to its buyer',
+    grep: 'delivers what was paid for',
   },
 ];

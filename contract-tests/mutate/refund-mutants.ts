@@ -126,6 +126,6 @@ export const refundMutants: readonly Mutant[] = [
     find: 'if (failed.length >= MAX_TRIES)',
     replace: 'if (false)',
     test: 'operator/refund-owed',
-    grep: 'are tried again later each time',
+    grep: 'are tried again at growing intervals',
   },
 ];

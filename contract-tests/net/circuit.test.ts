@@ -35,7 +35,7 @@ describe('The circuit of a service', () => {
     expect(circuit.restSeconds).to.equal(0);
   });
 
-  it('lets one call through after the rest, and the others fail meanwhile', async () => {
+  it('lets one call through after the pause, while the others fail', async () => {
     const circuit = new Circuit({ failures: 1, restMs: REST_MS });
     await outcome(circuit.run(NEVER, failing));
     await pause(REST_MS + 10);
@@ -59,7 +59,7 @@ describe('The circuit of a service', () => {
       .and.to.include({ seconds: 7 });
   });
 
-  it('does not count callers that left, who get their own reason', async () => {
+  it('does not count callers that left; they get their own reason', async () => {
     const circuit = new Circuit({ failures: 1, restMs: REST_MS });
     const gone = new AbortController();
     const leaving = circuit.run(gone.signal, async () => {

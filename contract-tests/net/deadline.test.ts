@@ -8,7 +8,7 @@ import { ESLint } from 'eslint';
 const SOURCES = join(dirname(fileURLToPath(import.meta.url)), '../../src');
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** Runs a program in a process that can collect its garbage on demand, with `collect()` for as long as it waits. */
+/** Runs a program in a process that can trigger garbage collection: `collect()` does so while it waits. */
 async function run(program: string): Promise<string> {
   const prelude = `const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
     const collect = async (ms = 400) => { for (const end = Date.now() + ms; Date.now() < end; await pause(20)) gc(); };`;
@@ -21,7 +21,7 @@ const imported = (file: string): string => JSON.stringify(join(SOURCES, file));
 describe('A deadline', function () {
   this.timeout(60_000);
 
-  it('fires although nobody else holds its signal and garbage is collected meanwhile', async () => {
+  it('fires although nothing else refers to its signal and garbage is collected meanwhile', async () => {
     const said = await run(`
       import { withAbortAfter } from ${imported('net/deadline.js')};
       const stop = new AbortController();
@@ -39,7 +39,7 @@ describe('A deadline', function () {
     expect(said).to.equal('200');
   });
 
-  it('ends a look of the reconciler at a chain that hangs, although garbage is collected meanwhile', async () => {
+  it('ends a read of the reconciler from a chain that hangs, although garbage is collected meanwhile', async () => {
     const said = await run(`
       import { Reconciler } from ${imported('sale/reconciler.js')};
       import { SolanaRail } from ${imported('rails/solana/solana-rail.js')};
@@ -71,9 +71,9 @@ describe('A deadline', function () {
     expect(said).to.equal('8 1');
   });
 
-  it('made of AbortSignal.any and AbortSignal.timeout is refused by the linter', async () => {
+  it('made with AbortSignal.any or AbortSignal.timeout is rejected by the linter', async () => {
     const eslint = new ESLint({ cwd: ROOT });
-    // As JavaScript, which the linter reads without the whole project's types.
+    // As JavaScript, which the linter checks without the project's types.
     const filePath = join(ROOT, 'src/any.js');
     const lint = async (text: string): Promise<string[]> => {
       const [result] = await eslint.lintText(text, { filePath });

@@ -5,7 +5,7 @@ import { HttpClient, NoAnswer, type HttpClientOptions } from '../../src/net/http
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nRetry-After: 7\r\n\r\nok';
 
-/** A server that answers each request, by its number from 0, with what `play` does to its socket. */
+/** A server that answers the nth request, from 0, with what `play` does to its socket. */
 async function serve(play: (socket: Socket, request: number, text: string) => void): Promise<Server> {
   let requests = 0;
   const server = createServer(socket => {
@@ -46,7 +46,7 @@ describe('The HTTP client', () => {
     return error instanceof NoAnswer ? error.kind : `no NoAnswer: ${String(error)}`;
   }
 
-  it('gives the status, headers and body of an answer', async () => {
+  it('returns the status, headers and body of an answer', async () => {
     const { status, text, header } = await (
       await open(socket => socket.write(OK))
     )
@@ -82,7 +82,7 @@ describe('The HTTP client', () => {
   });
 
   for (const resend of [false, true]) {
-    it(`${resend ? 'sends again' : 'never sends again'} what met a connection that ended`, async () => {
+    it(`${resend ? 'repeats' : 'never repeats'} a request whose connection ended`, async () => {
       let received = 0;
       const asked = await open(
         (socket, request) => {
@@ -99,7 +99,7 @@ describe('The HTTP client', () => {
     });
   }
 
-  it('lets a request say whether it may be sent again', async () => {
+  it('lets each request say whether it may be repeated', async () => {
     let received = 0;
     const asked = await open(
       (socket, request) => {
@@ -114,13 +114,13 @@ describe('The HTTP client', () => {
     expect(received).to.equal(2);
   });
 
-  it('ends an answer that is larger than its request allows', async () => {
+  it('aborts an answer that is larger than its request allows', async () => {
     const asked = await open(socket => socket.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(500)}`));
     expect(await kindOf(asked.request({ ...get, maxAnswerBytes: 499 }))).to.equal('too large');
     expect(await kindOf(asked.request({ ...get, ms: 100, maxAnswerBytes: 500 }))).to.equal('late');
   });
 
-  it('sends again once, within the same deadline, and only what nothing was answered to', async () => {
+  it('repeats a request once, within the same deadline, and only if nothing was answered', async () => {
     let received = 0;
     const asked = await open(
       socket => {
@@ -157,7 +157,7 @@ describe('The HTTP client', () => {
     expect(await kindOf(asked.request(get))).to.equal('unreachable');
   });
 
-  it('reaches nobody where nobody listens', async () => {
+  it('fails if nothing listens', async () => {
     const asked = await open(() => {});
     server?.close();
     expect(await kindOf(asked.request(get))).to.equal('unreachable');

@@ -39,7 +39,7 @@ describe('Connections to public addresses only', () => {
       expect(isPublicAddress(nonsense), nonsense).to.equal(false);
   });
 
-  // 0.0.0.0 and the mapped address would reach the server: nothing but the check stands between.
+  // 0.0.0.0 and the mapped address would reach the server: only the check prevents it.
   for (const host of [
     '127.0.0.1',
     'localhost',
@@ -104,7 +104,7 @@ describe('Connections to public addresses only', () => {
     });
   });
 
-  it('reaches a server without sending it a request, where private addresses are allowed', async () => {
+  it('connects to a server without a request, if private addresses are allowed', async () => {
     const client = new HttpClient(`http://127.0.0.1:${port()}`, { connections: 1, maxAnswerBytes: 1_000 });
     await client.reach();
     expect(connections).to.equal(1);

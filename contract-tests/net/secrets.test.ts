@@ -43,14 +43,14 @@ describe('Secrets', () => {
     });
   }
 
-  it('are concealed in part: the beginning and the end that a service shows of a key', () => {
+  it('are concealed in part: the first and last characters that a service shows of a key', () => {
     expect(secrets.conceal('Incorrect key sk-live/****************2e=d8.')).to.equal(
       'Incorrect key …****************2e=d8.',
     );
     expect(secrets.conceal(`cut off: ${KEY.slice(0, 9)}`)).to.equal('cut off: …');
   });
 
-  it('leave other texts alone, and short values', async () => {
+  it('leave other texts unchanged, and ignore short values', async () => {
     for (const text of ['unknown symbol ABC', 'a euro, in the eu', '', 'İstanbul'.slice(1)])
       expect(secrets.conceal(text)).to.equal(text);
     expect(await secrets.foundIn(Buffer.from('a euro in the eu, sk-live'))).to.equal(false);
@@ -58,7 +58,7 @@ describe('Secrets', () => {
     expect(await new Secrets(['', 'a']).foundIn(Buffer.from('a banana'))).to.equal(false);
   });
 
-  it('conceal a whole text whose letters change their number in lower case', () => {
+  it('conceal the whole text if lower-casing changes its length', () => {
     expect(secrets.conceal(`İ${KEY}`)).to.equal('…');
   });
 

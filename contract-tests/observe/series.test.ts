@@ -7,7 +7,7 @@ const STEPS = { name: 'step_seconds', help: 'How long it "took".', labelNames: [
 const ALONE = { name: 'commit_seconds', help: 'How long it took.', labelNames: [] };
 const SALES = { name: 'sales_total', help: 'How many.', labelNames: ['operation', 'status'] };
 
-/** In any order, of samples and of the labels of each. */
+/** Normalizes the order of samples and of the labels of each. */
 function samples(text: string): string[] {
   return text
     .split('\n')
@@ -15,7 +15,7 @@ function samples(text: string): string[] {
     .sort();
 }
 
-describe('Metrics that are counted by ourselves read as those of prom-client', () => {
+describe('Our own metrics have the same output as those of prom-client', () => {
   const ours = new Registry();
   const theirs = new Registry();
   const same = async (): Promise<void> => {
@@ -26,7 +26,7 @@ describe('Metrics that are counted by ourselves read as those of prom-client', (
     theirs.clear();
   });
 
-  it('times: in buckets up to and with their bound, above the last, and none yet', async () => {
+  it('for times: in buckets up to and including their bound, above the last one, and with none yet', async () => {
     const registers = [theirs];
     const buckets = BOUNDS;
     const times = durationsIn(ours, STEPS, BOUNDS);
@@ -49,7 +49,7 @@ describe('Metrics that are counted by ourselves read as those of prom-client', (
     expect(await ours.metrics()).to.include('step_seconds_count{step="work",operation="summarize"} 4');
   });
 
-  it('counts: with labels and without, and series that begin with 0', async () => {
+  it('for counts: with labels and without, and series that begin with 0', async () => {
     const registers = [theirs];
     const sales = countIn(ours, SALES);
     const alone = countIn(ours, { ...ALONE, name: 'faults_total' });

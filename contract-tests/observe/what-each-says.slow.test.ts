@@ -44,17 +44,17 @@ async function cutter(
   };
 }
 
-describe('What log, metrics, /ready, /health and the operator page say of', function () {
+describe('What log, metrics, /ready, /health and the operator page report for', function () {
   this.timeout(120_000);
   allOnOneChain();
 
-  it('a backend that fails: its calls are not charged, and it is degraded, though its probe succeeds', async () => {
+  it('a failing backend: its calls are not charged, and it is degraded, although its probe succeeds', async () => {
     const server = await Watched.start('backend', {
       SUMMARIZER_URL: 'http://127.0.0.1:1/v1',
       SUMMARIZER_MODEL: 'none',
     });
     for (let n = 0; n < 3; n++) expect((await server.buy(`${TEXT} ${n}`)).status).to.equal(503);
-    // The others of this minute are one line with their number, when it is over.
+    // The other failures of this minute are summed up in one line at its end.
     await until('the log is written', () => server.said(/^503 for summarize/).length === 1);
     expect(server.said(/^backend summarizer fails: the summarizer is not available/)).to.have.length(1);
     expect(server.said(/^503 for summarize/)[0]).to.include({
@@ -74,7 +74,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     expect(await server.page('headline')).to.include('degraded');
   });
 
-  it('a clock two days ahead: nothing but the times in the log, and nobody is charged too little or twice', async function () {
+  it('a clock two days ahead: only the times in the log change, and nobody is charged too little or twice', async function () {
     if (spawnSync('faketime', ['--version']).status !== 0) return this.skip();
     const server = await Watched.start('clock', {}, ['faketime', '--exclude-monotonic', '-f', '+2d']);
     const path = `${server.url}/v1/summarize`;
@@ -99,7 +99,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     expect(await server.page('headline')).to.match(/\bok\b/);
   });
 
-  it('a disk that is full, and has room again', async function () {
+  it('a disk that is full, and then has room again', async function () {
     const mounted = join(folder, 'full');
     await mkdir(mounted);
     if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', mounted]).status !== 0)
@@ -133,7 +133,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     }
   });
 
-  it('a facilitator that does not answer, and is back', async () => {
+  it('a facilitator that does not answer, and then recovers', async () => {
     const server = await Watched.start('silent', {});
     const payments = await Promise.all(Array.from({ length: 4 }, () => server.sign()));
     facilitator.intervene(({ drop }) => drop());
@@ -160,7 +160,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
     expect(await server.page('facilitators')).to.match(/ ok closed /);
   });
 
-  it('a chain that cannot be read, and is back', async () => {
+  it("a chain that can't be read, and then recovers", async () => {
     const server = await Watched.start('chain gone', {});
     const payment = await server.sign();
     rpc.intervene(({ drop }) => drop());
@@ -238,7 +238,7 @@ describe('What log, metrics, /ready, /health and the operator page say of', func
   });
 });
 
-describe('What log, metrics, /ready, /health and the operator page say on a fast chain of', function () {
+describe('What log, metrics, /ready, /health and the operator page report on a fast chain for', function () {
   this.timeout(120_000);
   allOnOneChain({ slotMs: 100 });
 

@@ -13,20 +13,20 @@ function run(number: number, more: Partial<CanaryRun> = {}): CanaryRun {
 onEachEngine('The runs of the canary', make => {
   eachWithANewLedger(make);
 
-  it('are kept once however often they are reported, the newest first', async () => {
+  it('are stored once however often they are reported, newest first', async () => {
     const runs = new CanaryRuns(ledger);
     for (const at of [9, 10, 9, 1_800_000_000_000]) await runs.keep(run(at));
     expect((await runs.newest()).map(({ at }) => at)).to.deep.equal([1_800_000_000_000, 10, 9]);
   });
 
-  it('are a bounded history', async () => {
+  it('are kept up to a limit', async () => {
     const runs = new CanaryRuns(ledger);
     for (let at = 0; at < 90; at++) await runs.keep(run(at));
     const kept = await runs.newest();
     expect([kept.length, kept[0]?.at, kept.at(-1)?.at]).to.deep.equal([84, 89, 6]);
   });
 
-  it('tell the operator of one that failed, once, with its payment and why', async () => {
+  it('notify the operator of a failed run, once, with its payment and the reason', async () => {
     await ledger.setTargets([{ name: 'shop.example-1', kinds: [] }]);
     await ledger.refreshTargets();
     const runs = new CanaryRuns(ledger);
@@ -45,8 +45,8 @@ onEachEngine('The runs of the canary', make => {
   });
 });
 
-describe('A report of the canary', () => {
-  it('is taken as it was written', () => {
+describe("A canary's report", () => {
+  it('is accepted as it was written', () => {
     const whole = run(1, {
       operation: 'summarize',
       payment: PAYMENT,
@@ -60,12 +60,12 @@ describe('A report of the canary', () => {
   for (const [name, wrong] of Object.entries({
     'no JSON': '{',
     'no object': 'null',
-    'a time that is none': JSON.stringify({ ...run(1), at: 1.5 }),
+    'an invalid time': JSON.stringify({ ...run(1), at: 1.5 }),
     'no wallet': JSON.stringify({ ...run(1), payer: '' }),
     'an id that could be part of another key': JSON.stringify({ ...run(1), id: 'a%_ b c d e f' }),
-    'a payment that is none': JSON.stringify({ ...run(1), payment: '<b>' }),
-    'an amount that is none': JSON.stringify({ ...run(1), amount: '-1' }),
-    'a text without end': JSON.stringify({ ...run(1), fault: 'x'.repeat(501) }),
+    'an invalid payment': JSON.stringify({ ...run(1), payment: '<b>' }),
+    'an invalid amount': JSON.stringify({ ...run(1), amount: '-1' }),
+    'a text that is too long': JSON.stringify({ ...run(1), fault: 'x'.repeat(501) }),
   }))
     it(`is refused with ${name}`, () => expect(readCanaryRun(wrong)).to.equal(undefined));
 });

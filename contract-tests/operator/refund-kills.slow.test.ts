@@ -16,12 +16,16 @@ import { TestChain } from '../support/test-chain.js';
 const MAIN = fileURLToPath(new URL('../../src/cli/ledger/main.js', import.meta.url));
 const PAID = 500_000n;
 
-/** Where the command is killed: at which of its requests, and whether the RPC server gets that one. */
+/** When the command is killed: at which of its requests, and whether the RPC server gets that one. */
 const STEPS: { name: string; method: string; reaches: boolean }[] = [
-  { name: 'its transaction was sent, and it has not heard', method: 'sendTransaction', reaches: true },
+  {
+    name: 'its transaction was sent, and the answer has not arrived',
+    method: 'sendTransaction',
+    reaches: true,
+  },
   { name: 'its amount was reserved', method: 'getAccountInfo', reaches: false },
-  { name: 'its transaction was signed and not written down', method: 'simulateTransaction', reaches: true },
-  { name: 'its transaction was written down and not sent', method: 'sendTransaction', reaches: false },
+  { name: 'its transaction was signed and not stored', method: 'simulateTransaction', reaches: true },
+  { name: 'its transaction was stored and not sent', method: 'sendTransaction', reaches: false },
   { name: 'its transaction has landed', method: 'getSignatureStatuses', reaches: true },
 ];
 
@@ -58,7 +62,7 @@ onEachEngine('ledger refund --keypair, killed with SIGKILL', function (make) {
 
   afterEach(() => rpc.intervene(undefined));
 
-  /** The file of a wallet that has USDC, and SOL for the fees. */
+  /** The key file of a wallet that has USDC, and SOL for the fees. */
   async function walletFile(): Promise<string> {
     const wallet = Keypair.generate();
     await chain.fund(wallet, 2n * PAID);
@@ -119,7 +123,7 @@ onEachEngine('ledger refund --keypair, killed with SIGKILL', function (make) {
       await refundedOnce(id, before);
     });
 
-  it('pays once when two operators send it at once, each with a wallet of its own', async () => {
+  it('pays once when two operators send it at once, each from another wallet', async () => {
     const [id, before] = [await sold(), await held()];
     const files = [await walletFile(), await walletFile()];
     const all = await Promise.all(files.map(file => start(id, file).ended));

@@ -29,7 +29,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     logged = [];
   });
 
-  /** `againMs`: when its buyer may start the next attempt; null: it was given up. */
+  /** `againMs`: when its buyer may start the next attempt; null: no attempts are left. */
   async function owed(againMs: number | null = null): Promise<string> {
     const request = payment({ ...paidBy(payer.address), amount: PAID, flow: 'upfront', request: '{}' });
     const claim = await claimed(ledger, request);
@@ -79,7 +79,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await ledger.retryOrder(retried, time.now + HOUR_MS);
     const row = (await ledger.find(linked)) ?? expect.fail('no such payment');
     await reserveRefund(ledger, row, { way: 'wallet' });
-    // Also by a server that saw them as given up a moment ago.
+    // Also by a server that read them as given up a moment ago.
     const stale = {
       ...ledger,
       givenUpOrders: async (_: number, after?: unknown) => (after ? [] : page),
@@ -103,7 +103,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(got()).to.equal(4n * PAID);
   });
 
-  it('wait while their wallet would have less than its floor, and somebody is told', async () => {
+  it('wait while their wallet would have less than its floor, and the operator is notified', async () => {
     await owed();
     await owed();
     time.now += HOUR_MS;
@@ -120,7 +120,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(enough.low()).to.deep.equal({ address: hot.address, left: '0.000900 SOL' });
   });
 
-  it('whose payer can’t be paid are tried again later each time, and then left to the operator', async () => {
+  it("whose payer can't be paid are tried again at growing intervals, and then left to the operator", async () => {
     const id = await owed();
     chain.accounts.clear();
     chain.open(hot.address, 1_000_000n);
@@ -167,13 +167,13 @@ function promises(make: () => Promise<LedgerPlace>): void {
       }
   });
 
-  it('are not paid twice while an RPC server hides what landed', async () => {
+  it('are not paid twice while an RPC server hides a landed transfer', async () => {
     await owed();
     time.now += HOUR_MS;
     let hidden = true;
     const liar = chain.server(() => hidden);
     const honest = chain.server();
-    // It looks for its transfer until its deadline.
+    // It searches for its transfer until its deadline.
     const deceived = refunds({ chain: liar, servers: [liar, honest], sendMs: 1_500 });
     await deceived.look();
     hidden = false;

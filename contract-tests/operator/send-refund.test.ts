@@ -35,7 +35,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
   type With = Partial<RefundSending> & { wallet?: typeof hot; floor?: bigint; amount?: string; ms?: number };
 
-  /** As the command does, of which each run knows the ledger and the chain only. */
+  /** Sends a refund as the command does: each run knows only the ledger and the chain. */
   async function refund(id: string, given: With = {}): Promise<string> {
     const { wallet = hot, floor = 0n, amount, ms = 20_000, ...parts } = given;
     const server = chain.server();
@@ -65,7 +65,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   }
 
-  it('reaches the account from which the payment came, and is recorded', async () => {
+  it('reaches the account that the payment came from, and is recorded', async () => {
     const id = await sold();
     const signature = await refund(id);
     await refundedOnce(id);
@@ -100,7 +100,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       }
   });
 
-  /** Runs the command until its death: nothing that it asks for after that is asked, and nothing comes back. @returns false if it ended before */
+  /** Runs the command until it is killed: no later request is made, and nothing comes back. @returns false if it ended before */
   async function diesAt(step: number, when: 'before' | 'after', id: string): Promise<boolean> {
     const { mortal, death } = killedAt(step, when);
     const server = mortal(chain.server());
@@ -108,7 +108,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     return Promise.race([death, run.then(() => false)]);
   }
 
-  it('is sent once by operators who send it at once, with wallets of their own', async () => {
+  it('is sent once by operators who send it at once, from different wallets', async () => {
     const id = await sold();
     const all = await Promise.allSettled([hot, second, hot, second].map(wallet => refund(id, { wallet })));
     const signatures = new Set(all.flatMap(each => (each.status === 'fulfilled' ? [each.value] : [])));
@@ -172,7 +172,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.repaymentsOf(id))[0]).to.include({ state: 'sending' });
   });
 
-  it('that failed on chain moves nothing, and is free to be sent again', async () => {
+  it('that failed on chain moves nothing, and may be sent again', async () => {
     const id = await sold();
     chain.fails = true;
     expect(await rejected(refund(id))).to.include('it failed on chain');
@@ -196,7 +196,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     ],
   ];
   for (const [how, said, close] of CLOSED)
-    it(`is not sent to an account that ${how}, and the amount stays free`, async () => {
+    it(`is not sent to an account that ${how}, and the amount is released`, async () => {
       const id = await sold();
       close();
       expect(await rejected(refund(id)))
@@ -206,7 +206,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
     });
 
-  it('is not sent where the wallet, the fee payer or the chain would refuse it, which the message says', async () => {
+  it('is not sent if the wallet, the fee payer or the chain would refuse it, and the message says so', async () => {
     const id = await sold();
     const poor = newKeyPair();
     expect(await rejected(refund(id, { wallet: poor }))).to.include(

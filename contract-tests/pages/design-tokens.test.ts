@@ -30,13 +30,13 @@ function luminance(colour: string): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** As WCAG 2 defines it. */
+/** The contrast as WCAG 2 defines it. */
 function contrast(one: string, other: string): number {
   const [less = 0, more = 0] = [luminance(one), luminance(other)].toSorted((a, b) => a - b);
   return (more + 0.05) / (less + 0.05);
 }
 
-describe('the type, spacing and colour of all pages', () => {
+describe('the type, spacing and colours of all pages', () => {
   const [light = '', dark = ''] = tokens().split('@media');
   const schemes = { light: coloursOf(light), dark: new Map([...coloursOf(light), ...coloursOf(dark)]) };
   const grounds = ['ground', 'card', 'tint'];
@@ -60,7 +60,7 @@ describe('the type, spacing and colour of all pages', () => {
   ];
 
   for (const [scheme, colours] of Object.entries(schemes))
-    it(`can be read in the ${scheme} scheme`, () => {
+    it(`have enough contrast in the ${scheme} scheme`, () => {
       const faults = least.flatMap(([wanted, pairs]) =>
         pairs
           .map(([one, other]) => ({
@@ -75,7 +75,7 @@ describe('the type, spacing and colour of all pages', () => {
     });
 
   for (const [page, style] of Object.entries(STYLES))
-    it(`comes from one file: the style of the ${page} names no colour, no font and no token of its own`, () => {
+    it(`come from one file: the style of the ${page} defines no colour, font or token of its own`, () => {
       const start = [tokensByClass(), tokens()].find(text => style.startsWith(text)) ?? '';
       expect(start, 'the style sheet begins with the tokens').not.to.equal('');
       const rest = style.slice(start.length);
@@ -88,7 +88,7 @@ describe('the type, spacing and colour of all pages', () => {
       expect(used.filter(name => !known.has(name))).to.deep.equal([]);
     });
 
-  it('takes the colour of a shop for both schemes', () => {
+  it('use the colour of a shop in both schemes', () => {
     const own = siteStyle({ ...WORDS, colour: { accent: '#112233', onAccent: '#ffffff' } });
     expect(own.match(/--accent: #112233; --on-accent: #ffffff;/g)).to.have.length(2);
     expect(own).not.to.include('--accent: #7a4a00');

@@ -7,7 +7,7 @@ describe('the sessions of a page', () => {
     expect(() => new Sessions('short', createMemoryNotes(), Date.now, 'panel')).to.throw(RangeError, '16');
   });
 
-  it('of one page open no other with the same token', async () => {
+  it('of one page are not valid for another page with the same token', async () => {
     const token = 'a-token-that-nobody-guesses';
     const [panel, other] = ['panel', 'another page'].map(
       page => new Sessions(token, createMemoryNotes(), Date.now, page),

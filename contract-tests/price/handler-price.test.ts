@@ -20,7 +20,7 @@ const SOLD: OperationForSale = {
   price: { mode: 'handler', currency: 'USD', min: '0.01', max: '0.05' },
 };
 
-/** What a function must not say. */
+/** Invalid results of the function. */
 const BAD: Record<string, NonNullable<AnyServed['price']>> = {
   'more than max': () => '0.06',
   'less than min': () => '0.001',
@@ -32,7 +32,7 @@ const BAD: Record<string, NonNullable<AnyServed['price']>> = {
   'no answer in time': () => new Promise<string>(() => {}),
 };
 
-describe('A price that the handler says', () => {
+describe('A price from the handler', () => {
   let shop: UpstreamShop;
   let price: NonNullable<AnyServed['price']>;
   let worked = 0;
@@ -76,7 +76,7 @@ describe('A price that the handler says', () => {
   });
 
   for (const [what, bad] of Object.entries(BAD))
-    it(`sells nothing where the function says ${what}`, async () => {
+    it(`sells nothing if the function returns ${what}`, async () => {
       const paid = paymentOf(offerIn(await shop.call('/work', {}, { n: 2 })));
       const before = worked;
       price = bad;
@@ -95,7 +95,7 @@ describe('A price that the handler says', () => {
       expect(worked).to.equal(before);
     });
 
-  it('gives what was paid for to its buyer, whatever the function says later', async () => {
+  it('delivers what was paid for, whatever the function says later', async () => {
     const paid = paymentOf(offerIn(await shop.call('/work', {}, { n: 4 })));
     const sold = await shop.call('/work', paid, { n: 4 });
     for (const later of [() => '0.01', () => Promise.reject(new Error('no price'))]) {
@@ -105,7 +105,7 @@ describe('A price that the handler says', () => {
     }
   });
 
-  it('refuses in words what the handler can’t do', async () => {
+  it("rejects with a reason what the handler can't do", async () => {
     price = () => {
       throw new UpstreamFailure('invalid', 'n is too large for today');
     };

@@ -24,7 +24,7 @@ const OPERATIONS: OperationForSale[] = ['value', 'another'].map(id => ({
   price: { mode: 'fixed', currency: 'USD', amount: '0.02' },
 }));
 
-describe('A price that was offered a moment ago, here before a restart or at another server of the ledger,', () => {
+describe('A price offered within the last five minutes, here before a restart or at another server of the ledger,', () => {
   let shop: UpstreamShop;
   let value: PricedOperation;
   let now: number;
@@ -50,7 +50,7 @@ describe('A price that was offered a moment ago, here before a restart or at ano
   });
   afterEach(() => shop.close());
 
-  /** A server with this price of `value` tells it. */
+  /** A server offers this price for `value`. */
   async function tell(atomic: bigint): Promise<void> {
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const prices = new OfferedPrices({ paid: [atPrice(value, atomic)], ledger: shop.ledger, log });
@@ -75,7 +75,7 @@ describe('A price that was offered a moment ago, here before a restart or at ano
     expect([await amounts(), shop.facilitator.settles]).to.deep.equal([[], 0]);
   }
 
-  it('is what its payment buys the call for, in x402 v2 and v1, in MPP, and over MCP', async () => {
+  it('buys its call, in x402 v2 and v1, in MPP, and over MCP', async () => {
     await tell(FORMER);
     const { transaction } = craftPayment({ ...RECIPE, payer: Keypair.generate(), amount: FORMER });
     const hints = { sponsor: FEE_PAYER, recentBlockhash: Keypair.generate().publicKey.toBase58() };
@@ -117,7 +117,7 @@ describe('A price that was offered a moment ago, here before a restart or at ano
     expect((await shop.call('/value', paid(FORMER))).status).to.equal(200);
   });
 
-  it('sells nothing for a price that nobody offered, nor for a payment that moves another amount than it accepts', async () => {
+  it('sells nothing for a price that was never offered, nor for a payment that moves another amount than it accepts', async () => {
     await expectRefused(paid(FORMER));
     await tell(FORMER);
     await expectRefused(paid(FORMER + 1n));

@@ -31,7 +31,7 @@ function faultOf(price: object, upstream: object | undefined = { url: 'https://a
   }
 }
 
-/** What is wrong, and the words that say so. */
+/** What is wrong, and the message. */
 const FAULTS: [object, RegExp][] = [
   [{ measure: 'length', steps: STEPS }, /by must be a JSON pointer to a value of the call: \/body, /],
   [{ by: '#/text', measure: 'length', steps: STEPS }, /by must be a JSON pointer/],
@@ -104,13 +104,13 @@ const FAULTS: [object, RegExp][] = [
   [{ mode: 'handler', min: '0.01' }, /max must be a decimal string/],
 ];
 
-describe('Faults of a price by the call', () => {
+describe('Errors of a price by the call', () => {
   for (const [price, words] of FAULTS)
-    it(`are told in words: ${JSON.stringify(price)}`, () => {
+    it(`are explained: ${JSON.stringify(price)}`, () => {
       expect(faultOf(price)).to.match(words);
     });
 
-  it('are none where every call has the value', () => {
+  it('do not occur if every call has the value', () => {
     for (const by of ['/body/text', '/body/kept'])
       expect(faultOf({ by, measure: 'length', steps: STEPS })).to.equal('');
     expect(faultOf({ by: '/body', measure: 'bytes', ...PER })).to.equal('');

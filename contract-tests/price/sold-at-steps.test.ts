@@ -28,7 +28,7 @@ const METHODS = new Methods([
 ]);
 type Offer = Parameters<typeof v2Header>[0] & { amount: string };
 
-/** The payment of an unpaid call's 402, as its header. */
+/** The payment for an unpaid call's 402, as its header. */
 const WAYS: Record<string, (unpaid: Answer, payer: Keypair) => string> = {
   x402: (unpaid, payer) => {
     const [offer] = unpaid.json().accepts as [Offer];

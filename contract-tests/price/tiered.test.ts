@@ -60,7 +60,7 @@ const read = (price: object): Price => tiered.read(price as Record<string, unkno
 const quoteOf = async (price: object, body: unknown): Promise<bigint> =>
   (await read(price).quote({ params: {}, query: {}, body })).atomic;
 
-/** What each price costs, computed another way. */
+/** The expected costs, computed in another way. */
 const ORACLES: Record<string, { price: object; costs: (body: Body) => bigint }> = {
   steps: {
     price: STEPS,
@@ -75,7 +75,7 @@ const ORACLES: Record<string, { price: object; costs: (body: Body) => bigint }> 
   },
   value: {
     price: PER_VALUE,
-    // Numbers of at most two decimals, in hundredths.
+    // Numbers with at most two decimals, in hundredths.
     costs: body => clamp(50n, ceil(BigInt(Math.round(body.count * 100)) * 100n, 700n), 10_000n),
   },
   bytes: {
@@ -99,7 +99,7 @@ const BODIES = fc.record({
 });
 
 describe('A price by the call', () => {
-  it('is that of the first step that reaches so far, and of the last beyond all', async () => {
+  it('is that of the first step that the value does not exceed, or of the last if it exceeds all', async () => {
     const amount = fc.integer({ min: 1, max: 1_000_000 }).map(BigInt);
     const ends = fc.uniqueArray(fc.nat({ max: 500 }), { maxLength: 8 }).map(all => all.sort((a, b) => a - b));
     const cases = fc.tuple(ends, fc.array(amount, { minLength: 9, maxLength: 9 }), fc.nat({ max: 600 }));
@@ -120,7 +120,7 @@ describe('A price by the call', () => {
     );
   });
 
-  it('counts all bytes that a lenient reader of base64 could find, whatever commas are in it', async () => {
+  it('counts all bytes that a lenient base64 decoder could find, wherever there are commas', async () => {
     const encoded = { types: ['string'], always: true, bytes: true };
     const costs = async (body: string): Promise<bigint> =>
       (await tiered.read(PER_BYTES, () => encoded).quote({ params: {}, query: {}, body })).atomic;
@@ -231,7 +231,7 @@ describe('A price by the call', () => {
         );
       });
 
-    it('is by a parameter of the query, too, and by its default', async () => {
+    it('can depend on a query parameter, and then on its default', async () => {
       expect(offerIn(await shop.call('/days', {})).amount).to.equal('10000');
       expect(offerIn(await shop.call('/days?days=30', {})).amount).to.equal('300000');
     });
@@ -247,7 +247,7 @@ describe('A price by the call', () => {
       expect((await shop.call('/steps', paid, small)).status).to.equal(200);
     });
 
-    it('takes ten calls of one buyer at ten prices at once, each at its own, over HTTP and MCP', async () => {
+    it('allows ten calls of one buyer at ten prices at once, over HTTP and MCP', async () => {
       const payer = Keypair.generate();
       const bodies = Array.from({ length: 10 }, (_, at) => ({
         text: '',
@@ -277,7 +277,7 @@ describe('A price by the call', () => {
       expect(amounts).to.deep.equal(sent.map(({ offer }) => offer.amount).sort());
     });
 
-    it('is told to readers: from the least to the most, and by what', () => {
+    it('is described for readers: from the least to the most, and by what', () => {
       const document = JSON.parse(shop.openapi) as {
         paths: Record<string, { post: { description: string; 'x-payment-info': object } }>;
       };

@@ -32,7 +32,7 @@ const operation = (id: string, more: Partial<OperationForSale> = {}): OperationF
   ...more,
 });
 
-describe('A price that nobody wrote this server for', () => {
+describe('A kind of price that the server was not written for', () => {
   let upstream: TestUpstream;
   let shop: UpstreamShop;
 
@@ -57,7 +57,7 @@ describe('A price that nobody wrote this server for', () => {
     return offer!;
   }
 
-  /** A payment that accepts an offer, and moves what it names. */
+  /** A payment that accepts an offer, and moves the amount that it names. */
   function paymentOf(offer: Offer, payer = Keypair.generate()): Record<string, string> {
     const { transaction } = craftPayment({ ...RECIPE, payer, amount: BigInt(offer.amount) });
     return { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
@@ -124,7 +124,7 @@ describe('A price that nobody wrote this server for', () => {
     expect(bought.structuredContent).to.deep.equal({ value: 7 });
   });
 
-  it('is checked against the body that comes with the payment: one for a cheaper body buys no dearer one, and no cheaper one', async () => {
+  it('is checked against the body that comes with the payment: a payment for one body buys neither a dearer nor a cheaper one', async () => {
     const pay = paymentOf(await offerFor('/count', { text: 'cheap' }));
     const calls = upstream.calls.length;
     for (const text of ['a dearer text', 'less']) {
@@ -139,7 +139,7 @@ describe('A price that nobody wrote this server for', () => {
     expect(sold.json().error).to.match(/sent for another call, with another body/);
   });
 
-  it('does not believe what a payment says that it accepted: the transfer itself must pay the price', async () => {
+  it('ignores what a payment says that it accepted: the transfer itself must pay the price', async () => {
     const body = { text: 'twelve chars' };
     const offer = await offerFor('/count', body);
     const { transaction } = craftPayment({ ...RECIPE, payer: Keypair.generate(), amount: 100n });
@@ -164,7 +164,7 @@ describe('A price that nobody wrote this server for', () => {
     expect(String(refusal)).to.include('the price of count is beyond its bounds: 0.0051');
   });
 
-  it('names what it needs in a contract that does not give it', () => {
+  it('names the field that it needs in a contract without it', () => {
     const wrong = [operation('one', { price: { mode: 'toy', currency: 'USD', amount: '0.01' } })];
     expect(() => contractOf(wrong, {}, PRICES_WITH_TOY))
       .to.throw(/unknown key 'amount'/)

@@ -10,7 +10,7 @@ import { TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 const PRICE = 10_000n;
 
-describe('A rail that nobody wrote this server for, with balances in memory', () => {
+describe('A rail that the server was not written for, with balances in memory', () => {
   let upstream: TestUpstream;
   let shop: UpstreamShop;
   let rail: ToyRail;
@@ -37,7 +37,7 @@ describe('A rail that nobody wrote this server for, with balances in memory', ()
   });
   beforeEach(() => {
     rail.loses = 'nothing';
-    // A buyer of its own for each test, since one who signs again for an equal call may redeem the call before.
+    // A new buyer for each test, because a buyer who signs again for an equal call may redeem the earlier one.
     buyer = `buyer${'a'.repeat(++buyers)}`;
     rail.balances.set(buyer, 5n * PRICE);
   });
@@ -47,7 +47,7 @@ describe('A rail that nobody wrote this server for, with balances in memory', ()
     upstream.close();
   });
 
-  /** A header that pays, over the number in a challenge of its own. */
+  /** A header that pays, over the number in a new challenge. */
   async function payment(path = '/one', payer = buyer, amount = PRICE): Promise<{ toy: string }> {
     const challenge = (await shop.call(path, {})).headers.get('toy-challenge') ?? '';
     return { toy: `${challenge.split(' ')[0]} ${payer}:${amount}:${++number}` };
@@ -106,7 +106,7 @@ describe('A rail that nobody wrote this server for, with balances in memory', ()
     expect(rail.balances.get(buyer)).to.equal(4n * PRICE);
   });
 
-  it('refuses what does not pay the price, what it cannot read, and a payer without the money', async () => {
+  it("refuses what does not pay the price, what it can't read, and a payer without the money", async () => {
     for (const [paid, error] of [
       [await payment('/one', buyer, PRICE - 1n), /amount: pays 9999, must be 10000/],
       [{ toy: (await payment()).toy.replace(/ .*/, ' nonsense') }, /transfer: cannot be read/],
@@ -119,7 +119,7 @@ describe('A rail that nobody wrote this server for, with balances in memory', ()
     expect(rail.balances.get(buyer)).to.equal(5n * PRICE);
   });
 
-  it('says of another call with the same payment what makes a new one', async () => {
+  it('says, for another call with the same payment, how to make a new one', async () => {
     const paid = await payment();
     expect((await shop.call('/one', paid)).status).to.equal(200);
     const [nonce] = (await payment('/order')).toy.split(' ');
@@ -130,7 +130,7 @@ describe('A rail that nobody wrote this server for, with balances in memory', ()
     );
   });
 
-  it('money that moved although no answer came is found, and the answer is handed out', async () => {
+  it('money that moved although no answer came is found, and the answer is delivered', async () => {
     rail.loses = 'answers';
     const paid = await payment();
     const pending = await shop.call('/one', paid);

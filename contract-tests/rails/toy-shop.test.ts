@@ -8,12 +8,12 @@ import { toyPrice } from '../support/toy-price.js';
 import { ToyRail } from '../support/toy-rail.js';
 import { TestUpstream, UpstreamShop } from '../support/upstream-shop.js';
 
-/** What the toy price asks for each character. */
+/** The toy price of each character. */
 const PER_CHARACTER = 100n;
 const FUNDS = 1_000_000n;
 const COPIES = 20;
 
-describe('A shop whose method, rail and price nobody wrote this server for', () => {
+describe('A shop with a method, a rail and a price that the server was not written for', () => {
   let upstream: TestUpstream;
   let shop: UpstreamShop;
   let rail: ToyRail;
@@ -59,7 +59,7 @@ describe('A shop whose method, rail and price nobody wrote this server for', () 
   const priceOf = (text: string): bigint => PER_CHARACTER * BigInt(text.length);
   const spent = (): bigint => FUNDS - (rail.balances.get(buyer) ?? 0n);
 
-  /** A header that pays for this text, over the number in a challenge of its own. */
+  /** A header that pays for this text, over the number in a new challenge. */
   async function paymentFor(text: string, path = '/count'): Promise<{ toy: string }> {
     const challenge = (await shop.call(path, {}, { text })).headers.get('toy-challenge') ?? '';
     return { toy: `${challenge.split(' ')[0]} ${buyer}:${priceOf(text)}:${++numbers}` };
@@ -76,7 +76,7 @@ describe('A shop whose method, rail and price nobody wrote this server for', () 
     expect([spent(), upstream.calls.length - calls]).to.deep.equal([1_200n, 1]);
   });
 
-  it('charges once for copies of what is paid up front: each is answered, or told that it is paid', async () => {
+  it('charges once for copies of a payment up front: each is answered, or told that it is paid', async () => {
     const paid = await paymentFor('order', '/later');
     const calls = upstream.calls.length;
     const copies = Array.from({ length: COPIES }, () => shop.call('/later', paid, { text: 'order' }));
@@ -98,7 +98,7 @@ describe('A shop whose method, rail and price nobody wrote this server for', () 
     expect(spent()).to.equal(400n);
   });
 
-  it('sells nothing dearer and nothing else for a payment, before its sale and after it', async () => {
+  it('sells neither a dearer nor another call for a payment, before its sale and after it', async () => {
     const paid = await paymentFor('cheap');
     const dearer = await shop.call('/count', paid, { text: 'a dearer text' });
     expect([dearer.status, spent()]).to.deep.equal([402, 0n]);
@@ -119,7 +119,7 @@ describe('A shop whose method, rail and price nobody wrote this server for', () 
     expect([sold.status, sold.json(), spent()]).to.deep.equal([200, { value: 8 }, 800n]);
   });
 
-  it('never pays twice for an answer whose settlement got lost', async () => {
+  it('never charges twice for an answer whose settlement was lost', async () => {
     const paid = await paymentFor('lost');
     rail.loses = 'answers';
     expect((await shop.call('/count', paid, { text: 'lost' })).status).to.equal(503);

@@ -24,7 +24,7 @@ const [HEAD = '', BODY = '', MAC = ''] = SIGNED.split('.');
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 describe('a JWS of a receipt', () => {
-  it('is byte for byte that of the vectors', () => {
+  it('equals the published vectors byte for byte', () => {
     const offer = {
       version: 1,
       resourceUrl: RESOURCE,
@@ -63,11 +63,11 @@ describe('a JWS of a receipt', () => {
     'another header': [`${part({ alg: 'EdDSA', kid: 'did:web:other.example#key-1' })}.${BODY}.${MAC}`],
     'a truncated signature': [SIGNED.slice(0, -4)],
     'no signature': [`${HEAD}.${BODY}.`],
-    'a payload that is no object': [`${HEAD}.${Buffer.from('[1]').toString('base64url')}.${MAC}`],
+    'a payload that is not an object': [`${HEAD}.${Buffer.from('[1]').toString('base64url')}.${MAC}`],
     'another key': [SIGNED, { ...JWK, x: other }],
     'a key of another curve': [SIGNED, { ...JWK, crv: 'X25519' }],
     'a symmetric key': [SIGNED, { kty: 'oct', k: X }],
-    'a key that is none': [SIGNED, { ...JWK, x: 'AAAA' }],
+    'an invalid key': [SIGNED, { ...JWK, x: 'AAAA' }],
   };
   for (const [what, [text, jwk = JWK]] of Object.entries(rejected))
     it(`is rejected: ${what}`, () => {

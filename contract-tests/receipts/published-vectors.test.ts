@@ -4,8 +4,8 @@ import { ReceiptFault } from '../../src/receipts/receipt-fault.js';
 import { verifyReceipt } from '../../src/receipts/verify-receipt.js';
 
 /**
- * x402's offer-receipt-vectors.json, version 2 (pull request 3207): the payloads as they are written there, which is not in canonical
- * order. The key is that of the vectors, whose `kid` resolves to nothing.
+ * x402's offer-receipt-vectors.json, version 2 (pull request 3207). Its payloads are not in canonical order and are
+ * kept as published. The key is that of the vectors, whose `kid` does not resolve.
  */
 const KEY = { kty: 'OKP', crv: 'Ed25519', x: 'IVL40Zt5HSRFMkLhXy6rbLfP-ntqXtMAl5YOBpiB2xI' };
 const kid = 'did:web:scvd.store#conformance-test-key';
@@ -41,7 +41,7 @@ const ACCEPTED = {
   ),
 };
 
-/** Whether the key has signed it, although it is rejected, and why it is. */
+/** Vectors that are rejected: whether the key has signed them, and why they are rejected. */
 const REJECTED: Record<string, [text: string, why: RegExp, signed?: true]> = {
   offer_missing_version: [
     jws(

@@ -10,7 +10,7 @@ const receipts = { sign: async () => SIGNED };
 const [x402, , mpp] = shopMethods(TERMS, { network: 'devnet', mpp: { secrets: ['s'.repeat(32)] } }).all;
 const RECEIPT = { success: true, payer: 'Payer', transaction: 'Transaction', amount: '10000' };
 
-/** An answer with a header of its own of so many bytes. */
+/** An answer with a header of this many bytes. */
 function soldWith(bytes: number): Extract<Outcome, { kind: 'sold' }> {
   const headers: Record<string, string> = { 'X-Own': 'x'.repeat(bytes) };
   return {
@@ -34,17 +34,17 @@ describe('the headers of signed receipts', () => {
     return Object.keys(signed);
   };
 
-  it('give way to those of the answer: first the answer receipt, then x402’s', async () => {
+  it("are dropped if the answer's own headers need the room: first the answer receipt, then x402's", async () => {
     expect(await namesWith(10)).to.deep.equal(['PAYMENT-RESPONSE', 'Answer-Receipt']);
     expect(await namesWith(1_200)).to.deep.equal(['PAYMENT-RESPONSE']);
     expect(await namesWith(2_500)).to.deep.equal([]);
   });
 
-  it('are the answer receipt beside the receipt of MPP, which has no place for x402’s', async () => {
+  it("are the answer receipt beside the receipt of MPP, which has no place for x402's", async () => {
     expect(await namesWith(10, mpp)).to.deep.equal(['Payment-Receipt', 'Answer-Receipt']);
   });
 
-  it('are none in a shop that signs nothing', async () => {
+  it('are absent in a shop that signs nothing', async () => {
     const how = { goesWith: { sold: true }, others: {} };
     expect(await signedHeadersOf({}, x402, soldWith(0), how)).to.deep.equal({});
   });

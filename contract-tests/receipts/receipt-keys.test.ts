@@ -26,14 +26,14 @@ describe('the key of receipts', () => {
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'coinslot-key-'))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('is made once, in a file that only its owner can read', () => {
+  it('is created once, in a file that only its owner can read', () => {
     const first = keptReceiptKey(folder);
     expect(publicKeyOf(keptReceiptKey(folder))).to.deep.equal(publicKeyOf(first));
     expect(readdirSync(folder)).to.deep.equal(['receipt-key.pem']);
     expect(statSync(join(folder, 'receipt-key.pem')).mode & 0o777).to.equal(0o600);
   });
 
-  it('that cannot be read stops the start, and says how to get another', () => {
+  it("stops the start if it can't be read, and the message says how to get another", () => {
     for (const text of ['', 'no key', pemOf(newKey('x25519'))]) {
       writeFileSync(join(folder, 'receipt-key.pem'), text);
       expect(() => keptReceiptKey(folder)).to.throw(ConfigFault, /receipt-key\.pem .*openssl genpkey/);
@@ -53,7 +53,7 @@ describe('the key of receipts', () => {
     );
   });
 
-  it('is named by the host of PUBLIC_URL, with its port', () => {
+  it('is identified by the host of PUBLIC_URL, with its port', () => {
     expect(didOf('https://api.example.com')).to.equal('did:web:api.example.com');
     expect(didOf('http://127.0.0.1:8402')).to.equal('did:web:127.0.0.1%3A8402');
   });
@@ -79,7 +79,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
   };
   const documentOf = (receipts: Receipts): Document => receipts.document as Document;
 
-  it('are those of former starts, too: what an old key signed stays a receipt', async () => {
+  it('include those of former starts: what an old key signed stays a receipt', async () => {
     const [old, present] = [newKey(), newKey()];
     await receiptsOf(old);
     const document = documentOf(await receiptsOf(present));
@@ -90,7 +90,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
     expect(await ledger.getMeta(`receipt key ${publicKeyOf(old).name}`)).to.not.include('PRIVATE');
   });
 
-  it('are those of the other servers of the ledger, also of one that starts later', async () => {
+  it('include those of the other servers of the ledger, even of one that starts later', async () => {
     const other = engine === 'SQLite' ? ledger : await open();
     const first = await receiptsOf(newKey(), ledger, 20);
     const told = new Promise<Document>(
@@ -101,7 +101,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
     expect(keysIn(await told)).to.include(publicKeyOf(key).x);
   });
 
-  it(`are at most ${MAX_KEYS}: the oldest give way, never the one that signs`, async () => {
+  it(`are at most ${MAX_KEYS}: the oldest are removed, never the one that signs`, async () => {
     let now = 1_000;
     const published = new PublishedKeys(ledger, () => (now += 1));
     const keys = Array.from({ length: MAX_KEYS + 2 }, () => publicKeyOf(newKey()));

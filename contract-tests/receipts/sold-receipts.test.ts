@@ -24,7 +24,7 @@ describe('a sale is answered with signed receipts', () => {
   const headersOf = ({ headers }: Answer): string =>
     [...headers].map(([name, value]) => `${name}: ${value}`).join('\r\n');
 
-  /** As a buyer verifies them, with the keys that the server publishes. */
+  /** Verified as a buyer does it, with the keys that the server publishes. */
   const verified = async (text: string): Promise<[receipt: Verified, answer: Verified]> => {
     const all = await Promise.all(
       receiptsIn(text).map(each => verifyReceipt(each, kid => publishedKey(kid, true))),
@@ -62,7 +62,7 @@ describe('a sale is answered with signed receipts', () => {
       expect(Buffer.byteLength(headersOf(bought))).to.be.lessThan(MAX_HEADER_BYTES);
     });
 
-  it('over MCP, and of an answer that is picked up or sent again, over either', async () => {
+  it('over MCP, and for an answer that is fetched or sent again, over either', async () => {
     const asked = anotherText();
     const signed = await signFor(world, '/v1/summarize');
     const bought = await callTool(world.url, 'summarize', asked, paid(payloadOf(signed)));
@@ -79,7 +79,7 @@ describe('a sale is answered with signed receipts', () => {
     }
   });
 
-  it('and no refusal, and no answer that is not sold, has any', async () => {
+  it('and a refusal, or an answer that is not sold, has none', async () => {
     const signed = await signFor(world, '/v1/summarize');
     const unsold = [
       await post(`${world.url}/v1/summarize`, {}),
@@ -90,7 +90,7 @@ describe('a sale is answered with signed receipts', () => {
     for (const answer of unsold) expect(receiptsIn(headersOf(answer))).to.deep.equal([]);
   });
 
-  it('whose key a page of another origin may read, as all headers of receipts', async () => {
+  it('whose key pages of other origins may read, as all headers of receipts', async () => {
     const bought = await post(
       `${world.url}/v1/summarize`,
       anotherText(),

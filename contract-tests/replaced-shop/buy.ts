@@ -8,8 +8,8 @@ import { SOLD } from '../support/sold.js';
 import { openWorld } from '../support/world.js';
 
 /**
- * Buys every operation of this repository's contract, with its examples, from a server in the sandbox with the official client. Fails
- * unless each is answered 200 with a receipt, and the receiver gets exactly the prices.
+ * Buys every operation of this repository's contract, with its examples, from a server in the sandbox with the official
+ * client. Fails unless each is answered 200 with a receipt, and the receiver gets exactly the prices.
  */
 
 const world = await openWorld();

@@ -9,8 +9,9 @@ import { ownPlace } from '../support/other-shop.js';
 import { SOLD } from '../support/sold.js';
 
 /**
- * Replaces what this repository sells by three other operations, in a copy of it, and has every tool check and buy them: one by a
- * handler and paid up front, two of an API on this machine. One line for each step; the last line counts them.
+ * In a copy of this repository, replaces its operations by three others (one with a handler, paid up front; two of an
+ * API on this machine), and has every tool check and buy them. Prints one line for each step; the last line counts
+ * them.
  */
 
 const STEP_MS = 300_000;
@@ -27,7 +28,7 @@ export const wordCount: Entry<operations['wordCount']> = () => ({
 });
 `;
 
-/** The operations that are sold instead, with their settings for `make operation`. */
+/** The operations that replace them, with their settings for `make operation`. */
 const ADDED = [
   ['wordCount', 'PRICE=0.03', 'FLOW=upfront', 'REQUEST={"text":"One coin, one call."}', 'ANSWER={"words":4}'],
   [
@@ -78,7 +79,7 @@ async function run(
   command: string,
   args: string[],
 ): Promise<{ status: number; output: string }> {
-  // A group of its own, so that what a hanging step has started ends with it.
+  // In a process group of its own, so that what a hanging step has started ends with it.
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += String(chunk)));
@@ -91,7 +92,7 @@ async function run(
   return { status: code ?? 1, output };
 }
 
-/** The API that is sold: `GET /quotes/{symbol}` and `POST /echo`. It takes no call that carries anything of a payment. */
+/** The API that is sold: `GET /quotes/{symbol}` and `POST /echo`. It rejects calls that contain payment data. */
 function api(request: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -124,7 +125,7 @@ async function replace(folder: string, env: Environment): Promise<boolean> {
   return make('operation-remove', `NAME=${dropped.join(' ')}`);
 }
 
-/** Every tool on the three operations. */
+/** Runs every tool on the three operations. */
 async function checkShop(folder: string, env: Environment): Promise<void> {
   const check = (name: string, command: string, ...args: string[]): Promise<boolean> =>
     step(folder, env, name, command, ...args);

@@ -26,7 +26,7 @@ function read(outcome: Outcome): string {
   return body;
 }
 
-describe('who waits for a payment: signing anew is charged once, on whichever server', () => {
+describe('who waits for a payment: signing again is charged once, on any server', () => {
   eachInANewWorld(true);
 
   let other: Charge;
@@ -36,7 +36,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     payer = Keypair.generate();
   });
 
-  it('a proxy hides that the client gave up; the copy is told 503 elsewhere, the next signature is sold: the first is not settled', async () => {
+  it('a proxy hides that the client gave up; the copy gets 503 elsewhere, and the next signature is sold: the first is not settled', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
@@ -48,7 +48,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a payment that verify refuses after another one was sold for its call: 503, since it redeems that one, and no new signature is asked for', async () => {
+  it('a payment that verify refuses after another one was sold for its call: 503, because it redeems that one, and no new signature is asked for', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     world.facilitator.onVerify = () => gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
@@ -74,7 +74,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('rows that send a request round and round end its waiting when it has waited as long as calls are held', async () => {
+  it('a request that rows keep sending back and forth stops waiting after the time that calls are held', async () => {
     const [first, second] = [world.payment({ payer }), world.payment({ payer })];
     world.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'away' });
     for (const payment of [first, second]) expectUnavailable(await world.redeem(payment), /reached/);
@@ -86,7 +86,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expectUnavailable(await world.newCharge().process(world.call(first, { holdMs: 1 })), /being worked on/);
   });
 
-  it('the same payment sent to another server waits there, and both get the one answer', async () => {
+  it('the same payment sent to another server waits there, and both get the same answer', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const here = world.redeem(first, { work: () => gate.wait(answer('{"n":1}')) });
@@ -100,7 +100,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('the caller hangs up here while its copy waits elsewhere: the work goes on, and is delivered there', async () => {
+  it('the caller hangs up here while its copy waits elsewhere: the work continues, and is delivered there', async () => {
     const gate = new Gate();
     const gone = new AbortController();
     const first = world.payment({ payer });
@@ -124,7 +124,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a worker whose server died: a caller at another server does the work', async () => {
+  it("after the worker's server died, a caller at another server takes over the work", async () => {
     const first = world.payment({ payer });
     const never = new Promise<never>(() => {});
     const dying = world.newCharge({ leaseMs: 300 });
@@ -134,7 +134,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('who hangs up and signs anew before the hang-up is noticed is charged once', async () => {
+  it('a buyer who hangs up and signs again before the hang-up is noticed is charged once', async () => {
     const gone = new AbortController();
     const gate = new Gate();
     const first = world.redeem(world.payment({ payer }), {
@@ -181,7 +181,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('a stranger replays the landed transaction and reads the answer: the buyer’s new signature is still not charged', async () => {
+  it("a stranger sends the landed transaction and reads the answer: the buyer's new signature is still not charged", async () => {
     const gone = new AbortController();
     const gate = new Gate();
     const first = world.payment({ payer });
@@ -196,7 +196,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a server that has no view of the chain sends a copy away: the ledger knows, and the next signature is sold once', async () => {
+  it('a server that has no view of the chain sends a copy away: the ledger records that, and the next signature is sold once', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"n":1}')) });
@@ -224,7 +224,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('nobody is charged whose callers all hung up before the money was asked for', async () => {
+  it('a buyer whose callers all hung up before the money was requested is not charged', async () => {
     const gone = new AbortController();
     const gate = new Gate();
     const first = world.redeem(world.payment({ payer }), {
@@ -258,7 +258,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(row).to.include({ state: 'delivered', callers: 1 });
   });
 
-  it('a caller that goes on with its own payment, for which the other one with its payment-identifier failed, waits for the other no more', async () => {
+  it('a caller that goes on with its own payment, after the other one with its payment-identifier failed, no longer waits for the other', async () => {
     const gate = new Gate();
     const first = world.payment({ payer, identifier: ID });
     const failing = world.redeem(first, { work: () => gate.wait(failed(502)) });
@@ -276,7 +276,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(left).to.include({ state: 'claimed', attended: false });
   });
 
-  it('a caller whose payment is outrun by another one with its payment-identifier waits for that one, and for its own no more', async () => {
+  it('a caller whose payment is outrun by another one with its payment-identifier waits for that one, and no longer for its own', async () => {
     const [failing, outrun, working] = [new Gate(), new Gate(), new Gate()];
     const first = world.payment({ payer, identifier: ID });
     const failed502 = world.redeem(first, { work: () => failing.wait(failed(502)) });
@@ -363,7 +363,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a caller that the ledger has not heard of for five seconds is not charged', async () => {
+  it('a caller that the ledger has not seen for five seconds is not charged', async () => {
     const first = world.payment({ payer });
     const outcome = await world.redeem(first, {
       work: async () => {
@@ -376,7 +376,7 @@ describe('who waits for a payment: signing anew is charged once, on whichever se
   });
 });
 
-describe('a settlement that nobody knows is asked for once more, while somebody waits', () => {
+describe('an unknown settlement is requested once more, while somebody waits', () => {
   eachInANewWorld();
 
   const confirm = async (): Promise<boolean> => true;
@@ -389,7 +389,7 @@ describe('a settlement that nobody knows is asked for once more, while somebody 
     return payment;
   }
 
-  it('by a copy of the payment that comes while its blockhash lives: of that ask only a success counts', async () => {
+  it('by a copy of the payment that comes while its blockhash lives: only a success of that request counts', async () => {
     const payment = await doubted(0);
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
     const outcome = await world.redeem(payment);

@@ -34,7 +34,7 @@ class WithDirectory extends FakeFacilitator {
   }
 }
 
-describe('charge: sales for the sake of a directory', () => {
+describe("charge: sales through a directory's facilitator", () => {
   eachInANewWorld();
   let directory: WithDirectory;
   let facilitators: Facilitators;
@@ -65,13 +65,13 @@ describe('charge: sales for the sake of a directory', () => {
     charge = world.newCharge({ facilitator: facilitators, listings: new Listings(TERMS, toolShapeOf) });
   });
 
-  /** The fee payer that a call without payment is told. */
+  /** The fee payer in the answer to a call without payment. */
   function offered(operation = SUMMARIZE, transport: Transport = 'http'): string {
     const { body } = world.offers.challenge(operation, world.offers.methods.first, transport);
     return feePayerIn(body);
   }
 
-  /** That of the challenge after a refusal. */
+  /** The fee payer of the challenge after a refusal. */
   function offeredAgain(): string {
     const { offers } = world;
     return feePayerIn(offers.refusal(SUMMARIZE, offers.methods.first, 'refused', true).body);
@@ -85,7 +85,7 @@ describe('charge: sales for the sake of a directory', () => {
   const paying = (feePayer: string): Payment => world.payment({ feePayer });
   const buy = (payment: Payment): Promise<Outcome> => charge.process(world.call(payment));
 
-  it('the first one of an operation goes over it, over HTTP and MCP, and then one every six hours', async () => {
+  it('the first sale of an operation goes through it, over HTTP and MCP, and then one every six hours', async () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
     expect((await buy(paying(ITS_FEE_PAYER))).kind).to.equal('sold');
     expect([directory.verifies, directory.settles]).to.deep.equal([1, 1]);
@@ -102,7 +102,7 @@ describe('charge: sales for the sake of a directory', () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
   });
 
-  it('what did not pay for it names the usual one after three calls, for a minute', () => {
+  it('a buyer who did not pay for it names the usual one after three calls, for a minute', () => {
     expect([1, 2, 3, 4].map(() => offered())).to.deep.equal([
       ITS_FEE_PAYER,
       ITS_FEE_PAYER,
@@ -113,7 +113,7 @@ describe('charge: sales for the sake of a directory', () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
   });
 
-  it('down: one buyer is told so, signs for the usual one and is served; nobody else hears of it', async () => {
+  it('down: one buyer is told so, signs for the usual one and is served; others do not notice', async () => {
     directory.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
     expect(offered()).to.equal(ITS_FEE_PAYER);
     const outcome = await buy(paying(ITS_FEE_PAYER));
@@ -136,7 +136,7 @@ describe('charge: sales for the sake of a directory', () => {
     expect(offered(), 'and later each time').to.equal(FEE_PAYER);
   });
 
-  it('down with the usual one: nobody is told to sign again', async () => {
+  it('down together with the usual one: nobody is told to sign again', async () => {
     directory.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
     const alone = new Facilitators([
       { name: 'fake.example/', facilitator: world.facilitator },

@@ -3,10 +3,10 @@ import type { Answer } from '../../src/sale/outcome.js';
 import { answer, bodyOf, eachInANewWorld, Gate, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 
-describe('charge: callers that go away', () => {
+describe('charge: callers that hang up', () => {
   eachInANewWorld();
 
-  it('every caller gone before settling: work aborted, not settled, the next try works', async () => {
+  it('all gone before settling: the work is aborted, nothing is settled, and the next try works', async () => {
     const payment = world.payment();
     const callers = [new AbortController(), new AbortController()];
     const gate = new Gate();
@@ -63,7 +63,7 @@ describe('charge: callers that go away', () => {
     expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
-  it('a known payer, gone after the work and before verify has ended: not settled, the next try works', async () => {
+  it('a known payer, gone after the work and before verify has ended: not settled, and the next try works', async () => {
     const payer = await world.knownPayer();
     const payment = world.payment({ payer });
     const endOthers = await world.unverifiedRuns(payer);
@@ -105,7 +105,7 @@ describe('charge: callers that go away', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('gone while the money moves: settled all the same, and the answer waits', async () => {
+  it('gone while the money moves: settled anyway, and the answer is kept', async () => {
     const payment = world.payment();
     const gone = new AbortController();
     const gate = new Gate();

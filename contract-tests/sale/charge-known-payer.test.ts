@@ -22,7 +22,7 @@ import { until } from '../support/faults.js';
 
 const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
 
-describe('charge: known payers, the facilitator is asked once', () => {
+describe('charge: for known payers, only settle is requested', () => {
   eachInANewWorld();
 
   let payer: Keypair;
@@ -31,7 +31,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     payer = await world.knownPayer();
   });
 
-  /** Each buys another text, so that none redeems another's sale. */
+  /** Each call has a different text, so that none redeems another's sale. */
   const buy = (work?: () => Promise<Answer>): Promise<Outcome> =>
     world.redeem(world.payment({ payer }), { text: `text ${++calls}`, ...(work ? { work } : {}) });
 
@@ -57,7 +57,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 1 });
   });
 
-  it('a no of settle: 402, uncharged, and from then on verify comes before the work', async () => {
+  it('a refusal by settle: 402, uncharged, and from then on verify comes before the work', async () => {
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     expectRefused(await buy(), /funds: the payer has too little USDC/, false);
     expect(await isKnown()).to.equal(false);
@@ -68,7 +68,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('a settlement that nobody knows: verify comes first from then on', async () => {
+  it('an unknown settlement: verify comes first from then on', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
     expectPending(await buy());
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
@@ -130,7 +130,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     expect(world.runs).to.equal(1);
   });
 
-  it('what may redeem an equal sale is verified: it would never be settled', async () => {
+  it('a payment that may redeem an equal sale is verified: it would never be settled', async () => {
     const text = 'the same text';
     const first = await world.redeem(world.payment({ payer }), { text });
     if (!('sale' in first)) throw new Error(first.kind);
@@ -152,7 +152,7 @@ describe('charge: known payers, the facilitator is asked once', () => {
     expect(world.facilitator.verifies).to.equal(1);
   });
 
-  describe('whose wallet is empty, so that the simulation in settle fails', () => {
+  describe('with an empty wallet, so that the simulation in settle fails', () => {
     beforeEach(() => {
       world.facilitator.onSettle = () => ({
         kind: 'refused',

@@ -68,7 +68,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(bodyOf(await world.redeem(world.payment()))).to.equal('{"summary":"run 1"}');
   });
 
-  it('work that throws, against its contract: 502, not settled, for known payers, too', async () => {
+  it('work that throws, against its contract: 502, not settled, even for known payers', async () => {
     const payer = await world.knownPayer();
     for (const payment of [world.payment(), world.payment({ payer })]) {
       const outcome = await world.redeem(payment, { work: () => Promise.reject(new Error('bug')) });

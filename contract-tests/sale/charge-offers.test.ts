@@ -25,7 +25,7 @@ import { craftPayment, DEVNET_V1, v1Header, v2Header } from '../support/craft.js
 describe('charge: offers', () => {
   eachInANewWorld();
 
-  it('a fee payer that is no longer offered: refused, but what was delivered is handed out', async () => {
+  it('a fee payer that is no longer offered: refused, but what was delivered is still handed out', async () => {
     const [sold, unsold] = [world.payment(), world.payment()];
     await world.redeem(sold);
     world.hints.setFeePayer(Keypair.generate().publicKey.toBase58());
@@ -60,7 +60,7 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('a fee payer that another server offered is good here, and goes to the facilitator that has it', async () => {
+  it('a fee payer that another server offered is accepted here, and its facilitator gets the payment', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
@@ -72,7 +72,7 @@ describe('charge: offers', () => {
     expect(facilitator.nameOf(feePayer)).to.equal('fake.example/');
   });
 
-  it('a fee payer of a facilitator that this server does not have: 402, and nobody is asked', async () => {
+  it('a fee payer of a facilitator that this server does not have: 402, without a request', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     await world.ledger.offerHint(feePayer, 'removed.example/');
@@ -81,7 +81,7 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('a blockhash that a payment without a memo was signed over is offered no more', async () => {
+  it('a blockhash that a payment without a memo was signed over is no longer offered', async () => {
     const blockhash = offeredBlockhash();
     expect(blockhash).to.be.a('string');
     await world.redeem(world.payment({ blockhash: String(blockhash) }));
@@ -90,7 +90,7 @@ describe('charge: offers', () => {
     expect(offeredBlockhash()).to.equal(undefined);
   });
 
-  it('no view of the chain: 503, but what was delivered is handed out', async () => {
+  it('no view of the chain: 503, but what was delivered is still handed out', async () => {
     const sold = world.payment();
     await world.redeem(sold);
     world.now += MINUTE + 1;
@@ -99,7 +99,7 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(1);
   });
 
-  it('the local check asks nobody, and says what does not match', async () => {
+  it('the local check makes no request, and says what does not match', async () => {
     const { transaction } = craftPayment(RECIPE);
     const errorOf = async (header: string, of = SUMMARIZE): Promise<string> => {
       const result = await world.charge.checkPayment({ headers: { 'payment-signature': header } }, of);

@@ -59,7 +59,7 @@ describe('charge: promise 1, one payment buys one answer', () => {
     expect(outcomes.map(bodyOf)).to.deep.equal(['{"summary":"run 1"}', '{"summary":"run 1"}']);
   });
 
-  it('sent while its run goes on for another body or operation: refused, and the run is not disturbed', async () => {
+  it('sent for another body or operation while its run continues: refused, and the run is not disturbed', async () => {
     const gate = new Gate();
     const payment = world.payment();
     const first = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"slow"}')) });
@@ -174,7 +174,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('the same id while the first is being worked on waits for it; while its settlement is unresolved: 503 with a receipt', async () => {
+  it('the same id waits while the first is being worked on; while its settlement is unresolved: 503 with a receipt', async () => {
     const payer = Keypair.generate();
     const gate = new Gate();
     const first = world.redeem(world.payment({ payer, identifier: ID }), {

@@ -25,7 +25,7 @@ describe('charge: a facilitator that is down', () => {
   let second: FakeFacilitator;
   let facilitators: Facilitators;
 
-  /** The first is down. `offered`: whom new challenges name. */
+  /** The first facilitator is down. `offered`: the one that new challenges name. */
   async function failed(offered: string): Promise<void> {
     second = new FakeFacilitator();
     facilitators = new Facilitators([
@@ -44,7 +44,7 @@ describe('charge: a facilitator that is down', () => {
     world.facilitator.verifies = 0;
   }
 
-  it('known to be down, and another one is offered: 402, uncharged, that names it, and nothing is asked', async () => {
+  it('known to be down, and another one is offered: 402, uncharged, which names the other, without a request', async () => {
     await failed(OTHER);
     const payment = world.payment();
     expectRefused(
@@ -84,7 +84,7 @@ describe('charge: a facilitator that is down', () => {
     expect(await world.stateOf(payment)).to.equal('claimed');
   });
 
-  it('what was asked for stays unresolved while it is down, and is asked for again once it is back', async () => {
+  it('a requested settlement stays unresolved while it is down, and is requested again once it is back', async () => {
     facilitators = asked(world.facilitator);
     world.charge = world.newCharge({
       facilitator: facilitators,

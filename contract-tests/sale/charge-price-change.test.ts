@@ -19,12 +19,12 @@ import {
 } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 
-describe('a price that changed judges unknown payments only', () => {
+describe('a changed price affects unknown payments only', () => {
   eachInANewWorld();
 
   const dearer = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 20_000n } };
 
-  /** The payment as a server with another price reads it. */
+  /** The payment as a server with another price decodes it. */
   async function under(header: string): Promise<Payment> {
     const checkedPayment = await world.charge.checkPayment(
       { headers: { 'payment-signature': header } },
@@ -85,7 +85,7 @@ describe('a price that changed judges unknown payments only', () => {
     expect(askedFor).to.deep.equal([TERMS.payTo, TERMS.payTo]);
   });
 
-  it('unknown: refused by today’s price, also where its work failed before', async () => {
+  it('unknown: refused by today’s price, even if its work failed before', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     expect(await world.charge.isKnown(await under(header))).to.equal(false);
     await world.redeem(world.checkedPayment(header), { work: async () => failed(502) });

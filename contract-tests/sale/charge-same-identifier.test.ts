@@ -18,7 +18,7 @@ describe('a payment waits for another one with its payment-identifier, which is 
     second = world.payment({ payer, identifier: ID });
   });
 
-  /** Both are sent, the second while the first is at the gate. */
+  /** Both are sent, the second while the first is held. */
   async function both(
     gate: Gate,
     server: Charge,

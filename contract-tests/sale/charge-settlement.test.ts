@@ -60,7 +60,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     trouble: { rest: true, seconds: 1 },
   };
 
-  it('a facilitator that asks to wait is asked once more by the call itself: sold, worked once', async () => {
+  it('a facilitator that asks to wait gets one more request from the call itself: sold, worked once', async () => {
     const payer = await world.knownPayer();
     world.charge = world.newCharge({ confirm: async () => true });
     const answers: SettleResult[] = [TOO_MANY, { kind: 'settled', signature: SIGNATURE }];
@@ -107,7 +107,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.redeem(world.payment())).to.have.nested.property('receipt.transaction', SIGNATURE);
   });
 
-  it('a refusal that the ledger can not record is still unresolved', async () => {
+  it("a refusal that the ledger can't record is still unresolved", async () => {
     const payment = world.payment();
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     world.charge = world.newCharge({ ledger: faulty('release') });
@@ -126,12 +126,12 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('refused for a listed reason on the first ask: 402 with a receipt, released, never claimed again', async () => {
+  it('refused for a listed reason on the first request: 402 with a receipt, released, never claimed again', async () => {
     const payer = await world.knownPayer();
     const payment = world.payment({ payer });
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     const outcome = await world.redeem(payment);
-    // A new signature over the same message would be the same payment, so no blockhash is handed out.
+    // A new signature over the same message would be the same payment, so no blockhash is offered.
     expectRefused(outcome, /funds/, false);
     expect(outcome).to.have.nested.property('receipt.errorReason', 'insufficient_funds');
     expect(await world.stateOf(payment)).to.equal('released');
@@ -147,10 +147,10 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
   });
 });
 
-describe('charge: promise 10, once the money moved the answer goes out', () => {
+describe('charge: promise 10, once the money moved the answer is delivered', () => {
   eachInANewWorld();
 
-  it('the ledger fails after the settlement: the answer goes out, and the doubt is logged', async () => {
+  it('the ledger fails after the settlement: the answer is delivered, and the failure is logged', async () => {
     const payment = world.payment();
     world.charge = world.newCharge({ ledger: faulty('deliver') });
     const outcome = await world.redeem(payment);

@@ -19,7 +19,7 @@ import {
 import { commitsOf } from '../support/commits.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 
-describe('charge: promise 8, nobody runs work on money that is not there', () => {
+describe('charge: promise 8, nobody runs work for money that does not exist', () => {
   eachInANewWorld();
 
   it('an unknown payer: verify comes first', async () => {
@@ -28,7 +28,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
     const outcome = world.redeem(world.payment());
     await gate.reached;
-    // Whatever began beside the verification has run by the end of another sale, which is not verified.
+    // The work would have begun beside the verification by the time another sale, which is not verified, has ended.
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
     expect(world.runs).to.equal(1);
     gate.open();
@@ -59,7 +59,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
   });
 
-  it('a refusal whose row can’t be deleted is a refusal all the same, and the row is free once its lease has ended', async () => {
+  it("a refusal whose row can't be deleted is still a refusal, and the row is free once its lease has ended", async () => {
     world.charge = world.newCharge({ ledger: faulty('deleteClaim') });
     world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     const payment = world.payment();
@@ -72,7 +72,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
-  it('a known payer with many unverified runs: the work runs beside verify, and is stopped when verify says no', async () => {
+  it('a known payer with many unverified runs: the work runs beside verify, and is stopped when verify refuses', async () => {
     const payer = await world.knownPayer();
     const endOthers = await world.unverifiedRuns(payer);
     const [verifying, working] = [new Gate(), new Gate()];
@@ -103,7 +103,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect(world.runs).to.equal(0);
   });
 
-  it('too many unknown payers: 503, no facilitator call, payment untouched; known payers are not held up', async () => {
+  it('too many unknown payers: 503, no facilitator call, payment untouched; known payers are not delayed', async () => {
     const payer = await world.knownPayer();
     world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 2 } });
     for (let n = 0; n < 2; n++) expect((await world.redeem(world.payment())).kind).to.equal('sold');
@@ -114,7 +114,7 @@ describe('charge: promise 8, nobody runs work on money that is not there', () =>
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
   });
 
-  it('work of a new payer is not begun on a blockhash that dies before it is done: 402, not charged, free, and left to no wait', async () => {
+  it('the work of a new payer does not begin on a blockhash that dies before it is done: 402, not charged, and the row is free', async () => {
     const known = await world.knownPayer();
     world.charge = world.newCharge({ blocksLeft: async () => 49 });
     const payer = Keypair.generate();

@@ -47,7 +47,7 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('a payer who is blocked causes none, also one who bought before', async () => {
+  it('a payer who is blocked causes none, even one who bought before', async () => {
     const payer = await world.knownPayer();
     const [runs, verifies] = [world.runs, world.facilitator.verifies];
     world.charge = world.newCharge({ blocked: new Set([payer.publicKey.toBase58()]) });
@@ -57,7 +57,7 @@ describe('work that is not paid for', () => {
     expect(await world.ledger.find(payment.checked.id)).to.equal(undefined);
   });
 
-  it('an agent of twenty calls at once that hangs up on one in twenty is never turned away', async () => {
+  it('an agent of twenty calls at once that hangs up on one in twenty is never refused', async () => {
     const payer = await world.knownPayer();
     const other = { unavailable: 0, sold: 0 };
     const agent = async (of: number): Promise<void> => {
@@ -83,7 +83,7 @@ describe('work that is not paid for', () => {
     [400, 10, 12],
     [502, 36, 48],
   ] as const)
-    it(`a wallet whose calls all end as ${status} soon has to wait, though nobody hung up`, async () => {
+    it(`a wallet whose calls all end as ${status} soon has to wait, although nobody hung up`, async () => {
       const payer = Keypair.generate();
       const work = async (): Promise<Answer> => {
         world.runs += 1;

@@ -8,7 +8,7 @@ import { Schedule, type Totals } from '../support/schedule.js';
 import { memoryLedgerPlace, TestChain } from '../support/test-chain.js';
 
 const REPLAYED = process.env['FAULT_SEED'];
-/** `embedded` or `http`; otherwise the seed decides. */
+/** `embedded` or `http`; by default the seed decides. */
 const FACILITATOR = process.env['FAULT_FACILITATOR'];
 const ASKED_FOR = process.env['FAULT_SCHEDULES'];
 const SCHEDULES = Number(ASKED_FOR ?? (REPLAYED === undefined ? repeated(8, 3) : 1));
@@ -16,7 +16,7 @@ const SCHEDULES = Number(ASKED_FOR ?? (REPLAYED === undefined ? repeated(8, 3) :
 for (const { name, make } of PLACES) {
   const suite = make ? describe : describe.skip;
   suite(
-    `promise 10: whatever fails, money on chain is settled rows, and every settled row is delivered or owed (${name})`,
+    `promise 10: whatever fails, the money on the chain equals the settled rows, and every settled row is delivered or owed (${name})`,
     function () {
       this.timeout(300_000);
       let testChain: TestChain;
@@ -58,5 +58,5 @@ for (const { name, make } of PLACES) {
 
 function summaryOf(done: Totals[]): string {
   const sum = (name: keyof Totals): number => done.reduce((total, each) => total + each[name], 0);
-  return `${done.length} of ${SCHEDULES} schedules broke nothing: ${sum('purchases')} purchases, ${sum('answered')} answered, ${sum('landed')} payments landed, ${sum('deaths')} servers killed`;
+  return `${done.length} of ${SCHEDULES} schedules found no violation: ${sum('purchases')} purchases, ${sum('answered')} answered, ${sum('landed')} payments landed, ${sum('deaths')} servers killed`;
 }

@@ -12,7 +12,7 @@ import {
   world,
 } from '../support/charge-world.js';
 
-describe('charge: a payment that the ledger had lost and that was found on chain', () => {
+describe('charge: a payment that the ledger had lost and that was found on the chain', () => {
   eachInANewWorld();
 
   const find = async ({ checked }: Payment, amount = SUMMARIZE.price.atomic): Promise<void> => {
@@ -37,7 +37,7 @@ describe('charge: a payment that the ledger had lost and that was found on chain
     expect(world.runs).to.equal(1);
   });
 
-  it('goes to one of the calls that come with it at once', async () => {
+  it('goes to one of several calls that come with it at once', async () => {
     const payment = world.payment();
     await find(payment);
     const outcomes = await Promise.all(['a', 'b', 'c'].map(text => world.redeem(payment, { text })));
@@ -80,7 +80,7 @@ describe('charge: a payment that the ledger had lost and that was found on chain
     expect(world.runs).to.equal(0);
   });
 
-  it('of an amount that has no meaning to another operation buys that one, too, if it is enough', async () => {
+  it('of an amount that is no price of another operation buys that one, too, if it is enough', async () => {
     const payment = world.payment();
     await find(
       payment,

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { KeptAnswers } from '../../src/sale/kept-answers.js';
 
 describe('kept answers', () => {
-  it('one that is still being sent is read once, one that is gone is not found', async () => {
+  it('that are still being sent are read once, and missing ones are not found', async () => {
     let reads = 0;
     const stored = { status: 200, headers: { 'X-Kept': 'yes' }, expiresAt: Infinity };
     const answers = new KeptAnswers({
@@ -20,7 +20,7 @@ describe('kept answers', () => {
     expect(await answers.get('gone')).to.equal(undefined);
   });
 
-  it('one that many copies ask for at once is read once', async () => {
+  it('that many copies ask for at once are read once', async () => {
     let reads = 0;
     const answers = new KeptAnswers({
       answer: async () => {

@@ -56,7 +56,7 @@ function row(change: Partial<Payment> = {}): Payment {
   };
 }
 
-/** What a judgement comes to, in one line. */
+/** The result of a decision, in one line. */
 function verdictOf(judgement: ReturnType<typeof nextStep>): string {
   if (judgement.kind === 'sell') return judgement.kind;
   if (judgement.kind !== 'over') return `${judgement.kind}${judgement.proven ? ', proven' : ''}`;
@@ -66,7 +66,7 @@ function verdictOf(judgement: ReturnType<typeof nextStep>): string {
 }
 
 const kept = { answerExpiresAt: NOW + 1 };
-/** Each state as it stands in the ledger, and what it is worth for the same call. */
+/** Each state in the ledger, and what it means for the same call. */
 const STATES: [string, Partial<Payment>, RegExp][] = [
   ['claimed, and its worker is gone', { state: 'claimed' }, /^sell$/],
   ['claimed and worked on', { state: 'claimed', leased: true }, /^wait$/],
@@ -87,8 +87,8 @@ const STATES: [string, Partial<Payment>, RegExp][] = [
   ['refunded', { state: 'refunded', reason: 'sorry' }, /^502 .*refunded \(sorry\)/],
 ];
 
-describe('what a payment is worth for a call, by what the ledger knows of it', () => {
-  it('one that the ledger does not know is sold for under today’s offer', () => {
+describe('what a payment buys, by what the ledger knows about it', () => {
+  it("one that the ledger does not know is sold at today's offer", () => {
     expect(nextStep({ row: undefined, target: undefined }, ASKED, NOW)).to.deep.equal({ kind: 'sell' });
   });
 
@@ -119,7 +119,7 @@ describe('what a payment is worth for a call, by what the ledger knows of it', (
     });
 
     if (!verdict.test('sell')) {
-      it(`${name}: reached through an alias, it is worth the same, and its sender must be the payer`, () => {
+      it(`${name}: reached through an alias, the result is the same, and its sender must be the payer`, () => {
         const target = row({ ...change, id: '2'.repeat(64) });
         const judged = nextStep({ row: row({ aliasOf: target.id }), target }, ASKED, NOW);
         expect(verdictOf(judged).replace(', proven', '')).to.match(verdict);
@@ -128,17 +128,17 @@ describe('what a payment is worth for a call, by what the ledger knows of it', (
     }
   }
 
-  it('an alias is never sold for, and one whose target is gone has nothing to give', () => {
+  it('an alias is never sold for, and one whose target is gone gives nothing', () => {
     const judged = nextStep({ row: row({ aliasOf: '2'.repeat(64) }), target: undefined }, ASKED, NOW);
     expect(verdictOf(judged)).to.match(/^refused: .*no longer kept/);
   });
 });
 
-describe('what a payment-identifier that was used before is worth', () => {
+describe('what a payment buys whose payment-identifier was used before', () => {
   const used = row({ state: 'delivered', identifier: IDENTIFIER, ...kept });
   const asked = { ...ASKED, identifier: IDENTIFIER };
 
-  it('for the same call: the sale, whoever signed anew must be the payer', () => {
+  it('for the same call: the sale, and the new signer must be the payer', () => {
     expect(verdictOf(nextStepForIdentifier(used, asked, NOW))).to.equal('answer, proven');
   });
 
@@ -152,7 +152,7 @@ describe('what a payment-identifier that was used before is worth', () => {
   });
 });
 
-describe('what is said of the money beside a bad body', () => {
+describe('what an answer about a bad body says of the money', () => {
   it('“not charged” only where the ledger says so', () => {
     for (const uncharged of [undefined, row(), row({ leased: true }), row({ state: 'released' })])
       expect(moneyNote(uncharged)).to.match(/^You were not charged/);

@@ -33,7 +33,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await place.remove();
   });
 
-  /** SQLite has one server for a file, so there the servers share its ledger. */
+  /** SQLite allows one server for a file, so there the servers share its ledger. */
   async function ledgerOf(): Promise<Ledger> {
     const [first] = ledgers;
     if (first && place.url.startsWith('file:')) return first;
@@ -69,7 +69,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     if (!order) throw new Error('no order');
     return order;
   };
-  /** Two servers that both believe that they work on one order, because the ledger was away for longer than the lease of the first. */
+  /** Two servers that both believe that they work on one order, because the ledger was away for longer than the first one's lease. */
   async function both(): Promise<{ id: string; ledger: Ledger; first: Work; second: Work }> {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
@@ -95,7 +95,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let cut = false;
-    /** Neither answers nor fails, as a connection that was lost. */
+    /** Neither answers nor fails, like a lost connection. */
     const orCut = <T>(asked: Promise<T>): Promise<T> => (cut ? new Promise<T>(() => {}) : asked);
     const away: Ledger = {
       ...ledger,
@@ -120,7 +120,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     expect((await ledger.answer(id))?.body.toString()).to.equal('{}');
   });
 
-  it('a lease that ended is not taken up again, even if no other server took the order over', async () => {
+  it('a lease that ended is not renewed, even if no other server took the order over', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let cut = false;
@@ -178,7 +178,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(row.id))?.state === 'delivered' ? true : undefined));
   });
 
-  it('a server that stops gives its start back: another begins at once, however often that happens', async () => {
+  it('a server that stops returns its start: another begins at once, however often that happens', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let deadline: number | undefined;
@@ -240,7 +240,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     expect(await ledger.find(id)).to.include({ state: 'delivered' });
   });
 
-  it('an extension that another server began is gone on with, not skipped', async () => {
+  it('an extension that another server began is continued, not skipped', async () => {
     const { id, ledger, second } = await both();
     const extended = await ledger.extendOrder(id, 1, Date.now() + 2 * ATTEMPT_MS);
     expect(await second.attempt.extend()).to.deep.equal({ attempt: 2, deadline: extended?.deadline });
@@ -249,7 +249,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => (await orderOf(ledger, id)).finishedAt ?? undefined);
   });
 
-  it('what becomes of an order names the last request for it', async () => {
+  it('the events of an order name the last request for it', async () => {
     const ledger = await ledgerOf();
     const row = await ledger.find(await paymentIn(ledger, 'owed'));
     if (!row) throw new Error('no payment');

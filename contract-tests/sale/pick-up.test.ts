@@ -30,7 +30,7 @@ function bodyOf(outcome: Outcome): Buffer {
   return outcome.answer.body;
 }
 
-/** The chain shows a payment whose answer is not there any more. */
+/** Makes the chain show a payment whose answer no longer exists. */
 async function owe(id: string): Promise<void> {
   const row = await world.ledger.adopt(id, MINUTE);
   expect(await world.ledger.owe(id, row?.claim ?? 0, { settlement: SIGNATURE, foundOnChain: true })).to.equal(
@@ -45,7 +45,7 @@ const SETTLEMENTS = [
   [1, { kind: 'refused', reason: 'insufficient_funds' }],
 ] as const satisfies readonly [number, SettleResult][];
 
-/** Some calls of one buyer: copies, new signatures, hang-ups and impatience, at two servers whose facilitator and work may fail. */
+/** Some calls of one buyer: copies, new signatures, hang-ups and timeouts, at two servers whose facilitator and work may fail. */
 async function everyWay(random: SeededRandom, charges: readonly Charge[]): Promise<Outcome[]> {
   const payer = Keypair.generate();
   const identifier = random.roll('identifier') < 0.3 ? { identifier: `order-${random.seed}-00000000` } : {};
@@ -71,7 +71,7 @@ async function everyWay(random: SeededRandom, charges: readonly Charge[]): Promi
   return [...outcomes, await send('fourth')];
 }
 
-/** What is fetched with the key that an outcome gave. */
+/** Fetches with the key that an outcome gave. */
 async function fetched(outcome: Outcome): Promise<Outcome> {
   const kept = keptOf(outcome);
   if (!kept) throw new Error(`no key in ${JSON.stringify(outcome)}`);
@@ -80,7 +80,7 @@ async function fetched(outcome: Outcome): Promise<Outcome> {
   return found.outcome;
 }
 
-describe('the key of an answer leads somewhere', () => {
+describe('the key of an answer is always valid', () => {
   eachInANewWorld(true);
 
   let payer: Keypair;
@@ -88,7 +88,7 @@ describe('the key of an answer leads somewhere', () => {
     payer = Keypair.generate();
   });
 
-  it('a payment that is redeemed by its payment-identifier has no row: its key is that of the answer’s row', async () => {
+  it("a payment that is redeemed by its payment-identifier has no row: its key is that of the answer's row", async () => {
     const first = world.payment({ payer, identifier: ID });
     const sold = await world.redeem(first);
     const again = await world.redeem(world.payment({ payer, identifier: ID }));
@@ -108,7 +108,7 @@ describe('the key of an answer leads somewhere', () => {
     expectUnavailable(await fetched(anew), /not yet certain/);
   });
 
-  it('a call that is only reserved is told none, whether its work goes on or not', async () => {
+  it('a call that is only reserved gets none, whether its work goes on or not', async () => {
     const gate = new Gate();
     const payment = world.payment({ payer });
     const first = world.redeem(payment, { work: () => gate.wait(failed(502)) });
@@ -141,7 +141,7 @@ describe('the key of an answer leads somewhere', () => {
     expect(again).to.deep.equal(['one that came later']);
   });
 
-  it('every key that was given, in hundreds of calls that go every way, leads to an answer or to its receipt', async function () {
+  it('every key that was given, in hundreds of random calls, leads to an answer or to its receipt', async function () {
     this.timeout(60_000);
     const handed: Caller[] = [];
     const unpaid: Outcome[] = [];
@@ -214,13 +214,13 @@ describe('an answer that is given as a link', () => {
   const link = (outcome: Outcome): Promise<number | undefined> =>
     'sale' in outcome ? outcome.sale.linked() : Promise.reject(new Error('not sold'));
   const rowOf = async (): Promise<Row> => (await world.ledger.find(keptOf(sold)?.id ?? ''))!;
-  /** Fetches it to its last byte. */
+  /** Fetches it completely. */
   const fetchAll = async (outcome: Outcome = sold): Promise<void> => {
     const got = await fetched(outcome);
     if ('sale' in got) got.sale.written();
   };
 
-  it('is kept for a day, and its caller has left', async () => {
+  it('is kept for a day, and its caller counts as gone', async () => {
     const now = world.now;
     expect(await link(sold)).to.be.within(now + 24 * HOUR, now + 24 * HOUR + MINUTE);
     expect(await rowOf()).to.include({ callerUntil: 0, writtenTo: null });
@@ -246,7 +246,7 @@ describe('an answer that is given as a link', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('that a stranger fetches, with the key that a replay of the landed transaction got, is not written', async () => {
+  it('that a stranger fetches, with the key that a replay of the landed transaction got, does not count as written', async () => {
     await link(sold);
     const replayed = await world.redeem(payment);
     expect(keptOf(replayed)?.number).to.equal(0);

@@ -18,11 +18,11 @@ import {
   stateBecomes,
 } from '../support/one-chain.js';
 
-describe('reconciler: whoever signs again while nobody knows is charged once', function () {
+describe('reconciler: a buyer who signs again while a payment is unresolved is charged once', function () {
   this.timeout(60_000);
   allOnOneStage();
 
-  it('a new signature for the same call attaches to what is unresolved, and its row is never settled or looked for', async () => {
+  it('a new signature for the same call attaches to the unresolved payment, and its own row is never settled or searched for', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     const text = 'signed anew';
     const first = signed(testChain, testServer, { payer, text });
@@ -37,7 +37,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     expect(await rowOf(second.id)).to.include({ aliasOf: first.id, asks: 0 });
   });
 
-  it('who hangs up and pays on another connection in the same moment is charged once', async () => {
+  it('a buyer who hangs up and pays on another connection at the same moment is charged once', async () => {
     cluster.onSettle(settleFault('slow'));
     const text = 'hung up and paid at once';
     const [first, second] = [
@@ -48,7 +48,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     const sent = testServer.send({ payment: first.payment, text }, { gone: gone.signal });
     await stateBecomes(first.id, 'settling');
     const other = testServer.send({ payment: second.payment, text });
-    // A closed connection is noticed some turns after what came on another one.
+    // A closed connection is noticed some turns after data on another one.
     for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve));
     gone.abort();
     await Promise.all([sent, other]);
@@ -59,7 +59,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
 
-  it('who hangs up while the money moves may sign anew at once and is charged once', async () => {
+  it('a buyer who hangs up while the money moves may sign again at once and is charged once', async () => {
     cluster.onSettle(settleFault('slow'));
     const text = 'hung up';
     const first = signed(testChain, testServer, { payer, text });
@@ -109,7 +109,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     await expectNextAttaches(first.id, text);
   });
 
-  it('who hangs up just before the money is asked for is not charged: the next signature is the only sale', async () => {
+  it('a buyer who hangs up just before the money is requested is not charged: the next signature is the only sale', async () => {
     await testServer.close();
     const gone = new AbortController();
     await openServer({ faults: method => (method === 'settle' ? 'stall' : undefined) });
@@ -136,7 +136,7 @@ describe('reconciler: whoever signs again while nobody knows is charged once', f
     expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
   });
 
-  it('who hangs up while it is asked whether anybody can be asked is not charged for an order', async () => {
+  it('a buyer who hangs up while the server checks for available people is not charged for an order', async () => {
     const text = 'hung up before the order';
     const gone = new AbortController();
     let ask = (): void => undefined;

@@ -29,15 +29,15 @@ import {
   stateBecomes,
 } from '../support/one-chain.js';
 
-/** Whether the facilitator of this server is distrusted. */
+/** Whether this server distrusts its facilitator. */
 const lied = (): boolean => testServer.trust.lied(testServer.feePayer);
 
-describe('reconciler: the chain decides what nobody knows', function () {
+describe('reconciler: the chain decides unresolved payments', function () {
   this.timeout(60_000);
   allOnOneStage();
 
   for (const kind of ['dropAfter', 'errorAfter', 'garbled', 'duplicate', 'sendThrew'] as const) {
-    it(`landed, and the facilitator answers with ${kind}: found on chain, delivered, and a resend gets the saved answer`, async () => {
+    it(`landed, and the facilitator answers with ${kind}: found on the chain, delivered, and a resend gets the saved answer`, async () => {
       cluster.onSettle(settleFault(kind));
       const bought = await buy();
       expectPending(bought.sent);
@@ -56,7 +56,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('never sent: asked for once more when the buyer comes back, delivered, and settled once', async () => {
+  it('never sent: requested once more when the buyer comes back, delivered, and settled once', async () => {
     let asks = 0;
     cluster.onSettle(ask => settleFault(++asks === 1 ? 'dropBefore' : 'none')(ask));
     const bought = await buy();
@@ -70,7 +70,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect((await rowOf(bought.id)).asks).to.equal(2);
   });
 
-  it('never sent and never heard: asked twice at most, proven absent by height, 503 until then and 402 from then on', async () => {
+  it('never sent and never received: requested twice at most, proven absent by height, 503 until then and 402 from then on', async () => {
     cluster.onSettle(settleFault('dropBefore'));
     const bought = await buy();
     const { position: claimHeight } = await rowOf(bought.id);
@@ -106,7 +106,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('failed on chain: not charged, and only when that is final', async () => {
+  it('failed on the chain: not charged, and only once that is final', async () => {
     const [poor] = (await testChain.payers(1, 10_000n)) as [Keypair];
     cluster.onSettle(async ({ body, drop }) => {
       // The wallet is emptied while the transaction is on its way.
@@ -138,7 +138,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(await again(bought)).to.include({ kind: 'refused' });
   });
 
-  it('refused on the first ask, although it lands later: found, made good when the buyer sends it again, and charged once', async () => {
+  it('refused on the first request, although it lands later: found, delivered when the buyer sends it again, and charged once', async () => {
     cluster.onSettle(({ respond }) =>
       respond(200, JSON.stringify({ success: false, errorReason: 'insufficient_funds', transaction: '' })),
     );
@@ -147,7 +147,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(await rowOf(bought.id)).to.include({ state: 'released', auditedAt: null });
     await land(bought.transaction);
     await until('the late landing is found', async () => (await rowOf(bought.id)).state !== 'released');
-    // Its answer had been given up when it was refused.
+    // Its answer was dropped when it was refused.
     let sent = await again(bought);
     await until('there is an answer', async () => (sent = await again(bought)).kind === 'sold', 5_000);
     expect(answerOf(sent)).to.match(/run \d/);
@@ -156,12 +156,12 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('a lost row of history, or a server that lags: stays unresolved, is never released, and is found when it is back', async () => {
+  it('a missing row of history, or a server that lags: stays unresolved, is never released, and is found once the row is back', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     for (const fault of ['noRow', 'lag'] as const) {
       const broken = rpcFault(fault, testChain);
       cluster.rpc.intervene(ask =>
-        // The height is that of a server which is up to date: two servers behind one address.
+        // The height comes from an up-to-date server: two servers share one address.
         ask.method === 'getLatestBlockhash' ? rpcFault('none', testChain)(ask) : broken(ask),
       );
       const bought = await buy();
@@ -174,7 +174,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     }
   });
 
-  it('an RPC server of another cluster proves nothing, and its height poisons nothing: money that moved is found when ours is back', async () => {
+  it('an RPC server of another cluster proves nothing, and its height spoils nothing: money that moved is found when ours is back', async () => {
     const foreign = await foreignCluster();
     try {
       await testServer.close();
@@ -224,7 +224,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect((await buy()).sent.kind).to.equal('sold');
   });
 
-  it('a height that stands still proves nothing, however long it takes', async () => {
+  it('a height that does not change proves nothing, however long it takes', async () => {
     cluster.onSettle(settleFault('dropBefore'));
     const bought = await buy();
     const { position: claimHeight, after: claimSlot } = await rowOf(bought.id);
@@ -247,12 +247,12 @@ describe('reconciler: the chain decides what nobody knows', function () {
     await stateBecomes(bought.id, 'released');
   });
 
-  it('one that landed before the claim is not counted: not as found, not as confirmed, and its success is a lie', async () => {
+  it('one that landed before the claim is neither found nor confirmed, and a success reported for it is a lie', async () => {
     const made = signed(testChain, testServer, { payer, text: 'old' });
     await land(made.transaction);
     await pause(200);
     cluster.facilitator.intervene(({ path, respond }) => {
-      // A facilitator that takes what has landed for a success.
+      // A facilitator that reports a landed transfer as a success.
       const [entry] = testChain.sandbox.chain.ofAddress(
         testChain.tokenAccount(payer.publicKey).toBase58(),
         { limit: 1 },
@@ -296,7 +296,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(landed(honest.id)).to.equal(1);
   });
 
-  it('a lie that can’t be recorded is found again', async () => {
+  it("a lie that can't be recorded is found again", async () => {
     const kept = new Map<string, string>();
     let broken = true;
     const notes = {
@@ -329,7 +329,7 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(later.lied('another’s'), 'each facilitator’s lie concerns only itself').to.equal(false);
   });
 
-  it('an upfront order is begun only on what we saw ourselves: a lie is unresolved, then released, and nobody was asked', async () => {
+  it('an upfront order begins only on what this server saw itself: a lie is unresolved, then released, and nobody was asked', async () => {
     cluster.onSettle(settleFault('lie'));
     const bought = await buy(testServer, { upfront: true });
     expectPending(bought.sent);
@@ -337,14 +337,14 @@ describe('reconciler: the chain decides what nobody knows', function () {
     expect(await testServer.reader.order(bought.id)).to.equal(undefined);
   });
 
-  it('a payment-identifier keeps its answer for a day also where the chain had to decide', async () => {
+  it('a payment-identifier keeps its answer for a day even if the chain had to decide', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     const bought = await buy(testServer, { identifier: `day-${Date.now()}-000001` });
     await stateBecomes(bought.id, 'delivered');
     expect((await rowOf(bought.id)).answerExpiresAt).to.be.greaterThan(Date.now() + 23 * 3_600_000);
   });
 
-  it('a row that can’t be read holds up none of the others, and stays as it is', async () => {
+  it('an unreadable row delays none of the others, and stays as it is', async () => {
     const unreadable = 'f'.repeat(64);
     const claimed = await testServer.reader.claim({
       id: unreadable,
@@ -375,7 +375,7 @@ for (const { name, make } of PLACES) {
   const test = make ? it : it.skip;
   describe(`reconciler on ${name}`, function () {
     this.timeout(90_000);
-    test('several servers: one lease per payment, so one more ask and one decision', async () => {
+    test('several servers: one lease per payment, so one more request and one decision', async () => {
       const [testChain2, place2] = [await TestChain.open(), await make!()];
       const cluster2 = await TestCluster.open(testChain2, place2.url);
       try {
@@ -416,7 +416,7 @@ for (const { name, make } of PLACES) {
   });
 }
 
-/** An RPC server of a cluster that is far ahead of ours and knows none of our payments. */
+/** An RPC server of a cluster that is far ahead of ours and has none of our payments. */
 async function foreignCluster(): Promise<CountingProxy> {
   const proxy = await countingProxy(testChain.sandbox.rpc.url);
   const slot = testChain.sandbox.chain.slot('processed') + 100_000_000;

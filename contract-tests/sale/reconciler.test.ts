@@ -40,7 +40,7 @@ function chainWith(
   };
 }
 
-describe('what the reconciler makes of what the chain shows', () => {
+describe('how the reconciler reads the chain', () => {
   eachInANewWorld();
 
   /** One round over all payments. */
@@ -72,7 +72,7 @@ describe('what the reconciler makes of what the chain shows', () => {
       expect((await world.ledger.find(payment.checked.id))?.auditedAt).not.to.equal(null);
     });
 
-  it('a sale whose transfer is final keeps what books and refunds read of it, and a copy of it is answered and sold no second time', async () => {
+  it('a sale whose transfer is final keeps what books and refunds read, and a copy of it is answered and not sold again', async () => {
     const payment = world.payment();
     expect((await world.redeem(payment)).kind).to.equal('sold');
     await reconcile(chainWith([{ payment, failed: false }]));
@@ -91,7 +91,7 @@ describe('what the reconciler makes of what the chain shows', () => {
     expect((await reconcile(chainWith([]))).lied(FEE_PAYER)).to.equal(true);
   });
 
-  it('a payment of a chain of 200 ms slots is not absent while its blockhash may live, however old the view was and far behind its server', async () => {
+  it('on a chain with slots of 200 ms, a payment is not absent while its blockhash may live, however old the view and however far behind', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     const payment = world.payment();
     expectPending(await world.redeem(payment));
@@ -103,7 +103,7 @@ describe('what the reconciler makes of what the chain shows', () => {
   it('a payer whose payment the chain proves unpaid is unknown again: verify comes before its work', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
-    // As if the server had died before it could note it.
+    // As if the server had died before it could record it.
     world.charge = world.newCharge({ ledger: faulty('recordRefusal') });
     const payment = world.payment({ payer });
     expectPending(await world.redeem(payment, { text: 'another' }));

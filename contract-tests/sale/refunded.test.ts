@@ -6,7 +6,7 @@ import { pickUp } from '../../src/sale/pick-up.js';
 import { bodyOf, eachInANewWorld, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { aRefund, paymentIn } from '../support/ledger-places.js';
 
-/** A payment whose call failed after it was paid, and that the operator paid back. */
+/** A payment whose call failed after it was paid, and that the operator refunded. */
 async function refund(payment: Payment): Promise<void> {
   const { operation, requestHash } = world.call(payment);
   const { id, payer } = payment.checked;
@@ -18,10 +18,10 @@ async function refund(payment: Payment): Promise<void> {
 
 const receiptOf = (outcome: Outcome): object | undefined => outcome.receipt;
 
-describe('charge: a payment that the operator paid back', () => {
+describe('charge: a payment that the operator refunded', () => {
   eachInANewWorld();
 
-  it('says so in its receipt, in a word that programs can read, and names nothing to fetch', async () => {
+  it('says so in its receipt, as a status that programs can read, and names nothing to fetch', async () => {
     const payment = world.payment();
     await refund(payment);
     const outcome = await world.redeem(payment);
@@ -46,7 +46,7 @@ describe('charge: a payment that the operator paid back', () => {
     expect(picked).to.have.nested.property('outcome.receipt.errorReason', 'refunded');
   });
 
-  it('keeps its answer where it was delivered, and says in the receipt what went back', async () => {
+  it('keeps its answer if it was delivered, and the receipt says what was refunded', async () => {
     const payment = world.payment();
     const first = await world.redeem(payment);
     expect(receiptOf(first)).not.to.have.property('refunded');
@@ -56,7 +56,7 @@ describe('charge: a payment that the operator paid back', () => {
     expect(receiptOf(again)).to.deep.include({ refunded: { amount: '7', transaction: 'a part' } });
   });
 
-  it('is not worked for while all of it goes back, and says so', async () => {
+  it('is not worked on while all of it is being refunded, and says so', async () => {
     const payment = world.payment();
     const { operation, requestHash } = world.call(payment);
     const { id, payer } = payment.checked;
@@ -73,7 +73,7 @@ describe('charge: a payment that the operator paid back', () => {
     expect(picked).to.have.nested.property('outcome.error').that.includes('the money is being sent back');
   });
 
-  it('leaves its payment-identifier free: a new signature with it is a new sale, and one only', async () => {
+  it('frees its payment-identifier: a new signature with it is a new sale, and one only', async () => {
     const payer = Keypair.generate();
     await refund(world.payment({ payer, identifier: ID }));
     const bought = await world.redeem(world.payment({ payer, identifier: ID }));

@@ -22,7 +22,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
   allOnOneStage();
 
   let bodies: string[];
-  /** The facilitator answers settle requests in this order; then it goes on with the last one. */
+  /** The facilitator answers settle requests in this order, and then repeats the last one. */
   function facilitatorAnswers(...kinds: [SettleFault, ...SettleFault[]]): void {
     bodies = [];
     cluster.onSettle(ask => {
@@ -43,7 +43,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(await rowOf(id)).to.include({ state: 'delivered', asks: 2 });
   });
 
-  it('once, of a settlement that it made all the same: charged once, and the answer is not lost', async () => {
+  it('once, for a settlement that it made anyway: charged once, and the answer is not lost', async () => {
     facilitatorAnswers('tooManyAfter', 'none');
     const bought = await buy();
     await stateBecomes(bought.id, 'delivered');
@@ -51,7 +51,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('to the end: 503 that says not to sign anew, asked twice at most, then 402 uncharged, and the next payment is sold', async () => {
+  it('always: 503 that says not to sign again, two requests at most, then 402 uncharged, and the next payment is sold', async () => {
     facilitatorAnswers('tooMany');
     const bought = await buy();
     expectPending(bought.sent);

@@ -41,7 +41,7 @@ describe('the local Solana', () => {
     const hash = (message: { serialize(): Uint8Array }): string =>
       createHash('sha256').update(message.serialize()).digest('hex');
     expect(hash(landed!.transaction.message)).to.equal(hash(sent.message));
-    // The fee that was charged is the fee that was reported.
+    // The reported fee equals the charged fee.
     expect(landed!.meta!.preBalances[0]! - landed!.meta!.postBalances[0]!).to.equal(landed!.meta!.fee);
   });
 
@@ -89,7 +89,7 @@ describe('the local Solana', () => {
     expect(answer['invalidMessage']).to.contain('BlockhashNotFound');
   });
 
-  it('pays no more than small fees: what needs more is refused by verify and settle, in both versions, and costs nothing', async () => {
+  it('pays only small fees: verify and settle refuse what needs more, in both versions, at no cost', async () => {
     const { v1Network, feePayer, payTo, usdcMint } = sandbox.info;
     const { blockhash } = await connection.getLatestBlockhash();
     const lamports = () => connection.getBalance(new PublicKey(feePayer), 'confirmed');

@@ -77,7 +77,7 @@ describe('the sandbox process', function () {
     return transaction;
   };
 
-  it('killed amid many transfers, resumes with every acknowledged one, and lands one signed before the kill', async () => {
+  it('killed during many transfers, resumes with every acknowledged one, and lands one signed before the kill', async () => {
     const { child, info } = await start();
     const gone = once(child, 'exit');
     const connection = new Connection(info.rpcUrl, 'confirmed');
@@ -163,7 +163,7 @@ describe('the sandbox process', function () {
     }
   });
 
-  it('is joined by whoever else needs it, and outlives them', async () => {
+  it('is shared by other processes that need it, and outlives them', async () => {
     const { info } = await start();
     const joined = await spawnSandbox(options());
     expect(joined.info).to.deep.equal(info);
@@ -171,13 +171,13 @@ describe('the sandbox process', function () {
     expect((await fetch(`${info.rpcUrl}/health`)).ok).to.equal(true);
   });
 
-  it('is one, even if two servers start it at once', async () => {
+  it('is started only once, even by two servers at once', async () => {
     const both = await Promise.all([spawnSandbox(options()), spawnSandbox(options())]);
     expect(both[0].info.pid).to.equal(both[1].info.pid);
     await Promise.all(both.map(one => one.stop()));
   });
 
-  it('tells its parent when it ends unasked, and not when it was stopped', async () => {
+  it('tells its parent when it ends unexpectedly, and not when it was stopped', async () => {
     const reasons: string[] = [];
     const stopped = await spawnSandbox(options({ onExit: reason => void reasons.push(reason) }));
     await stopped.stop();
@@ -191,7 +191,7 @@ describe('the sandbox process', function () {
     expect(await reason).to.contain('SIGKILL');
   });
 
-  it('says which port is taken and how to choose another', async () => {
+  it('says which port is in use and how to choose another', async () => {
     const squatter = createServer().listen(0, '127.0.0.1');
     await once(squatter, 'listening');
     try {
@@ -206,7 +206,7 @@ describe('the sandbox process', function () {
     }
   });
 
-  it('refuses settings that make no sense, with a sentence', async () => {
+  it('refuses invalid settings, with a sentence', async () => {
     const child = spawn(process.execPath, [fileURLToPath(MAIN)], {
       env: { STATE_DIR: folder, SANDBOX_RPC_PORT: 'http' },
       stdio: ['ignore', 'ignore', 'pipe'],

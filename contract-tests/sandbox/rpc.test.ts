@@ -45,7 +45,7 @@ describe('the local Solana', () => {
     expect(await usdcOf(sandbox.info.payTo)).to.equal(before + 7n);
   });
 
-  it('gives a fresh blockhash to every caller and keeps all of them alive', async () => {
+  it('gives a new blockhash to every caller and keeps all of them valid', async () => {
     const hashes = await Promise.all(Array.from({ length: 50 }, () => connection.getLatestBlockhash()));
     expect(new Set(hashes.map(({ blockhash }) => blockhash)).size).to.equal(50);
     for (const { blockhash } of hashes) {
@@ -55,7 +55,7 @@ describe('the local Solana', () => {
     expect(hashes[0]!.lastValidBlockHeight).to.be.within(height + 100, height + 150);
   });
 
-  it('simulates a half-signed payment, and tells one that has no funds', async () => {
+  it('simulates a half-signed payment, and reports one without funds', async () => {
     const payment = await pay(offer());
     const transaction = payment['paymentPayload'].payload.transaction as string;
     const options = { encoding: 'base64', sigVerify: false };
@@ -128,7 +128,7 @@ describe('the local Solana', () => {
     expect(await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 })).to.equal(null);
   });
 
-  it('survives bytes that are no transaction', async () => {
+  it('survives bytes that are not a transaction', async () => {
     const whole = Buffer.from((await transfer(1n)).serialize());
     for (const bytes of [
       Buffer.alloc(0),
@@ -152,7 +152,7 @@ describe('the local Solana', () => {
     expect((await call('getHealth', []))['result']).to.equal('ok');
   });
 
-  it('lists an address newest first, in pages, and shows finality only when it is there', async () => {
+  it('lists an address newest first, in pages, and shows finality only once it is reached', async () => {
     const to = Keypair.generate().publicKey;
     const signatures: string[] = [];
     for (let i = 0; i < 5; i++) signatures.unshift(await connection.requestAirdrop(to, 1_000_000 + i));

@@ -34,7 +34,7 @@ describe('the local Solana', () => {
     expect(error?.message).to.match(/Another sandbox already runs on .*STATE_DIR/);
   });
 
-  it('keeps its keys to the owner of the state folder', () => {
+  it('makes its keys readable only to the owner of the state folder', () => {
     for (const file of ['buyer.json', 'chain-genesis.json', 'chain-journal.jsonl']) {
       expect(statSync(join(folder, file)).mode & 0o077).to.equal(0);
     }
@@ -50,7 +50,7 @@ describe('the local Solana, resumed', () => {
   const start = (slotMs: number): Promise<Sandbox> =>
     startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs });
 
-  it('has its market at the same port, unless another program has taken it', async () => {
+  it('has its market at the same port, unless another program uses it', async () => {
     const first = await start(400);
     const { marketUrl } = first.info;
     await first.close();
@@ -88,7 +88,7 @@ describe('the local Solana, resumed', () => {
     }
   });
 
-  it("gets the examples' mint where it was founded without it", async () => {
+  it("adds the examples' mint to a chain that was created without it", async () => {
     await (await start(400)).close();
     const file = join(folder, 'chain-genesis.json');
     const { mints, accounts, ...rest } = JSON.parse(readFileSync(file, 'utf8')) as {
@@ -107,7 +107,7 @@ describe('the local Solana, resumed', () => {
     }
   });
 
-  it('lets blockhashes die after 150 slots and transactions become final after 32', async () => {
+  it('expires blockhashes after 150 slots and makes transactions final after 32', async () => {
     const sandbox = await start(2);
     try {
       const connection = new Connection(sandbox.rpc.url, 'confirmed');
@@ -146,7 +146,7 @@ describe('the local Solana, resumed', () => {
     }
   });
 
-  it('cuts off a torn last line and refuses a journal damaged in the middle', async () => {
+  it('cuts off an incomplete last line, and refuses a journal damaged in the middle', async () => {
     const journal = join(folder, 'chain-journal.jsonl');
     let sandbox = await start(400);
     const to = Keypair.generate().publicKey;

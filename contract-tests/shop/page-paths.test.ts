@@ -9,7 +9,7 @@ describe('The paths of pages of operations', () => {
     return pageFaults(contract, [{ id: 'tea', path: '/tea', routes: [{ path: '/' }], ...pages }]);
   };
 
-  it('may be any segment that nobody else has', () => {
+  it('may be any segment that nothing else uses', () => {
     expect(faultsOf({})).to.deep.equal([]);
   });
 

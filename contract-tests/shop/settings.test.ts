@@ -77,7 +77,7 @@ describe('The token of a page', () => {
   }));
   const LONG = 'a-token-that-nobody-guesses';
 
-  it('is long, and not the operator’s', () => {
+  it("is long, and differs from the operator's", () => {
     expect(settingFaults(entry, { PAGE_TOKEN: 'short' }).join()).to.include(
       'PAGE_TOKEN: must have at least 16 characters',
     );
@@ -114,7 +114,7 @@ describe('The pages of a shop', () => {
 });
 
 describe('The entries of a shop', () => {
-  it('share what they make in common, are closed, and are probed under the names of their operations', async () => {
+  it('share what they create in common, are closed, and are probed under the names of their operations', async () => {
     times = 0;
     const closed: string[] = [];
     const shop = await open({ tea: entryOf([], closed), coffee: entryOf([], closed) });

@@ -17,14 +17,14 @@ const reasonOf = (sent: unknown): string => {
 const at = (ms: number): string => new Date(NOW + ms).toISOString();
 
 describe('A wallet that signs in', () => {
-  it('is known by a statement for this shop, as JSON or its base64', () => {
+  it('is recognized by a statement for this shop, as JSON or its base64', () => {
     const signed = signedStatement(wallet, info);
     const known = `signed in ${wallet.publicKey.toBase58()}`;
     expect(reasonOf(signed)).to.equal(known);
     expect(reasonOf(Buffer.from(JSON.stringify(signed)).toString('base64'))).to.equal(known);
   });
 
-  it('is known by the published vector', () => {
+  it('is recognized in the published vector', () => {
     const example = new SignIns(
       { publicUrl: 'https://api.example.com', chainId: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp' },
       () => NOW,

@@ -39,7 +39,7 @@ describe('The guides at /docs/guides', () => {
     expect(linksOf(pages.get('/docs/guides') ?? '')).to.include.members(PATHS);
   });
 
-  it('have the look of the shop: its name, its style, one heading of the first rank and no script', () => {
+  it('have the look of the shop: its name, its style, one first-level heading and no script', () => {
     for (const [path, html] of pages) {
       expect(html, path).to.contain('– Any shop</title>').and.to.contain('href="/site/style.css"');
       expect(html.match(/<h1>/g)?.length, path).to.equal(1);
@@ -66,7 +66,7 @@ describe('The guides at /docs/guides', () => {
     }
   });
 
-  it('are made once: the second answer has the ETag of the first, and 304 for who has it', async () => {
+  it('are rendered once: the second answer has the ETag of the first, and 304 if it is sent back', async () => {
     const url = `${site.url}/docs/guides/how-to/buy`;
     const etag = (await fetch(url)).headers.get('etag') ?? '';
     expect((await fetch(url, { headers: { 'if-none-match': etag } })).status).to.equal(304);
@@ -101,7 +101,7 @@ paths:
 describe('Markdown', () => {
   const article = (text: string) => articleOf(text, link => (link === 'known' ? '/here' : undefined));
 
-  it('is shown with its HTML as text, and no link that is not known', () => {
+  it('is rendered with its HTML as text, and without unknown links', () => {
     const { html } = article(
       '# A\n\nx <script>x</script> [a](known) [b](javascript:x) ![c](d) `<b>`\n\n<img src=x onerror=y>\n',
     );
@@ -110,7 +110,7 @@ describe('Markdown', () => {
     );
   });
 
-  it('has headings by the names that GitHub gives them', () => {
+  it('has heading anchors as on GitHub', () => {
     const { title, contents, html } = article('# One\n\n## `POST /a`: why & how?\n\n## Same\n\n## Same\n');
     expect(title).to.equal('One');
     expect(contents.map(({ id }) => id)).to.deep.equal(['post-a-why--how', 'same', 'same-1']);

@@ -9,7 +9,7 @@ import { BROWSER, CONTRACTS, serveSite, TERMS } from '../support/site.js';
 
 type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer };
 
-/** Without fetch's own headers and decompression. */
+/** Fetches without the headers and the decompression of `fetch`. */
 function ask(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers, agent: false }, response => {
@@ -44,17 +44,17 @@ describe('The page at /', () => {
   const asked: [who: string, accept: string | undefined, type: string][] = [
     ['Firefox, Chrome and Safari', BROWSER, HTML],
     ['a crawler that reads pages', 'text/html', HTML],
-    ['a browser of old', 'text/html, */*', HTML],
+    ['an old browser', 'text/html, */*', HTML],
     ['curl, fetch and Python', '*/*', JSON_TYPE],
     ['a program without Accept', undefined, JSON_TYPE],
     ['x402 crawlers', 'application/json', JSON_TYPE],
     ['axios', 'application/json, text/plain, */*', JSON_TYPE],
     ['MCP clients', 'application/json, text/event-stream', JSON_TYPE],
-    ['one that takes both and prefers JSON', 'text/html;q=0.5, application/json', JSON_TYPE],
-    ['one that takes both alike', 'application/json, text/html', JSON_TYPE],
+    ['one that accepts both and prefers JSON', 'text/html;q=0.5, application/json', JSON_TYPE],
+    ['one that accepts both equally', 'application/json, text/html', JSON_TYPE],
     ['one that refuses HTML', 'text/html;q=0, */*', JSON_TYPE],
     ['one that takes any text', 'text/*', JSON_TYPE],
-    ['one that writes nonsense', ';;q=,text', JSON_TYPE],
+    ['one with an invalid header', ';;q=,text', JSON_TYPE],
   ];
   for (const [who, accept, type] of asked)
     it(`is ${type.split(';')[0]} for ${who}`, async () => {
@@ -89,7 +89,7 @@ describe('The page at /', () => {
     expect(other.status).to.equal(200);
   });
 
-  it('may load from this server only, and runs no script inside the page', async () => {
+  it('may load only from this server, and runs no inline script', async () => {
     const { headers, body } = await ask(site.url, { accept: BROWSER });
     const policy = String(headers['content-security-policy']);
     expect(policy)
@@ -105,7 +105,7 @@ describe('The page at /', () => {
   });
 
   for (const [name, contract] of Object.entries(CONTRACTS))
-    it(`shows what the contract of ${name} sells: each operation once, with its price and a link to its page, and the first to try`, async () => {
+    it(`shows what the contract of ${name} sells: each operation once, with its price and a link to its page, and the first one to try`, async () => {
       const html = await pageOf(contract);
       expect(contract.paid.length).to.be.above(1);
       const rows = [...html.matchAll(/<li><a href="[^"]*"><span>.*?<\/li>/gs)].map(([row]) => row);
@@ -129,7 +129,7 @@ describe('The page at /', () => {
         for (const { path } of paid) expect(html, path).not.to.contain(`href="${path}"`);
     });
 
-  it('takes name, words, logo and colour from info', async () => {
+  it('takes name, texts, logo and colour from info', async () => {
     const info = (logo: string): Contract =>
       parseContract(`
 openapi: 3.1.0
@@ -164,7 +164,7 @@ paths: {}
     );
   });
 
-  it('shows every word of a contract as text', async () => {
+  it('shows all texts of a contract as text', async () => {
     const hostile = `"><script>hit()</script>'<img src=x onerror=hit()>`;
     const [first, ...others] = CONTRACTS['any shop']!.paid;
     const answers: PricedOperation['answers'] = [

@@ -14,14 +14,14 @@ const ENTER = 13;
 const READY = `document.querySelector('.pay button')`;
 const SAID = `document.querySelector('.say').textContent`;
 const PAID = `${SAID}.startsWith('Paid ')`;
-/** The examples of the contract name mints of mainnet, which the local chain does not have. */
+/** The examples of the contract name mints of mainnet, which are not on the local chain. */
 const MINT_FIELD = `document.querySelector('[data-name=mint]')`;
 
 const buttonWith = (text: string): string =>
   `[...document.querySelectorAll('.pay button')].find(each => each.textContent.includes('${text}'))`;
 const PAY = buttonWith('with Test wallet');
 
-/** Holds the answer to the next call with a payment, as a connection does that breaks after the request has arrived. */
+/** Holds back the answer to the next call with a payment, like a connection that breaks after the request has arrived. */
 async function holdPaidAnswer(browser: Browser): Promise<{ arrived: Promise<void> }> {
   const patterns = SOLD.paid.map(({ path }) => ({ urlPattern: `*${path}`, requestStage: 'Response' }));
   await browser.call('Fetch.enable', { patterns });
@@ -148,14 +148,14 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     }
   });
 
-  it('plays what is sold as sound', async () => {
+  it('plays an answer that is sound', async () => {
     await openPage(SOLD.paid.find(({ id }) => id === 'textToSpeech')!);
     await browser.read(`${PAY}.click()`);
     await browser.until(PAID);
     await browser.until(`document.querySelector('.result audio').duration > 0.5`);
   });
 
-  it('signs once when the page is reloaded between signature and answer, and goes on by itself', async () => {
+  it('signs once when the page is reloaded between signature and answer, and continues by itself', async () => {
     await openPage(summarize);
     const earned = await world.earned();
     const { arrived } = await holdPaidAnswer(browser);
@@ -187,7 +187,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     expect((await world.earned()) - earned).to.equal(priceOf('summarize'));
   });
 
-  it('offers no signature while a payment is undecided, also in another tab, and sends the same one after 503', async () => {
+  it('offers no signature while a payment is undecided, even in another tab, and sends the same one after 503', async () => {
     await openPage(summarize);
     const earned = await world.earned();
     world.facilitator.intervene(({ path, drop, forward, respond }) =>
@@ -252,7 +252,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('answers people with pages where it answers programs with JSON errors', async () => {
+  it('shows people a page where it answers programs with JSON errors', async () => {
     const asked: [path: string, status: number, says: string][] = [
       ['/nothing<b>', 404, 'There is nothing here'],
       ['/answers/none', 404, 'no call of this server'],
@@ -280,7 +280,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
   it('buys by keyboard only', async () => {
     await openPage(summarize);
     await browser.read(`document.querySelector('[data-name=text]').focus()`);
-    // The wallet of the sandbox comes first.
+    // The sandbox's wallet is offered first.
     for (let presses = 0; presses < 2; presses++) await browser.press('Tab', TAB);
     expect(await browser.read('document.activeElement.textContent')).to.contain('with Test wallet');
     expect(await browser.read('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px');
@@ -289,7 +289,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
   });
 
   for (const { id, path } of rows(SOLD.paid))
-    it(`${id} has no fault that axe finds, in both schemes, 390 and 1280 wide, and at 200 %`, async () => {
+    it(`${id} has no accessibility violation (axe), in both schemes, 390 and 1280 wide, and at 200 %`, async () => {
       for (const [width, dark, size] of [
         [1280, false, '100%'],
         [1280, true, '100%'],

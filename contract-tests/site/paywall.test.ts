@@ -42,7 +42,7 @@ describe('A paid URL', () => {
     expect(await challenge.json()).to.have.property('accepts');
   });
 
-  it('is the same page with status 200 where the contract has no GET, and 405 for everybody else', async () => {
+  it('is the same page with status 200 if the contract has no GET, and 405 for programs', async () => {
     const answer = await ask(byPost, BROWSER);
     expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([200, HTML]);
     expect(await answer.text()).to.contain('A picture');
@@ -51,7 +51,7 @@ describe('A paid URL', () => {
     expect((await ask(byPost, '*/*')).headers.get('content-type')).not.to.equal(HTML);
   });
 
-  it('answers POST with the JSON 402, whatever Accept says', async () => {
+  it('answers POST with the JSON 402, whatever the Accept header is', async () => {
     for (const accept of [BROWSER, 'text/html']) {
       const answer = await ask(byPost, accept, 'POST');
       expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([402, JSON_TYPE]);
@@ -123,7 +123,7 @@ describe('The transaction that a page builds', () => {
     }
   });
 
-  it('takes the money from the payer’s own token account, as other clients do', async () => {
+  it("takes the money from the payer's own token account, as other clients do", async () => {
     const { getAssociatedTokenAddressSync } = await import('@solana/spl-token');
     const { PublicKey } = await import('@solana/web3.js');
     for (let payers = 0; payers < 50; payers++) {
@@ -134,7 +134,7 @@ describe('The transaction that a page builds', () => {
     }
   });
 
-  it('is none for what is no address', async () => {
+  it('is not built for an invalid address', async () => {
     const wrong = { ...offer, payTo: '0OIl' };
     const failed = await unsignedTransaction(wrong, new Uint8Array(32), 'x').catch(
       (error: Error) => error.message,

@@ -11,11 +11,11 @@ import { priceOf, usdcOf } from '../support/sold.js';
 import { call, openWorld, post, receiptOf, signFor, TEXT, type World } from '../support/world.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** In the repository, so that code in it finds the packages. */
+/** In the repository, so that code there finds the packages. */
 const FOLDER = join(ROOT, 'dist', 'snippets');
 const run = promisify(execFile);
 
-/** A request with any Host and Origin, which fetch does not send. */
+/** A request with any Host and Origin, which fetch can't send. */
 function ask(url: string, path: string, headers: Record<string, string>, body: string, method = 'POST') {
   return new Promise<{
     status: number;
@@ -86,7 +86,7 @@ describe('The page of a sandbox', function () {
       expect(await world.earned()).to.equal(earned + 10_000n);
     });
 
-    it('signs another payment each time', async () => {
+    it('signs a new payment each time', async () => {
       const headers = await Promise.all([1, 2, 3].map(() => ask(world.url, PAY, own(), buying)));
       expect(new Set(headers.map(({ json }) => json.header)).size).to.equal(3);
     });
@@ -121,7 +121,7 @@ describe('The page of a sandbox', function () {
         }
       });
 
-    it('gives pages of other sites no leave to send JSON, and reads nothing else', async () => {
+    it('does not allow pages of other sites to send JSON, and reads nothing else', async () => {
       const preflight = await ask(
         world.url,
         PAY,
@@ -135,7 +135,7 @@ describe('The page of a sandbox', function () {
       expect([form.status, form.json.header]).to.deep.equal([400, undefined]);
     });
 
-    it('signs nothing but the offers of this server, and says what is wrong', async () => {
+    it('signs only offers of this server, and says what is wrong with others', async () => {
       const wrong = [
         '{}',
         '{"operation":"getHealth"}',
@@ -168,7 +168,7 @@ describe('The page of a sandbox', function () {
       RPC_URL: world.sandbox.rpc.url,
     });
 
-    /** Runs code, with one sale to show for it. */
+    /** Runs code, with one sale to prove it. */
     async function sold(work: () => Promise<string>): Promise<string> {
       const earned = await world.earned();
       const said = await work();

@@ -9,7 +9,7 @@ import { openWorld, type World } from '../support/world.js';
 const TAB = 9;
 const ENTER = 13;
 
-/** A shop with so many operations, in groups of up to 25. */
+/** A shop with this many operations, in groups of up to 25. */
 function shopOf(count: number): Contract {
   const contract = CONTRACTS['this repository']!;
   const [first] = contract.paid;
@@ -44,7 +44,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   });
 
   const LANDING = `document.querySelector('.copy') && document.querySelector('#backends li')`;
-  // Its parts come one after another; the search is the last.
+  // Its parts load one after another; the search is the last.
   const REFERENCE = ['h2', '[role=navigation]', '[data-testid=search-trigger][tabindex]']
     .map(part => `document.querySelector('#reference ${part}')`)
     .concat(`!document.querySelector('#reference').innerText.includes('Loading...')`)
@@ -66,7 +66,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   ];
 
   async function expectQuiet(): Promise<void> {
-    // The browser reports every 402; that is what an unpaid call gets.
+    // The browser reports every 402, which is what an unpaid call gets.
     const complaints = browser.complaints.filter(text => !text.includes('a status of 402'));
     expect(complaints).to.deep.equal([]);
     const loaded = JSON.parse(
@@ -84,7 +84,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
 
   for (const [path, ready] of pages)
     for (const [width, dark] of rows(looks))
-      it(`${path} has no fault that axe finds, no complaint and no other host, ${width} wide, ${dark ? 'dark' : 'light'}`, async () => {
+      it(`${path} has no accessibility violation (axe), no console error and no other host, ${width} wide, ${dark ? 'dark' : 'light'}`, async () => {
         await browser.resize(width, 900, dark);
         await browser.open(world.url + path);
         await browser.until(ready);
@@ -92,7 +92,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
         await expectQuiet();
       });
 
-  it('the page at / keeps its words on the screen with text at 200 %', async () => {
+  it('the page at / keeps its text on the screen at 200 %', async () => {
     await browser.resize(640, 450);
     await browser.open(world.url);
     await browser.until(LANDING);
@@ -101,7 +101,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     expect(await browser.violations()).to.deep.equal([]);
   });
 
-  it('/docs keeps its words on the screen at 200 %, and at 400 %', async () => {
+  it('/docs keeps its text on the screen at 200 %, and at 400 %', async () => {
     for (const [width, height] of [
       [640, 450],
       [320, 256],
@@ -114,7 +114,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     }
   });
 
-  it('/docs grows with the text size of the reader, and keeps its words on the screen', async () => {
+  it('/docs grows with the text size of the reader, and keeps its text on the screen', async () => {
     const size = `parseFloat(getComputedStyle(document.querySelector('#reference p')).fontSize)`;
     for (const width of [1280, 390]) {
       await browser.resize(width, 900);
@@ -129,7 +129,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     }
   });
 
-  it('the page at / keeps its words on a phone that doubles its text', async () => {
+  it('the page at / keeps its text on the screen of a phone with doubled text size', async () => {
     await browser.resize(390, 844);
     await browser.open(world.url);
     await browser.until(LANDING);
@@ -257,7 +257,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     });
 
   for (const name of ['examples/petstore', 'any shop'])
-    it(`the pages of ${name} have no fault either`, async () => {
+    it(`the pages of ${name} have no violation either`, async () => {
       const site = await serveSite(CONTRACTS[name]!);
       try {
         for (const [path, ready] of [

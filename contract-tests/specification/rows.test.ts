@@ -33,7 +33,7 @@ const SHORT: Record<string, string[]> = {
   answer: ['responses', '200', 'content', 'application/json', 'schema'],
 };
 
-/** What stands at a place of the contract that a row names. */
+/** The value at a place of the contract that a row names. */
 function placed(words: string): unknown {
   const [first = '', ...rest] = words.split(' ');
   const start = operations.get(first) ?? schemas?.[first] ?? responses?.[first] ?? document[first];
@@ -45,7 +45,7 @@ function placed(words: string): unknown {
     }, start);
 }
 
-/** Where `found` lacks what is wanted: objects may have more, lists may not. */
+/** Where `found` lacks an expected value: objects may have more, lists may not. */
 function lacks(wanted: unknown, found: unknown, place: string): string[] {
   const there = follow(found);
   if (!isJson(wanted) || Array.isArray(wanted))
@@ -56,7 +56,7 @@ function lacks(wanted: unknown, found: unknown, place: string): string[] {
   return Object.entries(wanted).flatMap(([key, value]) => lacks(value, there[key], `${place} ${key}`));
 }
 
-/** The titles in a file of tests, those of templates as their source has them. */
+/** The titles in a test file; those of templates as in the source. */
 function titlesOf(file: string): string[] {
   const source = ts.createSourceFile(file, readText(`contract-tests/${file}`), ts.ScriptTarget.Latest);
   const titles: string[] = [];
@@ -109,7 +109,7 @@ describe('The specification of the service, row by row', () => {
         });
     });
 
-  it('says why where a row does not simply hold, and what shows it where one does', () => {
+  it('says why if a row does not simply hold, and what proves it if one does', () => {
     const silent = rows.filter(row => row.verdict !== 'holds' && !row.why);
     const unshown = rows.filter(
       ({ verdict, contract: places, atomic, packages, package: own, tests, at }) =>
@@ -122,7 +122,7 @@ describe('The specification of the service, row by row', () => {
     expect(writtenSection(readFileSync(PAGE, 'utf8'))).to.equal(sectionLines(parts).join('\n'));
   });
 
-  it('finds a row that the contract contradicts, a test that is gone and a package of another version', () => {
+  it('reports a row that the contract contradicts, a missing test and a package of another version', () => {
     const row: Row = {
       says: '',
       verdict: 'holds',

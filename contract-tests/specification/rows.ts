@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** The rows of rows.yaml, and the section of docs/reports/conformance.md that they become. */
+/** The rows of rows.yaml, and the section of docs/reports/conformance.md that is written from them. */
 
 export const ROOT = new URL('../../../', import.meta.url);
 export const PAGE = new URL('docs/reports/conformance.md', ROOT);
@@ -92,7 +92,7 @@ export function sectionLines(parts: Part[]): string[] {
   ];
 }
 
-/** The section as the page has it, which is its last one. */
+/** The section in the page, which is its last one. */
 export function writtenSection(page: string): string {
   const start = page.indexOf(SECTION);
   return start < 0 ? '' : page.slice(start);

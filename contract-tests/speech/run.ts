@@ -14,9 +14,10 @@ import { wordErrors, wordsOf } from '../support/word-errors.js';
 import { TEXTS } from './texts.js';
 
 /**
- * Speaks the thirty texts with both embedded voices, with espeak-ng where it is installed, and with `--piper` through a real Piper
- * server from PyPI; has CMU PocketSphinx write down what it hears, and prints how many words are wrong. With all four voices, the
- * figures go into docs/reports/speech.md. Fails if an embedded voice is understood worse than `MOST_WRONG`.
+ * Speaks the thirty texts with both embedded voices, with espeak-ng if it is installed, and with `--piper` through a
+ * real Piper server from PyPI; has CMU PocketSphinx transcribe them, and prints how many words are wrong. With all four
+ * voices, the figures are written to docs/reports/speech.md. Fails if an embedded voice has more wrong words than
+ * `MOST_WRONG`.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -25,7 +26,7 @@ const PAGE = join(ROOT, 'docs', 'reports', 'speech.md');
 const FROM = '<!-- figures: written by make speech-check PIPER=1 -->';
 const TO = '<!-- end of figures -->';
 const HEARING_RATE_HZ = 16_000;
-/** The first texts are prose, the others have to be spelled out. */
+/** The first texts are prose; the others have to be expanded into words. */
 const PROSE = 20;
 const MOST_WRONG = 0.15;
 const START_MS = 60_000;
@@ -43,7 +44,7 @@ function voiceOf(name: string, speaker: Speaker, id: string): Voice {
   return { name, speak };
 }
 
-/** Debian's synthesizer with the text as it is, as a third opinion on the recogniser. */
+/** Debian's synthesizer with the unchanged text, as a check of the recogniser. */
 function espeak(folder: string): Voice | undefined {
   if (spawnSync('espeak-ng', ['--version']).status !== 0) return undefined;
   return {
@@ -84,7 +85,7 @@ async function startPiper(): Promise<Piper | string> {
   return 'Piper did not start';
 }
 
-/** Mono, 16 kHz, 16 bit, as the recogniser takes it. @returns its seconds */
+/** Converts to mono, 16 kHz, 16 bit, as the recogniser requires. @returns the duration in seconds */
 function writeForHearing(file: string, wav: Buffer): number {
   const sound = readWav(wav);
   const samples = resample(sound.samples, sound.rateHz, HEARING_RATE_HZ);
@@ -149,7 +150,7 @@ async function main(): Promise<void> {
   const python = join(recogniser.bin, 'python');
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-speech-'));
   const flite = createFliteSpeaker({ deadlineMs: 60_000 });
-  const piper = process.argv.includes('--piper') ? await startPiper() : 'set PIPER=1 to hear it, too';
+  const piper = process.argv.includes('--piper') ? await startPiper() : 'set PIPER=1 to include it';
   const piperSpeaker = typeof piper === 'string' ? undefined : createPiperSpeaker({ url: piper.url });
   try {
     const voices: Voice[] = [

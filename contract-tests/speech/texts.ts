@@ -1,7 +1,10 @@
-/** A text, and what a listener writes down: by default its words. */
+/** A text and its expected transcription: by default its own words. */
 export type SpokenText = { text: string; said?: string };
 
-/** Ordinary sentences, and then what a reader has to spell out: numbers, money, dates, signs, abbreviations. Written for this test. */
+/**
+ * Ordinary sentences, and texts that have to be expanded into words: numbers, money, dates, signs, abbreviations.
+ * Written for this test.
+ */
 export const TEXTS: SpokenText[] = [
   { text: 'The ferry leaves the harbor every morning at seven and returns before dark.' },
   { text: 'She opened the window because the room was too warm for the meeting.' },

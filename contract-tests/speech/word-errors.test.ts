@@ -17,7 +17,7 @@ describe('The check of speech', () => {
       expect(wordErrors(wordsOf(said), wordsOf(heard)), `${said} / ${heard}`).to.equal(wrong);
   });
 
-  it('has thirty texts, each with words that a listener can write down: letters only', () => {
+  it('has thirty texts, each with a transcription in letters only', () => {
     expect(TEXTS).to.have.length(30);
     for (const { text, said = text } of TEXTS)
       for (const word of wordsOf(said)) expect(word, text).to.match(/^[a-z']+$/);

@@ -31,7 +31,7 @@ function rows(): Row[] {
   }));
 }
 
-/** As a client does after a 503: the same payment again, when the shop says. */
+/** Sends the same payment again after a 503, when the shop says, as clients do. */
 async function finalAnswer({ send }: SignedCall): Promise<Answer> {
   const until = Date.now() + PATIENCE_MS;
   let answer = await send();
@@ -47,7 +47,7 @@ describe('coinslot-sandbox/testing', function () {
   let shop: TestShop;
 
   before(async () => {
-    // How long a call is held: the answers are the same.
+    // A shorter time to hold a call: the answers are the same.
     shop = await startShop({ folder: fileURLToPath(ROOT), settings: { HOLD_SECONDS: '2' } });
   });
   after(() => shop?.stop());
@@ -63,7 +63,7 @@ describe('coinslot-sandbox/testing', function () {
       expect(Number(await shop.spent()) - spent).to.be.closeTo(Number(price.amount), 1e-9);
     });
 
-  it('refuses what it can’t do, and says why', async () => {
+  it('refuses invalid requests with the reason', async () => {
     await expectFault(shop.buy('nothing'), /There is no operation nothing\. Operations: /);
     await expectFault(shop.buy('getHealth'), /getHealth asks for no payment: 200/);
     await expectFault(shop.inject('fire' as Fault), /There is no fault fire\. Faults: settle-unknown, /);
@@ -75,7 +75,7 @@ describe('coinslot-sandbox/testing', function () {
     await expectFault(wrong, /ended before it was ready. It said:[^]*HOLD_SECONDS: 'long'/);
   });
 
-  it('the table of docs/how-to/testing.md has every fault', async () => {
+  it('has every fault that the table of docs/how-to/testing.md lists', async () => {
     const refusal = await shop.inject('fire' as Fault).catch((error: Error) => error.message);
     const [, list = ''] = /Faults: (.*)\.$/.exec(String(refusal)) ?? [];
     expect([...new Set(rows().map(({ fault }) => fault))].sort()).to.deep.equal(list.split(', ').sort());

@@ -60,7 +60,7 @@ describe('make audit', function () {
     expect([kind, lines.join()]).to.deep.equal(['failed', `${ID} door, high: It opens every door`]);
   });
 
-  it('passes with one that is accepted, until its day, and says why', async () => {
+  it('passes with an accepted one until its date, and says why', async () => {
     const { kind, lines } = await run('2026-11-24');
     expect([kind, lines.join()]).to.deep.equal([
       'passed',
@@ -69,14 +69,14 @@ describe('make audit', function () {
     expect((await run('2026-11-23')).kind).to.equal('failed');
   });
 
-  it('says that it is skipped, and why, where the registry gives no advisories', async () => {
+  it('says that it is skipped, and why, if the registry gives no advisories', async () => {
     status = 405;
     const { kind, lines } = await run();
     expect(kind).to.equal('skipped');
     expect(lines.join()).to.contain('405 Method Not Allowed');
   });
 
-  it('reads a list in which every accepted advisory has a reason and a day', () => {
+  it('reads a list in which every accepted advisory has a reason and a date', () => {
     for (const { id, reason, until } of readAccepted()) {
       expect(id).to.match(/^GHSA(-[23456789cfghjmpqrvwx]{4}){3}$/);
       expect(reason).to.have.length.greaterThan(20);

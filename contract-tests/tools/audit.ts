@@ -6,8 +6,9 @@ import { parse } from 'yaml';
 import { manifestsOf } from './release.js';
 
 /**
- * Asks the registry for advisories on every package of every lock file, run by `make audit`. What is accepted, why and until when, is in
- * audit-accepted.yaml. The last line is `N passed, N failed, N skipped`, one for each lock file.
+ * Asks the registry for advisories on every package of every lock file. Run by `make audit`. Accepted advisories, with
+ * the reason and the date until which they are accepted, are in audit-accepted.yaml. The last line is `N passed, N
+ * failed, N skipped`, counting lock files.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -18,7 +19,7 @@ type Advisory = { name: string; title: string; url: string; severity: string };
 type Report = { message?: string; vulnerabilities?: Record<string, { via: (Advisory | string)[] }> };
 export type Audited = { kind: 'passed' | 'failed' | 'skipped'; lines: string[] };
 
-/** What `npm audit` says of a folder. It fails if it finds anything, so what it prints counts. */
+/** The output of `npm audit` for a folder. It exits with an error if it finds anything, so the output decides. */
 function ask(folder: string, env: NodeJS.ProcessEnv): Promise<Report> {
   const args = ['audit', '--json', '--package-lock-only', '--loglevel=error'];
   return new Promise(resolve => {

@@ -19,7 +19,7 @@ type TextRank = new (
   },
 ) => { summarizedArticle: string[] };
 
-// The package starts at random; from equal ranks, as in the paper, it gives the same figures every time.
+// The package starts with random ranks; with equal ranks, as in the paper, its figures are the same every time.
 Math.random = () => 0.5;
 
 const load = createRequire(
@@ -32,13 +32,13 @@ const wordsOf = (sentence: string, language: string): string[] =>
     .filter(({ isWordLike }) => isWordLike)
     .map(({ segment }) => segment);
 
-/** The similarity of the package (and of the paper), which fails on sentences of one word and on those that share none with others. */
+/** The similarity function of the package (and of the paper), which fails on sentences of one word and on those without a common word. */
 function similarity({ tokens: left }: Sentence, { tokens: right }: Sentence): number {
   const shared = new Set(left.filter(word => right.includes(word))).size;
   return 1e-6 + shared / Math.max(1, Math.log(left.length) + Math.log(right.length));
 }
 
-/** Its own splitter knows English only, so it gets sentences and words of ICU. */
+/** Its own splitter knows only English, so it gets sentences and words from ICU. */
 export function textRank({ text, language }: Text): string {
   const tokens = sentencesOf(text, language);
   if (tokens.length <= 3) return tokens.join(' ');

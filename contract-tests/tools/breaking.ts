@@ -6,13 +6,13 @@ import type { Json } from '../../src/contract/json.js';
 const FOLDER = new URL('../../../contract-tests/released/', import.meta.url);
 const read = (file: string): unknown => parse(readFileSync(new URL(file, FOLDER), 'utf8'));
 
-/** A change that breaks old clients on purpose, in the words of `breakingChanges`. */
+/** An intended change that breaks old clients, in the words of `breakingChanges`. */
 export type AcceptedChange = { change: string; why: string };
 
 /** The changes since 1.0.0 that were accepted (contract-tests/released/accepted-changes.yaml). */
 export const acceptedChanges = (): AcceptedChange[] => read('accepted-changes.yaml') as AcceptedChange[];
 
-/** What `now` breaks of 1.0.0 without having been accepted, and what was accepted though it breaks nothing. */
+/** The changes of `now` that break 1.0.0 without being accepted, and accepted changes that do not occur. */
 export function breaksRelease(now: Json): string[] {
   const faults = breakingChanges(read('openapi-1.0.0.yaml') as Json, now);
   const accepted = acceptedChanges().map(({ change }) => change);

@@ -2,15 +2,16 @@ import { readFileSync } from 'node:fs';
 import { record, recordMissing } from './record.js';
 
 /**
- * Notes what `make clients` saw, one row of docs/reports/conformance.md for each tool. Reads the file that run.sh writes: a line for each
- * step, `ok`, `FAILED` or `not run`, then `<what it does>: <tools>`, then why it was not run, with tabs between.
+ * Records the results of `make clients`, one row of docs/reports/conformance.md for each tool. Reads the file that
+ * run.sh writes: a line for each step with `ok`, `FAILED` or `not run`, then `<what it does>: <tools>`, then why it was
+ * not run, separated by tabs.
  */
 
 const FOLDER = new URL('../../../contract-tests/clients/', import.meta.url);
 const read = (file: string): string => readFileSync(new URL(file, FOLDER), 'utf8');
 const first = (pattern: RegExp, text: string): string => pattern.exec(text)?.[1] ?? 'unknown';
 
-/** Versions as the package files pin them, which is what run.sh installs. */
+/** Versions as the package files pin them, which run.sh installs. */
 const npm = (folder: string) => (tool: string) =>
   (JSON.parse(read(`${folder}/package.json`)) as { dependencies: Record<string, string> }).dependencies[
     tool
@@ -158,7 +159,7 @@ export const CLIENTS: Client[] = [
   },
 ];
 
-/** The name of a tool's note. */
+/** The name of a tool's record. */
 export const noteOf = (tool: string): string => `client-${tool.replace(/\W+/g, '-')}`;
 
 type Step = { word: string; does: string; tools: string[]; why: string };

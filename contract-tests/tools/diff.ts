@@ -7,15 +7,15 @@ import { parse } from 'yaml';
 import { acceptedChanges, breaksRelease } from './breaking.js';
 import { record, recordMissing } from './record.js';
 
-/** Compares openapi.yaml with the released contract: our own check of prices and shapes, then oasdiff where Go is. */
+/** Compares openapi.yaml with the released contract: our own check of prices and schemas, then oasdiff if Go is installed. */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const RELEASED = join(ROOT, 'contract-tests', 'released', 'openapi-1.0.0.yaml');
 const CONTRACT = join(ROOT, 'openapi.yaml');
-// What it calls breaking and is not, each with the reason.
+// Findings of oasdiff that are not breaking, each with the reason.
 const IGNORED = join(ROOT, 'contract-tests', 'tools', 'oasdiff-ignore.txt');
 const BIN = join(ROOT, 'contract-tests', 'tools', 'bin');
-// The newest whose every dependency the Go module proxy has.
+// The newest version whose dependencies are all on the Go module proxy.
 const OASDIFF = 'v1.30.0';
 const INSTALL_DEADLINE_MS = 600_000;
 
@@ -26,7 +26,7 @@ function resultOf(faults: string[]): string {
   return `no breaking change except ${acceptedChanges().length} accepted ones`;
 }
 
-/** The path of oasdiff, installed if necessary; a sentence where it can't be had. */
+/** The path of oasdiff, installed if necessary, or a sentence that says why it can't be installed. */
 function install(): { path: string } | string {
   const path = join(BIN, 'oasdiff');
   if (existsSync(path)) return { path };

@@ -7,7 +7,7 @@ import { LINTERS, noLinters } from './lint.js';
 
 const PETSTORE = new URL('../../../examples/petstore/openapi.yaml', import.meta.url);
 
-/** As little as a seller can write. */
+/** The smallest contract that a seller can write. */
 const LEAST = `openapi: 3.1.0
 info: { title: A thin shop }
 paths:
@@ -33,7 +33,7 @@ describe(`A contract as the build completes it${noLinters ? ` (skipped: ${noLint
     ['least', LEAST],
     ['petstore', readFileSync(PETSTORE, 'utf8')],
   ] as const)
-    it(`is clean for Redocly: ${name}`, () => {
+    it(`has no findings by Redocly: ${name}`, () => {
       const file = join(folder, `${name}.json`);
       writeFileSync(file, JSON.stringify(parseContract(text).document, undefined, 2));
       expect(LINTERS.find(linter => linter.note === 'redocly')?.run([file])).to.deep.equal([]);

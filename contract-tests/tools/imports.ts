@@ -2,13 +2,13 @@ import { readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { importedFrom, lineOf, PUBLIC_DOCUMENTS } from '../support/public-documents.js';
 
-/** Imports every public document, and writes what is sold of each into docs/reports/imports.md. Run by `make imports`. */
+/** Imports every public document, and writes what can be sold from each into docs/reports/imports.md. Run by `make imports`. */
 
 const PAGE = new URL('../../../docs/reports/imports.md', import.meta.url);
 const PART = /(<!-- imports: written by make imports -->\n)[^]*?(<!-- end of imports -->)/;
 const HEAD = '| document | version | operations | sold | left out |\n|---|---|---:|---:|---|';
 
-/** How many operations are sold of each document, by what it describes, as the report says. */
+/** How many operations can be sold from each document, by name, according to the report. */
 export function reported(): Map<string, number> {
   const lines = readFileSync(PAGE, 'utf8').matchAll(
     /^\| (.+?) \| (?:OpenAPI|Swagger) \S+ \| \d+ \| (\d+) \|/gm,

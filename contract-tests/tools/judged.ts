@@ -6,7 +6,8 @@ import { coinslot, textRank } from './baselines.js';
 
 /**
  * Writes the texts of contract-tests/fixtures/judged for judges who must not know which summary is whose: `NN.txt` and
- * `NN.candidates.json` into the folder of the first argument, and who A, B and C are into the file of the second.
+ * `NN.candidates.json` into the folder of the first argument, and the identities of A, B and C into the file of the
+ * second.
  */
 
 const METHODS = { coinslot, 'lead-3': leadThree, textrank: textRank };

@@ -11,7 +11,7 @@ const CONTRACT = fileURLToPath(new URL('../../../openapi.yaml', import.meta.url)
 const DEADLINE_MS = 600_000;
 const ERRORS = ['--fail-severity', 'error', '--display-only-failures'];
 
-/** Why the linters can't be used here; empty where they can. */
+/** Why the linters can't be used here; empty if they can. */
 export const noLinters = existsSync(join(TOOLS, 'node_modules', '@redocly', 'cli'))
   ? ''
   : 'contract-tests/tools is not installed: make lint-contract installs it';
@@ -29,7 +29,7 @@ export const LINTERS: Linter[] = [
   { name: 'Spectral', package: '@stoplight/spectral-cli', note: 'spectral', run: files => spectral(files) },
 ];
 
-/** The errors in documents of which only the specification is demanded. A thousand operations take Spectral a minute. */
+/** The errors of documents that only have to follow the specification. A thousand operations take Spectral a minute. */
 export function errorsIn(linter: 'Redocly' | 'Spectral', files: string[]): Problem[] {
   return linter === 'Redocly'
     ? redocly(files, 'redocly-imports.yaml')
@@ -67,7 +67,7 @@ function spectral(files: string[], rules = 'spectral.yaml', more: string[] = [])
   }));
 }
 
-/** @returns what a tool writes to stdout, which is its report */
+/** @returns a tool's output on stdout, which is its report */
 function runTool(tool: string, args: string[]): string {
   const built = fileURLToPath(new URL('../../', import.meta.url));
   const { stdout, stderr, error } = spawnSync(join(TOOLS, 'node_modules', '.bin', tool), args, {

@@ -48,7 +48,7 @@ function operationAt(path: string): PricedOperation {
   return operation;
 }
 
-/** The challenge of summarize, changed; the header follows the body unless `header` says otherwise. */
+/** Changes the challenge of summarize; the header follows the body unless `header` says otherwise. */
 function challenge(change: (body: Challenge) => void = () => {}, header?: (value: string) => string): Sent {
   const path = '/v1/summarize';
   const { body } = renderChallenge(operationAt(path), TERMS, { feePayer: ADDRESS });
@@ -84,7 +84,7 @@ const SOUND: Record<string, Sent> = {
   speech: answer('/v1/tts', 200, WAV, SPOKEN),
 };
 
-/** A server that answers wrongly, one way each. */
+/** A server that answers wrongly, in one way each. */
 const BROKEN_ANSWERS: Record<string, Sent> = {
   'the challenge asks for another price': challenge(
     eachOption(option => Object.assign(option, { amount: '20000', maxAmountRequired: '20000' })),
@@ -108,7 +108,7 @@ const BROKEN_ANSWERS: Record<string, Sent> = {
   'speech without the header that names its voice': without(SOUND['speech'] ?? challenge(), 'X-TTS-Voice-Id'),
 };
 
-/** A document that promises something else, one way each: what is replaced by what. */
+/** A document with one changed promise each: what is replaced by what. */
 const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
   'a price goes up': ["amount: '0.025'", "amount: '0.25'"],
   'a price is a number': ["amount: '0.50'", 'amount: 0.50'],
@@ -219,7 +219,7 @@ describe(`A server that breaks the contract is noticed${noPrism ? ` (without Pri
   }
 
   for (const [name, sent] of Object.entries(SOUND)) {
-    it(`${name} as it should be is found faultless`, async () => {
+    it(`${name} without a change has no findings`, async () => {
       expect(await checksThatNotice(sent)).to.deep.equal([]);
     });
   }
@@ -249,7 +249,7 @@ describeInCi(
 
     after(() => rmSync(folder, { recursive: true, force: true }));
 
-    it('the contract as it is is found faultless', () => {
+    it('the contract without a change has no findings', () => {
       for (const [name, notices] of Object.entries(DOCUMENT_CHECKS))
         expect(notices(TEXT), name).to.equal(false);
     });

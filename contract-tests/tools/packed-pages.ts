@@ -4,16 +4,13 @@ import { dirname, join, relative } from 'node:path';
 const LINK = /(?<!!)\[([^\]]*)\]\(([^)\s]+)\)/g;
 const IMAGE = /!\[[^\]]*\]\(([^)\s]+)\)|<img [^>]*?src="([^"]+)"/g;
 
-/** What a link of a page names, if it is a file beside it. */
+/** The file that a link of a page names, if it is beside it. */
 export function targetOf(page: string, link: string): string | undefined {
   const [file = ''] = link.split('#');
   return file === '' || /^[a-z]+:/.test(link) ? undefined : join(dirname(page), decodeURIComponent(file));
 }
 
-/**
- * Makes plain text of the links of packed pages to what is not packed, such as tests and sources.
- * @throws Error if a picture is not packed
- */
+/** Replaces links to files that are not packed, such as tests and sources, by their text. @throws Error if an image is not packed */
 export function unlinkAbsent(tree: string): void {
   const pages = readdirSync(tree, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.md'));
   for (const page of pages.map(name => join(tree, name))) {

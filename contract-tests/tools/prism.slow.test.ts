@@ -21,13 +21,13 @@ const CONTRACT = new URL('../../../openapi.yaml', import.meta.url);
 const contract: Contract = loadContract(CONTRACT);
 const skipped = noPrism ? ` (skipped: ${noPrism})` : '';
 
-/** What the table says of a suite: the truth, also where tests failed. */
+/** What the table says about a suite, even if tests failed. */
 function resultOf(context: Mocha.Context): string {
   const failed = context.test?.parent?.tests.filter(test => test.state !== 'passed').length ?? 1;
   return failed === 0 ? 'no violation' : `${failed} failures`;
 }
 
-/** Prism never answers some requests, so every call has a deadline of its own. */
+/** Prism never answers some requests, so every call has its own deadline. */
 const within = (init: RequestInit = {}): RequestInit => ({ ...init, signal: AbortSignal.timeout(20_000) });
 
 function callExample(
@@ -61,7 +61,7 @@ function send(
 describe(`The contract behind Prism's mock${skipped}`, function () {
   this.timeout(60_000);
 
-  it('is served as it is, without examples of our own making', async function () {
+  it('is served unchanged, without added examples', async function () {
     if (noPrism) return this.skip();
     const plain = await startMock(CONTRACT);
     try {
@@ -111,7 +111,7 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const pay = wrapFetchWithPayment(demandPayment, new x402Client().register('solana:*', scheme));
       const { query, init } = exampleCall(operation);
       const answer = await pay(mock.url + operation.examplePath + query, init);
-      // Prism can't serve the WAV, but it says so only once it took the payment.
+      // Prism can't serve the WAV, but it says so only after it took the payment.
       if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
       const terms = { network, v1Network, asset, payTo, publicUrl: world.url };
       const check: Rail['check'] = (transaction, amount) =>
@@ -179,7 +179,7 @@ describe(`The server behind Prism's proxy${skipped}`, function () {
     }
   });
 
-  it('speech, whose bytes Prism does not pass on as they are', async () => {
+  it('speech, whose bytes Prism does not forward unchanged', async () => {
     const answer = await send(proxy.url, '/v1/tts', { text: 'One coin.' }, await signFor(world, '/v1/tts'));
     expectSound(answer, 200);
   });
@@ -202,7 +202,7 @@ describe(`The server behind Prism's proxy${skipped}`, function () {
     expectSound(await call(`${proxy.url}/`, within({ headers: known })), 304);
   });
 
-  it('a request that breaks the contract is named as such', async () => {
+  it('a request that violates the contract is reported as such', async () => {
     const answer = await post(`${proxy.url}/v1/tts`, { text: 7 }, { 'x-payment': 'bm9uc2Vuc2U' });
     expect(violations(answer, 'request').map(({ location }) => location.join('.'))).to.include(
       'request.body.text',

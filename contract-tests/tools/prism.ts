@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const TOOLS = new URL('../../../contract-tests/tools/', import.meta.url);
 const require = createRequire(new URL('package.json', TOOLS));
 
-/** Why Prism can't be used here; empty where it can. */
+/** Why Prism can't be used here; empty if it can. */
 export const noPrism = existsSync(new URL('node_modules/@stoplight/prism-http-server/', TOOLS))
   ? ''
   : 'contract-tests/tools is not installed: make lint-contract installs it';
@@ -50,8 +50,8 @@ export function startMock(file: URL): Promise<Prism> {
 }
 
 /**
- * A proxy that checks what passes, as `prism proxy` does, and names what breaks the document in the `sl-violations` header.
- * Without `errors`: with it Prism's own 422 would hide our 400 and 402.
+ * A proxy that checks requests and answers, as `prism proxy` does, and names violations of the document in the
+ * `sl-violations` header. Without `errors`, because Prism's own 422 would then hide our 400 and 402.
  */
 export function startProxy(file: URL, upstream: string): Promise<Prism> {
   return startPrism(file, { isProxy: true, upstream: new URL(upstream) });

@@ -3,13 +3,13 @@ import { fileURLToPath } from 'node:url';
 import type { PricedOperation } from '../../src/contract/contract.js';
 import { loadContract } from '../../src/contract/parse-contract.js';
 
-/** Writes the prices in the table of README.md, between its two marks, as openapi.yaml has them. Run by `make build`. */
+/** Writes the prices of openapi.yaml into the table of README.md, between its two markers. Run by `make build`. */
 
 const ROOT = new URL('../../../', import.meta.url);
 export const README = new URL('README.md', ROOT);
 const TABLE = /(<!-- prices:[^>]*-->\n)([^]*?)(\n<!-- end of prices -->)/;
 
-/** The README with calls and prices of the contract. Rows of what is no longer sold go; what is new gets a row with its summary. */
+/** The README with the calls and prices of the contract. Rows of removed operations are deleted; new ones get a row with their summary. */
 export function withPrices(readme: string, paid: PricedOperation[]): string {
   if (!TABLE.test(readme))
     throw new Error('README.md has no table between <!-- prices: … --> and <!-- end of prices -->');

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What one tool found, for the table of docs/reports/conformance.md. */
+/** A tool's result, for the table of docs/reports/conformance.md. */
 export type Finding = {
   tool: string;
   version: string;
@@ -16,19 +16,19 @@ export type Finding = {
 const FOLDER = fileURLToPath(new URL('../../conformance/', import.meta.url));
 const MUTATIONS = join(FOLDER, '..', 'mutations.json');
 
-/** Notes what a tool found; the table is written from the notes of the last runs (`make conformance-table`). */
+/** Records a tool's result; the table is written from the records of the last runs (`make conformance-table`). */
 export function record(name: string, finding: Finding): void {
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, `${name}.json`), `${JSON.stringify(finding, null, 2)}\n`);
 }
 
-/** Notes that a tool could not run here, and why. */
+/** Records that a tool could not run here, and why. */
 export function recordMissing(name: string, tool: string, why: string): void {
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, `${name}.json`), `${JSON.stringify({ tool, why }, null, 2)}\n`);
 }
 
-/** All notes, by name. */
+/** All records, by name. */
 export function recorded(): Record<string, Finding | { tool: string; why: string }> {
   mkdirSync(FOLDER, { recursive: true });
   const names = readdirSync(FOLDER).filter(name => name.endsWith('.json'));
@@ -40,7 +40,7 @@ export function recorded(): Record<string, Finding | { tool: string; why: string
   );
 }
 
-/** Notes which checks noticed each deliberate fault. */
+/** Records which checks noticed each deliberate fault. */
 export function recordMutations(caught: Record<string, string[]>): void {
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(MUTATIONS, `${JSON.stringify(caught, null, 2)}\n`);

@@ -14,7 +14,7 @@ import { createMetrics } from '../../src/observe/metrics.js';
 import { REFUSAL_REASONS } from '../../src/observe/refusal-reason.js';
 import { loadShop } from '../../src/shop/load-shop.js';
 
-/** Writes the parts of docs/reference/ that have a source in the code, each between its two marks. Run by `make generate`. */
+/** Writes the parts of docs/reference/ that are generated from the code, each between its two markers. Run by `make generate`. */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDER = join(ROOT, 'docs', 'reference');
@@ -107,7 +107,7 @@ function refusals(): string {
   return table(['`error` begins with', 'meaning'], rows);
 }
 
-/** What each command prints with `--help`, in the folder of a shop. */
+/** The output of each command with `--help`, in the folder of a shop. */
 async function commands(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'reference-'));
   const main = join(ROOT, 'dist', 'src', 'cli', 'main.js');
@@ -144,7 +144,7 @@ const PARTS: Record<string, () => string | Promise<string>> = {
   commands,
 };
 
-/** The pages of docs/reference/ with their parts as the code has them now, by file. */
+/** The pages of docs/reference/ with their generated parts up to date, by file. */
 export async function referencePages(): Promise<Map<string, { before: string; after: string }>> {
   const written = new Map<string, string>();
   for (const [name, write] of Object.entries(PARTS)) written.set(name, await write());

@@ -4,20 +4,20 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Cuts a release, run by `make release VERSION=…`: dates what CHANGELOG.md has under Unreleased, and writes the version wherever it is
- * written. It commits nothing.
+ * Cuts a release. Run by `make release VERSION=…`: dates the Unreleased section of CHANGELOG.md, and updates the
+ * version everywhere. It commits nothing.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const VERSION = /^(\d+)\.(\d+)\.(\d+)$/;
 const HEADING = /^## (\d+\.\d+\.\d+)(?: \((\d{4}-\d{2}-\d{2})\))?$/m;
-/** The packed files, as pages name them. */
+/** The names of packed files on pages. */
 export const PACKED = /\bcoinslot(-sandbox)?-(\d+\.\d+\.\d+)\.tgz\b/g;
 const UNRELEASED = '## Unreleased\n';
 
 type Json = Record<string, unknown>;
 
-/** The newest release that a changelog names. */
+/** The newest release in a changelog. */
 export function newestRelease(changelog: string): string {
   const version = HEADING.exec(changelog)?.[1];
   if (version === undefined) throw new Error('CHANGELOG.md names no release');
@@ -41,7 +41,7 @@ export function datedChangelog(changelog: string, version: string, day: string):
   return `${before}${UNRELEASED}\n## ${version} (${day})\n${after}`;
 }
 
-/** A package.json or a lock file with another version of what is ours. */
+/** A package.json or a lock file with another version of our packages. */
 export function withVersion(text: string, from: string, version: string): string {
   const json = JSON.parse(text) as Json;
   const { '': own, ...others } = (json['packages'] ?? {}) as Record<string, Json>;
@@ -56,7 +56,7 @@ export function withVersion(text: string, from: string, version: string): string
   return `${JSON.stringify(json, undefined, 2)}\n`;
 }
 
-/** Every file with our version that is JSON: those of git named package.json or package-lock.json. */
+/** Every JSON file with our version: the package.json and package-lock.json files in git. */
 export function manifestsOf(root: string): string[] {
   return execFileSync('git', ['ls-files', '*package.json', '*package-lock.json'], {
     cwd: root,
@@ -80,7 +80,7 @@ function cut(version: string): void {
   for (const file of manifestsOf(ROOT)) rewrite(file, text => withVersion(text, from, version));
   rewrite('openapi.yaml', text => text.replace(/^( {2}version: ).*$/m, `$1${version}`));
   rewrite('docs/tutorial/sell-your-own.md', text => text.replaceAll(PACKED, `coinslot$1-${version}.tgz`));
-  // What is installed is the same.
+  // The installed packages are the same.
   const now = new Date();
   utimesSync(join(ROOT, 'node_modules/.installed'), now, now);
   process.stdout.write(`CHANGELOG.md, openapi.yaml and the manifests say ${version}\n`);

@@ -12,8 +12,9 @@ import {
 import { coinslot, textRank } from './baselines.js';
 
 /**
- * Scores the embedded summarizer on the corpus beside the first three sentences, a beginning of the same length, and the npm package
- * `textrank`; prints the tables and writes them into docs/reports/summaries.md. `--show` prints every summary of the texts that are not held back.
+ * Scores the embedded summarizer on the corpus, and for comparison the first three sentences, a beginning of the same
+ * length, and the npm package `textrank`; prints the tables and writes them into docs/reports/summaries.md. `--show`
+ * prints every summary of the texts that are not held back.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));

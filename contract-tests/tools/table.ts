@@ -4,9 +4,9 @@ import { CLIENTS, noteOf } from './clients.js';
 import { recorded, recordedMutations } from './record.js';
 
 /**
- * Writes docs/reports/conformance.md from what the tools reported on their last runs and from the rows of the specification; with `--rows`, only
- * these. With `--print`, prints only the table of tools; with `--check`, also fails where the page differs from the last run of a tool in
- * its version or result, or in a row.
+ * Writes docs/reports/conformance.md from the results of the tools' last runs and from the rows of the specification;
+ * with `--rows`, only these. With `--print`, only prints the table of tools; with `--check`, also fails if the page
+ * differs from a tool's last run in version or result, or in a row.
  */
 
 /** Every tool, in the order of the table, and the command that runs it. */
@@ -83,14 +83,14 @@ const text = [
   rowsText,
 ];
 
-/** Rows of the last runs that the page does not have in the same words, except for the number of cases. */
+/** Rows of the last runs that are not in the page with the same text, ignoring the number of cases. */
 function untrue(): string[] {
   const withoutCases = (line: string): string => line.split(' | ').toSpliced(3, 1).join(' | ');
   const page = readFileSync(PAGE, 'utf8').split('\n').map(withoutCases);
   return toolRows().filter(line => line.startsWith('| ') && !page.includes(withoutCases(line)));
 }
 
-/** The page with the section of the specification as it is now. */
+/** The page with the current section of the specification. */
 function withRows(): string {
   const page = readFileSync(PAGE, 'utf8');
   return page.slice(0, page.length - writtenSection(page).length) + rowsText;

@@ -37,7 +37,7 @@ const readLock = (root: string): Lock =>
   JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock;
 const nameOf = (path: string): string => path.split('node_modules/').at(-1) ?? '';
 
-/** Where the lock file puts what a package imports: in its own folder, or in one above. */
+/** Where the lock file puts a package's dependency: in its own folder, or in one above. */
 function placeOf({ packages }: Lock, from: string, name: string): string | undefined {
   for (let folder = from; ; folder = folder.replace(/(?:^|\/)[^/]*$/, '')) {
     const path = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`;
@@ -74,9 +74,9 @@ function componentOf(name: string, { version, license, integrity }: Locked): Com
 }
 
 /**
- * What is installed with a package of this repository, for every platform, as the lock file has it. Without number and time, so that the
- * same commit gives the same bill. (`npm sbom` leaves out what is also needed for development.)
- * @param folder the package's, as the lock file names it: empty for the root
+ * Everything that is installed with a package of this repository, for every platform, according to the lock file.
+ * Without serial number and time, so that the same commit gives the same bill. (`npm sbom` leaves out packages that are
+ * also needed for development.) @param folder the package's, as the lock file names it: empty for the root
  */
 export function billOf(root: string, name: string, folder: string): Bill {
   const lock = readLock(root);

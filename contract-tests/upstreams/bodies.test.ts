@@ -10,7 +10,7 @@ const FORM = 'application/x-www-form-urlencoded';
 const binary = { type: 'string', format: 'binary' };
 const note = { type: 'object', required: ['text'], properties: { text: { type: 'string', maxLength: 20 } } };
 
-/** Of each operation: its types of request, each with a schema and an example. */
+/** For each operation, its content types of requests, each with a schema and an example. */
 const TAKEN: Record<string, Record<string, object>> = {
   list: {
     'application/json': { schema: { type: 'array', maxItems: 3, items: { type: 'integer' } }, example: [1] },
@@ -71,7 +71,7 @@ const PATHS = Object.fromEntries(
   ]),
 );
 
-/** What a multipart form holds, as a server reads it. */
+/** The parts of a multipart form, as a server parses it. */
 async function formIn({ headers, bytes }: UpstreamCall): Promise<[string, unknown][]> {
   const response = new Response(bytes, { headers: { 'content-type': String(headers['content-type']) } });
   const form = await response.formData();
@@ -119,7 +119,7 @@ describe('A body of any type', () => {
   const send = (id: string, { type, body }: Sent, headers: Record<string, string>): Promise<Answer> =>
     call(`${shop.url}/${id}`, { method: 'POST', headers: { 'content-type': type, ...headers }, body });
 
-  /** Buys, and sends the same payment again in other words. @returns what the API was sent, once */
+  /** Buys, and sends the same payment again in another encoding. @returns the API's one request */
   async function bought(id: string, sent: Sent, again: Sent = sent): Promise<UpstreamCall> {
     upstream.calls.length = 0;
     const payment = shop.pay(id);
@@ -142,7 +142,7 @@ describe('A body of any type', () => {
 
   const JSON_BODY = 'application/json';
 
-  it('is a list, a text or a number of JSON, and reaches the API as it was sent', async () => {
+  it('can be a JSON list, text or number, and reaches the API as it was sent', async () => {
     const list = await bought(
       'list',
       { type: JSON_BODY, body: '[3, 1]' },
@@ -164,7 +164,7 @@ describe('A body of any type', () => {
     );
   });
 
-  it('is a text, byte by byte, whatever it looks like', async () => {
+  it('can be a text, which is passed on byte by byte', async () => {
     for (const body of ['a\r\n b\t', '{"a":1}', '\ufeff不😀', ' ', '\0'])
       expect((await bought('text', { type: 'text/plain', body })).bytes).to.deep.equal(Buffer.from(body));
     const { headers, body } = await bought(
@@ -197,7 +197,7 @@ describe('A body of any type', () => {
     await refused('text', { type: 'text/html', body: 'a' }, /sent with Content-Type: text\/plain\./);
   });
 
-  it('is bytes, of a type that the contract names or covers', async () => {
+  it('can be bytes, of a type that the contract names or covers', async () => {
     const bytes = randomBytes(70_000);
     const sent = await bought('bytes', { type: 'application/octet-stream', body: bytes });
     expect([sent.headers['content-type'], sent.bytes.equals(bytes)]).to.deep.equal([
@@ -236,7 +236,7 @@ describe('A body of any type', () => {
     upstream.calls.length = 0;
   }
 
-  it('has one of several types, which reaches the API, and the payment of one buys no other', async () => {
+  it('can have one of several types, which the API gets, and the payment for one buys no other', async () => {
     const rows: Sent[] = [
       { type: JSON_BODY, body: '{"text":"a"}' },
       { type: FORM, body: 'text=a' },
@@ -266,7 +266,7 @@ describe('A body of any type', () => {
     await refused('several', { type: JSON_BODY, body: 'text=a' }, /^the body is not JSON/);
   });
 
-  it('is a multipart form with its files, and the same call whatever its boundary and order', async () => {
+  it('can be a multipart form with files, which is the same call whatever its boundary and order', async () => {
     const bytes = randomBytes(60_000);
     const page = photo('%PDF', 'application/pdf');
     const fields: [string, string | Blob, string?][] = [
@@ -300,7 +300,7 @@ describe('A body of any type', () => {
     ]);
   });
 
-  it('is paid for once: no payment of a form buys one with another file, name, type or text', async () => {
+  it('is paid for once: a payment for a form buys none with another file, name, type or text', async () => {
     const fields: [string, string | Blob, string?][] = [
       ['title', 'a'],
       ['photo', photo(), 'a.png'],
@@ -359,16 +359,16 @@ describe('A body of any type', () => {
     ],
     ['10 000 parts', raw(`${part('name="tags"').repeat(10_000)}${PHOTO}--b--`), /too many fields/],
     [
-      '10 000 parts, and a second boundary that only some readers see',
+      '10 000 parts, and a second boundary that only some parsers recognize',
       raw(
         `\r\n--c\r\n${part('name="tags"').repeat(10_000)}${PHOTO}--b--`,
         "multipart/form-data; boundary*=x''b; boundary=c",
       ),
       /not a complete multipart/,
     ],
-    ['a part without a head', raw(`--b\r\n\r\nx\r\n${PHOTO}--b--`), /not a complete multipart/],
+    ['a part without headers', raw(`--b\r\n\r\nx\r\n${PHOTO}--b--`), /not a complete multipart/],
     [
-      'a long part without a head',
+      'a long part without headers',
       raw(`--b\r\n\r\n${'x'.repeat(100_000)}\r\n${PHOTO}--b--`),
       /not a complete multipart/,
     ],
@@ -380,7 +380,7 @@ describe('A body of any type', () => {
     ['a file twice', raw(`${PHOTO}${PHOTO}--b--`), /photo must be sent only once/],
     ['a text twice', raw(`${part('name="title"').repeat(2)}${PHOTO}--b--`), /title must be sent only once/],
     [
-      'a file for a text',
+      'a file instead of a text',
       raw(`${part('name="title"; filename="a"')}${PHOTO}--b--`),
       /title must be a text, not a file/,
     ],
@@ -391,19 +391,19 @@ describe('A body of any type', () => {
     ],
     ['an unknown text', raw(`${part('name="more"')}${PHOTO}--b--`), /unknown field 'more' in the body/],
     ['__proto__', raw(`${part('name="__proto__"')}${PHOTO}--b--`), /unknown field '__proto__' in the body/],
-    ['a text that is no UTF-8', raw(`${part('name="title"', '\xff')}${PHOTO}--b--`), /title is not UTF-8/],
-    [
-      'JSON that is none',
-      raw(`${part('name="about"', '{')}${PHOTO}--b--`),
-      /about must be JSON: it is not JSON/,
-    ],
+    ['a text that is not UTF-8', raw(`${part('name="title"', '\xff')}${PHOTO}--b--`), /title is not UTF-8/],
+    ['invalid JSON', raw(`${part('name="about"', '{')}${PHOTO}--b--`), /about must be JSON: it is not JSON/],
     [
       'JSON of too many members in all',
       raw(`${part('name="about"', `[${'1,'.repeat(900)}1]`).repeat(3)}${PHOTO}--b--`),
       /about must be JSON: it has too many members/,
     ],
-    ['JSON of another schema', raw(`${part('name="about"', '{}')}${PHOTO}--b--`), /about.a is missing/],
-    ['a number that is none', raw(`${part('name="count"', '0x1')}${PHOTO}--b--`), /count must be/],
+    [
+      'JSON that violates its schema',
+      raw(`${part('name="about"', '{}')}${PHOTO}--b--`),
+      /about.a is missing/,
+    ],
+    ['an invalid number', raw(`${part('name="count"', '0x1')}${PHOTO}--b--`), /count must be/],
     [
       'an encoded part',
       raw(
@@ -438,7 +438,7 @@ describe('A body of any type', () => {
     ],
   ];
   for (const [what, sent, message] of broken)
-    it(`is refused in words, uncharged, as a multipart form with ${what}`, () =>
+    it(`is refused with a reason, uncharged, as a multipart form with ${what}`, () =>
       refused('upload', sent, message));
 
   it('is refused if it is compressed', async () => {
@@ -461,7 +461,7 @@ describe('A body of any type', () => {
       }
   });
 
-  it('is the same call as a tool of MCP: a text, base64, a data URL, a list', async () => {
+  it('is the same call as an MCP tool: a text, base64, a data URL, a list', async () => {
     const base64 = Buffer.from([0, 255, 1]).toString('base64');
     const rows: [id: string, args: Json, same: Sent, other: Json][] = [
       ['list', { body: [1, 2] }, { type: JSON_BODY, body: '[1,2]' }, { body: [2, 1] }],
@@ -515,7 +515,7 @@ describe('A body of any type', () => {
     ['list', { body: null }, /^body must not be null/],
   ];
   for (const [id, args, message] of noBody)
-    it(`is refused as a tool of MCP: ${id} with ${JSON.stringify(args)}`, async () => {
+    it(`is refused as an MCP tool: ${id} with ${JSON.stringify(args)}`, async () => {
       const result = await callTool(shop.url, id, args, paid(payloadOf(shop.pay(id))));
       expect([result.isError, JSON.stringify(result.structuredContent)]).to.satisfy(
         ([isError]: [boolean]) => isError,
@@ -526,7 +526,7 @@ describe('A body of any type', () => {
       expect(upstream.calls).to.deep.equal([]);
     });
 
-  it('of an order is kept with it until its work is done, files and all', async () => {
+  it('of an order is kept until its work is done, files and all', async () => {
     const bytes = randomBytes(1_000);
     const sent = await bought('ordered', await multipart([['photo', photo(bytes), 'a.png']]));
     const sum = createHash('sha256').update(bytes).digest('hex');

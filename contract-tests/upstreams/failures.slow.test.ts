@@ -19,7 +19,7 @@ const LATE_MS = 300;
 
 type Adapter = { ask: () => Promise<unknown>; close: () => Promise<void> };
 
-/** Every adapter that asks a service over HTTP, and one thing that it is asked for. */
+/** Every adapter that calls a service over HTTP, with one request. */
 const ADAPTERS: Record<string, (url: string) => Adapter> = {
   'an API that is sold': url => {
     const upstream = { url: `${url}/v`, timeoutMs: LATE_MS };
@@ -68,7 +68,7 @@ const status =
   (_request, response) =>
     void response.writeHead(code, { 'content-type': 'application/json' }).end('{"error":"no"}');
 
-/** What a service does, and what its failure is. */
+/** What a service does, and the failure that results. */
 const ROWS: [does: string, serve: RequestListener | 'is away', kind: 'failed' | 'unavailable'][] = [
   ['cannot be reached', 'is away', 'unavailable'],
   ['answers 429', status(429), 'unavailable'],
@@ -91,7 +91,7 @@ const ROWS: [does: string, serve: RequestListener | 'is away', kind: 'failed' | 
   ['does not answer in time', () => {}, 'failed'],
 ];
 
-describe('one rule for the failures of every upstream', function () {
+describe('one rule for the failures of every upstream:', function () {
   this.timeout(30_000);
   let server: Server;
   let url: string;

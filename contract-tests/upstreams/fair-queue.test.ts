@@ -31,7 +31,7 @@ function queueOf(slots: number, maxWaiting: number): FairQueue {
 const outcomeOf = (promise: Promise<string>): Promise<string> =>
   promise.catch((error: Error) => (error instanceof UpstreamFailure ? error.kind : error.message));
 
-/** A queue of one slot by a clock of the test. The caller of a job is the first letter of its name. */
+/** A queue of one slot with the test's clock. The caller of a job is the first letter of its name. */
 function timed(clock: { now: number }) {
   const now = (): number => clock.now;
   const queue = new FairQueue({
@@ -54,7 +54,7 @@ const outcomeOfFailure = (promise: Promise<unknown>): Promise<object> =>
   );
 
 describe('A queue that callers share', () => {
-  it('one caller who fills it makes nobody else wait for more than the job that runs', async () => {
+  it('a caller who fills it makes nobody else wait for more than the running job', async () => {
     const queue = queueOf(1, 16);
     const jobs = new Jobs();
     const greedy = Array.from({ length: 17 }, (_, index) =>
@@ -70,7 +70,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun.at(-1), 'jobs of one caller keep their order').to.equal('greedy 1');
   });
 
-  it('a caller is refused when it has as many waiting jobs as any other', async () => {
+  it('a caller is refused if it has as many waiting jobs as any other', async () => {
     const queue = queueOf(1, 4);
     const jobs = new Jobs();
     for (const caller of ['a', 'a', 'a', 'b', 'b'])
@@ -111,7 +111,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.deep.equal(['a-1', 'd-short', 'c-short', 'c-long', 'b-long']);
   });
 
-  it('many short jobs of one caller do not hold up a long one of another for longer than it takes itself', async () => {
+  it('many short jobs of one caller do not delay a long one of another for longer than it takes itself', async () => {
     const { jobs, join } = timed({ now: 0 });
     for (const name of ['a-0', 'a-1', 'a-2', 'a-3', 'a-4', 'a-5']) void join(name, 1_000, 60_000);
     void join('b-long', 3_000, 60_000);
@@ -120,7 +120,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.have.length(7);
   });
 
-  it('what can not end in time is refused at once, without a place; what can is not', async () => {
+  it('what can not end in time is refused at once, without a place; other jobs wait', async () => {
     const clock = { now: 0 };
     const { queue, jobs, join } = timed(clock);
     void join('a', 10_000, 20_000);
@@ -136,7 +136,7 @@ describe('A queue that callers share', () => {
     expect(await short).to.equal('d');
   });
 
-  it('a free slot takes any job: what was expected may be wrong', async () => {
+  it('a free slot takes any job: the expected duration may be wrong', async () => {
     const { jobs, join } = timed({ now: 0 });
     void join('a', 90_000, 20_000);
     await jobs.end('none yet');
@@ -172,7 +172,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.deep.equal(['first']);
   });
 
-  it('a job that fails passes its slot on', async () => {
+  it('a job that fails frees its slot', async () => {
     const queue = queueOf(1, 2);
     const jobs = new Jobs();
     const failing = outcomeOf(queue.run(() => Promise.reject(new Error('broken')), NEVER, 'a'));
@@ -182,7 +182,7 @@ describe('A queue that callers share', () => {
     expect(await next).to.equal('next');
   });
 
-  it('those who wait are refused when it is closed', async () => {
+  it('waiting jobs are refused when it is closed', async () => {
     const queue = queueOf(1, 2);
     const jobs = new Jobs();
     void queue.run(jobs.job('first'), NEVER, 'a');

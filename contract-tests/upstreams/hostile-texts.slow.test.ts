@@ -16,20 +16,20 @@ import type { Speaker } from '../../handlers/text-to-speech/voices.js';
 import { HOSTILE_TEXTS } from '../support/hostile-texts.js';
 
 const NEVER = new AbortController().signal;
-/** The process may not stand still for longer, on a machine with other work; most texts stop it for a few ms. */
+/** The longest time for which the process may be blocked, on a busy machine; most texts block it for a few ms. */
 const LONGEST_STOP_MS = 250;
-/** What a quadratic reader would take is minutes. */
+/** A quadratic reader would take minutes. */
 const SECONDS_MS = 20_000;
 const SPEECH_CHARACTERS = 2_500;
 const SUMMARY_CHARACTERS = 100_000;
-/** Of processor time, for one text on the main thread; most take less than 1 ms, and a reader that is not linear seconds. */
+/** Processor time for one text on the main thread; most take less than 1 ms, and a non-linear reader takes seconds. */
 const MOST_MS = 60;
 
-/** Runs `work` and says for how long it took and for how long the event loop stood still meanwhile. */
+/** Runs `work`. @returns its duration, and for how long the event loop was blocked meanwhile */
 async function watched(work: () => Promise<unknown>): Promise<{ tookMs: number; stoodStillMs: number }> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
-  // It measures from one tick to the next, so it needs one before the work.
+  // It measures from one tick to the next, so it needs a tick before the work.
   await new Promise(resolve => setTimeout(resolve, 15));
   const startedAt = performance.now();
   await work();
@@ -42,7 +42,7 @@ async function watched(work: () => Promise<unknown>): Promise<{ tookMs: number; 
 describe('Hostile texts', function () {
   this.timeout(120_000);
 
-  describe('at speech leave the process free and are prepared in no time', () => {
+  describe('for speech leave the process free and are prepared quickly', () => {
     let speaker: Speaker;
     before(async () => {
       speaker = createFliteSpeaker({ threads: 1, deadlineMs: 60_000 });
@@ -53,20 +53,20 @@ describe('Hostile texts', function () {
     for (const [name, make] of Object.entries(HOSTILE_TEXTS)) {
       it(name, async () => {
         const leave = new AbortController();
-        // Some of them can be said, and that may take its seconds.
+        // Some of them can be spoken, which may take seconds.
         setTimeout(() => leave.abort(new Error('heard enough')), 150).unref();
         const { stoodStillMs } = await watched(() =>
           speaker.speak(make(SPEECH_CHARACTERS), undefined, leave.signal).catch(() => undefined),
         );
         expect(stoodStillMs).to.be.below(LONGEST_STOP_MS);
-        // The worker was not held either: it comes to the next text after one phrase at most.
+        // The worker was not blocked either: it gets to the next text after one phrase at most.
         const { tookMs } = await watched(() => speaker.speak('Next.', undefined, NEVER));
         expect(tookMs).to.be.below(SECONDS_MS);
       });
     }
   });
 
-  describe('at summaries leave the process free and are read in seconds', () => {
+  describe('for summaries leave the process free and are read in seconds', () => {
     let summarizer: Summarizer;
     before(async () => {
       summarizer = createEmbeddedSummarizer({ threads: 1 });
@@ -85,7 +85,7 @@ describe('Hostile texts', function () {
     }
   });
 
-  describe('of people, markets and callers are read in linear time', () => {
+  describe('from people, markets and callers are read in linear time', () => {
     const longer: Record<string, (size: number) => string> = {
       ...HOSTILE_TEXTS,
       'an address of one letter': size => `http://${'a.'.repeat(size / 2)}`,
@@ -94,7 +94,7 @@ describe('Hostile texts', function () {
       'per cent encoding': size => '%'.repeat(size),
       waits: size => 'wait '.repeat(size / 5),
     };
-    /** What the server does with them, and how many characters of them it is given at most. */
+    /** What the server does with them, and their greatest length. */
     const readers: Record<string, { characters: number; read: (text: string) => unknown }> = {
       'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: readMark },
       'a reply’s letters': { characters: MAX_REPLY_CHARACTERS, read: looksLikeGibberish },
@@ -117,7 +117,7 @@ describe('Hostile texts', function () {
       },
       'an estimate of a speech': { characters: 5_000, read: speakingSeconds },
     };
-    /** Processor time in ms: others may have the processor meanwhile. */
+    /** Processor time in ms, because other programs may run meanwhile. */
     const timeOf = (work: () => unknown): number => {
       const before = process.cpuUsage();
       work();

@@ -42,7 +42,7 @@ function upload(): FormData {
   return form;
 }
 
-describe('What an API may take, bought with the official client', function () {
+describe('Everything that an API may take, bought with the official client', function () {
   this.timeout(120_000);
   let upstream: TestUpstream;
   let folder: string;
@@ -119,7 +119,7 @@ describe('What an API may take, bought with the official client', function () {
     ['upload', { photo: `data:image/png;name=photo.png;base64,${BYTES.toString('base64')}` }],
     ['several', { text: 'a' }],
   ] as const)
-    it(`${id}, as a tool of MCP`, async () => {
+    it(`${id}, as an MCP tool`, async () => {
       const { structuredContent } = await callTool(shop.url, id, args);
       const payment = await wallet.createPaymentPayload(structuredContent as never);
       const result = await callTool(shop.url, id, args, paid(payment));

@@ -14,7 +14,7 @@ const COMMAND = fileURLToPath(new URL('../../../src/cli/coinslot.js', import.met
 const json = { content: { 'application/json': { schema: VALUE } } };
 const PRICE = { mode: 'fixed', currency: 'USD', amount: '0.01', flow: 'authorization' };
 
-describe('What an API may answer, bought with the official client', function () {
+describe('Everything that an API may answer, bought with the official client', function () {
   this.timeout(120_000);
   let upstream: TestUpstream;
   let folder: string;

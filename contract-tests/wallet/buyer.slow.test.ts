@@ -20,10 +20,10 @@ import { openWorld, post, TEXT, type World } from '../support/world.js';
 const PRICE = priceOf('summarize');
 const ATTEMPT_MS = 2_000;
 const PATH = '/v1/summarize';
-/** How many calls go through a proxy that harms them, and how many at once. */
+/** How many calls go through a proxy that does harm, and how many at once. */
 const CALLS = repeated(10_000, 40);
 const AT_ONCE = 8;
-/** A machine that is busy with others must not look like a shop that is late. */
+/** A long limit, because a busy machine must not look like a slow shop. */
 const PATIENT_MS = 10_000;
 const HARMS: [number, Harm][] = [
   [70, 'none'],
@@ -82,7 +82,7 @@ describe('the buyer library', function () {
     expect(answer.status).to.equal(200);
     expect(await answer.json()).to.have.property('summary');
   };
-  /** How much the shop earns meanwhile, in calls. */
+  /** How much the shop earns while `during` runs, in calls. */
   const salesDuring = async (work: () => Promise<unknown>): Promise<number> => {
     const before = await world.earned();
     await work();
@@ -115,7 +115,7 @@ describe('the buyer library', function () {
     expect(proxy.payments).to.deep.equal([]);
   });
 
-  it('has the payment on disk before it leaves', async () => {
+  it('has the payment on disk before it is sent', async () => {
     const kept: string[] = [];
     proxy.harm(({ payment }) => {
       if (payment !== undefined) kept.push(readFileSync(join(folder, 'wallet.json'), 'utf8'));
@@ -139,7 +139,7 @@ describe('the buyer library', function () {
       expect(new Set(proxy.payments).size).to.equal(1);
     });
 
-  it('goes on with the payment of a call that ended without an answer, in another process, too', async () => {
+  it('continues with the payment of a call that ended without an answer, even in another process', async () => {
     proxy.harm(({ payment }) => (payment === undefined ? 'none' : 'cut after'));
     const request = another();
     const first = await open({ timeoutMs: 6_000 });
@@ -189,7 +189,7 @@ describe('the buyer library', function () {
       expect(buyer.statement().withoutAnswer).to.deep.equal([]);
     });
 
-    it('asks no other origin for it', async () => {
+    it('does not fetch it from another origin', async () => {
       const seen: string[] = [];
       const other = createServer(({ url }, response) => {
         seen.push(String(url));
@@ -220,7 +220,7 @@ describe('the buyer library', function () {
     expect(sales).to.equal(1);
   });
 
-  it(`${CALLS} calls through a proxy that cuts, delays and repeats: what was spent is answers times price`, async function () {
+  it(`${CALLS} calls through a proxy that cuts, delays and repeats: the spending equals answers times price`, async function () {
     this.timeout(CALLS * 400 + 300_000);
     const random = new SeededRandom(39);
     const slow = await harmfulProxy(world.url, PATIENT_MS + 1_000);
@@ -230,14 +230,14 @@ describe('the buyer library', function () {
     const started = performance.now();
     const one = async (): Promise<void> => {
       const request = another();
-      // One whose blockhash ran out is signed anew when the chain has proven that it never landed.
+      // A payment whose blockhash expired is replaced when the chain has proven that it never landed.
       for (const end = Date.now() + 240_000; Date.now() < end;) {
         const answer = await buyer.fetch(slow.url + PATH, request).catch((error: unknown) => error);
         if (answer instanceof Response && answer.status === 200) {
           await sold(answer);
           return void (answers += 1);
         }
-        // A call that was unpaid, or whose payment is kept, is made again. One that was closed has cost money.
+        // A call that was unpaid, or whose payment is kept, is repeated. One that was closed has cost money.
         if (answer instanceof PurchaseFault && answer.kind === 'closed') throw answer;
         if (!(answer instanceof Response) && !(answer instanceof PurchaseFault)) throw answer;
         if (answer instanceof PurchaseFault) await pause(1_000);

@@ -16,8 +16,8 @@ type Chain = Parameters<typeof fateOf>[0];
 const SLOTS = { confirmed: 5_000, finalized: 4_968 };
 
 /**
- * A chain on which the payment landed or not, as it is seen at `confirmed` and at `finalized`. As on a real one, the newest confirmed slot
- * is not finalized yet, and a history is only shown as far as the finality that is asked for.
+ * A chain on which the payment landed or not, as seen at `confirmed` and at `finalized`. As on a real one, the newest
+ * confirmed slot is not finalized yet, and a history is shown only up to the requested commitment.
  */
 function chainOf(shows: {
   lives: boolean;
@@ -53,7 +53,7 @@ function chainOf(shows: {
   };
 }
 
-describe('what the chain shows of a payment', () => {
+describe('what the chain shows about a payment', () => {
   const { transaction } = aPayment();
   const { message } = readTransaction(Buffer.from(transaction, 'base64'));
   const id = createHash('sha256').update(message).digest('hex');
@@ -66,20 +66,20 @@ describe('what the chain shows of a payment', () => {
       AbortSignal.timeout(1_000),
     );
 
-  it('a transfer that is on the chain landed, however young it is', async () => {
+  it('a transfer that is on the chain landed, however recent it is', async () => {
     const chain = chainOf({ lives: true, confirmed: landed });
     expect(await fate(chain, 1_000)).to.deep.equal({ kind: 'landed', signature: SIGNATURE });
   });
 
-  it('without one, a living blockhash leaves it open', async () => {
+  it('without one, it is open while its blockhash lives', async () => {
     expect(await fate(chainOf({ lives: true }), 10 * MINUTE)).to.have.property('kind', 'open');
   });
 
-  it('a young payment is open even if a server says that its blockhash is dead', async () => {
+  it('a recent payment is open even if a server says that its blockhash is dead', async () => {
     expect(await fate(chainOf({ lives: false }), 89_000)).to.have.property('kind', 'open');
   });
 
-  it('a server that stands still knows no newer blockhash; it proves nothing, however long it stands', async () => {
+  it('a server that makes no progress knows no newer blockhash, and proves nothing, however long that takes', async () => {
     for (const ageMs of [2 * MINUTE, 60 * MINUTE]) {
       const signedAt = NOW - ageMs;
       for (const clock of [signedAt - 10 * MINUTE, signedAt, signedAt + 90_000])
@@ -90,12 +90,12 @@ describe('what the chain shows of a payment', () => {
     }
   });
 
-  it('it proves it once it has gone on to a finalized block more than 90 s past the signature', async () => {
+  it('it is dead once the server has advanced to a finalized block more than 90 s past the signature', async () => {
     const clock = NOW - 2 * MINUTE + 91_000;
     expect(await fate(chainOf({ lives: false, clock }), 2 * MINUTE)).to.deep.equal({ kind: 'dead' });
   });
 
-  it('the clock of this machine proves nothing: a payment that it takes for old is young on a chain whose clock is ahead', async () => {
+  it('the clock of this machine proves nothing: a payment that it takes for old is recent on a chain whose clock is ahead', async () => {
     const ahead = NOW + 60 * MINUTE;
     const signed = { slot: 4_900, time: ahead };
     const behind = chainOf({ lives: false, clock: ahead - MINUTE });
@@ -104,7 +104,7 @@ describe('what the chain shows of a payment', () => {
     expect(await fate(past, 10 * MINUTE, signed)).to.deep.equal({ kind: 'dead' });
   });
 
-  it('nor does what a server that was behind told at the signature', async () => {
+  it('nor does what a lagging server reported at the signature', async () => {
     const signed = { slot: 4_000, time: NOW - 30 * MINUTE };
     const behind = chainOf({ lives: false, clock: NOW - 20 * MINUTE });
     expect(await fate(behind, 2 * MINUTE, signed)).to.have.property('kind', 'open');
@@ -140,7 +140,7 @@ describe('what the chain shows of a payment', () => {
     ).to.equal('rejected');
   });
 
-  it('a history that is long is read a part at a time; until it is read, nothing is said', async () => {
+  it('a long history is read in parts; until it is read, nothing is decided', async () => {
     const others = Array.from({ length: 200 }, (_, at) => ({
       slot: 4_970 - at * 0.01,
       failed: false,

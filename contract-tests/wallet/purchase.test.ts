@@ -59,7 +59,7 @@ describe('a purchase of the wallet', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A buyer at a shop that replies in this order. */
+  /** A buyer at a shop that gives these replies in order. */
   function buyerAt(
     replies: Reply[],
     fate: Fate | ((of: PendingPayment) => Fate) = { kind: 'open', why: 'it is young' },
@@ -114,7 +114,7 @@ describe('a purchase of the wallet', () => {
       Buffer.from('{"number":1}').toString('base64'),
     ],
   ] as [string, Reply, unknown][])
-    it(`pays a price that is told ${where}`, async () => {
+    it(`pays a price that is given ${where}`, async () => {
       const got = await call(buyerAt([challenge, sold({ _meta: receipt(true) })]));
       expect(textOf(got)).to.equal(
         'Paid 0.01 USDC (transaction signature). 0.09 of 0.10 USDC are left today.',
@@ -145,7 +145,7 @@ describe('a purchase of the wallet', () => {
     expect(purse.lines(1)[0]).to.include({ event: 'answered' }).and.not.to.have.property('link');
   });
 
-  it('bytes of any shop are saved before the payment is closed, and no model gets them', async () => {
+  it('bytes of any shop are saved before the payment is closed, and never given to a model', async () => {
     const data = Buffer.from('RIFF').toString('base64');
     const audio = { type: 'audio', data, mimeType: 'audio/wav' };
     const file = { type: 'resource', resource: { uri: 'a:b', blob: data, mimeType: 'application/pdf' } };
@@ -157,7 +157,7 @@ describe('a purchase of the wallet', () => {
     const names = [first, third].map(text => /(\S+) \(/.exec(text ?? '')?.[1] ?? '');
     expect(names.map(name => name.replace(/^.*\./, ''))).to.deep.equal(['wav', 'pdf']);
     for (const name of names) expect(readFileSync(name, 'latin1')).to.equal('RIFF');
-    // Where the folder would be is a file, so that nothing can be saved.
+    // A file is in the folder's place, so that nothing can be saved.
     rmSync(join(folder, 'answers'), { recursive: true });
     writeFileSync(join(folder, 'answers'), '');
     const failed = await call(buyerAt([price(offer()), sold({ content: [audio] })]), { a: 1 }).catch(String);
@@ -169,7 +169,7 @@ describe('a purchase of the wallet', () => {
     expect(signed).to.equal(2);
   });
 
-  it('the folder for bytes is bounded: the oldest make room, and two of one moment have two names', () => {
+  it('the folder for bytes has a limit: the oldest files are deleted, and two of one moment have different names', () => {
     const files = new AnswerFiles(join(folder, 'few'), { files: 2, bytes: 10 });
     const save = (size: number): string => files.save('../a tool', 'audio/wav', Buffer.alloc(size)).file;
     const [one, two] = [save(1), save(1)];
@@ -182,7 +182,7 @@ describe('a purchase of the wallet', () => {
     expect(readdirSync(files.folder).map(name => join(files.folder, name))).to.deep.equal([large]);
   });
 
-  it('takes the cheapest of the offers that it knows, in v1, too', async () => {
+  it('takes the cheapest of the offers that it supports, in v1, too', async () => {
     const v1 = {
       ...required(offer({ network: DEVNET_V1, maxAmountRequired: '20000', amount: undefined })),
       x402Version: 1,
@@ -198,7 +198,7 @@ describe('a purchase of the wallet', () => {
     expect(purse.left(100_000n)).to.equal(75_000n);
   });
 
-  it('signs nothing for another token, network or scheme, a price that is no amount, or if the payer is to pay the fee', async () => {
+  it('signs nothing for another token, network or scheme, an invalid price, or if the payer would have to pay the fee', async () => {
     const wrong = [
       { asset: 'another' },
       { network: 'solana:another' },
@@ -229,12 +229,12 @@ describe('a purchase of the wallet', () => {
     ]);
   });
 
-  it('what the chain’s clock showed at the signature is kept with the payment', async () => {
+  it("what the chain's clock showed at the signature is kept with the payment", async () => {
     await call(buyerAt([price(offer())]));
     expect(purse.pending()[0]?.signedOnChain).to.deep.equal({ slot: 7, time: 1_000 });
   });
 
-  it('an error that the shop was paid for is its answer; one that it was not paid for leaves the payment', async () => {
+  it('an error for which the shop was paid is its answer; one for which it was not keeps the payment', async () => {
     const failed = { isError: true, content: [{ type: 'text', text: 'no such quote' }] };
     const got = await call(buyerAt([price(offer()), result({ ...failed, _meta: receipt(true) })]));
     expect([got.isError, purse.pending().length]).to.deep.equal([true, 0]);
@@ -296,7 +296,7 @@ describe('a purchase of the wallet', () => {
     expect(signed).to.equal(4);
   });
 
-  it('a key that opens nothing: the payment itself is sent', async () => {
+  it('a key that is refused: the payment itself is sent', async () => {
     const waiting = {
       isError: true,
       structuredContent: { status: 503 },
@@ -326,7 +326,7 @@ describe('a purchase of the wallet', () => {
       expect(purse.pending()).to.have.lengthOf(1);
     });
 
-    it('is then closed: it is told once what was paid, it stays counted, and the next call is a new purchase', async () => {
+    it('is then closed: the payment is reported once, it stays counted, and the next call is a new purchase', async () => {
       age = 16 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       const buyer = buyerAt([gone, price(offer()), sold()], landed);
@@ -347,7 +347,7 @@ describe('a purchase of the wallet', () => {
       expect(sent.map(paymentIn).slice(-2)).to.deep.equal([undefined, { number: 2 }]);
     });
 
-    it('or of which the chain can’t tell: is closed after a day, and stays counted', async () => {
+    it("or on which the chain can't decide: is closed after a day, and stays counted", async () => {
       age = 23 * 60 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       expect(textOf(await call(buyerAt([gone])))).to.match(
@@ -383,7 +383,7 @@ describe('a purchase of the wallet', () => {
     expect([signed, purse.pending()]).to.deep.equal([0, []]);
   });
 
-  it('sweeps look at every open payment in turn, also in wallets that are started anew', async () => {
+  it('sweeps check every open payment in turn, even in restarted wallets', async () => {
     const looked: string[] = [];
     const names = [1, 2, 3, 4, 5, 6, 7].map(number => `open ${number}`);
     for (const id of names) purse.add(aPayment({ id, call: id, amount: '1' }), 100n);
@@ -397,7 +397,7 @@ describe('a purchase of the wallet', () => {
     expect(new Set(looked)).to.deep.equal(new Set(names));
   });
 
-  it('a sweep gives up what is older than a month, so that it can’t fill the wallet', async () => {
+  it("a sweep gives up payments older than a month, so that they can't fill the wallet", async () => {
     age = 31 * 24 * 60 * MINUTE;
     purse.add(aPayment({ id: 'old', call: 'old', amount: '1' }), 100n);
     age = 29 * 24 * 60 * MINUTE;

@@ -25,7 +25,7 @@ describe('the purse of the wallet', () => {
   const add = (to: Purse, name: string, budget = 2n * CENT) =>
     to.add(aPayment({ id: name, call: name, amount: String(CENT) }), budget);
 
-  it('counts what is signed against the budget, also for one that is opened later', () => {
+  it('counts signed payments against the budget, even for a wallet that is opened later', () => {
     expect(add(purse, 'one')).to.equal(undefined);
     expect(add(purse, 'two')).to.equal(undefined);
     const other = open();
@@ -86,7 +86,7 @@ describe('the purse of the wallet', () => {
     expect(add(purse, 'old')).to.deep.equal({ kind: 'known', pending: kept });
   });
 
-  it('names each step in the statement, and survives a line that a crash left incomplete', () => {
+  it('lists each step in the statement, and survives a line that a crash left incomplete', () => {
     const file = join(folder, 'statement.jsonl');
     add(purse, 'one');
     writeFileSync(file, '{"torn', { flag: 'a' });

@@ -59,7 +59,7 @@ function targetAt(
   return openTarget({ name: 'one', form, url, kinds: [] }, config(allowPrivate));
 }
 
-/** What the operator reads of an attempt. */
+/** What the operator reads about an attempt. */
 async function said(url: string, allowPrivate = true): Promise<string> {
   const target = await targetAt(url, allowPrivate);
   try {
@@ -77,7 +77,7 @@ afterEach(() => {
 });
 
 describe('A webhook', () => {
-  it('has signatures that the official verifier takes, and refuses for another body', async () => {
+  it('has signatures that the official verifier accepts, and rejects for another body', async () => {
     const { url, got } = await receiver((_request, response) => response.writeHead(204).end());
     expect(await said(`${url}/hook?key=1`)).to.equal('204');
     const [{ headers, body }] = got as [Got];
@@ -104,7 +104,7 @@ describe('A webhook', () => {
     expect(elsewhere.got).to.deep.equal([]);
   });
 
-  it('that answers without end, or cuts off, does not count as told', async () => {
+  it('that answers without end, or cuts off, does not count as delivered', async () => {
     const endless = await receiver((_request, response) => {
       response.writeHead(200);
       const write = (): void => {
@@ -118,7 +118,7 @@ describe('A webhook', () => {
     expect(await said(cut.url)).to.match(/^not told: it closed the connection/);
   });
 
-  it('with a private address gets nothing, also by a name that leads there', async () => {
+  it('with a private address gets nothing, even by a name that leads there', async () => {
     const { url, got } = await receiver((_request, response) => response.end());
     const why = 'not told: its address is private: set ALLOW_PRIVATE_WEBHOOKS=true if that is intended';
     expect(await said(url, false)).to.equal(why);
@@ -126,7 +126,7 @@ describe('A webhook', () => {
     expect(got).to.deep.equal([]);
   });
 
-  it('of a chat gets a text in the form of that chat, which calls nobody', async () => {
+  it('of a chat gets a text in the format of that chat, which mentions nobody', async () => {
     const { url, got } = await receiver((_request, response) => response.end('ok'));
     for (const form of ['slack', 'discord', 'telegram'] as const) {
       const target = await targetAt(url, true, form);
@@ -147,7 +147,7 @@ describe('A webhook', () => {
   });
 });
 
-describe('A server with targets', () => {
+describe('A server with webhooks', () => {
   let place: LedgerPlace;
   let ledger: Ledger;
   let teller: TargetTeller;
@@ -168,7 +168,7 @@ describe('A server with targets', () => {
     await teller.start([{ target: await targetAt(url), kinds: [] }]);
   }
 
-  it('tells of a sale at once, and of one that nobody took again', async () => {
+  it('reports a sale at once, and one whose delivery another server left unfinished', async () => {
     let asked = 0;
     let done = (): void => {};
     const second = new Promise<void>(resolve => (done = resolve));
@@ -184,7 +184,7 @@ describe('A server with targets', () => {
     expect(got[1]?.body).to.equal(got[0]?.body);
   });
 
-  it('sells on while a target keeps it waiting, and does not wait for it when it stops', async () => {
+  it('continues to sell while a webhook keeps it waiting, and does not wait for it when it stops', async () => {
     const first = new Promise<void>(resolve => {
       void receiver(() => resolve())
         .then(({ url }) => startWith(url))

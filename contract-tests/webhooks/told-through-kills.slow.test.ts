@@ -18,7 +18,7 @@ const SERVER = fileURLToPath(new URL('./telling-server.js', import.meta.url));
 const SECRET = Buffer.alloc(32, 9).toString('base64');
 const KILLS = repeated(50, 4);
 
-/** The receiver of the how-to, as it is printed there. */
+/** The receiver of the how-to, as printed there. */
 function receiverOf(language: 'js' | 'python'): string {
   const page = readFileSync(join(ROOT, 'docs/how-to/be-told.md'), 'utf8');
   return new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(page)?.[1] ?? '';
@@ -52,7 +52,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Keeps what the receiver prints: an event that it has verified. */
+/** Records what the receiver prints: each event that it has verified. */
 function receive(command: string, args: string[]): ChildProcess {
   const { child, lines } = start(command, args, { PORT: String(port), WEBHOOK_SECRET: `whsec_${SECRET}` });
   void (async () => {
@@ -77,7 +77,10 @@ async function serve(
   return { child, line };
 }
 
-/** Everything that was ever to be told, once nothing waits any more. SQLite has one server, so that one ends before the ledger is read. */
+/**
+ * Every event that was ever to be delivered, once nothing is left. SQLite allows one server, so the server ends before
+ * the ledger is read.
+ */
 async function allTold(place: LedgerPlace): Promise<OutboxEvent[]> {
   const { child, line } = await serve(place, 0);
   expect(await line()).to.equal('told');
@@ -90,7 +93,7 @@ async function allTold(place: LedgerPlace): Promise<OutboxEvent[]> {
   }
 }
 
-onEachEngine('What is told through kills of server and receiver', (make, engine) => {
+onEachEngine('Events while server and receiver are killed', (make, engine) => {
   let place: LedgerPlace;
 
   beforeEach(async () => {
@@ -131,8 +134,8 @@ onEachEngine('What is told through kills of server and receiver', (make, engine)
     }
   }
 
-  it(`comes at least once, of each payment in order, to the receiver of the how-to (${KILLS} kills)`, async function () {
-    // There the next server waits for the leases of the one before: half a minute.
+  it(`arrive at least once, in order for each payment, at the receiver of the how-to (${KILLS} kills)`, async function () {
+    // There the next server waits for the leases of the previous one: half a minute.
     if (engine === 'PostgreSQL' && KILLS < 50) return this.skip();
     this.timeout(600_000);
     const file = join(folder, 'receiver.mjs');
@@ -140,7 +143,7 @@ onEachEngine('What is told through kills of server and receiver', (make, engine)
     await survives(process.execPath, [file], KILLS);
   });
 
-  it('comes to the receiver in Python, with its own package', async function () {
+  it('arrive at the receiver in Python, with its own package', async function () {
     const kills = repeated(10, 0);
     if (kills === 0) return this.skip();
     this.timeout(600_000);

@@ -30,7 +30,7 @@ const SOLANA = {
   },
 };
 
-/** Those that mppx publishes, and one of the Solana shape. */
+/** The vectors that mppx publishes, and one in the form of Solana's challenges. */
 const VECTORS: Record<string, [Slots, string]> = {
   'only what is required': [charge(AMOUNT), 'X6v1eo7fJ76gAxqY0xN9Jd__4lUyDDYmriryOM-5FO4'],
   'expires and digest': [
@@ -53,9 +53,9 @@ const VECTORS: Record<string, [Slots, string]> = {
   ],
 };
 
-describe('mpp: ids of challenges', () => {
+describe('mpp: challenge ids', () => {
   for (const [name, [slots, id]] of Object.entries(VECTORS)) {
-    it(`are those of the published vector: ${name}`, () => {
+    it(`match the published vector: ${name}`, () => {
       const ids = new ChallengeIds([SECRET]);
       expect(ids.of(slots)).to.equal(id);
       expect(ids.made(id, slots)).to.equal(true);
@@ -72,7 +72,7 @@ describe('mpp: ids of challenges', () => {
       expect(ids.made(other, slots), other).to.equal(false);
   });
 
-  it('are made with the first secret, and known while one of all has made them', () => {
+  it('are made with the first secret, and accepted if any of the secrets made them', () => {
     const slots = charge(SOLANA);
     const [old, fresh] = ['old', 'new'].map(name => name.repeat(20)) as [string, string];
     const before = new ChallengeIds([old]).of(slots);

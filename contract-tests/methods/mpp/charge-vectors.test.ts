@@ -7,7 +7,7 @@ const EXPECTED = {
   payTo: 'J2xccRtuG43drESLYznHhLhQkLTdfepcKYbiQ9BsJVaf',
   amount: 1_000n,
 };
-/** What is alike in all of them: their accounts, and a blockhash of zeros. */
+/** What all of the vectors share: their accounts, and a blockhash of zeros. */
 const ACCOUNTS =
   'AQADBupKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIsa4T+VAWZkKbqIwjcZYhVrZWKZR4UVyYj9/rTk9uwE+wJwa1WOvT05wo9H+keYP/wmkenNjT3' +
   'crGO32T+uRfu6DtELLORIVfxOpM9ATQoLQMrX/7NAaLb8bd5BgjfAC6nAwZGb+UhFzL/7K26csOb57yM5bvF9xJrLEObOkAAAAAG3fbh12Whk9nL4UbO63ms' +
@@ -16,7 +16,7 @@ const RIGHT =
   'ATc9q87uHkYA6k/yH8bvcOD7z/gN21vL/8M2Rlfzb1f8KGMyMXv5TVSAG50yl4YrFn9lqdWt7bG5dqvfWwY0RwiA' +
   `${ACCOUNTS}QACQMBAAAAAAAAAAQABQJADQMABQQBAwIACgzoAwAAAAAAAAYA`;
 
-/** Those of pay-kit's harness/vectors/charge-rejects.json that hold a transaction, by their names, and what their challenge names. */
+/** The entries of pay-kit's harness/vectors/charge-rejects.json that contain a transaction, by name, with the data of their challenges. */
 const REJECTED: Record<string, [transaction: string, why: RegExp, challenge?: Record<string, string>]> = {
   'charge-compute-price-over-cap-reject': [
     'Ac224MpTUS6GtQ3adEcnNs6WkgoUd3kCzb2WN3RRaayy0EsdiNp4PujsPrDx51UiUYN/hM/JNiP4Ggc2ycbe4AKA' +
@@ -38,7 +38,7 @@ const REJECTED: Record<string, [transaction: string, why: RegExp, challenge?: Re
 describe('mpp: the published transactions of a charge', () => {
   const checker = new TransactionChecker();
 
-  it('charge-transferchecked-decimals-match-accept is taken, and its payer pays the fee', async () => {
+  it('charge-transferchecked-decimals-match-accept is accepted, and its payer pays the fee', async () => {
     const check = await checker.check(RIGHT, EXPECTED, {});
     expect(check.ok, JSON.stringify(check)).to.equal(true);
     expect(check.checked).to.include({ payer: PAYER, feePayer: PAYER, selfPaid: true });

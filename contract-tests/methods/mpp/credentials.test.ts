@@ -59,7 +59,7 @@ describe('mpp: credentials', () => {
     now = Date.now();
   });
 
-  it('that answer a challenge of this server are taken, whoever pays the fee', async () => {
+  it('that answer a challenge of this server are accepted, whoever pays the fee', async () => {
     expect((await judge(pay())).kind).to.equal('payment');
     const { recentBlockhash } = HINTS;
     expect((await judge(pay({}, challengeFor(SUMMARIZE, { recentBlockhash })))).kind).to.equal('payment');
@@ -67,14 +67,14 @@ describe('mpp: credentials', () => {
     expect(inOrder.kind, 'with the limit before the price').to.equal('payment');
   });
 
-  it('each answer a challenge of their own: no two are alike', () => {
+  it('answer a different challenge each: no two challenges are alike', () => {
     const [one, two] = [challengeFor(), challengeFor()];
     expect(one.wire['id']).not.to.equal(two.wire['id']);
     expect(one.request.externalId).not.to.equal(two.request.externalId);
   });
 
   const REFUSED: Record<string, [() => Promise<PaymentCheck>, RegExp]> = {
-    'that answer the challenge of another operation of the same price': [
+    'that answer the challenge of another operation with the same price': [
       () => judge(pay({}, challengeFor(MINT_INFO))),
       /is not for summarize/,
     ],
@@ -114,7 +114,7 @@ describe('mpp: credentials', () => {
       },
       /not made by this server/,
     ],
-    'to a receiver of earlier times': [
+    'to a former receiver': [
       () => {
         const other = mppMethod({ ...OWN, payTo: FEE_PAYER }, { secrets: [SECRET] });
         return judge(pay({ payTo: TERMS.payTo }, challengeFor(SUMMARIZE, HINTS, other)));
@@ -149,7 +149,7 @@ describe('mpp: credentials', () => {
     });
   }
 
-  /** Those of pay-kit's harness/vectors/charge-rejects.json that a single transfer can have. */
+  /** The entries of pay-kit's harness/vectors/charge-rejects.json that a single transfer can have. */
   const VECTORS: Record<string, [Recipe, RegExp]> = {
     'compute price over the cap': [{ computePrice: 5_000_001n }, /compute unit price is too high/],
     'a compute limit of 250 000': [{ computeLimit: 250_000 }, /250000, at most 200000/],
@@ -179,7 +179,7 @@ describe('mpp: credentials', () => {
     );
   });
 
-  it('that nobody can read say what is wrong with them', async () => {
+  it('that are unreadable are refused with the reason', async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`) as object;
     const { request } = challengeFor(SUMMARIZE);
     const MALFORMED: Record<string, RegExp> = {
@@ -202,7 +202,7 @@ describe('mpp: credentials', () => {
     }
   });
 
-  it('of type signature that answer no live challenge of this server, or one whose fee it pays: nothing is asked of the chain', async () => {
+  it('of type signature, without a live challenge of this server or with one whose fee it pays, cause no request to the chain', async () => {
     let looks = 0;
     const ledger = { settledBy: async () => undefined };
     const find = async (): Promise<{ kind: 'not-seen' }> => {
@@ -235,12 +235,12 @@ describe('mpp: credentials', () => {
     expect(looks).to.be.greaterThan(0);
   });
 
-  it('of other schemes are none: the call is unpaid', async () => {
+  it('of other schemes are ignored: the call is unpaid', async () => {
     for (const header of ['Bearer abc', 'Basic cGF5bWVudA==', 'Payments x', ''])
       expect((await judge(header)).kind, header).to.equal('unpaid');
   });
 
-  it('are read in any case of the scheme, padded or not, beside another scheme, and with an opaque of old clients', async () => {
+  it('are read in any case of the scheme, padded or not, beside another scheme, and with the opaque value of old clients', async () => {
     const authorization = pay();
     const sent = wire(authorization);
     const opaque = JSON.parse(
@@ -255,7 +255,7 @@ describe('mpp: credentials', () => {
     for (const form of forms) expect((await judge(form)).kind, form).to.equal('payment');
   });
 
-  it('documents name the protocol, and an offer for each operation', () => {
+  it('are named in the documents, with an offer for each operation', () => {
     const { contract, ...selling } = { contract: RELEASED, methods, publicUrl: TERMS.publicUrl };
     const { paths } = servedContract(contract, selling, TERMS.publicUrl) as {
       paths: Record<string, { post?: Record<string, unknown> }>;

@@ -52,7 +52,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       return orderFails;
     };
     const options = { observer, ordered, blocked };
-    // On SQLite, one server has the ledger to itself: it stands for both.
+    // On SQLite, one server has the ledger to itself, so it stands for both.
     const first = await cluster.testServer(options);
     servers = [first, engine === 'SQLite' ? first : await cluster.testServer(options)];
     const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
@@ -81,7 +81,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
     post(SUMMARIZE.path, { text }, authorization ? { authorization } : {}, at);
   const order = ({ authorization }: { authorization?: string } = {}, body: object = ORDER, at = 0) =>
     post(BRAND.path, body, authorization ? { authorization } : {}, at);
-  /** Sent again for as long as it is in progress. */
+  /** Sends a payment again while it is in progress. */
   const patiently = async (send: () => Promise<Answer>): Promise<Answer> => {
     let answer = await send();
     const sendAgain = async (): Promise<boolean> => answer.status !== 503 || !(answer = await send());
@@ -102,7 +102,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
     >;
   const row = (id: string) => servers[0]!.reader.find(id);
 
-  /** Under a blockhash that is not that of the challenge, which may be old by now on a slow machine. */
+  /** Uses a blockhash other than the challenge's, which may be too old on a slow machine. */
   const sign = (asked: ReadChallenge, bend: Recipe = {}): MppPayment => {
     const { blockhash } = testChain.sandbox.chain.latestBlockhash('processed');
     return mppPayment(asked, payer, { blockhash, ...bend });
@@ -222,7 +222,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await balance()]).to.deep.equal([1, FUNDS - BRAND_PRICE]);
     });
 
-    it('race two servers, replayed as both types over both transports: one order', async () => {
+    it('sent to two servers as both types over both transports: one order', async () => {
       const asked = await challenged();
       const credential = await made(asked);
       const asTransaction = credentialOf(asked, credential.transaction);
@@ -237,7 +237,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await balance()]).to.deep.equal([1, FUNDS - BRAND_PRICE]);
     });
 
-    it('race two servers over both transports with another body, and with a stranger: one order, for the buyer', async () => {
+    it('sent to two servers over both transports with another body, and by a stranger: one order, for the buyer', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const credential = await made(asked);
       const stranger = madeCredential(own, credential);
@@ -305,7 +305,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
     it('get nothing for a stranger who names the transfer of another: with a challenge of its own, or an invented one', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const victim = await made(asked);
-      // What the challenge asked for is on the chain, and its id is not.
+      // The amount that the challenge names is on the chain, and the challenge's id is not.
       const forged = { ...asked, wire: { ...asked.wire, id: 'of-a-stranger' } };
       const attacks = (): Promise<Answer[]> =>
         Promise.all([own, forged].map(asked => order(madeCredential(asked, victim))));
@@ -320,7 +320,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect(orders.length).to.equal(1);
     });
 
-    it('buy nothing with less than the price, and are told what became of the money', async () => {
+    it('buy nothing with less than the price, and the answer says what happened to the money', async () => {
       const asked = await challenged();
       const payment = sign(asked, { amount: BRAND_PRICE - 1n });
       await make(payment);
@@ -332,7 +332,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await row(payment.id)]).to.deep.equal([0, undefined]);
     });
 
-    it('buy nothing with a transfer that failed, and one that is not there yet is waited for', async () => {
+    it('buy nothing with a transfer that failed; one that is not there yet is waited for', async () => {
       const [failing, late] = [await challenged(), await challenged()];
       const unsent = sign(late);
       const early = await order(madeCredential(late, unsent));
@@ -350,7 +350,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect(orders.length).to.equal(1);
     });
 
-    it('of a transfer for one challenge buy one order, also of two transfers', async () => {
+    it('of a transfer for one challenge buy one order, even if there are two transfers', async () => {
       const asked = await challenged();
       const first = await made(asked);
       await order(first);

@@ -23,7 +23,7 @@ const FORMS = { 'the server pays the fee': true, 'the buyer pays the fee': false
 
 type Said = Record<string, unknown> | undefined;
 
-/** A machine so slow that a lease ends does the work twice: all hear of one run anyway. */
+/** A lease may end on a slow machine, and the work is then done twice: all callers still get the answer of one run. */
 function expectOneAnswer(said: Said[], last: Said): void {
   expect(last).to.have.property('summary');
   for (const each of said) {
@@ -37,7 +37,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
   let key: Keypair;
 
   before(async () => {
-    // 200 copies take a slow machine longer than a payment lives on the usual chain.
+    // On a slow machine, 200 copies take longer than a payment is valid on the usual chain.
     testChain = await TestChain.open(300);
     key = await fundedKey(testChain);
   });
@@ -56,7 +56,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         const place = await makePlace();
         const cluster = await TestCluster.open(testChain, place.url);
         const own = sponsored ? { own: key } : {};
-        // On SQLite, one server has the ledger to itself: it stands for both.
+        // On SQLite, one server has the ledger to itself, so it stands for both.
         const first = await cluster.testServer(own);
         servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
         const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
@@ -173,7 +173,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         });
 
       if (sponsored)
-        it(`one transaction carried ${COPIES} times by MPP and both versions of x402, over servers and transports: one transfer, one answer`, async () => {
+        it(`one transaction sent ${COPIES} times by MPP and both versions of x402, over servers and transports: one transfer, one answer`, async () => {
           const asked = await challenge();
           const { transaction } = craftPayment({
             payer,

@@ -30,8 +30,8 @@ describe('mpp: paid tools', () => {
     upstream.close();
   });
 
-  /** In 2025-11-25, the code of MPP's own error (-32042) means another thing, and the library of 2026-07-28 refuses to send it. */
-  it('tell their price as a result, with the challenge in its metadata, also to clients that say that they pay by MPP', async () => {
+  /** In 2025-11-25, the code of MPP's own error (-32042) has another meaning, and the library of 2026-07-28 refuses to send it. */
+  it('return their price as a result, with the challenge in its metadata, also to clients that say that they pay by MPP', async () => {
     const current = {
       [`${META}/protocolVersion`]: '2026-07-28',
       [`${META}/clientInfo`]: { name: 'a test', version: '1' },
@@ -52,7 +52,7 @@ describe('mpp: paid tools', () => {
     }
   });
 
-  it('stay as they are over HTTP: x402 whole, and MPP beside it where it fits, never cut', async () => {
+  it('are unchanged over HTTP: x402 complete, and MPP beside it if it fits, never cut', async () => {
     const { headers } = await shop.call('/one', {});
     expect(headers.get('payment-required')).not.to.equal(null);
     expect(headers.get('www-authenticate')).to.match(/^Payment .*opaque="[\w-]+"$/);

@@ -43,7 +43,7 @@ import { RECENT_BLOCKHASHES_SYSVAR } from '../../../src/rails/solana/networks.js
 import { priceOf } from '../../support/sold.js';
 
 type Headers = Record<string, string>;
-/** What the fault is, what the refusal says, and the headers that carry the payment. */
+/** What is wrong, the message, and the headers of the payment. */
 type Bad = [string, RegExp, () => Headers];
 
 const PRICE = priceOf('summarize');
@@ -53,7 +53,7 @@ const MAX_CHALLENGE_BYTES = 4096;
 const MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
 const stranger = (): PublicKey => Keypair.generate().publicKey;
 
-describe('a bad payment is refused, says why, and costs nobody anything', function () {
+describe('a bad payment is refused with the reason, and costs nobody anything', function () {
   this.timeout(60_000);
   let world: World;
   let offer: Record<string, unknown>;
@@ -110,7 +110,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
       },
     });
 
-  /** Lets the buyer do something on the chain that is no payment. */
+  /** Lets the buyer do something on the chain that is not a payment. */
   async function prepare(...instructions: TransactionInstruction[]): Promise<void> {
     const recentBlockhash = (await world.connection.getLatestBlockhash()).blockhash;
     const message = new TransactionMessage({ payerKey: payer.publicKey, recentBlockhash, instructions });
@@ -131,7 +131,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
     return challenge.error ?? '';
   }
 
-  /** What a payment may have been asked about; background looks at the chain and the facilitator are none of it. */
+  /** The requests that a payment may have caused, without the background reads of chain and facilitator. */
   const asked = (): Record<string, number> => {
     const { rpc, facilitator } = world;
     const blockhashes = `getAccountInfo ${RECENT_BLOCKHASHES_SYSVAR}`;
@@ -151,7 +151,11 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
     ['is empty', /not base64/, () => signature('')],
     ['is not base64', /not base64/, () => signature('{"x402Version":2}')],
     ['is two headers of one name', /not base64/, () => signature(`${base64Json({})}, ${base64Json({})}`)],
-    ['is base64 of no JSON', /not base64 of JSON/, () => signature(Buffer.from('pay me').toString('base64'))],
+    [
+      'is base64 of something other than JSON',
+      /not base64 of JSON/,
+      () => signature(Buffer.from('pay me').toString('base64')),
+    ],
     ['is cut off', /not base64/, () => signature(v2Header(offer, craft({})).slice(0, 301))],
     ['is a JSON number', /not a JSON object/, sending(402)],
     ['is null', /not a JSON object/, sending(null)],
@@ -181,7 +185,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
   const OFFERS: Bad[] = [
     ['names the scheme upto', /scheme: 'upto'/, accepting({ scheme: 'upto' })],
     ['names another network', /network: 'solana:5eykt/, accepting({ network: MAINNET })],
-    ['names a network of 256 signs', /network: '/, accepting({ network: '"'.repeat(256) })],
+    ['names a network of 256 characters', /network: '/, accepting({ network: '"'.repeat(256) })],
     [
       'is v1 for another network',
       /network: 'solana'/,
@@ -287,7 +291,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
   const listed = { 'whose header': HEADERS, 'whose offer': OFFERS, 'whose transaction': TRANSACTIONS };
   for (const [what, cases] of Object.entries(listed)) {
     for (const [name, says, headers] of cases) {
-      it(`${what} ${name}: refused here, nobody is asked`, async () => {
+      it(`${what} ${name}: refused here, without a request`, async () => {
         const before = asked();
         const earned = await world.earned();
         const answer = await summarize(headers());
@@ -307,20 +311,20 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
     expect(asked()).to.deep.equal(before);
   });
 
-  it('more header bytes than Node takes are a 400 in JSON', async () => {
+  it('more header bytes than Node accepts are a 400 in JSON', async () => {
     const answer = await summarize(signature('A'.repeat(20_000)));
     expect(answer.status).to.equal(400);
     expect(answer.json().error).to.include('headers are larger');
   });
 
-  it('the refusal of a v1 call is a v1 challenge that names the fault', async () => {
+  it('the refusal of a v1 call is a v1 challenge that names the error', async () => {
     const headers = { 'X-PAYMENT': v1Header(DEVNET_V1, craft({ amount: 1n })) };
     const answer = await post(`${world.url}/v1/summarize?x402Version=1`, { text: TEXT }, headers);
     expect(refusal(answer)).to.match(paysInstead(1n));
     expect(challengeOf(answer)).to.have.property('x402Version', 1);
   });
 
-  it('an empty GET with a payment is no sale', async () => {
+  it('an empty GET with a payment is not a sale', async () => {
     const earned = await world.earned();
     const answer = await call(`${world.url}/v1/summarize`, { headers: paying(craft({})) });
     expect(answer.status).to.equal(405);
@@ -345,7 +349,7 @@ describe('a bad payment is refused, says why, and costs nobody anything', functi
     ],
   ];
 
-  describe('that only the chain can know to be bad', () => {
+  describe('which only the chain can detect', () => {
     before(async () => {
       const mint = new PublicKey(world.sandbox.info.usdcMint);
       const { publicKey } = payer;

@@ -36,7 +36,7 @@ const MAINNET: Terms = {
   v1Network: 'solana',
   asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
 };
-/** What spares a client without RPC its questions about the mint. */
+/** The facts about the mint, so that clients without an RPC server need not ask. */
 const USDC_TOKEN = { decimals: 6, tokenProgram: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA' };
 const LIVE = { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH };
 
@@ -69,7 +69,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
       const url = PUBLIC_URL + operation.examplePath;
       const amount = operation.price.atomic.toString();
 
-      it('offers the CAIP-2 network alone, with the fields of both versions', () => {
+      it('offers only the CAIP-2 network, with the fields of both versions', () => {
         const challenge = expectSound(renderChallenge(operation, terms, LIVE));
         expect(challenge.x402Version).to.equal(2);
         expect(challenge.resource).to.deep.equal({
@@ -98,14 +98,14 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         ]);
       });
 
-      it("is read whole by x402's own schemas, in each version", () => {
+      it("is accepted by x402's own schemas, in each version", () => {
         for (const version of [1, 2] as const) {
           const whole = parsePaymentRequired(parse(renderChallenge(operation, terms, LIVE, version)));
           expect(whole.success, JSON.stringify(whole.error)).to.equal(true);
         }
       });
 
-      it('names service, tags and icon within the header, and leaves nothing out for them', () => {
+      it("names service, tags and icon within the header's limit, and leaves nothing out for them", () => {
         const service = serviceOf({ document, paid, given: [], free: [] }, PUBLIC_URL);
         const challenge = expectSound(renderChallenge(operation, { ...terms, service }, LIVE));
         const { serviceName, tags, iconUrl } = challenge.resource as Json;
@@ -123,14 +123,14 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         expect(free, 'room for the reason of a refusal').to.be.above(200);
       });
 
-      it('would be refused whole if it named the v1 network beside, which is why it does not', () => {
+      it('would be rejected if it also named the v1 network, so it does not', () => {
         const challenge = parse(renderChallenge(operation, terms, LIVE));
         const [option] = challenge.accepts;
         const mixed = { ...challenge, accepts: [option, { ...option, network: terms.v1Network }] };
         expect(parsePaymentRequired(mixed).success).to.equal(false);
       });
 
-      it('names the v1 network alone, without free text, when it is asked for in v1', () => {
+      it('names only the v1 network, without free text, when requested in v1', () => {
         const challenge = expectSound(renderChallenge(operation, terms, LIVE, 1));
         expect(challenge).to.have.all.keys('x402Version', 'accepts');
         expect(challenge.x402Version).to.equal(1);
@@ -162,7 +162,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         );
       });
 
-      it('tells crawlers how to call it, in words that its own schema accepts', () => {
+      it('tells crawlers how to call it, in a form that its own schema accepts', () => {
         const { extensions } = parse(renderChallenge(operation, terms, LIVE)) as unknown as {
           extensions: Record<string, { info: Json; schema: Json }>;
         };
@@ -194,13 +194,13 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
 describe('The challenge', () => {
   const [operation] = paid as [PricedOperation];
 
-  it('leaves the blockhash out while none is known', () => {
+  it('has no blockhash while none is known', () => {
     for (const { extra } of parse(renderChallenge(operation, SANDBOX, { feePayer: FEE_PAYER })).accepts) {
       expect(extra).to.deep.equal({ feePayer: FEE_PAYER, ...USDC_TOKEN });
     }
   });
 
-  it('never cuts an example: one that its header has no room for is left out, with all that describes it', () => {
+  it('never cuts an example: one that does not fit into the header is left out, with everything that describes it', () => {
     for (const length of [50, 500, 1_000, 5_000]) {
       const text = 'a'.repeat(length);
       const long = { ...operation, request: { ...operation.request!, example: { text } } };
@@ -251,7 +251,7 @@ describe('The offers', () => {
     }
   });
 
-  it('drops a blockhash 20 s after it was read, and every new reading starts those anew', () => {
+  it('drops a blockhash 20 s after it was read; each read starts a new 20 s', () => {
     open();
     const timers = new Map<number, { run: () => void; at: number }>();
     const real = { set: globalThis.setTimeout, clear: globalThis.clearTimeout };
@@ -290,7 +290,7 @@ describe('The offers', () => {
     }
   });
 
-  it('begins no payment on a view of the chain older than 40 s', () => {
+  it('starts no payment on a view of the chain older than 40 s', () => {
     open();
     expect(hints.view()).to.equal(undefined);
     hints.setView(VIEW);
@@ -301,7 +301,7 @@ describe('The offers', () => {
     expect(hints.view()).to.equal(undefined);
   });
 
-  it('a node whose slot stands still shows nothing new: its view grows old like any other', () => {
+  it('counts a node whose slot does not change as showing nothing new: its view ages like any other', () => {
     open();
     hints.setView(VIEW);
     for (let look = 0; look < 4; look++) {
@@ -326,7 +326,7 @@ describe('The offers', () => {
     ['of characters that JSON escapes', '\u0001"\\\n'.repeat(10_000)],
   ];
   for (const [name, error] of errors) {
-    it(`refuses within the size of the header when the error is ${name}`, () => {
+    it(`refuses within the size of the header if the error is ${name}`, () => {
       open();
       hints.setView(VIEW);
       for (const sold of [operation, upfront]) {
@@ -354,7 +354,7 @@ describe('The offers', () => {
   });
   const next = (blockhash: string, slot = VIEW.slot + 1) => hints.setView({ ...VIEW, slot, blockhash });
 
-  it('offers a blockhash no more once a payment without a nonce was signed over it, at once and with nothing to build', () => {
+  it('stops offering a blockhash once a payment without a nonce was signed over it, without rebuilding challenges', () => {
     open();
     const without = offers.challenge(operation, x402In(offers, 2));
     hints.setView(VIEW);
@@ -379,10 +379,10 @@ describe('The offers', () => {
     next(FEE_PAYER, VIEW.slot);
     expect(blockhashes()).to.deep.equal([FEE_PAYER]);
     clock += 39_001;
-    expect(hints.view(), 'which makes the view no younger').to.equal(undefined);
+    expect(hints.view(), 'which does not renew the view').to.equal(undefined);
   });
 
-  it('lets payments that nobody has paid yet use up one blockhash in 2 s, and paid ones all', () => {
+  it('lets unpaid payments use up one blockhash in 2 s, and paid ones any number', () => {
     open();
     hints.setView(VIEW);
     hints.markBlockhashUsed(signedOver(BLOCKHASH), false);
@@ -397,7 +397,7 @@ describe('The offers', () => {
     expect(blockhashes()).to.deep.equal([undefined]);
   });
 
-  it('looks at the chain every 2 s while calls come, sooner where a blockhash was used up, else every 10 s', () => {
+  it('reads the chain every 2 s while calls come, sooner if a blockhash was used up, else every 10 s', () => {
     open();
     hints.setView(VIEW);
     expect(hints.nextReadAfterMs()).to.equal(10_000);
@@ -413,7 +413,7 @@ describe('The offers', () => {
     expect(hints.nextReadAfterMs()).to.equal(10_000);
   });
 
-  it('puts into the refusal of a payment without a nonce a blockhash only if it is another one', () => {
+  it('gives the refusal of a payment without a nonce a blockhash only if it is a different one', () => {
     open();
     hints.setView(VIEW);
     const offered = (payment: CheckedTransaction): unknown[] =>
@@ -424,7 +424,7 @@ describe('The offers', () => {
     expect(offered(signedOver(FEE_PAYER))).to.deep.equal([BLOCKHASH]);
   });
 
-  it('leaves the blockhash out of a refusal that must not lead to the same transaction', () => {
+  it('gives no blockhash to a refusal that must not lead to the same transaction', () => {
     open();
     hints.setView(VIEW);
     const extras = (withBlockhash: boolean): Json[] =>

@@ -83,7 +83,7 @@ describe('The description of a call', () => {
     });
   });
 
-  it('has a schema of the query for every GET, because crawlers look for nothing else, and an example only of what is sent', () => {
+  it('has a schema of the query for every GET, because crawlers expect it, and an example only of what is sent', () => {
     const { info, schema } = bazaarOf(operation('latest'), true) as { info: Json; schema: Json };
     expect(schema).to.have.deep.nested.property('properties.input.properties.queryParams', {
       type: 'object',
@@ -107,7 +107,7 @@ describe('The description of a call', () => {
     );
   });
 
-  it('tells crawlers of a body for PUT, PATCH and what else has one, and of the query for a DELETE without', () => {
+  it('describes a body for PUT, PATCH and others that have one, and the query for a DELETE without a body', () => {
     const inputs = ['replaceTree', 'pruneTree', 'recall', 'fellTree'].map(id => {
       const { info, schema } = bazaarOf(operation(id), true) as { info: Json; schema: Json };
       return [info.input, (schema.properties as { input: Json }).input.required];
@@ -131,7 +131,7 @@ describe('The description of a call', () => {
     ]);
   });
 
-  it('gives way, part by part, where the header has no room for it', () => {
+  it('is reduced part by part if it does not fit into the header', () => {
     const tree = operation('growTree');
     const fields = Object.fromEntries(
       Array.from({ length: 60 }, (_, number) => [`field${number}`, { type: 'string', maxLength: number }]),
@@ -157,7 +157,7 @@ describe('The description of a call', () => {
   });
 });
 
-describe('A challenge for whose header there is little room', () => {
+describe('A challenge with little room in its header', () => {
   const tree = operation('growTree');
   const long = (characters: number): PricedOperation => ({ ...tree, summary: 's'.repeat(characters) });
   const termsOf = { ...TERMS, service: { name: 'Trees', iconUrl: 'https://trees.example/icon.png' } };
@@ -166,7 +166,7 @@ describe('A challenge for whose header there is little room', () => {
   const read = (of: PricedOperation): { accepts: [Json]; resource: Json; extensions: Json } =>
     JSON.parse(Buffer.from(headerOf(of), 'base64').toString('utf8')) as ReturnType<typeof read>;
 
-  it('leaves out the schemas, then what only v1 reads, then the examples, then the tags, and never the price', () => {
+  it('leaves out the schemas, then the parts for v1 only, then the examples, then the tags, and never the price', () => {
     const seen: string[] = [];
     for (let characters = 10; characters < 1_700; characters += 10) {
       const { accepts, resource, extensions } = read(long(characters));
@@ -187,13 +187,13 @@ describe('A challenge for whose header there is little room', () => {
     ]);
   });
 
-  it('leaves room for all other headers of the answer, also where a refusal is explained', () => {
+  it('leaves room for all other headers of the answer, even for the reason of a refusal', () => {
     for (const characters of [10, 300, 600, 900, 1_200])
       for (const error of [undefined, 'x'.repeat(2_000)])
         expect(headerOf(long(characters), error).length + OTHER_HEADER_BYTES).to.be.at.most(MAX_HEADER_BYTES);
   });
 
-  it('is named with the field to shorten', () => {
+  it('is an error that names the field to shorten, if nothing else helps', () => {
     expect(headerAdvice({ paid: [tree] }, termsOf)).to.deep.equal([]);
     expect(headerAdvice({ paid: [tree, long(900)] }, termsOf)).to.have.length(1);
     expect(headerAdvice({ paid: [long(900)] }, termsOf)[0]).to.match(
@@ -230,7 +230,7 @@ describe('The documents of any contract', () => {
     });
   });
 
-  it('never say who makes the answer', () => {
+  it('never reveal who produces the answer', () => {
     const upstream =
       "x-upstream: { url: 'https://secret.example/{symbol}', headers: { key: '${SECRET}' } }\n      parameters:\n        - { name: days";
     const text = ANY_SHOP.replace('parameters:\n        - { name: days', upstream);

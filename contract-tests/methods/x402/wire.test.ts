@@ -36,7 +36,7 @@ function faultOf(headers: Record<string, string>): string {
   return decoded.error;
 }
 
-describe('wire: a payment is read by its shape, not by the name of its header', () => {
+describe('wire: a payment is read by its structure, not by the name of its header', () => {
   for (const name of ['payment-signature', 'x-payment']) {
     it(`v2 in ${name}`, () => {
       const payment = read({ [name]: V2 });
@@ -51,14 +51,14 @@ describe('wire: a payment is read by its shape, not by the name of its header', 
     });
   }
 
-  it('is none without a header', () => {
+  it('is absent without a header', () => {
     expect(decodePayment({ headers: {} }).kind).to.equal('none');
     expect(METHODS.areIn(['Authorization', 'x', 'X-Other', 'X-PAYMENT'])).to.equal(false);
     expect(METHODS.areIn(['Host', 'a', 'X-PAYMENT', ''])).to.equal(true);
     expect(METHODS.areIn(['Payment-Signature', V2])).to.equal(true);
   });
 
-  it('reads the same payment in both headers once, and refuses two different ones', () => {
+  it('accepts the same payment in both headers once, and refuses two different ones', () => {
     expect(read({ 'payment-signature': V2, 'x-payment': V2 }).version).to.equal(2);
     expect(faultOf({ 'payment-signature': V2, 'x-payment': v1Header(DEVNET_V1, 'BBBB') })).to.match(
       /two different payments/,
@@ -92,7 +92,7 @@ describe('wire: a payment is read by its shape, not by the name of its header', 
   });
 });
 
-describe('wire: a payment that does not decode is refused, and told why', () => {
+describe('wire: a payment that does not decode is refused with the reason', () => {
   const v2 = (change: object): string =>
     base64Json({ x402Version: 2, accepted: ACCEPTED, payload: { transaction: 'AAAA' }, ...change });
   const without = (key: string): object => ({
@@ -188,7 +188,7 @@ describe('wire: a payment that does not decode is refused, and told why', () => 
     });
   }
 
-  it('never throws, and what it says stays short', () => {
+  it('never throws, and its message stays short', () => {
     const value = fc.oneof(
       fc.string({ maxLength: 200 }),
       fc.json({ maxDepth: 4 }).map(text => Buffer.from(text).toString('base64')),
@@ -213,11 +213,11 @@ describe('wire: payment-identifier', () => {
   const idOf = (extensions: object): string | undefined =>
     read({ 'payment-signature': v2Header(ACCEPTED, 'AAAA', extensions) }).identifier;
 
-  it('is read where it is well formed', () => {
+  it('is read if it is well-formed', () => {
     for (const id of ['a'.repeat(16), 'A_-9'.repeat(32)]) expect(idOf(withIdentifier(id))).to.equal(id);
   });
 
-  it('is absent where a client echoes our offer of it', () => {
+  it('counts as absent if a client echoes our offer of it', () => {
     expect(
       idOf({ 'payment-identifier': { info: { required: false }, schema: { type: 'object' } } }),
     ).to.equal(undefined);
@@ -234,7 +234,7 @@ describe('wire: payment-identifier', () => {
     'without info': { id: 'a'.repeat(16) },
     'a text': 'a'.repeat(16),
   })) {
-    it(`is a fault when ${name}`, () => {
+    it(`is an error when ${name}`, () => {
       const value = v2Header(ACCEPTED, 'AAAA', { 'payment-identifier': extension });
       expect(faultOf({ 'payment-signature': value })).to.match(/payment-identifier/);
     });
@@ -242,7 +242,7 @@ describe('wire: payment-identifier', () => {
 });
 
 describe('wire: receipts', () => {
-  it('travel in the header of the version they answer', () => {
+  it('are sent in the header of the version that they answer', () => {
     const receipt = { success: true, payer: 'p', transaction: 's' };
     const v2 = METHODS.named('x402-v2').receiptHeaders(receipt, { sold: true });
     expect(Object.keys(v2)).to.deep.equal(['PAYMENT-RESPONSE']);

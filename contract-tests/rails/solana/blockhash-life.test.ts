@@ -21,7 +21,7 @@ function listOf(hashes: readonly string[]): Buffer {
   return Buffer.concat([count, ...hashes.map(entryOf)]);
 }
 
-describe('How long a blockhash still lives', () => {
+describe('The remaining life of a blockhash', () => {
   let now: number;
   let reads: number;
   let hints: SolanaHints;
@@ -51,7 +51,7 @@ describe('How long a blockhash still lives', () => {
 
   const left = (blockhash: string): Promise<number | undefined> => life.blocksLeft(bytesOf(blockhash));
 
-  it('one that a look of ours saw asks nobody, and ages with the chain and with the time since', async () => {
+  it('is known without a request if this server saw the blockhash, and decreases with the chain and with time', async () => {
     const [first, second] = [hash(), hash()];
     hints.setView({ blockhash: first, slot: 1_000, height: 900 });
     expect(await left(first)).to.equal(150);
@@ -63,7 +63,7 @@ describe('How long a blockhash still lives', () => {
     expect(reads).to.equal(0);
   });
 
-  it('any other is looked up in the list of the chain, which is read once in two seconds for all', async () => {
+  it("is otherwise read from the chain's list, which is read once in two seconds for all", async () => {
     const all = await Promise.all(hashes.map(left));
     expect(all).to.deep.equal(hashes.map((_, age) => 150 - age));
     now += 1_200;
@@ -74,7 +74,7 @@ describe('How long a blockhash still lives', () => {
     expect(reads).to.equal(2);
   });
 
-  it('one that the chain does not list is of unknown age, and so is any while it can’t say', async () => {
+  it("is unknown for a blockhash that the chain does not list, and for any while the chain can't be read", async () => {
     expect(await left(hash())).to.equal(undefined);
     for (const said of [undefined, new Error('no such account')]) {
       now += 2_000;
@@ -85,7 +85,7 @@ describe('How long a blockhash still lives', () => {
     expect(reads).to.equal(3);
   });
 
-  it('a list that is cut short or says more than it has is read as far as it goes', async () => {
+  it('is read as far as possible from a list that is cut short or declares more than it has', async () => {
     const [first, second] = [hash(), hash()];
     const whole = Buffer.concat([Buffer.alloc(8, 0xff), entryOf(first), entryOf(second)]);
     listed = whole.subarray(0, -1);
@@ -104,7 +104,7 @@ describe('A payment signed long before it is sent', function () {
 
   type Offer = { payTo: string; extra: { feePayer: string; recentBlockhash: string } };
 
-  /** What a payer that is new, and has the money, gets for a payment over a blockhash. */
+  /** The answer to a new payer with the money, for a payment over a blockhash. */
   async function pay(
     payer: Keypair,
     blockhash: string,
@@ -142,7 +142,7 @@ describe('A payment signed long before it is sent', function () {
     expect((await pay(payer, (await listed())[110]!)).status, 'known by now').to.equal(200);
   });
 
-  it('the first blockhash that the sandbox gives out in a slot is the one that it lists', async () => {
+  it('over the first blockhash that the sandbox gives out in a slot uses the one that it lists', async () => {
     await pause(450);
     const { blockhash } = await world.connection.getLatestBlockhash('processed');
     expect(await listed()).to.include(blockhash);

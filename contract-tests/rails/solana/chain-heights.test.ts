@@ -8,7 +8,7 @@ const FAR = 10_000_000;
 const MINUTE = 60_000;
 const FIVE_A_SECOND = 5 * 60;
 
-describe('promise 4: the height that a claim is dated with', () => {
+describe('promise 4: the height that is stored with a claim', () => {
   let notes: Map<string, string>;
   let now: number;
   let heights: ChainHeights;
@@ -44,7 +44,7 @@ describe('promise 4: the height that a claim is dated with', () => {
       (error: Error) => error.message,
     );
 
-  it('is never far below what was seen before, also by another server or before a restart', async () => {
+  it('is never far below what was seen before, even by another server or before a restart', async () => {
     expect(await viewAt(1_000)).to.deep.equal({ blockhash: 'hash', slot: 1_007, height: 1_000 });
     expect((await viewAt(950)).height, 'a little behind').to.equal(950);
     expect(await failureAt(949)).to.match(/51 blocks behind.*SOLANA_RPC_URL/);
@@ -62,14 +62,14 @@ describe('promise 4: the height that a claim is dated with', () => {
     expect(await seenHeight(ledger)).to.deep.equal({ height: 1_025, seenAt: now });
   });
 
-  it('may rise as far as the chain went while no server was running', async () => {
+  it('may rise as far as the chain advanced while no server was running', async () => {
     await viewAt(1_000);
     now += HOUR;
     expect(await failureAt(1_000 + 5 * 3_600)).to.match(/more than the chain can/);
     expect((await viewAt(1_000 + 2.5 * 3_600, restarted())).height).to.equal(10_000);
   });
 
-  it('bounds the height that proves a payment absent, too', async () => {
+  it('also limits the height that proves a payment absent', async () => {
     await viewAt(1_000);
     now += 10_000;
     expect(() => heights.checkRise({ lastValidBlockHeight: 1_000 + 150 + 191 })).to.throw(/1 blocks more/);
@@ -77,7 +77,7 @@ describe('promise 4: the height that a claim is dated with', () => {
     heights.checkRise({ lastValidBlockHeight: 150 });
   });
 
-  it('that was stored wrong can be reset by the operator, beside the running server', async () => {
+  it('can be reset by the operator if it was stored wrong, beside the running server', async () => {
     await viewAt(FAR);
     expect(await failureAt(1_000)).to.match(/blocks behind.*ledger -- height --reset/);
     await resetHeight(ledger);
@@ -86,14 +86,14 @@ describe('promise 4: the height that a claim is dated with', () => {
     expect(await failureAt(FAR)).to.match(/more than the chain can/);
   });
 
-  it('is believed where an earlier version kept it without its time', async () => {
+  it('is believed if an earlier version stored it without its time', async () => {
     notes.set('chain-height', '1000');
     expect(await failureAt(900)).to.match(/100 blocks behind/);
     expect((await viewAt(90_000)).height).to.equal(90_000);
   });
 
   describe('on a chain whose rate is measured', () => {
-    /** A minute passes for each of these: how many blocks the servers claim to have gone on in it. */
+    /** A minute passes for each of these: how many blocks the servers claim to have advanced in it. */
     async function measure(minutes: (number | undefined)[][], by = heights): Promise<void> {
       let reported = (minutes[0] ?? []).map(() => 1_000);
       await by.measure(reported);
@@ -107,7 +107,7 @@ describe('promise 4: the height that a claim is dated with', () => {
     }
     const same = (rises: (number | undefined)[], minutes = 5): (number | undefined)[][] =>
       Array.from({ length: minutes }, () => rises);
-    /** By how many blocks a height may rise in a gap of ten minutes after which the server starts again. */
+    /** How many blocks a height may rise in a gap of ten minutes after which the server starts again. */
     async function mostInTenMinutes(): Promise<number> {
       await resetHeight(ledger);
       await viewAt(1_000);
@@ -133,7 +133,7 @@ describe('promise 4: the height that a claim is dated with', () => {
       expect((await viewAt(1_000 + 780 * 5)).height).to.equal(4_900);
     });
 
-    it('never allows more than ten blocks a second, also if the only server reports huge heights', async () => {
+    it('never allows more than ten blocks a second, even if the only server reports huge heights', async () => {
       await measure(same([FAR]));
       expect(await mostInTenMinutes()).to.equal(AT_MOST);
       notes.set('chain-rate', '100000');
@@ -163,7 +163,7 @@ describe('promise 4: the height that a claim is dated with', () => {
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
     });
 
-    it('allows a chain that stood still to go on as before', async () => {
+    it('lets a chain that stood still continue as before', async () => {
       await measure(same([0, 0]));
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
       expect((await viewAt(1_000 + 600 * 2.5, restarted())).height).to.equal(2_500);

@@ -60,7 +60,7 @@ class Rpc {
     await closed;
   }
 
-  /** Another machine behind the same name: connections break, new ones go to it. */
+  /** Another machine takes over the name: connections break, new ones go to it. */
   async becomes(genesis: string): Promise<void> {
     await this.close();
     this.genesis = genesis;
@@ -127,13 +127,13 @@ describe('An RPC server of another chain', () => {
     expect(logged).not.to.match(/operator|pass|query-key/);
   });
 
-  it('is passed over for ours, wherever it stands in the list', async () => {
+  it('is skipped in favour of ours, wherever it is in the list', async () => {
     connect(foreign.url, ours.url);
     expect(await heightSeen()).to.equal(1_000);
     expect(await chain.health(never)).to.include({ answering: 1, servers: 2 });
   });
 
-  it('that takes the place of ours behind the same URL is found out at the next connection', async () => {
+  it('that replaces ours behind the same URL is detected at the next connection', async () => {
     connect(ours.url);
     expect(await heightSeen()).to.equal(1_000);
     await ours.becomes(FOREIGN);
@@ -145,7 +145,7 @@ describe('An RPC server of another chain', () => {
     expect(await heightSeen(), 'and is believed again when it is ours').to.equal(1_000);
   });
 
-  it('costs ours one question more per connection, not per read', async () => {
+  it('costs ours one more request for each connection, not for each read', async () => {
     connect(ours.url);
     for (let turn = 0; turn < 10; turn++) await history();
     expect(ours.asked.filter(method => method === 'getGenesisHash').length).to.be.below(4);
@@ -153,7 +153,7 @@ describe('An RPC server of another chain', () => {
     expect(ours.asked.filter(method => method === 'getGenesisHash').length).to.be.below(10);
   });
 
-  it('and one whose height can not be true: the next server is asked', async () => {
+  it("is skipped like one whose height can't be true", async () => {
     foreign.genesis = OURS;
     connect(foreign.url, ours.url);
     const check = ({ slot }: { slot: number }): void => {
@@ -163,14 +163,14 @@ describe('An RPC server of another chain', () => {
     expect(logged).to.contain('too high');
   });
 
-  it('tells what each URL serves, without credentials', async () => {
+  it('is reported, with what each URL serves, without credentials', async () => {
     connect(ours.url, foreign.url, 'http://operator:secret@127.0.0.1:1/rpc?api-key=query-key');
     const found = await chain.survey(never);
     expect(found.map(({ genesis }) => genesis)).to.deep.equal([OURS, FOREIGN, undefined]);
     expect(JSON.stringify(found)).not.to.match(/operator|pass|secret|query-key/);
   });
 
-  it('does not get its URL’s credentials into an error, even if it repeats them', async () => {
+  it("does not get its URL's credentials into an error, even if it repeats them", async () => {
     ours.refusing = `can't POST /rpc?api-key=query-key for operator:pass+word (b3BlcmF0b3I6cGFzcyt3b3Jk)`;
     connect(ours.url);
     const failure = await failureOf(history());

@@ -18,7 +18,7 @@ const signed = (evidence: string): string => {
   return bytes.toString('base64');
 };
 
-describe('what a ledger keeps of a transaction whose fate is final', () => {
+describe('what a ledger keeps of a transaction whose outcome is final', () => {
   const payer = newKeyPair().address;
 
   it('is the account that the money came from, in 44 digits, if it went to the only receiver and others paid the fee', () => {
@@ -34,7 +34,7 @@ describe('what a ledger keeps of a transaction whose fate is final', () => {
     });
   });
 
-  it('is also the account of another receiver, and what the fee payer of this shop paid', () => {
+  it('includes the account of another receiver, and what the fee payer of this shop paid', () => {
     for (const whole of [evidenceOf(payer), signed(evidenceOf(payer))])
       for (const first of [undefined, destinationAccountOf(whole), accountOf(payer)]) {
         const kept = keptEvidence(condenseEvidence(whole, first));
@@ -46,7 +46,7 @@ describe('what a ledger keeps of a transaction whose fate is final', () => {
     expect(feePaid(condenseEvidence(own, undefined), SIGNATURES)?.feePayer).to.equal(feePayerOf(own));
   });
 
-  it('tells the receiver that was paid, whatever receivers the ledger has had since', () => {
+  it('names the receiver that was paid, whatever receivers the ledger has had since', () => {
     const [first, second, third] = [1, 2, 3].map(() => newKeyPair().address);
     const whole = evidenceOf(payer, undefined, first);
     const identity = {
@@ -65,7 +65,7 @@ describe('what a ledger keeps of a transaction whose fate is final', () => {
     }
   });
 
-  it('is all of it if its payer signed it alone, or if it cannot be read', () => {
+  it("is all of it if its payer is the only signer, or if it can't be read", () => {
     const whole = Buffer.from(evidenceOf(payer), 'base64');
     const alone = Buffer.concat([Buffer.of(1), whole.subarray(1, 65), whole.subarray(129)]);
     alone[65] = 1;
@@ -74,7 +74,7 @@ describe('what a ledger keeps of a transaction whose fate is final', () => {
       expect(condenseEvidence(evidence, undefined)).to.equal(evidence);
   });
 
-  it('is kept as it is when it is condensed again', () => {
+  it('does not change if it is condensed again', () => {
     const once = condenseEvidence(signed(evidenceOf(payer)), undefined);
     expect(condenseEvidence(once, undefined)).to.equal(once);
   });
@@ -83,7 +83,7 @@ describe('what a ledger keeps of a transaction whose fate is final', () => {
 describe('what a ledger keeps of a transaction whose payer is removed', () => {
   const payer = newKeyPair().address;
 
-  it('is what books read: the receiver of a sale, and the fee that this shop paid', () => {
+  it('is what the books read: the receiver of a sale, and the fee that this shop paid', () => {
     const [foreign, own] = [evidenceOf(payer), signed(evidenceOf(payer))];
     for (const whole of [foreign, own])
       for (const evidence of [whole, condenseEvidence(whole, undefined)]) {
@@ -98,7 +98,7 @@ describe('what a ledger keeps of a transaction whose payer is removed', () => {
       }
   });
 
-  it('is of a refund its fee, if it landed as this shop signed it', () => {
+  it('is, for a refund, its fee, if it landed as this shop signed it', () => {
     const refund = signed(evidenceOf(payer));
     const kept = anonymizer.refund(refund, signatureOf(refund) ?? '');
     expect(feePaid(kept ?? '', 1)).to.deep.equal(feePaid(refund, 1));

@@ -8,7 +8,7 @@ describe('a key pair of the Solana CLI', () => {
   const numbers = [...pair.secretKey];
   const text = JSON.stringify(numbers);
 
-  it('signs as fee payer what web3.js would sign, and names the signature of the chain', () => {
+  it('signs as fee payer what web3.js would sign, and returns the signature that the chain uses', () => {
     for (const version of [0, 'legacy'] as const) {
       const key = readKeyPair(text);
       expect(key.address).to.equal(pair.publicKey.toBase58());
@@ -19,12 +19,12 @@ describe('a key pair of the Solana CLI', () => {
       expect(signed.transaction).to.equal(Buffer.from(expected.serialize()).toString('base64'));
       const other = VersionedTransaction.deserialize(Buffer.from(signed.transaction, 'base64'));
       expect(other.signatures[0]).to.deep.equal(expected.signatures[0]);
-      // The same bytes again: what was stored is what another run would store.
+      // Signing again gives the same bytes: another run would store the same.
       expect(readKeyPair(text).signAsFeePayer(transaction)).to.deep.equal(signed);
     }
   });
 
-  it('signs nothing for which somebody else pays', () => {
+  it('signs nothing if somebody else pays', () => {
     const { transaction } = craftPayment({ payer: pair });
     expect(() => readKeyPair(text).signAsFeePayer(transaction)).to.throw(/is not the fee payer/);
   });

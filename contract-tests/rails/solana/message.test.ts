@@ -23,7 +23,7 @@ const MAX_BYTES = 1232;
 const base58 = (key: string): string => new PublicKey(Buffer.from(key, 'latin1')).toBase58();
 const list = (bytes: Iterable<number>): number[] => [...bytes];
 
-/** What web3.js makes of the bytes, where it decodes them and encodes the very same again. */
+/** What web3.js decodes from the bytes, if it encodes that to the same bytes again. */
 function oracle(bytes: Buffer): VersionedTransaction | undefined {
   try {
     const transaction = VersionedTransaction.deserialize(bytes);
@@ -120,7 +120,7 @@ const MUTATION: fc.Arbitrary<Mutation> = fc.record({
 });
 
 function mutate(bytes: Buffer, { at: place, value, kind }: Mutation): Buffer {
-  // Most bytes are signatures and keys, which say nothing about the layout: every other mutation goes to what is around them.
+  // Most bytes are signatures and keys, which do not affect the layout: every other mutation goes to what is around them.
   const at = place % 2 === 0 ? place % bytes.length : Math.min(129 + (place % 8), bytes.length - 1);
   const [before, after] = [bytes.subarray(0, at), bytes.subarray(at + 1)];
   const byte = bytes[at] ?? 0;
@@ -134,7 +134,7 @@ function mutate(bytes: Buffer, { at: place, value, kind }: Mutation): Buffer {
   return Buffer.concat([bytes, bytes]);
 }
 
-describe('message: a transaction is read exactly as web3.js reads it, in its one encoding alone', () => {
+describe('message: a transaction is read exactly as web3.js reads it, and only in its canonical encoding', () => {
   for (const [name, recipe] of SHAPES) {
     it(`${name}: the fields are the same`, () => {
       for (let round = 0; round < 20; round++) expect(agree(craftPayment(recipe()).bytes)).to.equal(true);
@@ -172,7 +172,7 @@ describe('message: a transaction is read exactly as web3.js reads it, in its one
     expect(refused, 'else nothing was refused').to.be.greaterThan(200);
   });
 
-  it('messages put together at random, with indexes that point nowhere and empty lists', () => {
+  it('messages assembled at random, with indexes out of range and empty lists', () => {
     const bytes = (length: fc.Arbitrary<number>) =>
       length.chain(n => fc.uint8Array({ minLength: n, maxLength: n }));
     const short = fc.oneof(fc.nat(3), fc.constantFrom(0, 1, 127, 128, 129, 200));
@@ -204,7 +204,7 @@ describe('message: a transaction is read exactly as web3.js reads it, in its one
     expect(accepted).to.be.greaterThan(500);
   });
 
-  it('bytes of no meaning', () => {
+  it('random bytes', () => {
     const head = fc.constantFrom(
       [],
       [0],
@@ -229,7 +229,7 @@ function compact(length: number): Buffer {
   return length < 0x80 ? Buffer.of(length) : Buffer.of((length & 0x7f) | 0x80, length >> 7);
 }
 
-describe('message: what the checker makes of it', () => {
+describe('message: what the checker reads from it', () => {
   const payer = Keypair.generate();
   const payTo = Keypair.generate().publicKey.toBase58();
   const expected = { asset: DEVNET_USDC, payTo, amount: 10_000n };
@@ -237,7 +237,7 @@ describe('message: what the checker makes of it', () => {
   const check = (recipe: Recipe) =>
     checker.check(craftPayment({ payer, payTo, ...recipe }).transaction, expected);
 
-  it('names a payment by the sha256 of the bytes that web3.js would have signed', async () => {
+  it('identifies a payment by the sha256 of the bytes that web3.js would have signed', async () => {
     for (const version of [0, 'legacy'] as const) {
       for (let round = 0; round < 50; round++) {
         const { transaction, bytes } = craftPayment({ payer, payTo, version });
@@ -253,7 +253,7 @@ describe('message: what the checker makes of it', () => {
       const { bytes } = craftPayment({ payer, payTo, version });
       for (let at = 0; at < bytes.length; at++) {
         const longer = mutate(bytes, { at: at * 2, value: 0, kind: 'lengthen' });
-        // In the fee payer's slot a byte may be anything, but none may be more.
+        // The fee payer's slot may hold any bytes, but not more of them.
         expect((await checker.check(longer.toString('base64'), expected)).ok, `byte ${at}`).to.equal(false);
       }
       for (const tail of [[0], [0x80], [0, 0], [0x80, 0]]) {
@@ -263,22 +263,22 @@ describe('message: what the checker makes of it', () => {
     }
   });
 
-  it('takes a legacy transaction as large as any', async () => {
+  it('accepts a legacy transaction up to the same size', async () => {
     for (const version of [0, 'legacy'] as const)
       expect(await check({ version, memo: 'm'.repeat(600) })).to.have.property('ok', true);
   });
 
   const INSANE: [string, (message: VersionedMessage) => void][] = [
-    ['an account that is not there', message => bend(message, 3, one => one.accountKeyIndexes.push(40))],
+    ['an account that does not exist', message => bend(message, 3, one => one.accountKeyIndexes.push(40))],
     [
-      'the first account that is not there',
+      'the first account that does not exist',
       message => bend(message, 3, one => one.accountKeyIndexes.push(message.staticAccountKeys.length)),
     ],
     ['more read-only accounts than there are', message => (message.header.numReadonlyUnsignedAccounts = 200)],
     ['no signer that may write', message => (message.header.numReadonlySignedAccounts = 2)],
   ];
   for (const [name, spoil] of INSANE) {
-    it(`refuses ${name}, signed as it is`, async () => {
+    it(`refuses ${name}, although correctly signed`, async () => {
       const result = await check({ message: spoil });
       expect(result)
         .to.have.property('error')
@@ -286,7 +286,7 @@ describe('message: what the checker makes of it', () => {
     });
   }
 
-  it('refuses a program that is not there, or is the fee payer', async () => {
+  it('refuses a program that does not exist, or is the fee payer', async () => {
     for (const program of [0, 40]) {
       const result = await check({
         message: message => bend(message, 3, one => (one.programIdIndex = program)),
@@ -310,7 +310,7 @@ function bend(message: VersionedMessage, index: number, change: (instruction: Co
   change(instruction);
 }
 
-describe('address: base58 and derived addresses as web3.js has them', () => {
+describe('address: base58 and derived addresses as in web3.js', () => {
   it('writes and reads any 32 bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.nat(32), (bytes, zeros) => {
@@ -323,7 +323,7 @@ describe('address: base58 and derived addresses as web3.js has them', () => {
     );
   });
 
-  it('reads a text exactly where web3.js does', () => {
+  it('accepts a text exactly if web3.js does', () => {
     const address = Keypair.generate().publicKey.toBase58();
     const texts = fc.oneof(
       fc.string({ maxLength: 60 }),

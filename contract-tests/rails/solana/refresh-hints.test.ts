@@ -23,7 +23,7 @@ describe('the refresh of the hints', () => {
     expect(deleted[0]).to.deep.equal({ before: 4_550 });
   });
 
-  it('measures the chain once a minute, and says what it found', async () => {
+  it('measures the chain once a minute, and reports the result', async () => {
     let now = 0;
     let height = 1_000;
     const notes = new Map<string, string>();

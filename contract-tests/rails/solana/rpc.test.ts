@@ -53,7 +53,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(second.calls).to.have.length(0);
   });
 
-  it('falls over to the next one when the first is down, late or wrong, and lets it rest', async () => {
+  it('uses the next one when the first is down, late or wrong, and pauses the first', async () => {
     const wrongs: Answer[] = [
       () => undefined,
       response => response.destroy(),
@@ -83,7 +83,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect((await publicFailureOf(late.blockHeight('confirmed', never))).kind).to.equal('failed');
   });
 
-  it('stops at the caller’s deadline and asks nobody else', async () => {
+  it("stops at the caller's deadline and asks no further server", async () => {
     first.answer = () => undefined;
     const failure = await publicFailureOf(
       connect({ timeoutMs: 5_000 }).blockHeight('confirmed', AbortSignal.timeout(100)),
@@ -92,7 +92,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(second.calls).to.have.length(0);
   });
 
-  it('refuses more reads at once than it may hold', async () => {
+  it('refuses more reads at once than its limit', async () => {
     first.answer = second.answer = () => undefined;
     const chain = connect({ maxInFlight: 1, timeoutMs: 200 });
     const held = publicFailureOf(chain.blockHeight('confirmed', never));
@@ -100,7 +100,7 @@ describe('Solana chain behind several RPC servers', () => {
     await held;
   });
 
-  it('tries a connection again that died before any answer', async () => {
+  it('repeats a request whose connection died before any answer', async () => {
     const chain = connect({ urls: [urls[0] ?? ''] });
     const proper = first.answer;
     first.answer = (response, call, id) =>
@@ -144,7 +144,7 @@ describe('Solana chain behind several RPC servers', () => {
     ]);
   });
 
-  it('asks for accounts as the RPC has it, and cuts what is more than it asked for', async () => {
+  it('asks for accounts as the RPC interface requires, and cuts what exceeds the request', async () => {
     first.accounts.set(ADDRESS.toBase58(), { owner: TOKEN_PROGRAM_ID, data: Buffer.alloc(300, 7) });
     const chain = connect();
     const account = await chain.account(ADDRESS.toBase58(), never, 4);
@@ -165,7 +165,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(untold).to.be.instanceOf(Error).and.not.instanceOf(UpstreamFailure);
   });
 
-  it('fails on results of another shape', async () => {
+  it('fails on results of another form', async () => {
     const chain = connect({ urls: [urls[0] ?? ''] });
     const account = { owner: ADDRESS.toBase58(), lamports: 1, executable: false, data: ['', 'base64'] };
     const entry = { signature: 's', slot: 1, err: null, blockTime: null };
@@ -220,7 +220,7 @@ describe('Solana chain behind several RPC servers', () => {
     }
   });
 
-  it('reads much at once under one signal, and leaves nothing listening to it', async () => {
+  it('reads many things at once under one signal, and leaves no listener on it', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error): unknown => warnings.push(warning);
     process.on('warning', note);
@@ -237,7 +237,7 @@ describe('Solana chain behind several RPC servers', () => {
     }
   });
 
-  it('gives up at once when the caller leaves, before it asks and while it waits', async () => {
+  it('gives up at once when the caller leaves, before the request and during it', async () => {
     const chain = connect();
     const failed = async (signal: AbortSignal) =>
       (await publicFailureOf(chain.blockHeight('confirmed', signal))).kind;
@@ -251,7 +251,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(await chain.blockHeight('confirmed', never), 'the next caller is served').to.equal(77);
   });
 
-  it('reads a landed transaction with the very bytes that were signed', async () => {
+  it('returns a landed transaction with the exact bytes that were signed', async () => {
     const payer = Keypair.generate();
     const transaction = new Transaction({
       feePayer: payer.publicKey,
@@ -296,7 +296,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(await connect().health(never)).to.deep.equal({ answering: 0, servers: 2 });
   });
 
-  it('asks each server for its height, and does without one that does not answer', async () => {
+  it('asks each server for its height, and continues without one that does not answer', async () => {
     second.results.set('getBlockHeight', 99);
     expect(await connect().heights(never)).to.deep.equal([77, 99]);
     first.answer = response => response.writeHead(500).end();

@@ -43,7 +43,7 @@ describe('sending a transaction', () => {
     }
   });
 
-  it('also goes to a server that rests after a failure', async () => {
+  it('also goes to a server that is paused after a failure', async () => {
     const [first, second] = servers as [FakeRpc, FakeRpc, FakeRpc];
     first.answer = response => response.writeHead(503).end();
     for (const server of servers) server.results.set('getBlockHeight', 5).set('sendTransaction', 'signature');
@@ -54,7 +54,7 @@ describe('sending a transaction', () => {
     expect(second.calls.at(-1)?.method).to.equal('sendTransaction');
   });
 
-  it('fails if nobody accepts, and ends with its signal', async () => {
+  it('fails if no server accepts, and ends with its signal', async () => {
     for (const server of servers) refuse(server);
     expect((await publicFailureOf(chain.send(SENT, never))).kind).to.equal('failed');
     for (const server of servers) server.answer = () => undefined;
@@ -64,14 +64,14 @@ describe('sending a transaction', () => {
     expect((await sending).message).to.match(/in time/);
   });
 
-  it('a simulation tells what is wrong with a transaction from a server that can’t say', async () => {
+  it("a simulation distinguishes an invalid transaction from a server that can't simulate it", async () => {
     const [first, second, third] = servers as [FakeRpc, FakeRpc, FakeRpc];
     const error = { InstructionError: [2, { Custom: 1 }] };
     first.results.set('simulateTransaction', { context, value: { err: error, logs: [] } });
     expect(await chain.simulate(SENT, never)).to.deep.equal({ error: JSON.stringify(error) });
     first.results.set('simulateTransaction', { context, value: { err: null, logs: [] } });
     expect(await chain.simulate(SENT, never)).to.deep.equal({ error: null });
-    // A transaction that the node can't read.
+    // A transaction that the node can't decode.
     for (const server of servers)
       server.answer = (response, _call, id) =>
         response.end(
@@ -178,7 +178,7 @@ describe('sending a transaction', () => {
       expect(result).to.deep.equal({ failed: false });
     });
 
-    it('by each who waits for it, and no longer than they wait', async () => {
+    it('for each caller that waits for it, and no longer than they wait', async () => {
       const giveUp = new AbortController();
       const [first, second] = [watch.landing(a, giveUp.signal), watch.landing(a, never)];
       giveUp.abort(new Error('enough'));

@@ -13,7 +13,7 @@ const NOBODY = { names: [], nameOf: () => undefined, findName: async () => undef
 const PAYMENTS = 7;
 const TRANSFERS = 30;
 
-/** A chain with thirty transfers that are none of ours, on which every payment of the world is long dead. */
+/** A chain with thirty unrelated transfers, on which every payment of the world is long dead. */
 function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistory, number> } {
   const asked = { latestBlockhash: 0, signaturesFor: 0, transaction: 0 };
   const messages = new Map(Array.from({ length: TRANSFERS }, (_, n) => [`transfer ${n}`, randomBytes(200)]));
@@ -34,10 +34,10 @@ function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistor
   return { chain, asked };
 }
 
-describe('What one round of looks at payments asks the chain', () => {
+describe('The requests to the chain in one round over several payments', () => {
   eachInANewWorld();
 
-  it('seven unresolved payments of one payer cost one search, not seven', async () => {
+  it('are one search for seven unresolved payments of one payer, not seven', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'no answer', signature: '' });
     const payer = Keypair.generate();
     const payments = Array.from({ length: PAYMENTS }, () => world.payment({ payer }));
@@ -61,7 +61,7 @@ describe('What one round of looks at payments asks the chain', () => {
     await reconciler.stop();
   });
 
-  it('what another look asked for and did not get in time is asked again', async () => {
+  it("are repeated if another caller's request was not answered in time", async () => {
     const { chain, asked } = strangersOnly();
     let fail: ((why: Error) => void) | undefined;
     const shared = sharedHistory({

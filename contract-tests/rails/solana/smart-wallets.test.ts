@@ -2,7 +2,7 @@ import { Keypair, PublicKey, TransactionInstruction } from '@solana/web3.js';
 import { expect } from 'chai';
 import { checker, craft, EXPECTED, PAYER, reasonOf } from '../../support/bent-transactions.js';
 
-/** By what a wallet is called. */
+/** The programs, by the names of their wallets. */
 const WALLETS: Record<string, string> = {
   SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf: 'Squads',
   SMRTzfY6DfH5ik3TKiyLFfXexV8uSG3d2UksSCYdunG: 'Squads smart account, as Crossmint has them',
@@ -10,7 +10,7 @@ const WALLETS: Record<string, string> = {
 };
 const SECP256R1 = new PublicKey('Secp256r1SigVerify1111111111111111111111111');
 
-/** What moves the money: the signer's word, the vault that has it, and the transfer as data. */
+/** The instruction that moves the money: it has the signer's approval, the vault, and the transfer as data. */
 function execute(program: string, transfer: TransactionInstruction): TransactionInstruction {
   const vault = { pubkey: Keypair.generate().publicKey, isSigner: false, isWritable: true };
   const signer = { pubkey: PAYER.publicKey, isSigner: true, isWritable: false };
@@ -52,7 +52,7 @@ describe('The payment of a smart wallet', () => {
         );
       });
 
-  it('is that of an ordinary one where such a program is only named', async () => {
+  it('is treated as an ordinary one if such a program is only mentioned', async () => {
     const extra = new TransactionInstruction({
       programId: new PublicKey('L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95'),
       keys: [{ pubkey: new PublicKey(Object.keys(WALLETS)[0]!), isSigner: false, isWritable: false }],

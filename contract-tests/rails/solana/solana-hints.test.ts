@@ -13,7 +13,7 @@ describe('the blockhashes in challenges', () => {
   let now: number;
   let chain: string[];
   let slot: number;
-  /** A read of the chain after so many blocks. */
+  /** A read of the chain after this many blocks. */
   const view = (blocks: number): ChainView => {
     chain.unshift(...Array.from({ length: blocks }, aHash));
     slot += blocks;
@@ -54,7 +54,7 @@ describe('the blockhashes in challenges', () => {
     expect(hints.hints().feePayer).not.to.equal(FEE_PAYER);
   });
 
-  it('that a payment has used are not offered again, and ten sales in one moment leave others', () => {
+  it('that a payment has used are not offered again, and ten sales at one moment leave others', () => {
     hints.setView(view(60));
     let reads = 0;
     hints.onUsedUp = () => void (reads += 1);
@@ -70,7 +70,7 @@ describe('the blockhashes in challenges', () => {
     expect(more.every(hash => chain.indexOf(hash) < 24)).to.equal(true);
   });
 
-  it('of a refused payment is not named to its buyer again, as long as there is another', () => {
+  it('of a refused payment are not offered to its buyer again while there is another', () => {
     hints.setView(view(60));
     const hash = chain[0] ?? '';
     const payment = { blockhash: bytesOf(hash), hasNonce: false } as never;
@@ -87,14 +87,14 @@ describe('the blockhashes in challenges', () => {
     expect(new Set(nextFew(32)).size).to.equal(15);
   });
 
-  it('are those of one read where the chain has no list, and none once that one is used', () => {
+  it('are those of one read if the chain has no list, and none once that one is used', () => {
     hints.setView({ blockhash: aHash(), slot: 1, height: 1 });
     expect(new Set(nextFew(3)).size).to.equal(1);
     use(next());
     expect(hints.hints()).to.deep.equal({ feePayer: FEE_PAYER });
   });
 
-  it('have a known age, also those that this server has only read in the list', () => {
+  it('have a known age, even if this server has only read them in the list', () => {
     hints.setView(view(60));
     expect(chain.slice(0, 20).map(hash => hints.blockhashAge(bytesOf(hash)))).to.deep.equal(
       Array.from({ length: 20 }, (_, age) => age),

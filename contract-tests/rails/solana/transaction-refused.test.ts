@@ -12,7 +12,7 @@ import {
 import { DEVNET_USDC } from '../../support/craft.js';
 import { wrongTransactions } from '../../support/payment-table.js';
 
-describe('transaction: what does not pay our price is refused, and told why', () => {
+describe('transaction: one that does not pay our price is refused with the reason', () => {
   for (const [fault, reason, make] of wrongTransactions({
     ...GOOD,
     payer: PAYER,

@@ -22,7 +22,7 @@ import {
   stranger,
 } from '../../support/bent-transactions.js';
 
-describe('transaction: what pays our price is accepted', () => {
+describe('transaction: one that pays our price is accepted', () => {
   for (const [name, bend] of rightPayments(PAYER)) {
     it(name, async () => {
       const payment = craftPayment({ ...GOOD, ...bend });
@@ -33,7 +33,7 @@ describe('transaction: what pays our price is accepted', () => {
     });
   }
 
-  it('says which token account the money leaves', async () => {
+  it('returns the token account that the money leaves', async () => {
     const source = stranger();
     expect(sourceAccountOf((await accept(craft({ source }))).evidence)).to.equal(source.toBase58());
   });

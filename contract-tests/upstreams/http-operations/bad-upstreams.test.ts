@@ -26,7 +26,7 @@ const UNUSABLE =
 const LATE = /did not answer in time/;
 const BUSY = /is busy or unavailable; try again later/;
 
-/** So many more members of an object. */
+/** This many additional members of an object. */
 const members = (count: number): string =>
   Array.from({ length: count }, (_, index) => `,"m${index}":0`).join('');
 
@@ -335,7 +335,7 @@ describe('An upstream that goes wrong', () => {
     secondary.close();
   });
 
-  /** Nothing that the buyer or the operator can read repeats a secret, or names the host to the buyer. */
+  /** Checks that nothing the buyer or the operator can read repeats a secret, or names the host to the buyer. */
   async function expectNothingLeaked(answer: Answer): Promise<void> {
     const seen = `${JSON.stringify([...answer.headers])} ${answer.body.toString()}`;
     const secrets = new Secrets([KEY, ENV.SHOP_BASIC]);
@@ -361,7 +361,7 @@ describe('An upstream that goes wrong', () => {
     expect([...answer.headers.keys()]).not.to.include('payment-response');
   }
 
-  /** `final`: another attempt would fail in the same way, so that none is made. */
+  /** `final`: another attempt would fail in the same way, so none is made. */
   async function expectOwed(answer: Answer, final = false): Promise<void> {
     expect(answer.status, answer.body.toString()).to.equal(final ? 502 : 503);
     expect(answer.headers.has('retry-after')).to.equal(!final);
@@ -406,7 +406,7 @@ describe('An upstream that goes wrong', () => {
     });
   }
 
-  it('nobody listens', async () => {
+  it('fails the call if nothing listens', async () => {
     upstream.close();
     const answer = await shop.buy('authorization', '/authorization/7');
     await expectUncharged(answer, {
@@ -418,7 +418,7 @@ describe('An upstream that goes wrong', () => {
     await expectOwed(await shop.buy('upfront', '/upfront/7'));
   });
 
-  it('what is sold is parsed once, and what has too many members never', async () => {
+  it('has its answers parsed once, and answers with too many members never', async () => {
     const parse = JSON.parse;
     const parsed = new Map<string, number>();
     JSON.parse = (text: string, ...more: []) => {
@@ -437,7 +437,7 @@ describe('An upstream that goes wrong', () => {
     }
   });
 
-  it('the same payment gets the answer once the upstream is well again, and is charged once', async () => {
+  it('is called again for the same payment once it works, which is charged once', async () => {
     upstream.says(500, '');
     const headers = shop.pay('authorization');
     expect((await shop.call('/authorization/7', headers)).status).to.equal(502);
@@ -492,7 +492,7 @@ describe('An upstream that goes wrong', () => {
     expect(upstream.calls, 'once it is due').to.have.length(2);
   });
 
-  it('an order whose attempts are used up is the operator’s: 502, owed for refund, until he retries it', async () => {
+  it('an order without attempts left needs the operator: 502, owed for refund, until the operator retries it', async () => {
     await shop.close();
     shop = await UpstreamShop.open(operations(upstream.url), ENV, {
       orders: { maxAttempts: 2, firstPauseMs: 0 },
@@ -518,7 +518,7 @@ describe('An upstream that goes wrong', () => {
     expect(shop.facilitator.settles).to.equal(1);
   });
 
-  it('an owed order is delivered by the same payment once the upstream is well again', async () => {
+  it('an owed order is delivered to the same payment once the upstream works again', async () => {
     await shop.close();
     shop = await UpstreamShop.open(operations(upstream.url), ENV, { orders: { firstPauseMs: 0 } });
     upstream.says(500, '{"error":"not yet"}');

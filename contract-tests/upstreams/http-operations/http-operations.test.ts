@@ -41,7 +41,7 @@ describe('Operations that an HTTP API serves', () => {
     return (shop = await UpstreamShop.open([whole], env, { breaker }));
   }
 
-  /** The path and query as they arrive, without what a URL parser would do to them. */
+  /** The path and query as they arrive, without a URL parser's changes. */
   async function statusOf(path: string): Promise<number | undefined> {
     const headers = (shop as UpstreamShop).pay('getItem');
     return new Promise((resolve, reject) => {
@@ -148,7 +148,7 @@ describe('Operations that an HTTP API serves', () => {
       });
     }
 
-    it('an unpaid call asks nobody', async () => {
+    it('nothing for an unpaid call', async () => {
       await open({});
       expect((await shop?.call('/items/7', {}))?.status).to.equal(402);
       expect(upstream.connections).to.equal(0);
@@ -173,7 +173,7 @@ describe('Operations that an HTTP API serves', () => {
   });
 
   describe('sell what conforms to the contract', () => {
-    it('JSON as it was written, also when it was compressed', async () => {
+    it('JSON as it was written, even if it was compressed', async () => {
       const text = '{ "value": 1.50, "id": 12345678901234567890, "value": 2 }';
       await open({});
       for (const gzip of [false, true]) {
@@ -287,7 +287,7 @@ describe('Operations that an HTTP API serves', () => {
       'https://a.example/#x',
       'https://',
     ]) {
-      it(`with an address that is none: ${base}`, () => {
+      it(`with an invalid address: ${base}`, () => {
         const faults = faultsOf([sold({ url: '${BASE}/{id}' })], { ...NOTHING_SET, variable: () => base });
         expect(faults).to.have.length(1);
         expect(faults[0]).to.contain('x-upstream.url: its variable must hold an http(s) URL');
@@ -316,7 +316,7 @@ describe('Operations that an HTTP API serves', () => {
     }
   });
 
-  it('warn when keys travel readable', async () => {
+  it('warn when keys are sent unencrypted', async () => {
     const variable = (): string => 'a-key-of-an-api';
     const warningsOf = async (url: string, headers: object): Promise<string[]> => {
       const contract = contractOf([{ ...ITEM, upstream: { url, headers } }]);
@@ -448,7 +448,7 @@ describe('Operations that an HTTP API serves', () => {
       ],
       ['do not conform to the contract', 200, '{"value":"x"}', 'the answer does not conform to the contract'],
     ] as const) {
-      it(`as degraded when calls ${name}, without the words of the upstream`, async () => {
+      it(`as degraded when calls ${name}, without the upstream's text`, async () => {
         await open({});
         upstream.says(status, body);
         await shop?.buy('getItem', '/items/1');
@@ -461,7 +461,7 @@ describe('Operations that an HTTP API serves', () => {
       });
     }
 
-    it('as they were when a caller asked for what does not exist', async () => {
+    it('unchanged when a caller asked for what does not exist', async () => {
       await open({});
       upstream.says(404, '');
       await shop?.buy('getItem', '/items/1');

@@ -80,7 +80,7 @@ describe('Answers that are sold with their own status', () => {
     });
   }
 
-  it('over MCP, with the status in the metadata, and words where there is no content', async () => {
+  it('over MCP, with the status in the metadata, and a text where there is no content', async () => {
     upstream.says(201, '{"value":1}');
     const made = await callTool(shop.url, 'make', {}, paid(payloadOf(shop.pay('make'))));
     expect([made.isError, made.structuredContent]).to.deep.equal([undefined, { value: 1 }]);
@@ -94,7 +94,7 @@ describe('Answers that are sold with their own status', () => {
     expect(removed._meta).to.include({ 'coinslot/status': 204 });
   });
 
-  it('not with a status that the contract does not declare, nor by the schema of another one', async () => {
+  it('not with an undeclared status, nor by the schema of another one', async () => {
     const rows: [id: string, status: number, body: string][] = [
       ['make', 202, '{"value":1}'],
       ['make', 203, '{"value":1}'],
@@ -114,7 +114,7 @@ describe('Answers that are sold with their own status', () => {
     expect(shop.logged).to.contain('the upstream answered 202, which the contract does not declare');
   });
 
-  it('handlers answer with them, too', async () => {
+  it('can come from handlers, too', async () => {
     const replies: Record<string, { status: number; body: unknown; headers?: Record<string, string> }> = {
       make: { status: 201, body: { value: 1 }, headers: { 'X-Id': '7' } },
       queue: { status: 202, body: { job: 'a' } },
@@ -149,7 +149,7 @@ describe('Answers that are sold with their own status', () => {
   });
 });
 
-describe('What a document of somebody else says of success', () => {
+describe('What a third-party document declares as success', () => {
   const contract = (responses: string, upstream = ''): ReturnType<typeof parseContract> =>
     parseContract(`
 paths:
@@ -168,7 +168,7 @@ paths:
       kind,
     ]);
 
-  it('2XX, or default where it says nothing else, is what is sold with 200', () => {
+  it('2XX, or default if nothing else is declared, is sold with 200', () => {
     const sold = [[200, 'application/json', 'json']];
     expect(soldBy(`{ 2XX: { ${OBJECT} }, default: { description: Error. } }`)).to.deep.equal(sold);
     expect(soldBy(`{ default: { ${OBJECT} } }`)).to.deep.equal(sold);
@@ -177,7 +177,7 @@ paths:
     ]);
   });
 
-  it('a success without content is sold so, but 200 must say what is sold, unless nothing is checked', () => {
+  it('a success without content is sold, but 200 must have content unless nothing is checked', () => {
     expect(soldBy('{ 201: { description: Made. }, 204: { description: Gone. } }')).to.deep.equal([
       [201, '', 'none'],
       [204, '', 'none'],
@@ -197,7 +197,7 @@ paths:
     );
   });
 
-  it('a stream or a websocket is refused in words, but a stream beside a whole answer is left out', () => {
+  it('a stream or a websocket is refused with a reason, but a stream beside a whole answer is left out', () => {
     for (const type of ['text/event-stream', 'application/x-ndjson', 'multipart/x-mixed-replace; boundary=a'])
       for (const upstream of ['', ', check: none'])
         expect(() => soldBy(`{ 200: { content: { '${type}': {} } } }`, upstream), type).to.throw(
@@ -213,7 +213,7 @@ paths:
     expect(() => contract('{}').paid).to.throw('must declare 200');
   });
 
-  it('every answer that is sold has the headers of its receipt, an example, and its status where it is fetched', () => {
+  it('every answer that is sold has the headers of its receipt, an example, and its status when it is fetched', () => {
     const { document } = contract(`{ 201: { ${OBJECT} }, 204: { description: Gone. } }`);
     const paths = document.paths as Record<
       string,

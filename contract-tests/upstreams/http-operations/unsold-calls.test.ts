@@ -7,7 +7,7 @@ import type { Answer } from '../../support/world.js';
 const TIMEOUT_MS = 500;
 const REST_MS = 60_000;
 
-/** What one caller saw: how often each status. */
+/** What one caller saw: the number of answers by status. */
 type Seen = Map<number, number>;
 
 describe('Calls of an API that end unsold', () => {
@@ -65,7 +65,7 @@ describe('Calls of an API that end unsold', () => {
     expect((await buy(Keypair.generate(), '1')).status, 'another payer').to.equal(200);
   });
 
-  it('a wallet that spends nothing gets ten of four hundred, then learns what happened and that it was not charged', async () => {
+  it('a wallet that buys nothing gets ten of four hundred calls, then learns why and that it was not charged', async () => {
     await open();
     const payer = Keypair.generate();
     const seen = await calls(payer, '404', 400);
@@ -88,7 +88,7 @@ describe('Calls of an API that end unsold', () => {
     for (let n = 0; n < 20; n++) expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
   });
 
-  it('the failures of two buyers pause nobody else, those of three do, until another one’s call succeeds', async () => {
+  it('the failures of two buyers pause nobody else, those of three do, until a call of another one succeeds', async () => {
     await open({ restMs: 300, quietMs: 0 });
     for (const payer of [Keypair.generate(), Keypair.generate()]) await calls(payer, '503', 4, 1);
     expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
@@ -124,7 +124,7 @@ describe('Calls of an API that end unsold', () => {
     }
   });
 
-  it('one buyer alone before a dead upstream soon asks it no more', async () => {
+  it('one buyer alone soon stops calling a dead upstream', async () => {
     await open({ restMs: REST_MS });
     upstream.says(502, '');
     const payer = Keypair.generate();
@@ -141,7 +141,7 @@ describe('Calls of an API that end unsold', () => {
     ['never end', 'late'],
     ['ask for what is not there', '404'],
   ] as const)
-    it(`ten funded wallets whose calls all ${how}: an honest buyer is served in 95 of 100 calls at least`, async function () {
+    it(`ten funded wallets whose calls all ${how}: an honest buyer is served in at least 95 of 100 calls`, async function () {
       this.timeout(60_000);
       await open({ restMs: 300 });
       const over = new AbortController();
