@@ -125,7 +125,7 @@ describe('A price from the handler', () => {
     expect(String(await opened(SOLD, { call }))).to.include('its handler has no function price');
     const fixed = { mode: 'fixed', currency: 'USD', amount: '0.01' };
     expect(String(await opened({ ...SOLD, price: fixed }, { call, price: () => '0.01' }))).to.include(
-      'a function price that nobody would ask',
+      'a function price that is never called',
     );
   });
 });

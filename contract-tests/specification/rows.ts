@@ -79,10 +79,10 @@ export function sectionLines(parts: Part[]): string[] {
   return [
     SECTION,
     '',
-    'The specification of the service is what this server was asked to be. Each row is a statement of it that can be checked, in our words.',
+    'The specification of the service says what this server must do. Each row is one of its statements that can be checked, in our own words.',
     `${statements.length} statements: ${counted(statements)}. ${packages.length} rows about packages and shape: ${counted(packages)}.`,
     '',
-    '- *holds*: as it says. *in part*: as it says, and more or less than that in the case named. *differs*: not as it says, on purpose or not',
+    '- *holds*: true as stated. *in part*: true, with more or less than stated in the named case. *differs*: not true, on purpose or not',
     '  yet. *not shown*: the specification leaves it open, and the reason says what was chosen.',
     '- *contract*: `specification/rows.test.ts` compares the row with `openapi.yaml`; *package.json*: with the versions there. Tests are in',
     '  `contract-tests/`, with a part of their title as the source has it; the same test fails where there is no such title.',

@@ -82,7 +82,7 @@ function priceFaults(
     .filter(({ id, pricing }) => saying.has(id) !== (pricing.ofHandler === true))
     .map(({ id }) =>
       saying.has(id)
-        ? `The handler of ${id} has a function price that nobody would ask: write mode: handler, min and max in its x-price, or remove the function.`
+        ? `The handler of ${id} has a function price that is never called: write mode: handler, min and max in its x-price, or remove the function.`
         : `The x-price of ${id} has mode: handler, but its handler has no function price: add price: asked => '0.02', or change the mode.`,
     );
 }
