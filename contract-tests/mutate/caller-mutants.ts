@@ -1,9 +1,9 @@
 import type { Mutant } from './mutants.js';
 
-/** Who waits, who is sent away, and what may begin. */
+/** Callers of a payment, and the limits that decide whether work may begin. */
 export const callerMutants: readonly Mutant[] = [
   {
-    name: '503 before the ledger knows that the caller is sent away',
+    name: 'a 503 is sent before the ledger records that the caller was sent away',
     file: 'src/sale/paid-request.js',
     find: 'else\n            await this.#waiting?.leave();',
     replace: 'else\n            this.#waiting?.close();',
@@ -11,7 +11,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'told 503 at another server and heard of nowhere since',
   },
   {
-    name: 'a copy that is sent away unread is told the key of the answer',
+    name: 'a copy that is sent away before it is read gets the key of the answer',
     file: 'src/sale/charge.js',
     find: 'return this.#useUp(payment, unfinished(worth));',
     replace: 'return { ...unfinished(worth), kept: { id, number: 0 } };',
@@ -59,7 +59,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'one that came before still redeems it',
   },
   {
-    name: 'a copy is sent away without a word to the ledger',
+    name: 'a copy is sent away without a record in the ledger',
     file: 'src/sale/charge.js',
     find: 'await callers.turnAway(id, payer);\n            if (worth.state',
     replace: 'if (worth.state',
@@ -67,7 +67,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'a server that has no view of the chain sends a copy away',
   },
   {
-    name: 'work ends with its first caller, though others wait elsewhere',
+    name: 'work ends with its first caller although others wait elsewhere',
     file: 'src/sale/charge.js',
     find: '!row?.attended && ',
     replace: '',
@@ -75,7 +75,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'the caller hangs up here while its copy waits elsewhere',
   },
   {
-    name: 'what is written out is not recorded',
+    name: 'a written answer is not recorded',
     file: 'src/sale/waiting-callers.js',
     find: "this.#recordWritten('markWritten', waiting.caller);",
     replace: 'void 0;',
@@ -99,7 +99,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'sends the copy of an alias away',
   },
   {
-    name: 'who leaves one row for its own, by identifier, is still a caller of the other',
+    name: 'a caller that leaves another payment with its identifier for its own still counts for the other',
     file: 'src/sale/paid-request.js',
     find: 'await this.#stopWaiting();\n            return this.#isOver()',
     replace: 'this.#waiting = undefined;\n            return this.#isOver()',
@@ -107,7 +107,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'a caller that goes on with its own payment',
   },
   {
-    name: 'who leaves its own row for another, by identifier, is still a caller of its own',
+    name: 'a caller that leaves its own payment for another with its identifier still counts for its own',
     file: 'src/sale/paid-request.js',
     find: 'await this.#stopWaiting();\n            return this.#next(nextStepForIdentifier',
     replace: 'this.#waiting = undefined;\n            return this.#next(nextStepForIdentifier',
@@ -115,7 +115,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'a caller whose payment is outrun by another one',
   },
   {
-    name: 'who waits for another payment, by identifier, is told the refusal of that one, which ran here',
+    name: 'a caller that waits for another payment with its identifier gets that one’s refusal, which happened here',
     file: 'src/sale/paid-request.js',
     find: ' && !this.#isOfAnother(ended)',
     replace: '',
@@ -123,7 +123,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'by its settlement, at the same server',
   },
   {
-    name: 'who waits for another payment, by identifier, is told that the work for that one failed here',
+    name: 'a caller that waits for another payment with its identifier gets the failure of that one’s work here',
     file: 'src/sale/paid-request.js',
     find: "(ended.kind === 'refused' || ended.receipt === undefined)",
     replace: "ended.kind === 'refused'",
@@ -131,7 +131,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'by its work, which fails, at the same server',
   },
   {
-    name: 'who waits for another payment, by identifier, is told that that one was released',
+    name: 'a caller that waits for another payment with its identifier is told that that one was released',
     file: 'src/sale/paid-request.js',
     find: "row?.state === 'released' && this.#waitsForAnother",
     replace: 'false',
@@ -163,7 +163,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'nor once the blockhash is dead',
   },
   {
-    name: 'any number of callers waits for one payment',
+    name: 'any number of callers may wait for one payment',
     file: 'src/sale/paid-request.js',
     find: 'callers.count(id) > MAX_CALLERS_PER_PAYMENT',
     replace: 'false',
@@ -171,7 +171,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'at most 512 callers wait for one run',
   },
   {
-    name: 'today’s offer does not matter',
+    name: 'a payment is not compared with today’s offer',
     file: 'src/sale/seller.js',
     find: 'if (mismatch !== undefined)',
     replace: 'if (false)',
@@ -179,7 +179,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'unknown: refused by today’s price',
   },
   {
-    name: 'any fee payer is taken',
+    name: 'any fee payer is accepted',
     file: 'src/ledger/claim.js',
     find: '(yield* hintConflict(request, now)) ??',
     replace: '',
@@ -195,7 +195,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'until nobody has offered it for five minutes',
   },
   {
-    name: 'a fee payer of a facilitator that is gone is taken',
+    name: 'a fee payer of a facilitator that is no longer configured is accepted',
     file: 'src/ledger/claim.js',
     find: 'hint.by.includes(offered.by)',
     replace: 'true',
@@ -236,7 +236,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'exclude the one whose fee payer another server has offered',
   },
   {
-    name: 'payers that let work go unpaid may always begin',
+    name: 'payers whose work ended unpaid may always begin',
     file: 'src/admission/unsold-work.js',
     find: 'if (payerWait > 0)',
     replace: 'if (false)',
@@ -252,7 +252,7 @@ export const callerMutants: readonly Mutant[] = [
     grep: 'too many unknown payers: 503, no facilitator call',
   },
   {
-    name: 'unpaid work is never forgiven',
+    name: 'the count of unpaid work never decreases',
     file: 'src/net/leaky-buckets.js',
     find: 'bucket.level - seconds * this.#options.perSecond',
     replace: 'bucket.level',
@@ -278,7 +278,7 @@ export const callerMutants: readonly Mutant[] = [
   {
     file: 'src/admission/unsold-work.js',
     test: 'admission/unsold-work',
-    name: 'purchases give no credit',
+    name: 'purchases do not raise the limit for unsold work',
     find: 'this.#payers.add(payer, -SHARE * weight);',
     replace: '',
     grep: 'an agent that pays for 95 of 100 calls',
@@ -286,7 +286,7 @@ export const callerMutants: readonly Mutant[] = [
   {
     file: 'src/admission/unsold-work.js',
     test: 'admission/unsold-work',
-    name: 'one address may use up the hour',
+    name: 'one address may use up the hourly limit',
     find: 'if (sourceWait > 0)',
     replace: 'if (false)',
     grep: 'many wallets of one address share fifty',
@@ -294,7 +294,7 @@ export const callerMutants: readonly Mutant[] = [
   {
     file: 'src/admission/unsold-work.js',
     test: 'admission/unsold-work',
-    name: 'an hour has no allowance',
+    name: 'there is no hourly limit',
     find: "return left ? undefined : usedUp('backend', BACKEND_WAIT_SECONDS);",
     replace: 'return undefined;',
     grep: 'many wallets of many addresses get what an hour allows',
@@ -302,7 +302,7 @@ export const callerMutants: readonly Mutant[] = [
   {
     file: 'src/admission/unsold-work.js',
     test: 'admission/unsold-work',
-    name: 'a payer in credit waits for strangers',
+    name: 'a payer whose purchases cover its call is refused because of strangers',
     find: 'if (this.#payers.level(payer) + ofPayer <= 0)',
     replace: 'if (false)',
     grep: 'a payer whose purchases cover its call is served',
@@ -310,7 +310,7 @@ export const callerMutants: readonly Mutant[] = [
   {
     file: 'src/admission/unsold-work.js',
     test: 'admission/unsold-work',
-    name: 'an outage counts as much as what the payer caused',
+    name: 'an outage counts as much as a failure that the payer caused',
     find: 'const weight = ofBackend ? BACKEND_FAULT * work : work;',
     replace: 'const weight = work;',
     grep: 'failures of the backend count a quarter',
@@ -326,13 +326,13 @@ export const callerMutants: readonly Mutant[] = [
   {
     file: 'src/admission/unsold-work.js',
     test: 'admission/unsold-work',
-    name: 'work under way counts nothing',
+    name: 'work in progress does not count',
     find: 'keys.forEach(key => this.#count(key, -weight))',
     replace: '{}',
     grep: 'a new payer may have ten runs under way',
   },
   {
-    name: 'work that was sold earns nothing',
+    name: 'sold work does not raise the limit',
     file: 'src/sale/flows.js',
     find: 'run.working?.sold();',
     replace: '',

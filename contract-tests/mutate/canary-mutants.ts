@@ -3,10 +3,10 @@ import type { Mutant } from './mutants.js';
 const TEST = 'cli/canary/canary.slow';
 const BUY = 'src/cli/canary/buy-as-canary.js';
 
-/** What keeps the canary from paying twice, and from calling right what is wrong. */
+/** Checks that keep the canary from paying twice, and from accepting a wrong sale. */
 export const canaryMutants: readonly Mutant[] = [
   {
-    name: 'the canary leaves a payment without an answer for another one',
+    name: 'the canary signs another payment while one has no answer',
     file: BUY,
     find: 'unfinished(purse, shop) ??',
     replace: '',
@@ -14,7 +14,7 @@ export const canaryMutants: readonly Mutant[] = [
     grep: 'goes on with its payment after a failure',
   },
   {
-    name: 'the canary pays whom the shop names',
+    name: 'the canary pays any receiver that the shop names',
     file: BUY,
     find: 'payTo === undefined || other === payTo',
     replace: 'true',
@@ -22,7 +22,7 @@ export const canaryMutants: readonly Mutant[] = [
     grep: 'signs nothing for a shop that asks to pay somebody else',
   },
   {
-    name: 'any transfer is the one of the receipt',
+    name: 'any transfer is accepted as that of the receipt',
     file: 'src/cli/canary/compare.js',
     find: 'fate.signature === told',
     replace: 'true',

@@ -8,43 +8,43 @@ const of = (file: string, test: string, changes: readonly Change[]): readonly Mu
 /** What the embedded facilitator refuses, and the order of signing and sending. */
 const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedded-facilitator', [
   {
-    name: 'more is signed than a wallet holds',
+    name: 'more is signed than a wallet can pay',
     find: 'if (!covered)',
     replace: 'if (false)',
     grep: 'with the money for 1, 1 cost a fee',
   },
   {
-    name: 'what was not judged is signed',
+    name: 'a payment is signed without verification',
     find: "if (verdict.kind !== 'valid')",
     replace: 'if (false)',
     grep: 'verifies again when it signs',
   },
   {
-    name: 'a failure on the chain is a settlement',
+    name: 'a failure on the chain counts as a settlement',
     find: 'if (!landing.failed)',
     replace: 'if (true)',
     grep: 'treats a failure on the chain as unknown',
   },
   {
-    name: 'a payer may lose any number of fees',
+    name: 'a payer may cause any number of lost fees',
     find: 'guard.lostBy(payerOf(transaction));',
     replace: '',
     grep: 'signs no more for a payer',
   },
   {
-    name: 'the lost fees of a payer are not looked at',
+    name: 'the lost fees of a payer are ignored',
     find: 'guard.allows(payerOf(request.transaction))',
     replace: "guard.allows('anybody')",
     grep: 'signs no more for a payer',
   },
   {
-    name: 'a dry fee payer is offered',
+    name: 'a fee payer without SOL is offered',
     find: 'if (refusal !== undefined)\n                throw new',
     replace: 'if (false)\n                throw new',
     grep: 'with too little SOL in its fee payer',
   },
   {
-    name: 'what nobody signed is sent',
+    name: 'an unsigned transaction is sent',
     find: 'if (signature === undefined)',
     replace: 'if (false)',
     grep: 'never sends what it has not signed',
@@ -62,7 +62,7 @@ const sending = of('facilitators/send-until-landed', 'facilitators/embedded-faci
 
 const limits = of('facilitators/embedded-facilitator', 'facilitators/embedded-limits.slow', [
   {
-    name: 'the fees have no limit of ours',
+    name: 'there is no limit for fees',
     find: 'if (fees)',
     replace: 'if (false)',
     grep: 'at most 20 000 lamports of priority',
@@ -77,37 +77,37 @@ const limits = of('facilitators/embedded-facilitator', 'facilitators/embedded-li
 
 const guard = of('facilitators/fee-payer-guard', 'facilitators/fee-payer-guard', [
   {
-    name: 'there is no floor',
+    name: 'there is no minimum balance',
     find: 'if (left - fee < limits.floor) {',
     replace: 'if (false) {',
     grep: 'never lets the balance fall below the floor',
   },
   {
-    name: 'the floor is met before the fee, not after it',
+    name: 'the minimum balance is checked before the fee is subtracted',
     find: 'if (left - fee < limits.floor) {',
     replace: 'if (left < limits.floor) {',
     grep: 'never lets the balance fall below the floor',
   },
   {
-    name: 'there is no cap of an hour',
+    name: 'there is no hourly cap',
     find: '+ fee > limits.hourlyCap',
     replace: '+ fee > limits.hourlyCap * 1000n',
     grep: 'never lets the balance fall below the floor',
   },
   {
-    name: 'what is signed does not count against the cap',
+    name: 'signed transactions do not count against the cap',
     find: 'this.#spentWithinHour() + this.#reserved() + fee',
     replace: 'this.#spentWithinHour() + fee',
     grep: 'counts what was sent against the hourly cap',
   },
   {
-    name: 'an hour is a minute',
+    name: 'the hourly cap counts only the last minute',
     find: 'if (minute < oldest)',
     replace: 'if (minute < oldest + 59)',
     grep: 'never lets the balance fall below the floor',
   },
   {
-    name: 'the last balance contains what had not landed',
+    name: 'transactions that had not landed count as part of the last balance',
     find: 'landedAt !== undefined && landedAt < readAt',
     replace: 'true',
     grep: 'counts a fee only until',
@@ -125,13 +125,13 @@ const funds = of('facilitators/funds-in-flight', 'facilitators/funds-in-flight',
 
 const directory = of('facilitators/facilitators', 'sale/charge-directory', [
   {
-    name: 'the work for a directory’s payment begins before it is verified',
+    name: 'work begins before the payment to a directory’s facilitator is verified',
     find: '!member.forDirectory && member.health.healthy',
     replace: 'member.health.healthy',
     grep: 'is verified before its work begins',
   },
   {
-    name: 'one with a directory settles for all',
+    name: 'the directory’s facilitator gets all settlements',
     find: 'filter(({ forDirectory }) => !forDirectory)',
     replace: 'filter(() => true)',
     grep: 'down together with the usual one',

@@ -5,7 +5,7 @@ type Change = Omit<Mutant, 'file' | 'test'>;
 const of = (file: string, test: string, changes: readonly Change[]): readonly Mutant[] =>
   changes.map(change => ({ ...change, file: `src/${file}.js`, test }));
 
-/** What counts as a proof that money moved or did not, and whose word is taken for it. */
+/** What proves that money moved or did not, and which sources are believed. */
 export const evidenceMutants: readonly Mutant[] = [
   ...of('rails/solana/find-transfer', 'rails/solana/find-transfer', [
     {
@@ -15,19 +15,19 @@ export const evidenceMutants: readonly Mutant[] = [
       grep: 'proves no absence',
     },
     {
-      name: 'a second page begins behind the end of the first one',
+      name: 'a second page of the history leaves out part of it',
       find: '.slice(-2).map(({ signature }) => signature)',
       replace: '.slice(-1).flatMap(({ signature }) => [signature, undefined])',
       grep: 'proves no absence',
     },
     {
-      name: 'a history that is too long to be read is complete',
+      name: 'a history that is too long to be read counts as complete',
       find: "    }\n    return { kind: 'unclear' };\n}\n/**",
       replace: "    }\n    return { kind: 'absent' };\n}\n/**",
       grep: 'a history longer than ten pages proves nothing',
     },
     {
-      name: 'what landed before the claim is this payment’s',
+      name: 'a transfer that landed before the claim counts as this payment’s',
       find: 'if (entry.slot <= row.after)',
       replace: 'if (entry.slot < row.after)',
       grep: 'what landed no later than the claim is the end of the search',
@@ -35,7 +35,7 @@ export const evidenceMutants: readonly Mutant[] = [
   ]),
   ...of('facilitators/facilitator-trust', 'facilitators/facilitator-trust', [
     {
-      name: 'a facilitator that nobody knows is believed',
+      name: 'an unknown facilitator is believed',
       find: 'return name === undefined || liars.has(name);',
       replace: 'return name !== undefined && liars.has(name);',
       grep: 'exclude an unknown one',
@@ -72,13 +72,13 @@ export const evidenceMutants: readonly Mutant[] = [
   ]),
   ...of('rails/solana/transfer-fates', 'sale/reconciler', [
     {
-      name: 'a failed transfer that was reported as settled is no lie',
+      name: 'a failed transfer that was reported as settled does not count as a lie',
       find: 'return finding.failed\n',
       replace: 'return false\n',
       grep: 'a success that was reported for a transfer that failed is a lie',
     },
     {
-      name: 'an absent transfer that was reported as settled is no lie',
+      name: 'an absent transfer that was reported as settled does not count as a lie',
       find: "if (finding.kind === 'unclear')",
       replace: "if (finding.kind !== 'found')",
       grep: 'a success that was reported for a transfer that is not there is a lie',
@@ -94,7 +94,7 @@ export const evidenceMutants: readonly Mutant[] = [
   ]),
   ...of('facilitators/send-until-landed', 'facilitators/embedded-facilitator', [
     {
-      name: '`processed` in the last look counts as landed',
+      name: '`processed` counts as landed in the last check',
       find: "if (!status || status.finality === 'processed')",
       replace: 'if (!status)',
       grep: 'does not count a transaction that is only processed',

@@ -7,7 +7,7 @@ const SIGN_INS = 'src/sign-in/sign-ins.js';
 /** Calls that are free for a while. */
 export const freeMutants: readonly Mutant[] = [
   {
-    name: 'free: nothing is used up',
+    name: 'free: calls are not counted',
     file: 'src/ledger/queries/uses.js',
     find: 'or uses.used < ${atMost}',
     replace: 'or uses.used < ${atMost} + 1',
@@ -15,7 +15,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'are counted once for each of many at once',
   },
   {
-    name: 'free: who is refused has used something all the same',
+    name: 'free: a refused call is counted',
     file: 'src/ledger/uses.js',
     find: 'yield* giveBack([...left.keys()]);',
     replace: '',
@@ -23,7 +23,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'are counted once for each of many at once',
   },
   {
-    name: 'free: uses are never forgotten',
+    name: 'free: old counts are never deleted',
     file: 'src/ledger/queries/uses.js',
     find: 'where ends_at < ${now}',
     replace: 'where ends_at < ${now} - 10000000',
@@ -31,7 +31,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'are deleted after their period',
   },
   {
-    name: 'free: a statement is taken again',
+    name: 'free: a statement is accepted twice',
     file: CALLS,
     find: 'all: [statement, address, together]',
     replace: 'all: [address, together]',
@@ -39,7 +39,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'are not given twice for one statement',
   },
   {
-    name: 'free: wallets of one address are without number',
+    name: 'free: the number of wallets of one address is not limited',
     file: CALLS,
     find: 'all: [statement, address, together]',
     replace: 'all: [statement, together]',
@@ -47,7 +47,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'of made-up wallets are bounded',
   },
   {
-    name: 'free: all callers together have no bound',
+    name: 'free: all callers together are not limited',
     file: CALLS,
     find: "use('all', all)",
     replace: "use('all', 1e6)",
@@ -55,7 +55,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'of all callers together are bounded',
   },
   {
-    name: 'free: who hangs up has used nothing',
+    name: 'free: a caller that hangs up is not counted',
     file: CALLS,
     find: "&& fault !== 'caller' && !gone.aborted;",
     replace: ';',
@@ -63,7 +63,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'are used by who hangs up',
   },
   {
-    name: 'free: a failure uses a call',
+    name: 'free: a failed call is counted',
     file: CALLS,
     find: 'if (isFaultOfOurs(answer, call.gone))',
     replace: 'if (false)',
@@ -71,7 +71,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'use nothing if the API behind fails',
   },
   {
-    name: 'free: a statement for another shop is taken',
+    name: 'free: a statement for another shop is accepted',
     file: SIGN_INS,
     find: 'if (domain !== host)',
     replace: 'if (false)',
@@ -79,7 +79,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'of another shop',
   },
   {
-    name: 'free: an old statement is taken',
+    name: 'free: an old statement is accepted',
     file: SIGN_INS,
     find: 'if (issued <= now - LIFE_MS)',
     replace: 'if (false)',
@@ -87,7 +87,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'older than five minutes',
   },
   {
-    name: 'free: a key with which anybody signs is a wallet',
+    name: 'free: a key that anybody can sign with is accepted as a wallet',
     file: SIGN_INS,
     find: '{ zip215: false }',
     replace: '{ zip215: true }',
@@ -95,7 +95,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'of a key that anybody signs with',
   },
   {
-    name: 'free: a blocked wallet gets its calls',
+    name: 'free: a blocked wallet gets free calls',
     file: CALLS,
     find: 'if (this.#parts.blocked.has(wallet))',
     replace: 'if (false)',
@@ -103,7 +103,7 @@ export const freeMutants: readonly Mutant[] = [
     grep: 'that the operator has blocked',
   },
   {
-    name: 'free: opening the page of a paid URL uses a call',
+    name: 'free: opening the page of a paid URL is counted as a call',
     file: 'src/http/app.js',
     find: 'isForPage ? selling',
     replace: 'false ? selling',

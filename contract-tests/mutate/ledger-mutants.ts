@@ -3,7 +3,7 @@ import type { Mutant } from './mutants.js';
 /** The rest of `src/ledger/`: claims, fences, leases, callers, orders, maintenance. */
 export const ledgerMutants: readonly Mutant[] = [
   {
-    name: 'the fence does not look at the claim number',
+    name: 'an update does not check the claim number',
     file: 'src/ledger/queries/conditions.js',
     find: ' and claim = ${claim} and owner = ${owner}`',
     replace: ' and ${claim} = ${claim} and owner = ${owner}`',
@@ -11,7 +11,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'lets a server that slept through its lease change nothing',
   },
   {
-    name: 'a claim number stays what it was',
+    name: 'a claim does not raise the claim number',
     file: 'src/ledger/queries/conditions.js',
     find: 'case when claim >= ${fresh} then claim + 1 else ${fresh} end',
     replace: 'case when claim >= ${fresh} then claim else claim end',
@@ -35,7 +35,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'COMMIT with the last ones of all',
   },
   {
-    name: 'a renewal that waited counts from when it is written',
+    name: 'a delayed renewal counts from when it is written',
     file: 'src/ledger/callers.js',
     find: 'CALLER_LIVE_MS - Math.floor(performance.now() - seen)',
     replace: 'CALLER_LIVE_MS',
@@ -51,7 +51,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'hands an unresolved payment to one of its adopters',
   },
   {
-    name: 'a lease does not keep others away from a claim',
+    name: 'a claim ignores another server’s lease',
     file: 'src/ledger/claim.js',
     find: ' || row.lease_until > row.now)',
     replace: ')',
@@ -59,7 +59,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'knows a copy of what is worked on, or was settled',
   },
   {
-    name: 'what was paid may be claimed again',
+    name: 'a paid payment may be claimed again',
     file: 'src/ledger/claim.js',
     find: "if (row.state !== 'claimed' || row.alias_of",
     replace: 'if (row.alias_of',
@@ -83,7 +83,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'counts unsettled payments inside the claim',
   },
   {
-    name: 'unsettled money is counted without the payment that asks',
+    name: 'unsettled money is counted without the new payment',
     file: 'src/ledger/claim.js',
     find: 'BigInt(open.amount) + amount >',
     replace: 'BigInt(open.amount) >',
@@ -91,7 +91,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'counts unsettled money exactly',
   },
   {
-    name: 'a full store of answers keeps nobody out',
+    name: 'payments are claimed although the store of answers is full',
     file: 'src/ledger/claim.js',
     find: 'if (answersFull)',
     replace: 'if (false)',
@@ -131,7 +131,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'ids are per payer',
   },
   {
-    name: 'the claim does not mind how many aliases a sale has',
+    name: 'a claim ignores how many aliases a sale has',
     file: 'src/ledger/claim.js',
     find: 'count.aliases >= MAX_ALIASES',
     replace: 'count.aliases > 10_000',
@@ -171,7 +171,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'are numbered, and the newest alone can renew',
   },
   {
-    name: 'what is written to an older caller counts',
+    name: 'an answer written to an older caller counts as written',
     file: 'src/ledger/queries/callers.js',
     find: "state = 'delivered' and callers = ${p.number} returning id",
     replace: "state = 'delivered' and callers >= ${p.number} returning id",
@@ -179,7 +179,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'are numbered, and the newest alone can renew',
   },
   {
-    name: 'who comes when the payment may be public counts as a caller',
+    name: 'a caller that comes once the payment may be public is numbered',
     file: 'src/ledger/callers.js',
     find: "proven || row.state === 'claimed' ? row.callers : 0",
     replace: 'row.callers',
@@ -187,7 +187,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'that come once the payment may be public prove nothing',
   },
   {
-    name: 'a second ask may be made again and again',
+    name: 'a settlement may be requested any number of times',
     file: 'src/ledger/queries/transitions.js',
     find: "state = 'settling' and asks = 1 and",
     replace: "state = 'settling' and",
@@ -195,7 +195,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'asks a second time, once, when nobody works on it',
   },
   {
-    name: 'a second ask is made while the first is under way',
+    name: 'a second settle request is sent while the first is pending',
     file: 'src/ledger/queries/transitions.js',
     find: 'and asks = 1 and lease_until <= ${p.now} returning',
     replace: 'and asks = 1 returning',
@@ -211,7 +211,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'revives a released payment by chain proof only',
   },
   {
-    name: 'a worker goes on after a refund',
+    name: 'a worker continues after a refund',
     file: 'src/ledger/queries/transitions.js',
     find: 'answer_expires_at = ${p.now}, claim = claim + 1',
     replace: 'answer_expires_at = ${p.now}',
@@ -307,7 +307,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'deletes claims only',
   },
   {
-    name: 'aliases go before what they stand for',
+    name: 'aliases are deleted before the payments that they redeem',
     file: 'src/ledger/queries/claims.js',
     find: 'where target.id = p.alias_of and (',
     replace: 'where 1 = 0 and (',
@@ -315,7 +315,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'leaves aliases where they are as long as there is something to redeem',
   },
   {
-    name: 'an order is opened for money that is not there',
+    name: 'an order is opened for a payment whose money has not moved',
     file: 'src/ledger/orders.js',
     find: "if (row?.state !== 'owed')",
     replace: 'if (!row)',
@@ -323,7 +323,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'opens no order for money that is not there',
   },
   {
-    name: 'a new attempt begins while the last one goes on',
+    name: 'a new attempt begins while the last one continues',
     file: 'src/ledger/queries/orders.js',
     find: '`finished_at is not null and next_attempt_at <= ${p.now}`',
     replace: '`next_attempt_at <= ${p.now}`',
@@ -395,7 +395,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'never counts more replies than wanted',
   },
   {
-    name: 'a sale does not look whose ledger it is',
+    name: 'a sale does not check the ledger’s receiver',
     file: 'src/ledger/queries/transitions.js',
     find: 'and ${isReceiver(p.payTo)} and',
     replace: 'and ${raw(p.payTo ? "true" : "false")} and',
@@ -411,7 +411,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'is that of the first payment that moved to settling',
   },
   {
-    name: 'a server that may not sell goes on claiming',
+    name: 'a server that may not sell continues to claim',
     file: 'src/ledger/transitions.js',
     find: 'receiver.refuseForeign();',
     replace: '',
@@ -451,7 +451,7 @@ export const ledgerMutants: readonly Mutant[] = [
     grep: 'accepts no further reply from a rejected respondent',
   },
   {
-    name: 'the store of an operation takes parts of an order that has ended',
+    name: 'the store of an operation accepts progress for an order that has ended',
     file: 'src/ledger/operation-store.js',
     find: 'return order?.finished_at === null ?',
     replace: 'return order ?',

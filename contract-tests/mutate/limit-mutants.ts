@@ -3,10 +3,10 @@ import type { Mutant } from './mutants.js';
 const of = (changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
   changes.map(change => ({ ...change, file: 'src/http/paid-calls.js', test: 'http/limited-calls' }));
 
-/** What a call costs its source, and when it is turned away. */
+/** How a call counts for the limit of its source, and when it is refused. */
 export const limitMutants: readonly Mutant[] = [
   {
-    name: 'limits: a payer who is blocked buys',
+    name: 'limits: a blocked payer can buy',
     file: 'src/sale/seller.js',
     find: 'if (this.#deps.blocked.has(checked.payer))',
     replace: 'if (false)',
@@ -14,7 +14,7 @@ export const limitMutants: readonly Mutant[] = [
     grep: 'a payer who is blocked causes none',
   },
   {
-    name: 'limits: a list of blocked payers with a fault blocks nobody',
+    name: 'limits: a list of blocked payers with an error blocks nobody',
     file: 'src/admission/blocked-payers.js',
     find: 'const blocked = { payers: this.#payers.size };',
     replace: 'this.#payers = NOBODY; const blocked = { payers: this.#payers.size };',
@@ -23,25 +23,25 @@ export const limitMutants: readonly Mutant[] = [
   },
   ...of([
     {
-      name: 'limits: unpaid calls over MCP cost nothing',
+      name: 'limits: unpaid calls over MCP are not counted',
       find: 'throttledIf(limits.takeUnpaid(source))',
       replace: 'undefined',
       grep: 'unpaid calls that no fast path answers',
     },
     {
-      name: 'limits: refused payments are refused again and again',
+      name: 'limits: refused payments are not counted',
       find: 'return throttled;',
       replace: 'return undefined;',
       grep: 'a payment that cannot be read counts as ten',
     },
     {
-      name: 'limits: a facilitator that is down costs the buyer',
+      name: 'limits: a facilitator that is down counts against the buyer',
       find: "return outcome.because === 'unfit' || outcome.because === 'used';",
       replace: 'return true;',
       grep: 'a facilitator that is down beside another does not count',
     },
     {
-      name: 'limits: a known payment is turned away',
+      name: 'limits: a known payment is refused',
       find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
       replace: 'limits.wait(source) === 0',
       grep: 'a payment that the ledger knows is served',

@@ -8,7 +8,7 @@ const FATE = 'what the chain shows about a payment';
 /** Guards of the MCP endpoint, of answer keys, and of the wallet for hosts. */
 export const mcpMutants: readonly Mutant[] = [
   {
-    name: 'MCP: of two payments, one in a header, the first counts',
+    name: 'MCP: of two payments, one of them in a header, the first is used',
     file: 'src/methods/x402/wire.js',
     find: 'if (others.some(other => other !== first))',
     replace: 'if (false)',
@@ -32,7 +32,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'are not offered again',
   },
   {
-    name: 'wallet: a payment is closed though its bytes could not be saved',
+    name: 'wallet: a payment is closed although its answer could not be saved',
     file: 'src/wallet/paid-tools.js',
     find: 'deliver: answer =>',
     replace: 'delivered: answer =>',
@@ -72,7 +72,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: HOSTS,
   },
   {
-    name: 'MCP: an error that goes out instead of an answer counts as the answer',
+    name: 'MCP: an error that is sent instead of an answer counts as the answer',
     file: 'src/mcp/mcp-exchange.js',
     find: 'void sale.lost();\n            throw error;',
     replace: 'void sale.written();\n            throw error;',
@@ -88,7 +88,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'key',
   },
   {
-    name: 'a secret that leaked counts on',
+    name: 'a leaked secret stays valid',
     file: 'src/http/answer-keys.js',
     find: 'until === null || until > now',
     replace: 'true',
@@ -96,7 +96,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'is changed beside running servers',
   },
   {
-    name: 'a response that went out whole counts as the answer, whatever it was',
+    name: 'any response that was sent completely counts as the answer',
     file: 'src/http/send-sold.js',
     find: 'out && ended ?',
     replace: 'out ?',
@@ -104,7 +104,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'the library sends an error',
   },
   {
-    name: 'a look at the head of an answer counts as the answer',
+    name: 'a HEAD request counts as fetching the answer',
     file: 'src/http/send-sold.js',
     find: 'return void response.end();\n    write(response, delivery, ended);',
     replace: 'ended();\n    write(response, delivery, ended);',
@@ -128,7 +128,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'Trailer',
   },
   {
-    name: 'a sold page runs as the shop’s own',
+    name: 'a sold page runs scripts as the shop’s own',
     file: 'src/http/sold-headers.js',
     find: 'SHOWN.test(bare) ?',
     replace: 'true ?',
@@ -144,7 +144,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'refused when it is settled',
   },
   {
-    name: 'the key of an alias leads nowhere',
+    name: 'the key of an alias is invalid',
     file: 'src/sale/pick-up.js',
     find: 'row: own?.aliasOf ? await ledger.find(own.aliasOf) : own }',
     replace: 'row: own }',
@@ -152,7 +152,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'fetches the answer of that sale',
   },
   {
-    name: 'an answer may be asked for as often as anybody likes',
+    name: 'an answer may be fetched any number of times',
     file: 'src/http/serve-pick-up.js',
     find: 'if (wait > 0) {',
     replace: 'if (wait > 1e9) {',
@@ -160,7 +160,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'fetched too often',
   },
   {
-    name: 'copies of a payment use up what its buyer’s key may be asked for',
+    name: 'copies of a payment use up the fetches of its buyer’s key',
     file: 'src/http/serve-pick-up.js',
     find: "`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`",
     replace: '`${kept.id} payment`',
@@ -168,7 +168,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'uses up nothing of what the buyer',
   },
   {
-    name: 'a paid answer may be sent again as often as anybody likes',
+    name: 'a paid answer may be sent again any number of times',
     file: 'src/sale/paid-request.js',
     find: 'return wait ? sentTooOften(row, wait) : sold(row, kept);',
     replace: 'return sold(row, kept);',
@@ -184,7 +184,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'counts as sent again to whoever came after',
   },
   {
-    name: 'wallet: the budget is not looked at',
+    name: 'wallet: the budget is not checked',
     file: 'src/wallet/purse.js',
     find: 'if (BigInt(payment.amount) > left)',
     replace: 'if (BigInt(payment.amount) < 0n)',
@@ -192,7 +192,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: PURSE,
   },
   {
-    name: 'wallet: a second payment for a call that has one',
+    name: 'wallet: a second payment is signed for a call that has one',
     file: 'src/wallet/purse.js',
     find: "if (known)\n                return { kind: 'known', pending: known };",
     replace: '',
@@ -200,7 +200,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: PURSE,
   },
   {
-    name: 'wallet: an answer gives its price back',
+    name: 'wallet: an answer returns its price to the budget',
     file: 'src/wallet/purse.js',
     find: "event === 'released' && ",
     replace: '',
@@ -208,7 +208,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: PURSE,
   },
   {
-    name: 'wallet: a damaged state is an empty one',
+    name: 'wallet: a damaged state file is treated as empty',
     file: 'src/wallet/purse.js',
     find: 'if (!state)\n            throw',
     replace:
@@ -241,7 +241,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: FATE,
   },
   {
-    name: 'wallet: what a server that was behind told at the signature counts',
+    name: 'wallet: a lagging server’s answer at the signature is believed',
     file: 'src/wallet/fate.js',
     find: 'Math.max(signedAt, signedOnChain?.time ?? 0)',
     replace: 'signedOnChain?.time ?? signedAt',
@@ -249,7 +249,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: FATE,
   },
   {
-    name: 'wallet: absence in a history that is behind counts',
+    name: 'wallet: absence from a lagging history is believed',
     file: 'src/wallet/fate.js',
     find: "finality: 'finalized', minContextSlot: slot,",
     replace: "finality: 'finalized',",
@@ -273,7 +273,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: PURCHASE,
   },
   {
-    name: 'wallet: sweeps look at the same payments each time',
+    name: 'wallet: sweeps check the same payments each time',
     file: 'src/wallet/purchase.js',
     find: 'unsure.toSorted((a, b) => (a.lookedAt ?? 0) - (b.lookedAt ?? 0))',
     replace: 'unsure',
@@ -289,7 +289,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: PURCHASE,
   },
   {
-    name: 'wallet: a look at the chain reads everything',
+    name: 'wallet: a check of the chain reads the whole history',
     file: 'src/rails/solana/find-transfer.js',
     find: 'if (reads.left <= 0)',
     replace: 'if (reads.left < -1e9)',
@@ -313,7 +313,7 @@ export const mcpMutants: readonly Mutant[] = [
     grep: 'over HTTP',
   },
   {
-    name: 'wallet: what was signed is not checked',
+    name: 'wallet: a signed transaction is not checked',
     file: 'src/wallet/signer.js',
     find: 'if (!checked.ok)',
     replace: 'if (false)',

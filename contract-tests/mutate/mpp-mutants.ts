@@ -5,7 +5,7 @@ type Change = Omit<Mutant, 'file' | 'test'>;
 const of = (file: string, test: string, changes: readonly Change[]): readonly Mutant[] =>
   changes.map(change => ({ ...change, file: `src/${file}.js`, test: `methods/mpp/${test}` }));
 
-/** What makes a credential an answer to a challenge of this server. */
+/** Checks that an MPP credential answers a challenge of this server. */
 const answered = of('methods/mpp/answered', 'credentials', [
   {
     name: 'anybody may make challenges',
@@ -14,13 +14,13 @@ const answered = of('methods/mpp/answered', 'credentials', [
     grep: 'with another expiry',
   },
   {
-    name: 'a challenge of another shop is taken',
+    name: 'a challenge of another shop is accepted',
     find: 'if (slots.realm !== realm)',
     replace: 'if (false)',
     grep: 'of another shop with the same secret',
   },
   {
-    name: 'a challenge of any intent is taken',
+    name: 'a challenge of any intent is accepted',
     find: "slots.method !== 'solana' || slots.intent !== 'charge'",
     replace: 'false',
     grep: 'of an intent that is not offered',
@@ -32,13 +32,13 @@ const answered = of('methods/mpp/answered', 'credentials', [
     grep: 'challenge of another operation',
   },
   {
-    name: 'a challenge at another price is taken',
+    name: 'a challenge at another price is accepted',
     find: 'if (request.amount !== operation.price.atomic.toString())',
     replace: 'if (false)',
     grep: 'at another price',
   },
   {
-    name: 'a challenge for another receiver is taken',
+    name: 'a challenge for another receiver is accepted',
     find: 'request.currency !== asset || request.recipient !== payTo',
     replace: 'false',
     grep: 'to a former receiver',
@@ -59,7 +59,7 @@ const bound = of('rails/solana/transaction', 'credentials', [
     grep: 'with another memo than the externalId',
   },
   {
-    name: 'any fee payer will do',
+    name: 'any fee payer of an MPP payment is accepted',
     find: 'feePayer !== undefined && nameOf(keys[0]) !== feePayer',
     replace: 'false',
     grep: 'with another fee payer than the challenge names',
@@ -68,7 +68,7 @@ const bound = of('rails/solana/transaction', 'credentials', [
 
 const method = of('methods/mpp/mpp', 'credentials', [
   {
-    name: 'a receipt goes with what is not sold',
+    name: 'an unsold answer gets a receipt',
     find: '!success || !sold ||',
     replace: '!success ||',
     grep: 'a receipt goes with nothing but what was sold',
@@ -77,7 +77,7 @@ const method = of('methods/mpp/mpp', 'credentials', [
 
 const sender = of('facilitators/sender', 'paid', [
   {
-    name: 'what the chain would refuse is worked for',
+    name: 'work is done for a payment that the chain would refuse',
     find: 'if (error === null)',
     replace: 'if (true)',
     grep: 'does no work for a wallet without the money',
@@ -88,7 +88,7 @@ const sender = of('facilitators/sender', 'paid', [
 const made: readonly Mutant[] = [
   ...of('facilitators/sender', 'made', [
     {
-      name: 'what its buyer has sent already is refused',
+      name: 'a payment that its buyer has already sent is refused',
       find: 'if (landed && !landed.failed)',
       replace: 'if (false)',
       grep: 'buy once, with a receipt, and no audit doubts them',
@@ -102,7 +102,7 @@ const made: readonly Mutant[] = [
   ]),
   ...of('sale/settlement', 'made', [
     {
-      name: 'what was paid twice is one sale',
+      name: 'two transfers for one call are one sale',
       find: 'payment.identifier === null && sent.movedAfter === undefined',
       replace: 'payment.identifier === null',
       grep: 'are two sales if there are two of them for one call',
@@ -118,7 +118,7 @@ const made: readonly Mutant[] = [
   ]),
   ...of('sale/check-payment', 'made', [
     {
-      name: 'whoever names a transfer has made it',
+      name: 'anyone who names a transfer counts as its payer',
       find: 'check.checked && (check.ok || found.ours)',
       replace: 'check.checked',
       grep: 'for a stranger who names the transfer of another',
@@ -142,7 +142,7 @@ const made: readonly Mutant[] = [
   ]),
   ...of('sale/outcome', 'made', [
     {
-      name: 'who can send the transfer is told that nothing was charged',
+      name: 'a buyer who can still send the transfer is told that nothing was charged',
       find: 'moved === true || checked?.selfPaid === true',
       replace: 'moved === true',
       grep: 'are not told that nothing was charged',
@@ -166,7 +166,7 @@ const made: readonly Mutant[] = [
   ]),
   ...of('methods/mpp/answered', 'credentials', [
     {
-      name: 'a signature is taken where the server pays the fee',
+      name: 'a signature is accepted although the server pays the fee',
       find: 'if (request.methodDetails?.feePayer === true)',
       replace: 'if (false)',
       grep: 'cause no request to the chain',
@@ -174,7 +174,7 @@ const made: readonly Mutant[] = [
   ]),
   ...of('sale/made-payments', 'credentials', [
     {
-      name: 'the chain is asked for anybody',
+      name: 'any caller causes a request to the chain',
       find: 'if (!live)',
       replace: 'if (false)',
       grep: 'cause no request to the chain',
@@ -185,7 +185,7 @@ const made: readonly Mutant[] = [
 const former: readonly Mutant[] = [
   ...of('rails/solana/solana-rail', 'former', [
     {
-      name: 'what its buyer pays the fee of is sent by facilitators',
+      name: 'a payment whose buyer pays the fee is sent by a facilitator',
       find: 'selfPaid ? sender : facilitator',
       replace: 'facilitator',
       grep: 'with the fee paid by the buyer',
@@ -193,7 +193,7 @@ const former: readonly Mutant[] = [
   ]),
   ...of('methods/shop-methods', 'former', [
     {
-      name: 'payments of MPP are not read any more',
+      name: 'MPP payments are no longer read',
       find: '[formerMppMethod(own)]',
       replace: '[]',
       grep: 'settles what was stored and not sent',
@@ -203,7 +203,7 @@ const former: readonly Mutant[] = [
 
 const adopted: readonly Mutant[] = [
   {
-    name: 'any transfer of a wallet is taken in',
+    name: 'adopt takes in any transfer from a wallet',
     file: 'src/operator/transfers-in.js',
     find: "isExternalId(memo ?? '')",
     replace: 'true',

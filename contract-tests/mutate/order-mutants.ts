@@ -9,10 +9,10 @@ const changed = (name: string, find: string, replace: string, grep = ''): Mutant
   grep: `orders of two servers on one ledger on SQLite ${grep}`,
 });
 
-/** Guards of an order that two servers believe to hold. */
+/** Checks for an order that two servers believe they hold. */
 export const orderMutants: readonly Mutant[] = [
   {
-    name: 'orders: one that a marketplace was paid for is begun with another one',
+    name: 'orders: an order that one marketplace was paid for is begun with another',
     file: 'handlers/brand-feedback/begun-elsewhere.js',
     find: 'if (begun === undefined || begun === chosen.name)',
     replace: 'if (true)',
@@ -76,7 +76,7 @@ export const orderMutants: readonly Mutant[] = [
     file: 'src/sale/order-lease.js',
   },
   {
-    name: 'the failed orders of one payer count as those of several',
+    name: 'the failed orders of one payer count as those of several payers',
     file: 'src/http/run-handler.js',
     find: 'signal, caller: payer, order }',
     replace: 'signal, caller: id, order }',
@@ -84,7 +84,7 @@ export const orderMutants: readonly Mutant[] = [
     grep: 'orders of one payer that fail pause that payer',
   },
   {
-    name: 'strangers keep paid work from being made again',
+    name: 'strangers can prevent paid work from being repeated',
     file: 'src/sale/flows.js',
     find: ', source: undefined, backend: undefined }',
     replace: ' }',
@@ -100,7 +100,7 @@ export const orderMutants: readonly Mutant[] = [
     grep: 'orders of two servers on one ledger on SQLite a renewal that is under way',
   },
   {
-    name: 'work weighs as much as its settlement takes',
+    name: 'the settlement counts as work',
     file: 'src/admission/unsold-work.js',
     find: 'weightOf((doneAt ?? this.#now()) - began)',
     replace: 'weightOf(this.#now() - began)',
@@ -108,7 +108,7 @@ export const orderMutants: readonly Mutant[] = [
     grep: 'weighs as much as the work took',
   },
   {
-    name: 'work that is made again may fail without end',
+    name: 'repeated work may fail any number of times',
     file: 'src/sale/flows.js',
     find: "working.unsold('caller')",
     replace: 'void 0',
@@ -116,7 +116,7 @@ export const orderMutants: readonly Mutant[] = [
     grep: 'work that is done again and fails is bounded',
   },
   {
-    name: 'what a buyer still waits for is removed',
+    name: 'data that a buyer still waits for is removed',
     file: 'src/ledger/removals.js',
     find: 'if (!isOver(row) && !isRejected)',
     replace: 'if (false)',
@@ -124,7 +124,7 @@ export const orderMutants: readonly Mutant[] = [
     grep: 'is not what a buyer still waits for',
   },
   {
-    name: 'whoever works on an order that is rejected answers it',
+    name: 'a worker delivers an order that was rejected',
     file: 'src/ledger/removals.js',
     find: 'yield* execute(fenceOff({ id }));',
     replace: '',

@@ -3,7 +3,7 @@ import type { Mutant } from './mutants.js';
 const LEDGER = 'ledger/outbox';
 const TARGETS = 'webhooks/tell-targets';
 
-/** What the operator is told: `src/ledger/outbox.ts` and `src/webhooks/`. */
+/** Events for webhooks: `src/ledger/outbox.ts` and `src/webhooks/`. */
 export const outboxMutants: readonly Mutant[] = [
   {
     name: 'a later event of a payment does not wait for an earlier one',
@@ -14,7 +14,7 @@ export const outboxMutants: readonly Mutant[] = [
     grep: 'gives the second event of a payment only once',
   },
   {
-    name: 'an event on its way is taken again',
+    name: 'an event that is being delivered is taken again',
     file: 'src/ledger/queries/outbox.js',
     find: 'lease_until = ${p.now} + ${p.leaseMs}',
     replace: 'lease_until = 0 * ${p.leaseMs}',
@@ -30,7 +30,7 @@ export const outboxMutants: readonly Mutant[] = [
     grep: 'gives no event to two at once',
   },
   {
-    name: 'a private address is told',
+    name: 'an event is sent to a private address',
     file: 'src/webhooks/http-target.js',
     find: 'publicOnly: !allowPrivate,',
     replace: 'publicOnly: false,',
@@ -38,7 +38,7 @@ export const outboxMutants: readonly Mutant[] = [
     grep: 'with a private address gets nothing',
   },
   {
-    name: 'a redirect counts as told',
+    name: 'a redirect counts as delivered',
     file: 'src/webhooks/http-target.js',
     find: 'status <= 299',
     replace: 'status <= 399',

@@ -9,13 +9,13 @@ function of(module: string, test: string, changes: readonly Change[]): Mutant[] 
 
 const judged = of('sale/next-step', 'sale/next-step', [
   {
-    name: 'an alias is sold for',
+    name: 'an alias is sold',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased))",
     replace: "if (!row || (row.state === 'claimed' && !row.leased))",
     grep: 'an alias is never sold for',
   },
   {
-    name: 'a claim that is worked on is sold for',
+    name: 'a claim that another run works on is sold',
     find: "row.state === 'claimed' && row.aliasOf === null && !row.leased)",
     replace: "row.state === 'claimed' && row.aliasOf === null)",
     grep: 'claimed and worked on: the same call',
@@ -34,13 +34,13 @@ const judged = of('sale/next-step', 'sale/next-step', [
     grep: 'delivered: carried a payment-identifier',
   },
   {
-    name: 'who comes through an alias is no payer',
+    name: 'anyone may redeem through an alias',
     find: 'next(sold, sold !== row, now)',
     replace: 'next(sold, false, now)',
     grep: 'delivered: reached through an alias',
   },
   {
-    name: 'a settlement that is under way is asked for again',
+    name: 'a pending settlement is requested again',
     find: "kind: row.leased ? 'wait' : 'ask'",
     replace: "kind: 'ask'",
     grep: 'settling and worked on: the same call',
@@ -52,19 +52,19 @@ const judged = of('sale/next-step', 'sale/next-step', [
     grep: 'owed as an order: the same call',
   },
   {
-    name: 'an expired answer is promised',
+    name: 'an expired answer counts as available',
     find: "isExpired(row, now) ? over(noLongerKept()) : { kind: 'answer', row, proven }",
     replace: "{ kind: 'answer', row, proven }",
     grep: 'delivered, answer expired: the same call',
   },
   {
-    name: 'an identifier’s other call is answered',
+    name: 'an identifier that was used for another call is accepted',
     find: 'if (!isSameCall(row, asked)) {',
     replace: 'if (false) {',
     grep: 'for another call, or once its answer is gone: 400, uncharged',
   },
   {
-    name: '“not charged” is said of an alias',
+    name: 'an alias is reported as not charged',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null)) {",
     replace: "if (!row || row.state === 'claimed') {",
     grep: 'only where the ledger says so',
@@ -79,19 +79,19 @@ const worked = of('sale/work', 'sale/{callers,charge-*}', [
     grep: 'share a burst of work',
   },
   {
-    name: 'late work is not held against the payer',
+    name: 'work that takes too long is not counted against the payer',
     find: 'if (stop.signal.reason instanceof TooLate)',
     replace: 'if (false)',
     grep: 'work that takes too long costs a payer its standing',
   },
   {
-    name: 'work that was given up costs nothing',
+    name: 'abandoned work is not counted',
     find: "run.working?.unsold('caller');",
     replace: '',
     grep: 'a payer that lets work be done and hangs up',
   },
   {
-    name: 'work that nothing was sold of costs nothing',
+    name: 'unsold work is not counted',
     find: "run.working?.unsold(answer.fault ?? (answer.status === 400 ? 'caller' : 'backend'));",
     replace: '',
     grep: 'a wallet whose calls all end as 400',
@@ -124,13 +124,13 @@ const asked = of('sale/verification', 'sale/charge-*', [
     grep: 'an unknown payer: verify comes first',
   },
   {
-    name: 'a payment that verify refused goes on',
+    name: 'a payment that verify refused continues',
     find: "if (verdict.kind !== 'valid')",
     replace: "if (verdict.kind === 'unavailable')",
     grep: 'refused by verify: 402, the row is gone',
   },
   {
-    name: 'verify that could not be asked counts as good',
+    name: 'an unavailable verify counts as a success',
     find: "if (verdict.kind !== 'valid')",
     replace: "if (verdict.kind === 'refused')",
     grep: 'at verify: 503, payment untouched',
@@ -157,7 +157,7 @@ const asked = of('sale/verification', 'sale/charge-*', [
 
 const outrun = of('sale/verification', 'sale/callers', [
   {
-    name: 'verify refuses a payment that redeems another one by now',
+    name: 'a payment that meanwhile redeems another one is refused by verify',
     find: 'deleted === false',
     replace: 'false',
     grep: 'verify refuses after another one was sold for its call',
@@ -167,7 +167,7 @@ const outrun = of('sale/verification', 'sale/callers', [
 const settled = [
   ...of('sale/settlement', 'sale/charge-*', [
     {
-      name: 'the answer is not saved before the money is asked for',
+      name: 'the answer is not saved before the settlement is requested',
       find: '...(answer ? { answer } : {}), ',
       replace: '',
       grep: 'is saved before the facilitator is asked for the money',
@@ -191,7 +191,7 @@ const settled = [
       grep: 'on every resend, across a restart, asked once',
     },
     {
-      name: 'a refusal that could not be recorded is a refusal',
+      name: 'a refusal that could not be recorded counts',
       find: 'released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid)',
       replace: 'refusedSettlement(paid, rail.explain(reason), reason)',
       grep: 'a refusal that arrives after somebody else took the payment over',
@@ -207,7 +207,7 @@ const settled = [
   ]),
   ...of('sale/settlement', 'sale/{callers,charge-*}', [
     {
-      name: 'a refusal of the second ask counts',
+      name: 'a refusal of the second settle request counts',
       find: "if (settled.kind !== 'settled')\n            return pending(row);",
       replace:
         "if (settled.kind === 'refused')\n            await ledger.release(id, row.claim, settled.reason);",
@@ -220,13 +220,13 @@ const settled = [
       grep: 'settlements that nobody knows, however long they take',
     },
     {
-      name: 'what was signed and is not sent stays set aside',
+      name: 'the amount of a signed transaction that is not sent stays reserved',
       find: 'signed?.withdraw();',
       replace: '',
       grep: 'what was signed is withdrawn',
     },
     {
-      name: 'an unknown settlement leaves a payer its standing',
+      name: 'a payer stays known after an unknown settlement',
       find: 'run.working?.unsold(fault);\n    await distrust(deps, run);',
       replace: 'run.working?.unsold(fault);',
       grep: 'a settlement that nobody knows costs a payer its standing',
@@ -234,13 +234,13 @@ const settled = [
   ]),
   ...of('sale/settlement', 'main/paid-promises', [
     {
-      name: 'a lie changes nothing',
+      name: 'a false report of a settlement changes nothing',
       find: 'if (rail.isDoubted(checked) && ',
       replace: 'if (false && ',
       grep: 'after a lie the answer waits for the chain',
     },
     {
-      name: 'the second ask’s success is believed unseen',
+      name: 'a success of the second settle request is believed without a check',
       find: 'if (!(await isSeen(deps, id, settlement)))',
       replace: 'if (false)',
       grep: 'the second ask’s success counts only once it was seen',
@@ -254,7 +254,7 @@ const settled = [
       grep: 'work that is done again and fails delivers nothing',
     },
     {
-      name: 'an owed move that moved nothing is ignored',
+      name: 'a move to owed that changed no row is ignored',
       find: 'if (!owed)',
       replace: 'if (!seen)',
       grep: 'an order that could not be marked as owed is unresolved',
@@ -268,25 +268,25 @@ const settled = [
   ]),
   ...of('facilitators/http-facilitator', 'facilitators/facilitator', [
     {
-      name: 'any refusal to settle is certain',
+      name: 'any refusal by settle is final',
       find: ' && REFUSALS_BEFORE_SIGNING.has(reason)',
       replace: '',
       grep: 'on an unknown reason',
     },
     {
-      name: 'a wallet that the transfer has emptied is taken for one that was empty',
+      name: 'a wallet that the transfer itself emptied counts as empty before it',
       find: 'REFUSALS_OF_LANDED_TRANSFERS.has(reason)',
       replace: "(reason !== 'insufficient_funds' && REFUSALS_OF_LANDED_TRANSFERS.has(reason))",
       grep: 'an empty wallet is a refusal before signing',
     },
     {
-      name: 'a refusal with any status is certain',
+      name: 'a refusal with any status is final',
       find: 'if (ok && json.success === false &&',
       replace: 'if (json.success === false &&',
       grep: 'on a listed reason with 400',
     },
     {
-      name: 'valid with any status',
+      name: 'a valid verify is believed with any status',
       find: 'json.isValid === true && status === 200',
       replace: 'json.isValid === true',
       grep: 'is valid on 200 alone',
@@ -296,7 +296,7 @@ const settled = [
 
 const down = of('sale/seller', 'sale/charge-outage', [
   {
-    name: 'a facilitator that is down is asked',
+    name: 'a facilitator that is down gets requests',
     find: 'if (outage)',
     replace: 'if (false)',
     grep: 'known to be down',
@@ -305,7 +305,7 @@ const down = of('sale/seller', 'sale/charge-outage', [
 
 const downLater = of('sale/settlement', 'sale/charge-outage', [
   {
-    name: 'a settlement is asked of a facilitator that went down during the work',
+    name: 'a facilitator that went down during the work gets a settle request',
     find: 'if (outage)',
     replace: 'if (false)',
     grep: 'that went down during the work',
@@ -353,7 +353,7 @@ const released = of('sale/flows', 'sale/charge-known-payer', [
 
 const denied = of('sale/settlement', 'sale/charge-known-payer', [
   {
-    name: 'a transfer that would fail is not looked for',
+    name: 'a transfer whose simulation fails is not searched for',
     find: "settled.kind !== 'refused' || !settled.mayHaveLanded",
     replace: 'true',
     grep: 'the answer, if the transfer has landed',
@@ -383,7 +383,7 @@ const several = of('facilitators/facilitators', 'facilitators/facilitators', [
     grep: 'a payment goes to the facilitator whose fee payer it names',
   },
   {
-    name: 'a record of a second facilitator is one of the first',
+    name: 'a record of the second facilitator counts for the first',
     find: 'by === undefined ? this.#members[0]',
     replace: 'true ? this.#members[0]',
     grep: 'a payment goes to the facilitator whose fee payer it names',
@@ -395,7 +395,7 @@ const several = of('facilitators/facilitators', 'facilitators/facilitators', [
     grep: 'new challenges name the next one while the first is down',
   },
   {
-    name: 'a limit is reached before another facilitator is named',
+    name: 'another facilitator is named only once the limit is reached',
     find: '!health.nearLimit',
     replace: 'true',
     grep: 'new challenges name the next one when the first is near its limit',
@@ -427,7 +427,7 @@ const answered = [
   ]),
   ...of('sale/outcome', 'sale/charge-*', [
     {
-      name: 'a doubt has the receipt of a success',
+      name: 'an unknown settlement gets the receipt of a success',
       find: "receipt: failed(paid, 'settlement_pending')",
       replace: 'receipt: success(paid)',
       grep: 'on every resend, across a restart, asked once',
@@ -435,13 +435,13 @@ const answered = [
   ]),
   ...of('sale/outcome', 'sale/charge-*', [
     {
-      name: 'answers with an identifier live ten minutes',
+      name: 'answers with an identifier are kept for ten minutes',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
       replace: 'false',
       grep: 'for 24 hours with a payment-identifier',
     },
     {
-      name: 'large answers live a day',
+      name: 'large answers are kept for a day',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
       replace: 'identifier !== null',
       grep: 'for 24 hours with a payment-identifier',

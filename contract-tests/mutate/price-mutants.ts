@@ -16,7 +16,7 @@ export const priceMutants: Mutant[] = [
     grep: 'sells nothing for a price that was offered more than five minutes ago',
   },
   {
-    name: 'a refused payment is told to pay what was offered before',
+    name: 'the refusal of a payment asks for an earlier price',
     file: 'src/http/paid-calls.js',
     find: 'return refused ? { ...result, operation: call.operation } : result;',
     replace: 'return result;',
@@ -24,7 +24,7 @@ export const priceMutants: Mutant[] = [
     grep: 'asks for the present price',
   },
   {
-    name: 'a payment is checked against the most that a call costs',
+    name: 'a payment is checked against the greatest price of a call',
     file: 'src/http/paid-calls.js',
     find: 'const check = await charge.checkPayment(carrier, operation, source);',
     replace: 'const check = read;',
@@ -32,7 +32,7 @@ export const priceMutants: Mutant[] = [
     grep: 'is what is paid and written into the ledger',
   },
   {
-    name: 'a call without a price is given away at its least',
+    name: 'a call without a price costs the least',
     file: 'src/contract/read-operation.js',
     find: 'const { atomic } = pricing.most;',
     replace: 'const { atomic } = pricing.least;',
@@ -56,7 +56,7 @@ export const priceMutants: Mutant[] = [
     grep: 'sells nothing for a price beyond its bounds',
   },
   {
-    name: 'a part of a unit of the asset is given away',
+    name: 'prices are rounded down',
     file: 'src/price/tiered.js',
     find: 'cost.atomic + divisor - 1n) / divisor',
     replace: 'cost.atomic) / divisor',
@@ -64,7 +64,7 @@ export const priceMutants: Mutant[] = [
     grep: 'is rounded up to a millionth',
   },
   {
-    name: 'a price per unit exceeds what the contract says',
+    name: 'a price per unit exceeds its maximum',
     file: 'src/price/tiered.js',
     find: 'atomic > most.atomic ? most.atomic : atomic',
     replace: 'atomic',
@@ -88,7 +88,7 @@ export const priceMutants: Mutant[] = [
     grep: 'changes nothing of what is asked for',
   },
   {
-    name: 'a paid answer is kept from its buyer while nobody can say the price',
+    name: 'a paid answer is withheld while its price is unknown',
     file: 'src/http/paid-calls.js',
     find: "if (!(await parts.charge.isKnown(payment)))\n        return { kind: 'unpriced', answer: unsold.answer };",
     replace: "return { kind: 'unpriced', answer: unsold.answer };",

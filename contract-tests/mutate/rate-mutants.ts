@@ -7,7 +7,7 @@ const of = (module: string, changes: readonly Omit<Mutant, 'file' | 'test'>[]): 
     test: 'rails/solana/chain-heights',
   }));
 
-/** How fast the height of the chain may rise. */
+/** The limit for how fast the chain's height may rise. */
 export const rateMutants: readonly Mutant[] = [
   ...of('chain-rate', [
     {
@@ -44,13 +44,13 @@ export const rateMutants: readonly Mutant[] = [
   ]),
   ...of('chain-heights', [
     {
-      name: 'rate: it is not kept',
+      name: 'rate: it is not stored',
       find: 'await this.#ledger.setMeta(RATE_KEY, String(rate));',
       replace: '',
       grep: 'goes on selling after a gap of ten minutes',
     },
     {
-      name: 'rate: it does not count',
+      name: 'rate: it is not used',
       find: 'Math.max(this.#least, this.#measured)',
       replace: 'this.#least',
       grep: 'goes on selling',

@@ -8,7 +8,7 @@ const SIGN = 'src/operator/refund-transaction.js';
 /** Refunds that are sent with a key: `src/operator/`. Those of the ledger's rows are in `ledger-mutants.ts`. */
 export const refundMutants: readonly Mutant[] = [
   {
-    name: 'whoever signs second sends that, too',
+    name: 'a second signer’s transaction is also sent',
     file: SEND,
     find: 'signed => ledger.writeDownRepayment(id, signed)',
     replace: 'async signed => ({ ...(await ledger.writeDownRepayment(id, signed)), ...signed })',
@@ -16,7 +16,7 @@ export const refundMutants: readonly Mutant[] = [
     grep: 'is sent once by operators who send it at once',
   },
   {
-    name: 'what was signed is sent without having been written down first',
+    name: 'a refund is sent before it is stored',
     file: SEND,
     find: 'signed => ledger.writeDownRepayment(id, signed)',
     replace:
@@ -25,7 +25,7 @@ export const refundMutants: readonly Mutant[] = [
     grep: 'is sent once by operators who send it at once',
   },
   {
-    name: 'refunds that were given up are not looked for again',
+    name: 'abandoned refunds are not searched for again',
     file: SEND,
     find: "state === 'failed' || state === 'cancelled'",
     replace: 'false && state',
@@ -33,7 +33,7 @@ export const refundMutants: readonly Mutant[] = [
     grep: 'that a lying server let count as lost',
   },
   {
-    name: 'whatever the ledger has as signed is sent',
+    name: 'the stored transaction is sent without a check',
     file: SEND,
     find: 'if (!pays(refund.evidence, payment, refund, sending.mint))',
     replace: 'if (false)',
@@ -41,7 +41,7 @@ export const refundMutants: readonly Mutant[] = [
     grep: 'sends nothing that does not pay it',
   },
   {
-    name: 'one RPC server is enough to say that a refund never lands',
+    name: 'one RPC server is enough to prove that a refund never lands',
     file: FATE,
     find: 'fates.length === servers.length && fates.every(',
     replace: 'fates.some(',
@@ -121,7 +121,7 @@ export const refundMutants: readonly Mutant[] = [
     grep: 'would have less than its floor',
   },
   {
-    name: 'the policy tries without end',
+    name: 'the policy repeats a refund without end',
     file: 'src/operator/refund-owed.js',
     find: 'if (failed.length >= MAX_TRIES)',
     replace: 'if (false)',

@@ -6,11 +6,11 @@ function of(module: string, test: string, changes: readonly Change[]): Mutant[] 
   return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
 }
 
-/** openapi-backend routes, validates and calls handlers; what it can't do is ours. */
+/** Routing, validation and handlers by openapi-backend, and by our own code where it can't. */
 export const routingMutants: readonly Mutant[] = [
   ...of('contract/routes', 'contract/routes', [
     {
-      name: 'openapi-backend gives no operations',
+      name: 'openapi-backend returns no operations',
       find: 'const all = api.router.getOperations();',
       replace: 'const all = [];',
       grep: 'finds every operation of the contract',
@@ -34,7 +34,7 @@ export const routingMutants: readonly Mutant[] = [
       grep: 'rejects a body that violates the contract',
     },
     {
-      name: 'openapi-backend holds no handlers',
+      name: 'openapi-backend has no handlers',
       find: 'this.#api.register(id, (_context, call) => served.call(call));',
       replace: ';',
       grep: 'accepts handlers for its own operations only',
@@ -56,7 +56,7 @@ export const routingMutants: readonly Mutant[] = [
       grep: 'refuses /quotes/SOL?days=0',
     },
     {
-      name: 'a path is tidied before it is matched',
+      name: 'a path is normalized before it is matched',
       find: ' || path.trim() !== path',
       replace: '',
       grep: 'finds path templates by method',

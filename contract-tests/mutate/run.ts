@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { faultOf, mutants, type Mutant } from './mutants.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** In the root, because tests expect openapi.yaml three folders above themselves. */
+/** In the root folder, because tests expect openapi.yaml three folders above themselves. */
 const COPY = `dist-mutants-${process.pid}`;
 const LIMIT_MS = 15_000;
-/** For all the tests of one file. */
+/** The time limit for all tests of one file. */
 const UNCHANGED_LIMIT_MS = 120_000;
 const TOTAL_MS = 90 * 60_000;
 
@@ -53,7 +53,7 @@ function isJavaScript(path: string): boolean {
   return spawnSync(process.execPath, ['--check', path]).status === 0;
 }
 
-/** Every test that is to kill something must pass while nothing is changed. @returns what does not */
+/** Every test that a mutant names must exist and pass without a change. @returns those that do not */
 function faultsUnchanged(chosen: readonly Mutant[]): string[] {
   return [...new Set(chosen.map(({ test }) => test))].flatMap(test => {
     const greps = [...new Set(chosen.filter(mutant => mutant.test === test).map(({ grep }) => grep))];
@@ -68,7 +68,7 @@ function faultsUnchanged(chosen: readonly Mutant[]): string[] {
   });
 }
 
-/** The first error that mocha tells of, in short. */
+/** The first error in mocha's output, shortened. */
 function reasonIn(output: string): string {
   const error = /^ +(\w*Error\b.*)$/m.exec(output)?.[1] ?? output.trim().slice(-120);
   return error.replace(/\s+/g, ' ').slice(0, 120);
@@ -90,7 +90,7 @@ function fateOf({ file, find, replace, ...test }: Mutant): Fate {
   }
 }
 
-/** A machine that is too busy for the test itself proves nothing. */
+/** A hang proves nothing if the machine is too busy even for the unchanged test. */
 function hung(path: string, text: string, test: Pick<Mutant, 'test' | 'grep'>): Fate {
   writeFileSync(path, text);
   return runTest(test).ended === 'passed'
@@ -115,7 +115,7 @@ function main(): void {
   const until = Date.now() + TOTAL_MS;
   rmSync(join(ROOT, COPY), { recursive: true, force: true });
   cpSync(join(ROOT, 'dist'), join(ROOT, COPY), { recursive: true });
-  // What the handlers of the copy import from 'coinslot' is the copy's, too.
+  // The handlers of the copy import 'coinslot' from the copy, too.
   const exported = { '.': './src/shop/for-handlers.js' };
   writeFileSync(
     join(ROOT, COPY, 'package.json'),

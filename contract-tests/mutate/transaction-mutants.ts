@@ -2,28 +2,28 @@ import type { Mutant } from './mutants.js';
 
 type Change = Pick<Mutant, 'name' | 'find' | 'replace' | 'grep'> & { file?: string };
 
-/** `src/rails/solana/transaction.ts`: what a transfer must be to pay. */
+/** `src/rails/solana/transaction.ts`: the checks of a payment's transaction. */
 const CHANGES: readonly Change[] = [
   {
-    name: 'a payment may be too small',
+    name: 'a payment may be below the price',
     find: 'if (amount !== expected.amount)',
     replace: 'if (amount > expected.amount)',
     grep: 'pays one unit too little',
   },
   {
-    name: 'a payment may be too large',
+    name: 'a payment may be above the price',
     find: 'if (amount !== expected.amount)',
     replace: 'if (amount < expected.amount)',
     grep: 'pays one unit too much',
   },
   {
-    name: 'any mint will do',
+    name: 'any mint is accepted',
     find: 'if (mint !== ours.mint)',
     replace: 'if (false)',
     grep: 'pays in another mint',
   },
   {
-    name: 'any receiver will do',
+    name: 'any receiver is accepted',
     find: 'if (destination !== ours.destination)',
     replace: 'if (false)',
     grep: 'pays somebody else',

@@ -9,29 +9,29 @@ function of(module: string, test: string, changes: readonly Change[]): Mutant[] 
 const OF_UPSTREAMS = 'upstreams/http-operations/*';
 const IN = 'upstreams/http-operations';
 
-/** APIs that the contract sells: whom the server connects to, what it sends, what it takes for an answer, and what it repeats. */
+/** APIs that the contract sells: what the server connects to, what it sends, which answers it sells, and what it reveals. */
 export const upstreamMutants: readonly Mutant[] = [
   ...of('net/public-addresses', 'net/public-addresses', [
     {
-      name: 'a private address in a URL is connected to',
+      name: 'the server connects to a private address in a URL',
       find: 'if (isIP(host) !== 0 && !isPublicAddress(host))',
       replace: 'if (false)',
       grep: 'never connects to 127.0.0.1',
     },
     {
-      name: 'a name with a private address is connected to',
+      name: 'the server connects to a name with a private address',
       find: 'if (!addresses.every(({ address }) => isPublicAddress(address)))',
       replace: 'if (false)',
       grep: 'never connects to localhost',
     },
     {
-      name: 'one public address is enough',
+      name: 'one public address of a name is enough',
       find: 'addresses.every(',
       replace: 'addresses.some(',
       grep: 'refuses a name of which one address is private',
     },
     {
-      name: 'mapped addresses are taken for public ones',
+      name: 'mapped addresses count as public',
       find: 'family === 6 && GLOBAL_V6.check(address, ',
       replace: 'family === 6 && !SPECIAL_V4.check(address, ',
       grep: 'tells private and reserved addresses from public ones',
@@ -39,13 +39,13 @@ export const upstreamMutants: readonly Mutant[] = [
   ]),
   ...of('net/failure', 'upstreams/failures.slow', [
     {
-      name: 'a limit of requests is a failure',
+      name: 'a 429 counts as a failure',
       find: 'what === 429 || ',
       replace: '',
       grep: 'that answers 429',
     },
     {
-      name: 'any 5xx is an outage',
+      name: 'any 5xx counts as an outage',
       find: 'what === 503',
       replace: '(typeof what === "number" && what >= 500)',
       grep: 'that answers 500',
@@ -53,7 +53,7 @@ export const upstreamMutants: readonly Mutant[] = [
   ]),
   ...of('net/failure', OF_UPSTREAMS, [
     {
-      name: 'a service may say to wait as long as it likes',
+      name: 'a service may ask for any wait',
       find: 'const MAX_BACKOFF_SECONDS = 120;',
       replace: 'const MAX_BACKOFF_SECONDS = 1e9;',
       grep: 'costs the buyer nothing: 429 for a week',
@@ -67,7 +67,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'are concealed in part',
     },
     {
-      name: 'base64 is known only where it begins with the secret',
+      name: 'base64 is recognized only if it begins with the secret',
       find: '[0, 1, 2].flatMap(',
       replace: '[0].flatMap(',
       grep: 'are found in base64',
@@ -139,7 +139,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'a redirect (302) to a private address is not followed',
     },
     {
-      name: 'an answer without content yet is sold',
+      name: 'an answer without content is sold',
       find: 'const SOLD_AS_200 = new Set([201, ',
       replace: 'const SOLD_AS_200 = new Set([202, 201, ',
       grep: 'costs the buyer nothing: 202',
@@ -175,13 +175,13 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'costs the buyer nothing: JSON of 230 000 members',
     },
     {
-      name: 'what is compressed may be of any size',
+      name: 'a compressed answer may have any size',
       find: '{ maxOutputLength: reading.maxBytes }',
       replace: '{}',
       grep: 'costs the buyer nothing: 100 MB in 100 KB of gzip',
     },
     {
-      name: 'an error of the seller’s is the buyer’s',
+      name: 'a seller’s error counts as the buyer’s',
       find: 'const OF_THE_CALLER = new Set([400, ',
       replace: 'const OF_THE_CALLER = new Set([400, 401, ',
       grep: 'costs the buyer nothing: 401',
@@ -209,7 +209,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'that one caller’s calls cannot open',
     },
     {
-      name: 'a host that was reached rests on',
+      name: 'a host that was reached stays paused',
       find: 'this.#circuit.reached();',
       replace: '',
       grep: 'an upstream that fails everybody rests',
@@ -249,7 +249,7 @@ export const upstreamMutants: readonly Mutant[] = [
   ]),
   ...of(`${IN}/http-operations`, OF_UPSTREAMS, [
     {
-      name: 'an answer may be of any size',
+      name: 'an answer may have any size',
       find: 'maxAnswerBytes: reading.maxBytes,',
       replace: '',
       grep: 'costs the buyer nothing: 10 MB',
@@ -261,7 +261,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'and a POST never',
     },
     {
-      name: 'orders are sold while the host rests',
+      name: 'orders are sold while the host is paused',
       find: 'if (seconds > 0)',
       replace: 'if (false)',
       grep: 'before anybody pays first for nothing',
@@ -273,7 +273,7 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'files, with the headers that the contract declares',
     },
     {
-      name: 'the buyer learns the host',
+      name: 'the buyer sees the host’s name',
       find: "secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…'))",
       replace: 'secrets.conceal(text)',
       grep: 'costs the buyer nothing: its own address in its error',
@@ -282,19 +282,19 @@ export const upstreamMutants: readonly Mutant[] = [
   // Speech queued every request, and dropped those close to their deadline.
   ...of('upstreams/fair-queue', 'upstreams/fair-queue', [
     {
-      name: 'what can not end in time takes a place',
+      name: 'a job that can’t end in time gets a place',
       find: 'this.#requireTime(share, expected);',
       replace: '',
       grep: 'what can not end in time is refused at once',
     },
     {
-      name: 'jobs come in the order in which they were asked for',
+      name: 'jobs run in the order of their requests',
       find: 'share.waiting.findIndex(({ ms }) => ms > waiter.ms)',
       replace: '-1',
       grep: 'a short job comes before longer ones',
     },
     {
-      name: 'what would begin too late is begun',
+      name: 'a job that would begin too late is begun',
       find: 'if (this.#now() + waiter.ms > waiter.until)',
       replace: 'if (false)',
       grep: 'a job that would begin too late is refused',
