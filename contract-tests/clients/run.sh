@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Clients that are not ours pay a sandbox server: generated from the description it serves, the official x402 packages, crawlers.
+# Third-party clients pay a sandbox server: clients generated from its description, the official x402 packages, crawlers.
 #
 #   run.sh --install        installs the packages of every selected group and does nothing else
 #
@@ -44,7 +44,7 @@ trap 'exit 130' INT TERM
 
 bounded() { timeout --kill-after=10 "$@"; }
 
-# note WORD NAME [WHY]: counts a step and keeps it for the table.
+# note WORD NAME [WHY]: counts a step and records it for the table.
 note() {
   case $1 in
     ok) passed=$((passed + 1)) ;;
@@ -100,13 +100,13 @@ prepare() {
   fi
 }
 
-# Copies the sources of a group beside what is already installed.
+# Copies the sources of a group to where its packages are installed.
 sources() {
   mkdir -p "$build/$1" && cp -R "$here/$1/." "$build/$1/" && cd "$build/$1" || exit 1
   [ ! -f "$scratch/openapi.json" ] || cp "$scratch/openapi.json" .
 }
 
-# npm_ci: installs what the lock file says, unless that is what is there.
+# npm_ci: installs the packages of the lock file, unless they are already installed.
 npm_ci() {
   cmp -s package-lock.json node_modules/.installed-from && return
   npm ci --no-progress --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.installed-from
@@ -166,7 +166,7 @@ ready_java() {
   [ -n "$unready" ] || { sources java && prepare mvn java -- 900 bash -c java_packages; }
 }
 
-# Hundreds of crates: a first build takes four minutes, so that it is begun before the other groups run (begin_rust).
+# Hundreds of crates: a first build takes four minutes, so it is started before the other groups run (begin_rust).
 ready_rust() {
   if [ -n "$rust" ]; then
     wait "$rust"
@@ -175,7 +175,7 @@ ready_rust() {
   sources rust && prepare cargo -- 1200 cargo build --locked --quiet
   [ "$unready" != broken ] || ! grep -q 'is not supported by' "$log" || unready='its packages need a newer Rust'
 }
-# The lock file is that of the crate itself: with newer ones of its packages, it does not compile.
+# The lock file is the crate's own: with newer versions of its packages, it does not compile.
 ready_rust-pay-kit() {
   sources rust-pay-kit && prepare cargo -- 1800 cargo build --locked --quiet
   [ "$unready" != broken ] || ! grep -q 'is not supported by' "$log" || unready='its packages need a newer Rust'
@@ -191,7 +191,7 @@ start_server() {
   unset SOLANA_RPC_URL PAY_TO PUBLIC_URL DATABASE_URL FEE_PAYER_KEYPAIR
   # The embedded facilitator settles; all other tests that pay go through one over HTTP.
   export FACILITATOR_URL=embedded
-  # Every client of x402 buys beside a challenge that it does not know.
+  # Every x402 client buys although the 402 also has a challenge that it does not support.
   export METHODS=x402,mpp
   (cd "$root" && exec node "${SERVER:-dist/src/main.js}") >"$scratch/server.log" 2>&1 &
   server=$!
@@ -211,7 +211,7 @@ start_server() {
   curl --silent --show-error --fail --max-time 20 --output "$scratch/openapi.json" "$COINSLOT_URL/openapi.json" || exit 1
 }
 
-# Starts the mock of the contract once, and sets `unready` where there is no Prism for it (make lint-contract installs it).
+# Starts the mock of the contract once, and sets `unready` if Prism is not installed (make lint-contract installs it).
 start_mock() {
   [ -z "$unready" ] || return
   if [ -z "$mock" ]; then
@@ -228,7 +228,7 @@ start_mock() {
   if grep -q 'Prism is not installed' "$scratch/mock.log"; then unready='Prism is not installed'; else unready=broken; fi
 }
 
-# The tests of examples/pytest, with what this repository sells.
+# The tests of examples/pytest, with this repository's operations.
 test_with_pytest() {
   cd "$root" && COINSLOT="node src/cli/coinslot.js" CALL=summarize PYTHONDONTWRITEBYTECODE=1 \
     "$build/python/.venv/bin/python" -m pytest -q -p no:cacheprovider examples/pytest
@@ -237,7 +237,7 @@ test_with_pytest() {
 # Its default sandbox is loaded while the first request runs, and on a busy machine the assertions of that one find none.
 run_collection() { cd "$root/generated/bruno" && "$build/bruno/node_modules/.bin/bru" run -r --sandbox=developer --env mock --env-var "url=$MOCK_URL"; }
 
-# A server that pays no fees, beside the one that does: only there can clients of MPP send their transfers themselves.
+# A server that pays no fees, besides the one that does: only there can MPP clients send their transfers themselves.
 buy_sent() {
   local server status=1
   export SENT_STATE_DIR=$STATE_DIR-sent
@@ -255,21 +255,21 @@ buy_sent() {
 
 asked() { case " $hosts " in *" $1 "*) ;; *) return 1 ;; esac; }
 
-# begin_host COMMAND…: an order takes seconds, so that hosts of JavaScript and of Python buy side by side.
+# begin_host COMMAND…: starts a host; an order takes seconds, so hosts in JavaScript and in Python run in parallel.
 begin_host() {
   asked "${!#}" || return 0
   bounded 90 "$@" >"$scratch/${!#}.log" 2>&1
   echo $? >"$scratch/${!#}.status"
 }
 
-# host_end PROGRAM: what begin_host made of it.
+# host_end PROGRAM: waits for what begin_host started, and reports its result.
 host_end() {
   until [ -s "$scratch/$1.status" ]; do sleep 0.2; done
   cat "$scratch/$1.log"
   return "$(<"$scratch/$1.status")"
 }
 
-# conformance_suite NODE: the scenarios of the official suite, except those that call tools or prompts which the suite defines.
+# conformance_suite NODE: the scenarios of the official suite, except those that call tools or prompts that the suite defines.
 conformance_suite() {
   local version scenarios scenario
   while read -r version scenarios; do
@@ -420,7 +420,7 @@ run_go() {
   [ "$unready" = 'go is not installed' ] || official_go
 }
 
-# The module proxy has refused the official Go package under both of its names, so that no client of it could be tested.
+# The module proxy refused the official Go package under both of its names, so no client of it could be tested.
 official_go() {
   local now=github.com/x402-foundation/x402/go former=github.com/coinbase/x402/go why=
   if bounded 60 go list -m "$now@latest" >"$log" 2>&1 || bounded 60 go list -m "$former@latest" >>"$log" 2>&1; then

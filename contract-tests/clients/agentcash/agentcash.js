@@ -13,9 +13,9 @@ const run = promisify(execFile);
 
 const key = bs58.encode(Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8'))));
 
-/** Buys a call with the command of agentcash. @returns the transaction */
+/** Buys a call with the agentcash command. @returns the transaction */
 export async function buy(path, body) {
-  // Each in a home of its own: processes that start at once damage the file of a wallet in it, which they do not need.
+  // Each has a home folder of its own: processes that start at once damage each other's wallet file there, which is not needed.
   const home = mkdtempSync(join(tmpdir(), 'agentcash-'));
   const call = ['fetch', COINSLOT_URL + path, '-m', 'POST', '-b', JSON.stringify(body)];
   const options = ['-H', 'content-type: application/json', '--payment-network', 'solana', '-y'];

@@ -1,6 +1,6 @@
 import { buy } from './agentcash.js';
 
-/** Ten calls at one price, each from a process of its own, at once: ten answers and ten transactions. */
+/** Ten concurrent calls at one price, each from its own process: ten answers and ten transactions. */
 const bought = Array.from({ length: 10 }, (_, hour) =>
   buy('/v1/summarize', { text: `The harbour bridge closes at ${hour}. Ferries run every ten minutes.` }),
 );

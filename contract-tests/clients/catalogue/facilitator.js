@@ -6,11 +6,11 @@ import { extractDiscoveryInfo } from '@x402/extensions/bazaar';
 import { SettlementCache, toFacilitatorSvmSigner } from '@x402/svm';
 import { ExactSvmScheme } from '@x402/svm/exact/facilitator';
 
-/** What is sold on; Solana's devnet is the sandbox's network, too. */
+/** The network of the sales: the sandbox also calls itself Solana's devnet. */
 const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 
 /**
- * A facilitator of the official packages with a directory, as the public ones have: it lists what a settled payment says of itself.
+ * A facilitator of the official packages with a directory, as public ones have: it lists what a settled payment describes.
  * @param {{ key: Uint8Array, rpcUrl: string }} what
  */
 export async function openFacilitator({ key, rpcUrl }) {
@@ -20,7 +20,7 @@ export async function openFacilitator({ key, rpcUrl }) {
     new SettlementCache(),
   );
   const facilitator = new x402Facilitator().register(NETWORK, scheme);
-  /** By URL, with the names of its path parameters instead of values, and method or name of the tool. */
+  /** Keys: the URL, with the names of its path parameters instead of values, and the method or the tool's name. */
   const items = new Map();
 
   function list(paymentPayload, paymentRequirements) {

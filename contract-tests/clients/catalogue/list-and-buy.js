@@ -13,7 +13,7 @@ import { openFacilitator } from './facilitator.js';
 import { openPetStore } from './pet-store.js';
 import { openShop } from './shop.js';
 
-/** Half-made answers of people are answers, too: an order is placed, and not waited for. */
+/** A pending order counts as an answer: an order is placed, and not waited for. */
 const AT_ONCE = { prefer: 'respond-async' };
 
 function newKey() {
@@ -21,7 +21,7 @@ function newKey() {
   return Uint8Array.from([...Buffer.from(d, 'base64url'), ...Buffer.from(x, 'base64url')]);
 }
 
-/** How an entry of a directory is called, by what it says itself. */
+/** How to call an entry of a directory, according to the entry itself. */
 function callOf({ resource, extensions }) {
   const { method, body, pathParams = {} } = extensions.bazaar.info.input;
   const url = resource.replace(/(?<=\/):(\w+)/g, (_, name) => encodeURIComponent(pathParams[name]));
@@ -60,7 +60,7 @@ const { KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
 const facilitator = await openFacilitator({ key: newKey(), rpcUrl });
 await rpc(rpcUrl, 'requestAirdrop', [facilitator.address, 1_000_000_000]);
 const petStore = await openPetStore();
-// It listens at another name than the public one.
+// It listens under a name other than the public one.
 const port = await freePort();
 const pets = {
   SHOP_DIR: join(root, 'examples/petstore'),
@@ -78,14 +78,14 @@ const signer = await createKeyPairSignerFromBytes(buyer);
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));
 const pay = wrapFetchWithPayment(fetch, wallet);
 
-/** What a shop sells, as its contract says. */
+/** The paid operations of a shop, according to its contract. */
 async function soldBy(shop) {
   const { paths } = await (await fetch(`${shop.url}/openapi.json`)).json();
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([method, each]) => {
       if (!each?.['x-price']) return [];
       const listed = shop.url + path.replace(/\{(\w+)\}/g, ':$1');
-      // Examples cost the least.
+      // Examples cost the least amount.
       const { amount: fixed, min = fixed } = each['x-price'];
       const amount = String(Math.round(Number(min) * 1e6));
       return [{ shop, path, listed, method: method.toUpperCase(), amount, ...each }];
@@ -95,7 +95,7 @@ async function soldBy(shop) {
 
 /** The first sale of an operation over HTTP. */
 async function buyFirst({ listed, method }) {
-  // As somebody who knows the path only; ids are integers here.
+  // Called by a buyer who knows only the path; ids are integers here.
   const challenge = await (await fetch(listed.replace(/:\w+$/, '1'), { method })).json();
   const { status } = await pay(callOf({ resource: listed, extensions: challenge.extensions }));
   assert.ok(status < 300, `${listed}: ${status}`);
@@ -106,7 +106,7 @@ async function callFirst({ shop, operationId }) {
   const asked = { name: operationId, arguments: {} };
   const { structuredContent: probed } = await mcp(`${shop.url}/mcp`, 'tools/call', asked);
   const { example } = probed.extensions.bazaar.info.input;
-  // A price by the call is known once the call is.
+  // A price that depends on the call is known only for a call.
   const whole = { ...asked, arguments: example };
   const { structuredContent: required } = await mcp(`${shop.url}/mcp`, 'tools/call', whole);
   const call = { ...whole, _meta: { 'x402/payment': await wallet.createPaymentPayload(required) } };
@@ -121,7 +121,7 @@ try {
   for (const each of sold) await buyFirst(each);
   for (const each of sold) await callFirst(each);
 
-  // What a stranger finds, who knows the facilitator's URL only.
+  // What a stranger finds who knows only the facilitator's URL.
   const client = withBazaar(new HTTPFacilitatorClient({ url: facilitator.url }));
   const { items } = await client.extensions.bazaar.listResources();
   const names = items.map(({ type, resource, extensions }) => {

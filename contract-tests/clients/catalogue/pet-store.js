@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-/** The API that examples/petstore sells, as its description has it. */
+/** The API that examples/petstore sells, built from its description. */
 export async function openPetStore() {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://pets');

@@ -11,7 +11,7 @@ import {
   verifySIWxSignature,
 } from '@x402/extensions/sign-in-with-x';
 
-// A registry as x402scan's: it registers an origin for anyone who has signed in, by the verifier of the official package.
+// A registry like x402scan's: it registers an origin for anyone who has signed in, checked by the official package's verifier.
 const REGISTER = '/api/x402/registry/register-origin';
 const { root = '', KEYPAIR = '', COINSLOT_URL = '' } = process.env;
 const nonces = new Set();
@@ -39,7 +39,7 @@ function challenge(origin) {
   return { x402Version: 2, accepts: [], extensions: { 'sign-in-with-x': { info, supportedChains } } };
 }
 
-/** Why a header is not taken; undefined if it is. */
+/** Why a header is refused; undefined if it is accepted. */
 async function faultOf(header, origin) {
   const said = parseSIWxHeader(header);
   const checkNonce = nonce => nonces.delete(nonce);
@@ -84,7 +84,7 @@ server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const url = `http://127.0.0.1:${server.address().port}`;
 
-/** What the command says of x402scan. */
+/** What the command reports about x402scan. */
 function register() {
   const program = join(root, 'dist/src/cli/main.js');
   const words = ['list', COINSLOT_URL, '--register', '--keypair', KEYPAIR, '--x402scan', url, '--json'];
@@ -103,7 +103,7 @@ try {
   assert.equal(taken.state, 'listed', JSON.stringify(taken));
   assert.deepEqual(registered, [new URL(COINSLOT_URL).origin]);
 
-  // The verifier does verify: one letter of what was signed is another.
+  // The verifier does verify: one letter of the signed text is changed.
   tamper = header => {
     const said = JSON.parse(Buffer.from(header, 'base64').toString());
     const other = { ...said, statement: 'Sign in to register my origin' };

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { operationsForSale } from './challenges.js';
 
-// The program always exits with 0: its JSON says what it thinks.
+// The program always exits with 0: its JSON has the result.
 const program = fileURLToPath(new URL('node_modules/@agentcash/discovery/bin/discovery.js', import.meta.url));
 const output = execFileSync(process.execPath, [program, 'discover', process.env.COINSLOT_URL, '--json'], {
   timeout: 90_000,

@@ -1,4 +1,4 @@
-/** Path, method and URL of every operation that the served contract has a price for. */
+/** Path, method and URL of every operation with a price in the served contract. */
 export async function operationsForSale() {
   const { paths } = await (await fetch(`${process.env.COINSLOT_URL}/openapi.json`)).json();
   return Object.entries(paths).flatMap(([path, item]) =>
@@ -8,7 +8,7 @@ export async function operationsForSale() {
   );
 }
 
-/** Whether a listed URL is at a path of the contract; a parameter of the path is any text without a slash. */
+/** Whether a listed URL matches a path of the contract; a path parameter matches any text without a slash. */
 function isAt(url, path) {
   const { pathname } = new URL(url);
   const pattern = path.split(/\{[^{}]*\}/).map(text => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));

@@ -1,4 +1,7 @@
-/** Preloaded into mcpay: lets it meet the sandbox, which calls itself devnet. Nothing else is answered, so no call leaves this machine. */
+/**
+ * Preloaded into mcpay: makes the sandbox, which calls itself devnet, reachable as devnet. All other requests fail, so no
+ * call leaves this machine.
+ */
 const { COINSLOT_URL, RPC_URL } = process.env;
 const real = globalThis.fetch;
 

@@ -1,4 +1,4 @@
-// mcpay pays between a host and the MCP server of the sandbox, in x402 v1. It has the address of devnet's RPC server written in.
+// mcpay pays between a host and the sandbox's MCP server, in x402 v1. The address of devnet's RPC server is hard-coded in it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -7,9 +7,9 @@ import bs58 from 'bs58';
 
 const { COINSLOT_URL, KEYPAIR, RPC_URL } = process.env;
 const key = bs58.encode(Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8'))));
-/** Of one text that a model reads. */
+/** The greatest length of a text for a model. */
 const MAX_BYTES = 4096;
-/** A word of each answer. */
+/** A word that each answer contains. */
 const ANSWERS = {
   summarize: 'summary',
   solTokenBrief: 'priceUsd',

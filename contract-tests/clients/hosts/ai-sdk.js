@@ -1,6 +1,6 @@
 import { examine } from './examine.js';
 
-/** As generateText calls a tool, and makes its result a message. */
+/** Calls a tool and converts its result to a message, as generateText does. */
 async function handed(tool, args) {
   const output = await tool.execute(args, { toolCallId: 'call', messages: [] });
   const { type, value } = await tool.toModelOutput({ toolCallId: 'call', input: args, output });
@@ -8,7 +8,7 @@ async function handed(tool, args) {
 }
 
 /**
- * Calls of either version take no metadata, so that a payment is a header of a client for one call.
+ * Calls of either version take no metadata, so the payment is a header of a client that is used for one call.
  * @param library of one version, and its transport for commands
  */
 export function examineAiSdk({ createMCPClient }, { Experimental_StdioMCPTransport: Stdio }) {

@@ -7,15 +7,15 @@ import { x402Client } from '@x402/core/client';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 
 /**
- * Lets a library that agents are built on buy everything, directly and through `coinslot mcp`. There is no model: what is examined is the
+ * Buys everything with a library that agents are built on, directly and through `coinslot mcp`. There is no model: the test examines the
  * text that the library hands to one. examine.py does the same in Python.
  */
 const { COINSLOT_URL: url = '', KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
-/** Of the wallet, in atomic units. */
+/** The wallet's budget, in atomic units. */
 const BUDGET = 5_000_000n;
-/** Of one text that a model reads. */
+/** The greatest length of a text for a model. */
 const MAX_BYTES = 4096;
-/** A word of each answer. */
+/** A word that each answer contains. */
 const ANSWERS = {
   summarize: 'summary',
   solTokenBrief: 'brief',
@@ -37,7 +37,7 @@ const examples = sold.map(({ operationId, requestBody }) => [
 
 let longest = 0;
 
-/** Calls a tool, and returns all that a model reads of its result. */
+/** Calls a tool, and returns everything that a model gets of its result. */
 async function read(host, name, args, payment) {
   const texts = await host.call(name, args, payment);
   for (const text of texts) {
@@ -79,7 +79,7 @@ async function buyThroughWallet(host, name, example) {
   if (name === 'textToSpeech') assertSpeech(readFileSync(/in the file (\S+)/.exec(text)[1]));
 }
 
-/** All at once, as an agent calls tools that do not depend on each other. */
+/** Calls all tools concurrently, as an agent does with independent calls. */
 const buyAll = (buy, host) => Promise.all(examples.map(([name, example]) => buy(host, name, example)));
 
 /**

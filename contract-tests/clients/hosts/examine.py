@@ -21,11 +21,11 @@ from x402.mechanisms.svm.exact.register import register_exact_svm_client
 URL = os.environ["COINSLOT_URL"]
 RPC_URL = os.environ["RPC_URL"]
 KEYPAIR = os.environ["KEYPAIR"]
-# Of the wallet, in USDC.
+# The wallet's budget, in USDC.
 BUDGET = 5
-# Of one text that a model reads.
+# The greatest length of a text for a model.
 MAX_BYTES = 4096
-# A word of each answer.
+# A word that each answer contains.
 ANSWERS = {
     "summarize": "summary",
     "solTokenBrief": "brief",
@@ -46,7 +46,7 @@ EXAMPLES = {
 
 @dataclass
 class Host:
-    """What a host makes of an MCP server: names of tools, and calls that return the texts which a model would get."""
+    """An MCP server as a host uses it: names of tools, and calls that return the texts that a model would get."""
 
     tools: list[str]
     call: Callable[[str, dict, dict | None], Awaitable[list[str]]]
@@ -63,7 +63,7 @@ class Host:
 
 @dataclass
 class Server:
-    """Where the shop is, or the command of the wallet."""
+    """The shop's URL, or the wallet's command."""
 
     url: str | None = None
     command: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ async def examined(open_host: Open) -> None:
         ):
             await seen(direct)
             await seen(through, "wallet_statement")
-            # All at once, as an agent calls tools that do not depend on each other.
+            # Concurrently, as an agent does with independent calls.
             directly = [buy_directly(direct, *each) for each in EXAMPLES.items()]
             by_wallet = [buy_through_wallet(through, *each) for each in EXAMPLES.items()]
             due = sum((await asyncio.gather(*directly, *by_wallet))[: len(directly)])

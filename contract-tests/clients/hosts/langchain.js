@@ -3,12 +3,12 @@ import { examine } from './examine.js';
 
 await examine(async ({ url, command, args }) => {
   const payments = {};
-  // The hook can set headers, and no metadata.
+  // The hook can set headers, but no metadata.
   const beforeToolCall = ({ name }) =>
     payments[name] && {
       headers: { 'PAYMENT-SIGNATURE': Buffer.from(JSON.stringify(payments[name])).toString('base64') },
     };
-  // Otherwise, a result with one text is handed over as JSON, with its structured content and its metadata.
+  // Otherwise, a result with one text is passed on as JSON, with its structured content and its metadata.
   const afterToolCall = ({ result: [content] }) => ({ result: content.map(({ text }) => text).join('\n') });
   const shop = url ? { transport: 'http', url } : { transport: 'stdio', command, args };
   const client = new MultiServerMCPClient({ mcpServers: { shop }, beforeToolCall, afterToolCall });
@@ -24,7 +24,7 @@ await examine(async ({ url, command, args }) => {
           .flat()
           .map(part => part.text ?? (typeof part === 'string' ? part : JSON.stringify(part)));
       } catch (error) {
-        // An agent's node of tools hands a model the message.
+        // An agent's tool node passes the message to the model.
         return [error.message];
       }
     },

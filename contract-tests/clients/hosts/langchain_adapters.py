@@ -13,7 +13,7 @@ from examine import Host, Server, examine
 async def connected(server: Server) -> AsyncIterator[Host]:
     payments: dict[str, dict | None] = {}
 
-    # An interceptor can set headers, and no metadata.
+    # An interceptor can set headers, but no metadata.
     async def pay(request, handler):
         if payment := payments.get(request.name):
             header = base64.b64encode(json.dumps(payment).encode()).decode()
@@ -26,7 +26,7 @@ async def connected(server: Server) -> AsyncIterator[Host]:
         else {"transport": "stdio", "command": server.command[0], "args": server.command[1:]}
     )
     client = MultiServerMCPClient({"shop": shop}, tool_interceptors=[pay])
-    # Without a session, each call connects again, which starts the wallet anew; with one, an interceptor's headers are not sent.
+    # Without a session, each call connects again, which restarts the wallet; with one, an interceptor's headers are not sent.
     async with AsyncExitStack() as stack:
         session = None if server.url else await stack.enter_async_context(client.session("shop"))
         listed = await (load_mcp_tools(session) if session else client.get_tools())

@@ -10,7 +10,7 @@ import { examine } from './examine.js';
 
 setTracingDisabled(true);
 
-/** In the place of a model: asks for one call, and keeps what it is given of the result. */
+/** Stands in for a model: requests one call, and records what it gets of the result. */
 class OneCall {
   texts = [];
   constructor(name, args) {

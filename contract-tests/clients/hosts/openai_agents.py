@@ -16,7 +16,7 @@ set_tracing_disabled(True)
 
 
 class OneCall(Model):
-    """In the place of a model: asks for one call, and keeps what it is given of the result."""
+    """Stands in for a model: requests one call, and records what it gets of the result."""
 
     def __init__(self, name: str, args: dict) -> None:
         self.asked = ResponseFunctionToolCall(

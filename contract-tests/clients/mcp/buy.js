@@ -1,4 +1,4 @@
-// Buys every paid tool with an MCP client that knows nothing of payments: buy.js sdk | client-2025 | client-2026 | remote
+// Buys every paid tool with an MCP client that does not support payments: buy.js sdk | client-2025 | client-2026 | remote
 import { readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { createKeyPairSignerFromBytes } from '@solana/kit';
@@ -11,7 +11,7 @@ const key = Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')));
 const signer = await createKeyPairSignerFromBytes(key);
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));
 
-/** Of one text that a model reads. */
+/** The greatest length of a text for a model. */
 const MAX_BYTES = 4096;
 
 const about = { name: 'buyer', version: '1.0.0' };
@@ -43,7 +43,7 @@ async function newClient(mode) {
   return client;
 }
 
-/** A link that a model can read, with speech behind it. */
+/** Checks that a model gets a link, and that the link leads to speech. */
 async function assertSpeech({ content: [{ text }], structuredContent: { url, size } }) {
   assert.ok(text.includes(url) && text.length < 500);
   const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());

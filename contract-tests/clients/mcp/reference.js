@@ -1,4 +1,4 @@
-// An MCP server of x402's Python package: `coinslot conformance` finds nothing wrong with it, and `coinslot mcp` buys from it.
+// An MCP server with x402's Python package: `coinslot conformance` finds no error in it, and `coinslot mcp` buys from it.
 import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ try {
   assert.match(told, /count_words without payment returns its challenge/);
   const wrong = findings.filter(({ fault, advice }) => fault && !advice);
   assert.deepEqual(wrong, []);
-  // True of this server, which keeps sessions.
+  // Correct for this server, which keeps sessions.
   const advice = findings.filter(({ fault }) => fault).map(({ promise }) => promise);
   assert.deepEqual(advice, ['MCP: a call needs no session, so that any server of the shop answers it']);
 

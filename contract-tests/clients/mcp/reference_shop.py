@@ -1,4 +1,4 @@
-"""A shop that is not ours: an MCP server of the official SDK, one tool of which x402's Python package sells. Prints its address."""
+"""A third-party shop: an MCP server of the official SDK with one tool that x402's Python package sells. Prints its address."""
 
 import os
 import socket

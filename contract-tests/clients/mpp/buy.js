@@ -1,4 +1,4 @@
-// Buys every operation of a sandbox with mppx and its method of @solana/mpp, and needs no RPC server for it.
+// Buys every operation of a sandbox with mppx and the method of @solana/mpp, without an RPC server.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { solana } from '@solana/mpp/client';

@@ -1,4 +1,4 @@
-"""Buys with examples/python/buyer.py through a proxy that cuts, delays and repeats: what left the wallet is answers times price."""
+"""Buys with examples/python/buyer.py through a proxy that cuts, delays and repeats: the wallet spends answers times price."""
 
 import json
 import os
@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as folder:
         call = json.dumps({"text": f"{TEXT} Edition {number} for Python."}).encode()
         for _attempt in range(20):
             try:
-                # A program that was started anew goes on with what the last one left.
+                # A restarted program continues with the payments of the last one.
                 status, _headers, body = Buyer(os.environ["KEYPAIR"], **options, timeout=8).fetch(f"{shop}/v1/summarize", call)
             except (Unpaid, Kept):
                 continue

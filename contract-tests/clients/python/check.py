@@ -7,7 +7,7 @@ TEXT = "The harbour bridge will close for repairs on Monday. Ferries run every t
 
 
 def expect_paid(answer) -> None:
-    """The answer was paid for, on chain."""
+    """Checks that the answer was paid for on the chain."""
     assert int(answer.status_code) == 200, f"status {answer.status_code}"
     receipt = json.loads(base64.b64decode(answer.headers["PAYMENT-RESPONSE"]))
     assert receipt["success"] and receipt["transaction"], receipt

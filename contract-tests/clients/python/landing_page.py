@@ -1,4 +1,4 @@
-"""Runs the Python code that the page for browsers shows, as it is served."""
+"""Runs the Python code of the served page for browsers."""
 
 import html
 import io

@@ -1,4 +1,4 @@
-"""Buys every operation of a mock, with a key that owns nothing and no RPC server but the mock's own facts."""
+"""Buys every operation of a mock, with a key that owns nothing and without an RPC server."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-// Package v1challenge looks at what a v1 client of Go sees: the header PAYMENT-REQUIRED would make it read the challenge as v2.
+// Package v1challenge checks what a v1 client in Go gets: with a PAYMENT-REQUIRED header, it would read the challenge as v2.
 package v1challenge
 
 import (
