@@ -13,7 +13,7 @@ trap 'status=$?; set +e; [ "$status" = 0 ] || tail -n 5 "$work/chain.log" "$mach
 set -e
 if [ "${DEBIAN:-}" ]; then cp -a "$DEBIAN" "$machine"; else debootstrap --variant=minbase bookworm "$machine" >/dev/null; fi
 mount -t proc proc "$machine/proc" && mount --rbind /dev "$machine/dev" && mount --make-rslave "$machine/dev"
-# How this machine reaches registries of packages.
+# Settings with which this machine reaches package registries.
 cp /etc/ssl/certs/ca-certificates.crt "$machine/root/authorities.crt"
 for file in etc/resolv.conf etc/hosts; do [ ! -e "/$file" ] || cp -L "/$file" "$machine/$file"; done
 node "$root/dist/contract-tests/tools/package.js" "$machine/opt" >/dev/null
@@ -23,7 +23,7 @@ STATE_DIR="$work/chain" node "$root/src/cli/coinslot.js" sandbox >"$work/chain.l
 until grep -q '^pay to' "$work/chain.log"; do kill -0 $!; sleep 0.2; done
 install -d -m 700 "$machine/etc/coinslot"
 printf '%s\n' "SOLANA_RPC_URL=http://127.0.0.1:$SANDBOX_RPC_PORT" "FACILITATOR_URL=http://127.0.0.1:$SANDBOX_FACILITATOR_PORT" ADMIN_PORT=0 >"$machine/etc/coinslot/settings"
-# What `systemctl enable --now` and `restart` do with these two units.
+# Stands in for `systemctl enable --now` and `restart` of these two units.
 cat >"$machine/usr/local/bin/systemctl" <<'END'
 #!/bin/bash
 set -e

@@ -20,7 +20,7 @@ chown postgres "$data" && as() { (cd / && runuser -u postgres -- "$@"); }
 as "$bin/initdb" -D "$data" -A trust >/dev/null &&
   as "$bin/pg_ctl" -D "$data" -w -l "$data/log" -o "-c listen_addresses=127.0.0.1 -c unix_socket_directories=$data -c fsync=off" start >/dev/null
 export POSTGRES_URL=postgres://postgres@127.0.0.1:5432/postgres
-# A program, not a function: what runs in the background must be the server itself.
+# A program, not a function, so that the background process is the server itself.
 mkdir "$WEEK/bin" && printf '#!/bin/sh\nexec node "%s/src/cli/coinslot.js" "$@"\n' "$root" >"$WEEK/bin/coinslot" && chmod 755 "$WEEK/bin/coinslot"
 PATH="$WEEK/bin:$PATH"
 blocks=$(awk '/^```bash$/ { inside = 1; print "step " NR; next } /^```$/ { inside = 0 } inside' "$page")
