@@ -57,7 +57,7 @@ describe('The file of blocked payers', () => {
     replaceBy(`${TWO}\nnobody`);
     await blocked.look();
     expect(both()).to.deep.equal([true, false]);
-    expect(said.join()).to.include("line 2 is no address: 'nobody'");
+    expect(said.join()).to.include("line 2 is not an address: 'nobody'");
     rmSync(file);
     await blocked.look();
     await blocked.look();

@@ -47,7 +47,7 @@ const REFUSED: [string, RegExp][] = [
   ['(?=.*\\d).*x', /looks ahead, by \(\?=\.\*\\d\)/],
   ['(?<!a)b*', /looks behind/],
   ['^((a{1,100}){1,100}){1,100}$', /repeats too much/],
-  ['[', /is no regular expression with the flag u: Unterminated character class/],
+  ['[', /is not a regular expression with the flag u: Unterminated character class/],
   ['a'.repeat(20_000), /longer than 10000 characters/],
   ['('.repeat(4_000), /is no regular expression|nests too deep/],
 ];
@@ -263,7 +263,7 @@ it('A document with all kinds of patterns is imported without those that no engi
   expect(text).to.contain('^(a+)+$').and.contain('^\\\\d+(?::\\\\d+)?$').and.contain('^(b+)+$');
   expect(notes).to.deep.equal([
     "the pattern ^(a)\\1*$ can't be matched in linear time, because it refers back to what it matched, by \\1, so any text is accepted there",
-    'the pattern [ is no regular expression with the flag u: Unterminated character class, so any text is accepted there',
+    'the pattern [ is not a regular expression with the flag u: Unterminated character class, so any text is accepted there',
     "the pattern (?=b)b* can't be matched in linear time, because it looks ahead, by (?=b), so any text is accepted there",
   ]);
   const { example } = parseContract(text).paid[0]?.answers[0] ?? {};

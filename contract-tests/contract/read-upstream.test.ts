@@ -96,13 +96,16 @@ describe('x-upstream in the contract', () => {
     ['https://api.example.com/{list}/{id}#top', 'must have no fragment'],
     ['https://api.example.com/../{list}/{id}', 'must be written as a URL is sent'],
     ['https://api.example.com/ä/{list}/{id}', 'must be written as a URL is sent'],
-    ['https://api.example.com/{list}/{item}/{id}', 'has {item}, which is no path parameter of the operation'],
-    ['https://api.example.com/{list}/{lang}/{id}', 'has {lang}, which is no path parameter'],
+    [
+      'https://api.example.com/{list}/{item}/{id}',
+      'has {item}, which is not a path parameter of the operation',
+    ],
+    ['https://api.example.com/{list}/{lang}/{id}', 'has {lang}, which is not a path parameter'],
     ['https://api.example.com/{id}', 'does not use the path parameter {list}'],
     ['https://api.example.com/{list}/{id}/{', "has a '{' or '}'"],
     ['https://api.example.com/{list}/{id}?lang=en', 'has the query parameter lang'],
-    ['https://api.example.com/{list}/{id}?key=${}', '${} is no name of an environment variable'],
-    ['https://api.example.com/{list}/{id}?key=${a-b}', '${a-b} is no name of an environment variable'],
+    ['https://api.example.com/{list}/{id}?key=${}', '${} is not the name of an environment variable'],
+    ['https://api.example.com/{list}/{id}?key=${a-b}', '${a-b} is not the name of an environment variable'],
   ];
   for (const [url, message] of urls) {
     it(`refuses the url ${url}`, () => {
@@ -143,13 +146,17 @@ describe('x-upstream in the contract', () => {
     [
       'a name with a space',
       `{ url: '${URL_OK}', headers: { 'a b': c } }`,
-      'headers.a b: is no name of a header',
+      'headers.a b: is not a valid header name',
     ],
     ['a line end', `{ url: '${URL_OK}', headers: { a: "b\\nc" } }`, 'headers.a: has characters'],
     ['a header twice', `{ url: '${URL_OK}', headers: { a: b, A: c } }`, 'headers.A: is there twice'],
     ['the host', `{ url: '${URL_OK}', headers: { Host: b } }`, 'headers.Host: is set by the server itself'],
     ['an open variable', `{ url: '${URL_OK}', headers: { a: '\${KEY' } }`, "headers.a: has '${' without '}'"],
-    ['a variable without name', `{ url: '${URL_OK}', headers: { a: '\${}' } }`, 'headers.a: ${} is no name'],
+    [
+      'a variable without name',
+      `{ url: '${URL_OK}', headers: { a: '\${}' } }`,
+      'headers.a: ${} is not the name',
+    ],
     ['a time that is a text', `{ url: '${URL_OK}', timeoutMs: '5' }`, 'timeoutMs: must be a whole number'],
     [
       'an invalid number of members',

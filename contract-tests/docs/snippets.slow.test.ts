@@ -37,7 +37,7 @@ const ENDINGS: Ending[] = [
   { starts: /ledger -- export/, says: /^$/ },
   { starts: /^curl -X POST/, says: /"name":"summarize"/ },
   // An answered call is not an order that is owed.
-  { starts: /ledger -- reject/, says: /is no order that is owed\. Nothing was changed\.$/m, status: 1 },
+  { starts: /ledger -- reject/, says: /is not an owed order\. Nothing was changed\.$/m, status: 1 },
   { starts: /^curl -si/, says: /^ok\b.*receipt/im },
   { starts: /^openssl genpkey/, says: /ready to be paid|listening/i, isServer: true },
   { starts: /ledger -- show/, says: /^operation +summarize$/m },

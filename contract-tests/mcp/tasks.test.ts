@@ -56,7 +56,7 @@ describe('orders as MCP tasks', function () {
     const { result } = await ask(url, 'tasks/cancel', { taskId });
     expect(result).to.include({ resultType: 'complete' }).and.not.to.have.any.keys('taskId', 'status');
     expect((result?.['_meta'] as Json)['coinslot/cancel']).to.match(
-      /goes on: nothing more is charged, and its answer stays yours/,
+      /continues: nothing more is charged, and its answer stays yours/,
     );
     const { result: updated } = await ask(url, 'tasks/update', { taskId, inputResponses: {} });
     expect(updated).to.include({ resultType: 'complete' }).and.not.to.have.any.keys('taskId', 'status');

@@ -210,7 +210,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     const id = await sold();
     const poor = newKeyPair();
     expect(await rejected(refund(id, { wallet: poor }))).to.include(
-      'has 0.00 USDC and the refund takes 0.01',
+      'has 0.00 USDC, and the refund needs 0.01',
     );
     chain.lamports = 1_011_199n;
     const message = await rejected(refund(id, { floor: 1_000_000n }));

@@ -72,7 +72,7 @@ describe('coinslot-sandbox/testing', function () {
 
   it('says why a shop did not start', async () => {
     const wrong = startShop({ folder: fileURLToPath(ROOT), settings: { HOLD_SECONDS: 'long' } });
-    await expectFault(wrong, /ended before it was ready. It said:[^]*HOLD_SECONDS: 'long'/);
+    await expectFault(wrong, /ended before it was ready. Its output:[^]*HOLD_SECONDS: 'long'/);
   });
 
   it('has every fault that the table of docs/how-to/testing.md lists', async () => {

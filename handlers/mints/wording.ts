@@ -40,7 +40,7 @@ function freezingSentence({ freezeAuthority }: MintFacts): string {
 export function authoritySentences(facts: MintFacts): string[] {
   if (!facts.initialized) {
     return [
-      'This account has room for a mint but has not been initialised: it is no token yet, and no tokens exist.',
+      'This account has room for a mint but has not been initialised: it is not a token yet, and no tokens exist.',
       'Whoever initialises it chooses its decimals and its authorities; null authorities do not mean that nobody will be able to mint or freeze.',
     ];
   }

@@ -76,7 +76,7 @@ async function listenSomewhere(server: Server, options: PlaceOptions): Promise<v
   } catch (error) {
     if (!(error instanceof ConfigFault) || !isSandbox || admin.port !== undefined) throw error;
     await listen(server, host, 0, 'ADMIN_PORT');
-    log.info({ port: portOf(server) }, `port ${port} is in use: the admin listener takes another one`);
+    log.info({ port: portOf(server) }, `port ${port} is in use: the admin listener uses another one`);
   }
 }
 

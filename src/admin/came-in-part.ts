@@ -59,7 +59,7 @@ function selector(chosen: Period): string {
 
 function nothing({ countedFrom, period }: History): string {
   if (countedFrom !== undefined) return '';
-  return `<p class="empty">Nothing was sold in the last ${escapeHtml(period.title)}. <code>coinslot check</code> says whether buyers can find, reach and pay this shop; <code>coinslot buy</code> buys once, with a wallet of yours.</p>`;
+  return `<p class="empty">Nothing was sold in the last ${escapeHtml(period.title)}. <code>coinslot check</code> shows whether buyers can find, reach and pay this shop; <code>coinslot buy</code> makes a purchase with a wallet of your own.</p>`;
 }
 
 function tile(name: string, value: string, note: string): string {

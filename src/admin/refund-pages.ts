@@ -54,7 +54,7 @@ export class RefundPages {
       if (!(error instanceof OperatorFault)) throw error;
       return this.#show(ctx, session, facts, { fault: error.message.replace(/^--amount/, 'The amount') });
     }
-    this.#parts.log.info({ payment: id }, 'the operator asked for the link of a refund');
+    this.#parts.log.info({ payment: id }, 'the operator requested a refund link');
     see(ctx, `/payments/${id}/refund`);
   };
 

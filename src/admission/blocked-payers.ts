@@ -22,7 +22,7 @@ export function readBlockedPayers(file: string, isPayer: IsPayer): ReadonlySet<s
     const payer = line.replace(/#.*/, '').trim();
     if (payer === '') continue;
     if (!isPayer(payer))
-      throw new BlockedPayersFault(`line ${at + 1} is no address: '${payer.slice(0, 60)}'`);
+      throw new BlockedPayersFault(`line ${at + 1} is not an address: '${payer.slice(0, 60)}'`);
     payers.add(payer);
   }
   return payers;

@@ -30,7 +30,7 @@ function findingsOf(name: string, heard: readonly HeardVerdict[]): Finding[] {
 }
 
 function complaint(name: string, { operation, transport, status, why, at }: HeardVerdict): Finding {
-  const since = `since ${new Date(at).toISOString()}: ${why ?? 'it does not say why'}`;
+  const since = `since ${new Date(at).toISOString()}: ${why ?? 'no reason given'}`;
   return status === 'refused'
     ? { level: 'warning', subject, found: `${name} refuses requests that ask to be listed, ${since}` }
     : {

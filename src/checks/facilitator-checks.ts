@@ -48,7 +48,7 @@ export function facilitatorCheck(
 
 /** A facilitator that is used only for its directory can't prevent sales, so this is a warning. */
 function unlisted({ message }: Error): Finding {
-  const todo = 'wait until it answers, or take it out of CATALOGUE_FACILITATORS: nothing is listed there';
+  const todo = 'wait until it answers, or remove it from CATALOGUE_FACILITATORS; it lists nothing until then';
   return { level: 'warning', subject: 'CATALOGUE_FACILITATORS', found: message, todo };
 }
 

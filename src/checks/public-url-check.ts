@@ -56,7 +56,7 @@ export function hangUpCheck(publicUrl: string, isTold = hangUpIsTold): Check {
       const told = await isTold(publicUrl, signal);
       if (told === undefined) return [];
       if (told) return [{ level: 'ok', subject, found: 'the server notices a caller who hangs up' }];
-      const found = 'a proxy in front does not pass on hang-ups, so buyers who are gone are charged';
+      const found = 'a proxy in front does not pass on hang-ups, so buyers who have hung up are charged';
       const todo = 'compare its configuration with the files in ops/ (docs/explanation/promises.md, Proxies)';
       return [{ level: 'warning', subject, found, todo }];
     },

@@ -73,7 +73,7 @@ function targetOf(read: SettingReader, text: string, number: number, allowPrivat
   const unknown = kinds.find(kind => !Object.hasOwn(EVENT_KINDS, kind));
   if (unknown !== undefined)
     return fault(
-      `(${host}) names '${unknown}', which is no event; there are ${Object.keys(EVENT_KINDS).join(', ')}`,
+      `(${host}) names '${unknown}', which is not an event; there are ${Object.keys(EVENT_KINDS).join(', ')}`,
     );
   const url = text.split('#', 1)[0] ?? '';
   const name = `${host}-${createHash('sha256').update(url).digest('hex').slice(0, 8)}`;

@@ -24,12 +24,12 @@ export function templateFault(template: string): string | undefined {
   const names = parameterNames(template);
   for (const segment of template.split('/')) {
     const fixed = segment.replace(PARAMETER, '');
-    if (/[{}]/.test(fixed)) return `has braces that are no parameter: ${segment}`;
+    if (/[{}]/.test(fixed)) return `has braces that are not a parameter: ${segment}`;
     // Splitting between several needs backtracking, which takes long for a hostile path.
     if (parameterNames(segment).length > 1) return `has more than one parameter in a segment: ${segment}`;
     // openapi-backend would read these characters as part of its regular expression.
     if (names.length > 0 && /[$()*+[\\\]^|]/.test(fixed))
-      return `has a character that can't stand beside parameters: ${segment}`;
+      return `has a character that is not allowed next to parameters: ${segment}`;
   }
   if (template.split('/').length > MAX_SEGMENTS) return `has more than ${MAX_SEGMENTS} segments`;
   const odd = names.find(name => !/^[\w-]+$/.test(name));

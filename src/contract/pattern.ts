@@ -22,7 +22,7 @@ export function parsedPattern(pattern: string): AST.Pattern {
   } catch (error) {
     if (error instanceof RangeError) throw faultOf(pattern, 'nests too deep to be read');
     const { message } = error as Error;
-    throw faultOf(pattern, `is no regular expression with the flag u: ${message.split(': ').at(-1)}`);
+    throw faultOf(pattern, `is not a regular expression with the flag u: ${message.split(': ').at(-1)}`);
   }
 }
 

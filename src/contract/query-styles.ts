@@ -66,8 +66,7 @@ function objectStyle(
   const lists = listsOf(document, schema);
   if (Object.keys(lists).length === 0)
     return {
-      wrong:
-        'must say which properties it has, because each is a parameter of its own; or: style: deepObject',
+      wrong: 'must declare its properties, because each is a parameter of its own; or: style: deepObject',
     };
   const wrong = deeper(document, schema);
   return wrong === undefined ? { style: { kind: 'members', lists } } : { wrong };

@@ -161,7 +161,7 @@ function wrongInQuery(parameter: Json, document: Json): string | undefined {
 
 function wrongInHeader({ name, style, schema }: Json, document: Json): string | undefined {
   if (shapeOf(document, schema) === 'object') return 'must not be an object, because it is in a header';
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(String(name))) return 'is no name of a header';
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(String(name))) return 'is not a valid header name';
   if (isNoParameter(String(name)))
     return 'is a header that no buyer chooses, so it can be no parameter: remove it';
   return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';

@@ -133,7 +133,7 @@ function readHeaders(
   for (const [written, text] of Object.entries(value)) {
     const name = written.toLowerCase();
     const wrong = (message: string): void => fault([...at, written], message);
-    if (!isHeaderName(name)) wrong('is no name of a header');
+    if (!isHeaderName(name)) wrong('is not a valid header name');
     if (OF_THE_CONNECTION.test(name)) wrong('is set by the server itself');
     if (declared.includes(name)) wrong('is a header that the operation declares as its own');
     if (name in read) wrong('is there twice');
@@ -172,7 +172,7 @@ function variableFaults(text: string): string[] {
 }
 
 function notAVariable(name: string): string {
-  return `\${${name}} is no name of an environment variable`;
+  return `\${${name}} is not the name of an environment variable`;
 }
 
 /** The names of the environment variables in a text, in order. */
@@ -240,7 +240,7 @@ function checkParameters(
   const declared = parameters.filter(each => each.in === 'path').map(({ name }) => name);
   const used = pieces.flatMap(piece => ('parameter' in piece ? [piece.parameter] : []));
   for (const name of new Set(used.filter(each => !declared.includes(each))))
-    fault(`has {${name}}, which is no path parameter of the operation`);
+    fault(`has {${name}}, which is not a path parameter of the operation`);
   for (const name of declared.filter(each => !used.includes(each)))
     fault(`does not use the path parameter {${name}}: different calls would get the same answer`);
   for (const { name } of parameters.filter(each => each.in === 'query'))

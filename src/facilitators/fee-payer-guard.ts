@@ -99,7 +99,7 @@ export class FeePayerGuard {
       return `the fee payer ${address} has ${inSol(left)} SOL left and stops at ${inSol(limits.floor)} (FEE_PAYER_FLOOR): send SOL to it`;
     }
     if (this.#spentWithinHour() + this.#reserved() + fee > limits.hourlyCap) {
-      return `the fee payer ${address} has spent what it may within an hour, ${inSol(limits.hourlyCap)} SOL (FEE_PAYER_HOURLY_CAP)`;
+      return `the fee payer ${address} has reached its limit per hour, ${inSol(limits.hourlyCap)} SOL (FEE_PAYER_HOURLY_CAP)`;
     }
     return undefined;
   }

@@ -59,7 +59,10 @@ export class ListingVerdicts {
       await this.#ledger.setMeta(verdictsKey(facilitator), JSON.stringify([...merged.values()]));
     } catch (error) {
       const why = messageOf(error);
-      this.#log.warn({ facilitator, error: why }, 'what a directory makes of an operation was not stored');
+      this.#log.warn(
+        { facilitator, error: why },
+        'the verdict of a directory on an operation was not stored',
+      );
     }
   }
 

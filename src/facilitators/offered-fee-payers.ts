@@ -68,7 +68,7 @@ export class OfferedFeePayers {
     const { facilitators, network, log } = this.#parts;
     for (const [facilitator, cause] of await facilitators.refresh(network)) {
       const error = (cause as Error).message;
-      log.warn({ facilitator, error }, 'a facilitator did not say what it supports');
+      log.warn({ facilitator, error }, 'a facilitator did not answer which kinds of payment it supports');
     }
   }
 

@@ -122,7 +122,7 @@ async function checkFunds(
   const held = await usdcOf(chain, source, signal);
   if (held < amount)
     throw new OperatorFault(
-      `The wallet ${owner} has ${toDecimal(held)} USDC and the refund takes ${toDecimal(amount)}: send USDC to it.`,
+      `The wallet ${owner} has ${toDecimal(held)} USDC, and the refund needs ${toDecimal(amount)}: send USDC to it.`,
     );
 }
 

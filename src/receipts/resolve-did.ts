@@ -30,7 +30,8 @@ export async function publishedKey(kid: string, allowPrivate: boolean): Promise<
   const { verificationMethod } = await fetchDocument(url, allowPrivate);
   const methods: unknown[] = Array.isArray(verificationMethod) ? verificationMethod : [];
   const key = methods.filter(isObject).find(({ id }) => id === kid)?.publicKeyJwk;
-  if (!isObject(key)) throw new ReceiptFault(`${url} has no key ${kid}: nobody says that it is the shop's`);
+  if (!isObject(key))
+    throw new ReceiptFault(`${url} has no key ${kid}, so nothing shows that the key is the shop's`);
   return key;
 }
 

@@ -64,7 +64,7 @@ export class Trimmer {
       if (texts !== undefined) await this.#inSlices(() => ledger.removeOldTexts(before(texts)));
       if (payers !== undefined) await this.#inSlices(() => ledger.removeOldPayers(before(payers), kept));
     } catch (error) {
-      log.warn({ error }, 'could not take out of the ledger what it does not keep');
+      log.warn({ error }, 'could not delete expired data from the ledger');
     }
   }
 

@@ -73,7 +73,7 @@ export class SignIns {
     if (!key || !signed) return refusal('malformed_signature', 'address and signature must be base58');
     const text = textToSign(fields, base58.encode(key));
     if (!isSignedBy(key, Buffer.from(text), signed))
-      return refusal('signature', 'the signature is not one of this wallet for what the fields say');
+      return refusal('signature', 'this wallet has not signed these fields');
     const wallet = base58.encode(key);
     const endsAt = timeIn(fields, 'issuedAt') + LIFE_MS + CLOCKS_DIFFER_MS;
     return { wallet, use: `statement ${wallet} ${String(fields['nonce'])}`, endsAt };
@@ -87,7 +87,7 @@ export class SignIns {
     if (!URL.canParse(place) || new URL(place).origin !== origin)
       return refusal('uri_mismatch', `uri is ${place}, not of ${origin}`);
     if (chainId !== this.#chainId || type !== 'ed25519')
-      return refusal('unsupported_chain', `only ${this.#chainId} with ed25519 signs in here`);
+      return refusal('unsupported_chain', `only ${this.#chainId} with ed25519 is accepted here`);
     if (version !== '1') return refusal('malformed', "version must be '1'");
     if (!NONCE.test(String(nonce)))
       return refusal('nonce', 'nonce must be 8 to 128 letters, digits, _ and -');

@@ -50,11 +50,12 @@ export async function startProgram<T>(start: Start<T>): Promise<Program & { fact
       });
     child.on('message', message => hear({ message }));
     void ended.then(
-      () => reject(new Error(`coinslot ${command} ended before it was ready. It said:\n${said.trim()}`)),
+      () => reject(new Error(`coinslot ${command} ended before it was ready. Its output:\n${said.trim()}`)),
       reject,
     );
     setTimeout(
-      () => reject(new Error(`coinslot ${command} was not ready within a minute. It said:\n${said.trim()}`)),
+      () =>
+        reject(new Error(`coinslot ${command} was not ready within a minute. Its output:\n${said.trim()}`)),
       READY_MS,
     ).unref();
   });

@@ -134,7 +134,9 @@ function responseOf(outcome: Outcome<ServerAnswer>): Response {
   if (kind === 'answered' || kind === 'unpriced') return asResponse(outcome.answer);
   const payment = kind === 'unpaid' ? undefined : outcome.payment;
   const next =
-    kind === 'kept' ? ' The payment is kept: the same call goes on with it and does not pay twice.' : '';
+    kind === 'kept'
+      ? ' The payment is kept: repeating the same call continues with it and does not pay twice.'
+      : '';
   const response = answer && asResponse(answer);
   throw new PurchaseFault(`${outcome.error}${next}`, { kind, payment, response });
 }

@@ -84,5 +84,5 @@ function whyOf(error: unknown): string {
   if (error instanceof NotTold) return error.message;
   const { code, responseCode } = error as { code?: unknown; responseCode?: unknown };
   const said = [code, responseCode].filter(each => each !== undefined).map(String);
-  return `the mail server did not take it${said.length === 0 ? '' : `: ${said.join(' ')}`}`;
+  return `the mail server did not accept it${said.length === 0 ? '' : `: ${said.join(' ')}`}`;
 }

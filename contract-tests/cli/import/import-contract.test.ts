@@ -352,7 +352,7 @@ describe('coinslot import', () => {
     ]);
   });
 
-  it('sends what the document requires from variables that it names, unless --secret says what to send', async () => {
+  it('sends what the document requires from variables that it names, unless use --secret to say what to send', async () => {
     const securitySchemes = {
       key: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
       query: { type: 'apiKey', in: 'query', name: 'appid' },
@@ -468,7 +468,7 @@ describe('coinslot import', () => {
     }
   });
 
-  it('reads the files beside the document that it refers to, and no others', async () => {
+  it('reads the files next to the document that it refers to, and no others', async () => {
     const files: Record<string, string> = {
       'file:///api/pet.yaml': 'Pet: { type: object, properties: { owner: { $ref: "people.json#/Owner" } } }',
       'file:///api/people.json': '{"Owner":{"type":"object","required":["name"]}}',

@@ -144,7 +144,7 @@ describe('A document that coinslot import --keep does not copy', () => {
       expect(await refused(), action).to.contain(words);
     }
     writeFileSync(shop, "overlay: '1.0.0'\nextends: https://api.example.com/openapi.json\nactions: []\n");
-    expect(await refused()).to.contain('save the document beside openapi.yaml');
+    expect(await refused()).to.contain('save the document next to openapi.yaml');
     writeFileSync(shop, 'overlay: 2\nextends: ./api.json\nactions: []\n');
     expect(await refused()).to.contain('overlay must be the version');
   });

@@ -25,7 +25,7 @@ describe('Reading a document that is imported', () => {
         (error: unknown) => (error as Error).message,
       );
     expect(await read('/near')).to.equal('{}');
-    expect(await read('/far')).to.contain('only files beside the document are read');
+    expect(await read('/far')).to.contain('only files next to the document are read');
     expect(elsewhere.calls).to.deep.equal([]);
     expect((await readDocument(new URL('/far', here.url))).text).to.equal('{"value":1}');
   });

@@ -244,7 +244,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(stdout).to.include(`Started attempt 2 at the order ${payment}`);
     expect(await ledger.order(payment)).to.include({ finishedAt: null, tries: 2 });
     const delivered = await paymentIn(ledger, 'delivered');
-    expect((await ledgerCommand(env, 'retry', delivered)).stderr).to.include('no order that is owed');
+    expect((await ledgerCommand(env, 'retry', delivered)).stderr).to.include('not an owed order');
   });
 
   it('exports every payment that was or may have been settled in the given days', async () => {

@@ -167,7 +167,7 @@ describe('coinslot list, the report about directories', () => {
       path.startsWith('/v0.1/servers/') ? { body: { server: { version: '0.9.0' } } } : undefined,
     );
     expect(of('MCP registry')).to.deep.include({ state: 'partly listed' });
-    expect(of('MCP registry').found).to.contain('in version 0.9.0, the shop has 1.0.0');
+    expect(of('MCP registry').found).to.contain('in version 0.9.0; the shop has 1.0.0');
     expect(of('MCP registry').next.join()).to.contain('mcp-publisher publish');
   });
 
@@ -206,13 +206,13 @@ describe('coinslot list, the report about directories', () => {
     it('mark what only the seller knows, and keep what the seller wrote there', async () => {
       expect((await write('acme/weather')).of('pay-skills').next.join()).to.contain('CHOOSE');
       writeFileSync(file(), 'mine');
-      expect((await write('acme/weather')).of('pay-skills').found).to.contain('changed by hand');
+      expect((await write('acme/weather')).of('pay-skills').found).to.contain('edited by hand');
       expect(readFileSync(file(), 'utf8')).to.equal('mine');
     });
 
     for (const [name, category, says] of [
       ['../../etc/x', undefined, 'is not <operator>/<name>'],
-      ['acme/weather', 'weather', 'is none of ai_ml'],
+      ['acme/weather', 'weather', 'is not one of ai_ml'],
     ] as const)
       it(`are not written for ${name}, category ${category ?? 'unknown'}`, async () => {
         const said = await write(name, category).catch((error: unknown) => String(error));

@@ -76,7 +76,7 @@ describe('coinslot list', function () {
     [[], 'Usage: coinslot list'],
     [['ftp://shop'], 'is not an http(s) URL'],
     [['https://shop.example', '--register'], 'needs both --register and --keypair'],
-    [['https://shop.example', '--register', '--keypair', 'k.json', '--offline'], 'leave one out'],
+    [['https://shop.example', '--register', '--keypair', 'k.json', '--offline'], 'use only one of them'],
     [['https://shop.example', '--register', '--keypair', 'k.json'], 'run chmod 600'],
     [['https://shop.example', '--category', 'data'], 'which is missing'],
     [['https://shop.example', '--wrong'], 'Usage: coinslot list'],

@@ -103,7 +103,7 @@ describe('coinslot mcp install', () => {
       const before = read(host);
       const { done, err } = await install(host, { yes: true });
       expect(done).to.equal(false);
-      expect(err).to.include('is left as it is').and.to.include(why).and.to.include('"--keypair"');
+      expect(err).to.include('is left unchanged').and.to.include(why).and.to.include('"--keypair"');
       expect(read(host)).to.equal(before);
     }
   });

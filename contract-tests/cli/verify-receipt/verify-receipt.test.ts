@@ -127,7 +127,7 @@ describe('coinslot verify-receipt', () => {
     writeFileSync(join(folder, 'answer'), 'the answer');
     const unbound = await run(['--allow-private', '--answer', 'answer'], receipt());
     expect(unbound.code).to.equal(1);
-    expect(unbound.out).to.include('there is no answer receipt in this');
+    expect(unbound.out).to.include('this contains no answer receipt');
     const missing = await run(['no-such-file']);
     expect(missing.code).to.equal(2);
     expect(missing.err).to.include('no-such-file cannot be read');

@@ -182,7 +182,7 @@ describe('mints that could mislead', () => {
     expect(warnings).to.have.length(1);
     expect(warnings[0]).to.match(/not been initialised: null authorities mean nothing yet/);
     expect(brief)
-      .to.match(/it is no token yet/)
+      .to.match(/it is not a token yet/)
       .and.to.not.match(/No more tokens can be minted/);
   });
 

@@ -79,7 +79,7 @@ describe('mpp: a shop that accepted it once and no longer does', () => {
       const unknown = await summarize(doors, mppPayment(challenge, payer, { memo: 'other' }));
       expect([unknown.status, unknown.json().error]).to.deep.equal([
         402,
-        'challenge: MPP is no longer offered here; pay as this answer says',
+        'challenge: MPP is no longer offered here; pay as described in this answer',
       ]);
     });
 });

@@ -94,7 +94,7 @@ async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of
     must(fate.kind !== 'dead', 'the payment was not settled and never will be');
     const told = receiptOf(answer)?.transaction;
     if (fate.kind === 'landed')
-      return must(fate.signature === told, `the transfer is ${fate.signature}, the receipt says ${told}`);
+      return must(fate.signature === told, `the transfer is ${fate.signature}, the receipt names ${told}`);
     must(Date.now() < deadline, `the transfer is not found: ${fate.why}`);
     await sleep(CHAIN_PAUSE_MS);
   }

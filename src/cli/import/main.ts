@@ -118,7 +118,7 @@ function checkFiles(document: string | undefined, out: string, { replace, keep }
     throw new ImportFault(`${out} is there already: name another file with --out, or add --replace.`);
   if (keep === true && document === undefined)
     throw new ImportFault(
-      '--keep needs a file, because every build reads it: save the document beside openapi.yaml.',
+      '--keep needs a file, because every build reads it: save the document next to openapi.yaml.',
     );
 }
 

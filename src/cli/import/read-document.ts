@@ -58,7 +58,7 @@ async function fetched(from: URL, origin?: string): Promise<{ text: string; at: 
       throw new ImportFault(`${at.href} redirects to ${next.slice(0, 200)}, which is not a web address.`);
     if (origin !== undefined && target.origin !== origin)
       throw new ImportFault(
-        `${at.href} redirects to ${target.origin}, but only files beside the document are read.`,
+        `${at.href} redirects to ${target.origin}, but only files next to the document are read.`,
       );
     at = target;
   }

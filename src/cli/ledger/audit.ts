@@ -379,7 +379,7 @@ function linesOf(differences: readonly Difference[]): string[] {
   ];
   if (!differences.some(({ transfer }) => transfer)) return lines;
   const adopt = `${commandLine('ledger')} adopt`;
-  return [...lines, '', `${adopt} takes in what was paid and the ledger does not have as paid.`];
+  return [...lines, '', `${adopt} adds payments that are on chain but not paid in the ledger.`];
 }
 
 export function isComplete(audited: Outcome['audited']): boolean {

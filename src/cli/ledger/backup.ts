@@ -25,7 +25,7 @@ export async function restore(url: string, from: string | undefined): Promise<Re
     data: { file, newest: time(newest) },
     lines: [
       `Restored ${file}. ${newestSale(newest)}`,
-      `Payments made since are not in it. Before the server starts, take them in from the chain: ${commandLine('ledger')} adopt`,
+      `Payments made after the backup are missing. Before the server starts, add them from the chain: ${commandLine('ledger')} adopt`,
     ],
   };
 }

@@ -16,12 +16,12 @@ export async function rejectOrder(
 ): Promise<Report> {
   const { id, amount, payer } = await findPayment(reader, name);
   if (!(await reader.rejectOrder(id, reason)))
-    throw new OperatorFault(`The payment ${id} is no order that is owed. Nothing was changed.`);
+    throw new OperatorFault(`The payment ${id} is not an owed order. Nothing was changed.`);
   const usdc = toDecimal(amount);
   return {
     data: { id, usdc, payer, reason },
     lines: [
-      `Rejected: nobody works for ${id} any more, and what was asked is gone. ${usdc} USDC of ${payer} are owed: ${commandLine('ledger')} refund ${id}`,
+      `Rejected: the work for ${id} has ended, and its request was deleted. ${usdc} USDC of ${payer} are owed: ${commandLine('ledger')} refund ${id}`,
     ],
   };
 }
@@ -50,6 +50,6 @@ async function removeContents(reader: ReportSource, name: string | undefined): P
     );
   return {
     data: { id, state },
-    lines: [`Removed what was asked and answered for ${id}. The books are unchanged.`],
+    lines: [`Removed the request and the answer of ${id}. The books are unchanged.`],
   };
 }

@@ -16,7 +16,7 @@ const MAX_COMPLAINTS = 3;
 /** The steps by which a shop gets into its directory. */
 export const COINBASE_STEPS = [
   'sell each operation once through Coinbase: add https://api.cdp.coinbase.com/platform/v2/x402 to FACILITATOR_URL or CATALOGUE_FACILITATORS, with CDP_API_KEY_ID and CDP_API_KEY_SECRET',
-  'keep PAY_TO as it is: an entry belongs to it. New entries are seen within about six hours',
+  'keep PAY_TO unchanged, because entries belong to it. New entries appear within about six hours',
 ];
 
 /**
@@ -52,7 +52,7 @@ function entriesOf(heard: Heard): unknown[] | string {
   if (heard.status !== 200) return `it answered ${heard.status}`;
   const { resources, items } = heard.json;
   const entries = resources ?? items;
-  return Array.isArray(entries) ? (entries as unknown[]) : 'it answered something that is no list of entries';
+  return Array.isArray(entries) ? (entries as unknown[]) : 'its answer is not a list of entries';
 }
 
 /** @returns why the validator gave no answer, if it gave none */

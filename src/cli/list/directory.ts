@@ -73,6 +73,6 @@ export function standingOf(
     return { directory, state: 'listed', found: `all ${sold.length} operations stand there`, next: [] };
   if (listed.length === 0)
     return { directory, state: 'not listed', found: 'none of the operations stands there', next };
-  const found = `${listed.length} of ${sold.length} operations stand there, not ${missing.slice(0, 5).join(', ')}`;
+  const found = `${listed.length} of ${sold.length} operations are listed there, but not ${missing.slice(0, 5).join(', ')}`;
   return { directory, state: 'partly listed', found, next };
 }

@@ -64,7 +64,9 @@ function checkTogether(values: ReturnType<typeof parsed>['values']): void {
       'A registration needs both --register and --keypair; without them nothing is registered.',
     );
   if (register && offline)
-    throw new UsageFault('--register asks x402scan, and --offline nobody: leave one out.');
+    throw new UsageFault(
+      '--register sends requests to x402scan, and --offline forbids requests: use only one of them.',
+    );
   if (category !== undefined && values['pay-skills'] === undefined)
     throw new UsageFault('--category is that of --pay-skills, which is missing.');
 }

@@ -56,7 +56,7 @@ export async function askMcpRegistry(
       found: `${name} stands there in version ${here}`,
       next: [],
     };
-  const found = `${name} stands there in version ${there}, the shop has ${here}`;
+  const found = `${name} is listed there in version ${there}; the shop has ${here}`;
   return { directory: DIRECTORY, state: 'partly listed', found, next };
 }
 
@@ -68,7 +68,7 @@ function lookAtEntry(entry: Json): void {
   const errors = (validate.errors ?? []).slice(0, MAX_ERRORS);
   must(
     false,
-    `${validator.errorsText(errors, { dataVar: 'server.json' })}: it is made of info in openapi.yaml and PUBLIC_URL`,
+    `${validator.errorsText(errors, { dataVar: 'server.json' })}: it is generated from info in openapi.yaml and from PUBLIC_URL`,
   );
 }
 

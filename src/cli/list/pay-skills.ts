@@ -31,7 +31,7 @@ export function paySkillsUnwritten(): Standing {
   return {
     directory: DIRECTORY,
     state: 'unknown',
-    found: 'entries come by pull request, from which `pay` finds them',
+    found: 'entries are added by pull request; `pay` then finds them',
     next,
   };
 }
@@ -47,7 +47,7 @@ export function writeProvider(shop: ReadShop, folder: string, provider: string, 
       `--pay-skills ${provider} is not <operator>/<name> in small letters, digits and hyphens.`,
     );
   if (category !== CHOOSE && !CATEGORIES.includes(category))
-    throw new PaySkillsFault(`--category ${category} is none of ${CATEGORIES.join(', ')}.`);
+    throw new PaySkillsFault(`--category ${category} is not one of ${CATEGORIES.join(', ')}.`);
   const { document } = shop.catalogue;
   if (!document) throw new PaySkillsFault('The shop has no /openapi.json, which the catalogue needs.');
   const at = join(folder, 'providers', provider);
@@ -68,7 +68,7 @@ export function writeProvider(shop: ReadShop, folder: string, provider: string, 
     `pay catalog check providers/${provider}/PAY.md, and open a pull request`,
   ];
   const found = kept
-    ? `openapi.json is written anew; ${file} was changed by hand and stays as it is`
+    ? `openapi.json was rewritten; ${file} was edited by hand and is left unchanged`
     : `${file} and openapi.json are written`;
   return { directory: DIRECTORY, state: 'not listed', found, next };
 }

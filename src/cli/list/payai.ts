@@ -12,7 +12,7 @@ const ALL_MS = 90_000;
 /** The steps by which a shop gets into its directory. */
 export const PAYAI_STEPS = [
   'sell each operation once through PayAI, which lists it within minutes: add https://facilitator.payai.network to FACILITATOR_URL or, with a facilitator of your own, to CATALOGUE_FACILITATORS',
-  'coinslot check then says whether PayAI took the entry, and if not, why',
+  'coinslot check then shows whether PayAI accepted the entry, and if not, why',
 ];
 
 /** Reads the directory until every operation is found, the end is reached, or the time is up. */

@@ -89,7 +89,7 @@ export async function checkBazaars(asked: readonly Asked[], findings: Findings):
   for (const { operation, challenge } of asked) {
     const bazaar = challenge?.extensions?.['bazaar'] as Json | undefined;
     if (!bazaar) continue;
-    await findings.must(`@x402/extensions takes what ${nameOf(operation)} says to directories`, () => {
+    await findings.must(`@x402/extensions accepts what ${nameOf(operation)} declares to directories`, () => {
       const verdicts = [
         validators.validateDiscoveryExtension(bazaar),
         validators.validateDiscoveryExtensionSpec(bazaar),

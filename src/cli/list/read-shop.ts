@@ -35,7 +35,7 @@ export async function readShop(url: string, findings: Findings): Promise<ReadSho
   );
   const asked = await askAll(sold, findings);
   await checkListing(catalogue, asked, findings, 'must');
-  await findings.should('a crawler that sends no body is told the price, too', () => askWithoutBody(asked));
+  await findings.should('a crawler that sends no body gets the price, too', () => askWithoutBody(asked));
   return { catalogue, asked };
 }
 

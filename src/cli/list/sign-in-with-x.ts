@@ -59,7 +59,7 @@ function chainOf(extension: unknown, info: SignedFields): string {
   const solana = chains.find(chain => /^solana:\w+$/.test(chain));
   if (solana) return solana;
   throw new SignInFault(
-    `takes no Solana key, only those of ${chains.join(', ').slice(0, 200) || 'chains that it does not name'}`,
+    `accepts no Solana keys, only those of ${chains.join(', ').slice(0, 200) || 'chains that it does not name'}`,
   );
 }
 

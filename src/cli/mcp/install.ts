@@ -82,7 +82,7 @@ function changed(added: () => string, file: string, { command, args }: Started):
   } catch (error) {
     if (!(error instanceof OptionFault)) throw error;
     const entry = JSON.stringify({ command, args }, null, 2);
-    throw new OptionFault(`${file} is left as it is: ${error.message} To add by hand:\n\n${entry}`);
+    throw new OptionFault(`${file} is left unchanged: ${error.message} To add by hand:\n\n${entry}`);
   }
 }
 

@@ -159,7 +159,7 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   let bytes = 0;
   for await (const chunk of request) {
     bytes += (chunk as Buffer).length;
-    if (bytes > MAX_BODY_BYTES) throw new Error(`a mock takes bodies of at most ${MAX_BODY_BYTES} bytes`);
+    if (bytes > MAX_BODY_BYTES) throw new Error(`a mock accepts bodies of at most ${MAX_BODY_BYTES} bytes`);
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);

@@ -41,7 +41,7 @@ export async function startPrism(program: string, document: string): Promise<Pri
   const url = await Promise.race([listening, ended.then(() => undefined), late]);
   if (url !== undefined) return { url, ended, stop };
   stop();
-  throw new PrismFault(`Prism did not start: ${output.trim() || 'it said nothing'}`);
+  throw new PrismFault(`Prism did not start: ${output.trim() || 'it printed nothing'}`);
 }
 
 /** Waits for the URL in the output. Keeps reading afterwards, because a full pipe would block Prism. */

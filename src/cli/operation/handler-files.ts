@@ -114,7 +114,7 @@ function failed(flow: NewOperation['flow']): string {
 
 function priceLines(max: string): string[] {
   return [
-    '  // What a call costs: the same for the same call. It is asked for every 402 and every payment.',
+    '  // The price of a call. It must be the same for the same call, and is called for every 402 and every payment.',
     `  price: () => '${max}',`,
   ];
 }

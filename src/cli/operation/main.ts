@@ -89,7 +89,7 @@ function readPrice(least: string, { 'price-by': rule, upstream }: Values): Json 
   const price = priceByOf(rule);
   if (price.mode === 'handler' && upstream !== undefined)
     throw new OperationFault(
-      '--price-by handler asks a function of the handler, and --upstream takes its place.',
+      '--price-by handler needs a function of the handler, but --upstream replaces the handler.',
     );
   return risingFrom(least, price);
 }
@@ -137,7 +137,7 @@ async function add(id: string, values: Values): Promise<string[]> {
     ...files,
     operation.upstream === undefined
       ? `Next: build, write handlers/${id}.ts, and let its test pass. Until then the server answers 503 and charges nothing.`
-      : 'Next: compare its schemas in openapi.yaml with what the API takes and answers, and build.',
+      : 'Next: compare its schemas in openapi.yaml with what the API accepts and returns, and build.',
   ];
 }
 

@@ -155,7 +155,7 @@ async function run(task: Task): Promise<void> {
   const asked = task.known.answer !== undefined || task.known.request !== undefined;
   if (asked && !results.some(({ verified, fault }) => fault ?? verified?.kind === 'answer receipt'))
     results.push({
-      fault: 'there is no answer receipt in this, and only such are about a request and its answer',
+      fault: 'this contains no answer receipt, and only answer receipts cover a request and its answer',
     });
   for (const { verified, fault } of results) {
     if (task.json) writeOut(`${JSON.stringify(verified ?? { fault })}\n`);

@@ -45,7 +45,9 @@ async function trigger(admin: Admin, kinds: readonly string[]): Promise<void> {
     if (answer.status !== 200) throw new CommandFault(said.error ?? `The server answered ${answer.status}.`);
     const { samples = 0, targets = [] } = said;
     const whom =
-      targets.length === 0 ? 'WEBHOOK_URLS has no targets; whoever listens is told' : targets.join(', ');
+      targets.length === 0
+        ? 'WEBHOOK_URLS has no targets; only terminals that listen get events'
+        : targets.join(', ');
     writeOut(`${samples} ${samples === 1 ? 'sample' : 'samples'}: ${whom}\n`);
   } finally {
     await client.close();

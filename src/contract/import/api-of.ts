@@ -58,7 +58,7 @@ export class Api {
     const found = urls.find(url => url?.protocol === 'https:') ?? urls.find(url => url !== undefined);
     if (found) return withoutSlash(`${found.origin}${found.pathname}`);
     throw new ImportFault(
-      'The document does not say where its API is: add --upstream https://api.example.com',
+      'The document does not give the address of its API: add --upstream https://api.example.com',
     );
   }
 
@@ -132,7 +132,7 @@ export class Api {
     }
     const kind = [type, http].filter(each => typeof each === 'string').join(' ');
     return kind === ''
-      ? `needs ${name}, which the document does not describe: --secret says what to send`
+      ? `needs ${name}, which the document does not describe: use --secret to say what to send`
       : `its security is ${kind}, which a fixed header can't satisfy`;
   }
 

@@ -35,7 +35,7 @@ async function extended(file: string, written: Parameters<typeof readOverlay>[0]
   const { extends: named } = overlay;
   if (/^[a-z]+:\/\//i.test(named))
     throw new ImportFault(
-      `extends names ${named}, but a build reads files only: save the document beside openapi.yaml`,
+      `extends names ${named}, but a build reads files only: save the document next to openapi.yaml`,
     );
   const at = resolve(dirname(file), named);
   const files: Record<string, string> = {};

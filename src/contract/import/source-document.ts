@@ -111,7 +111,7 @@ const tooMany = (): Error => new Error(`the document refers to more than ${MAX_F
 async function readFile(file: URL, from: URL, load: Load, budget: { bytes: number }): Promise<unknown> {
   // A document from the web must not read files of this machine or make it send requests to other hosts.
   const near = file.protocol === 'file:' ? from.protocol === 'file:' : file.origin === from.origin;
-  if (!near) return new Error('only files beside the document are read; bundle them into one');
+  if (!near) return new Error('only files next to the document are read; bundle them into one');
   try {
     const text = await load(file);
     budget.bytes -= text.length;

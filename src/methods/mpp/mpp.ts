@@ -10,7 +10,7 @@ import { encoded, readCredential, type Sent } from './credential.js';
 /** The metadata keys of the challenges and the receipt in an MCP result. */
 const CHALLENGES_KEY = 'org.paymentauth/challenges';
 const RECEIPT_KEY = 'org.paymentauth/receipt';
-const FORMER = 'challenge: MPP is no longer offered here; pay as this answer says';
+const FORMER = 'challenge: MPP is no longer offered here; pay as described in this answer';
 const SECRET_BYTES = 32;
 const PROBLEMS = 'https://paymentauth.org/problems/';
 

@@ -82,7 +82,7 @@ export function readKeyPair(text: string): KeyPair {
       const slot = keys
         .slice(0, signatures)
         .findIndex(key => toAddress(Buffer.from(key, 'latin1')) === address);
-      if (slot < 0) throw new Error(`${address} is no signer of this transaction`);
+      if (slot < 0) throw new Error(`${address} is not a signer of this transaction`);
       sign(null, message, secret).copy(signed, 1 + slot * SIGNATURE_BYTES);
       return signed.toString('base64');
     },
