@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import { CHANNEL } from '../../src/ledger/queries/conditions.js';
+import { CHANNEL } from '../../src/ledger/queries/server-presence.js';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import { claim, payment } from '../support/ledgers.js';
 import { eachWithANewLedger, ledger, open, place, reopen, time } from '../support/ledger-suite.js';
-import { aRefund, onEachEngine, PLACES } from '../support/ledger-places.js';
+import { aRefund, onEachEngine, PLACES, THESE_SESSIONS } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import {
   LAPSED,
@@ -53,22 +53,52 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
       expect(await attended()).to.equal(200);
     });
 
-    const changes: Record<string, (one: Held) => Promise<unknown>> = {
+    const outcomes: Record<string, (one: Held) => Promise<unknown>> = {
       delivered: one => deliver(ledger, one, time.now + 10 ** 9),
+      owed: ({ request, claim }) => ledger.owe(request.id, claim, { settlement: 'sig' }),
       released: ({ request, claim }) => ledger.release(request.id, claim, 'refused'),
-      'free again': ({ request, claim }) => ledger.freeClaim(request.id, claim, { keepRun: false }),
-      deleted: ({ request, claim }) => ledger.deleteClaim(request.id, claim),
     };
-    for (const [name, change] of Object.entries(changes))
+    for (const [name, decide] of Object.entries(outcomes))
       it(`that wait at another server are notified when their payment is ${name}`, async () => {
         const other = await open();
         const one = await held(ledger);
         await copyOf(one);
-        if (name === 'delivered' || name === 'released') await settle(ledger, one, { newestLocal: 2 });
+        await settle(ledger, one, { newestLocal: 2 });
         const notified = other.changeOf(one.request.id, 24 * 60 * 60_000);
-        await change(one);
+        await decide(one);
         await notified;
       });
+
+    it('are renewed while all other connections of their server wait for a payer that another one has locked', async () => {
+      const one = await held(ledger);
+      const two = await held(ledger, { requestHash: 'b'.repeat(64) });
+      time.now += LAPSED;
+      const other = new pg.Client({ connectionString: place.url });
+      await other.connect();
+      const payers = Array.from({ length: 12 }, (_, n) => `Payer of claim ${n}`);
+      await other.query('begin');
+      await other.query(
+        'select pg_advisory_xact_lock(hashtextextended(payer, 0)) from unnest($1::text[]) as payer',
+        [payers],
+      );
+      const claims = payers.map(payer => ledger.claim(payment({ payer })));
+      // Not on the same connection: a transaction sees activity as it was at its first look.
+      const watching = new pg.Client({ connectionString: place.url });
+      await watching.connect();
+      const waiting = async (): Promise<number> => {
+        const { rows } = await watching.query<{ n: number }>(
+          `select count(*)::int as n from pg_stat_activity where ${THESE_SESSIONS} and wait_event = 'advisory'`,
+        );
+        return rows[0]!.n;
+      };
+      while ((await waiting()) < 9) await new Promise(setImmediate);
+      await watching.end();
+      const callers = [one.caller, two.caller];
+      expect(await ledger.renewCallers(callers)).to.deep.equal(callers);
+      await other.query('commit');
+      await other.end();
+      expect((await Promise.all(claims)).map(({ kind }) => kind)).to.deep.equal(payers.map(() => 'claimed'));
+    });
 
     it('are notified of a payment only if another one waits for it', async () => {
       const client = new pg.Client({ connectionString: place.url });
@@ -84,8 +114,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
         await settle(ledger, one, { newestLocal: 2 });
         await deliver(ledger, one, time.now + 10 ** 9);
       }
-      // Notifications come before the answer to a later query.
-      await client.query('select 1');
+      while (notified.length === 0) await client.query('select 1');
       await client.end();
       expect(notified).to.deep.equal([shared.request.id]);
     });

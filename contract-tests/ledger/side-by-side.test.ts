@@ -46,6 +46,7 @@ function heldLedger() {
       return new Promise(() => undefined);
     },
     transact: () => Promise.reject(new Error('nothing else')),
+    notifyChange: () => undefined,
     changeOf: async () => undefined,
     show: async () => undefined,
     close: async () => undefined,

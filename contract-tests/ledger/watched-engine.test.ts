@@ -12,6 +12,7 @@ function engineOf(operation: () => Promise<never>): Engine {
     read: operation,
     write: operation,
     transact: operation,
+    notifyChange: () => undefined,
     changeOf: () => Promise.resolve(),
     show: () => Promise.resolve(),
     close: () => Promise.resolve(),

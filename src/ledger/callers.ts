@@ -44,21 +44,25 @@ export type PaymentLookup = {
 
 /** Records which requests wait for a payment. All functions reject with a LedgerFault if the database fails. */
 export function callersOf({ engine, now }: Connection) {
-  const renewOne = (caller: Caller, seen: number): Promise<boolean> => {
+  const renewOne = (caller: Caller): Promise<boolean> => {
+    const seen = performance.now();
     const renewal = () => queries.renew({ ...caller, live_ms: liveSince(seen), now: now() });
     return changes(engine, renewal, { payment: caller.id });
   };
   /** Renews callers in one statement, except those whose rows are being changed. @returns their keys */
-  const renewUnlocked = async (callers: readonly Caller[], seen: number): Promise<string[]> => {
+  const renewUnlocked = async (callers: readonly Caller[]): Promise<string[]> => {
+    const seen = performance.now();
     const renewal = () => finish(queries.renewUnlocked({ callers, live_ms: liveSince(seen), now: now() }));
-    return (await engine.write(renewal)).map(({ id, number }) => callerKey({ id: idOf(id), number }));
+    return (await engine.write(renewal, { neverWaits: true })).map(({ id, number }) =>
+      callerKey({ id: idOf(id), number }),
+    );
   };
   const recorded = async ({ number }: Caller, query: () => Query, scope?: Scope): Promise<boolean> =>
     number > 0 && changes(engine, query, scope);
   return {
     /** Whether other servers can use this ledger, and have callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
-    /** Resolves when another server has changed a payment that several requests wait for, at the latest after so many milliseconds. */
+    /** Resolves when a server notifies that the payment is decided, at the latest after so many milliseconds. */
     changeOf: (id: string, ms: number): Promise<void> => engine.changeOf(id, ms),
     lookUp: (id: string, payer: string): Promise<PaymentLookup> =>
       engine.read(() => readPayment(id, payer, now)),
@@ -87,15 +91,14 @@ export function callersOf({ engine, now }: Connection) {
      * @returns those that are the newest of their payment and were not answered with 503; the others must not be renewed again
      */
     renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
-      const seen = performance.now();
       const numbered = callers.filter(({ number }) => number > 0);
       const present = new Set<string>();
       // On SQLite single renewals share a commit anyway.
       if (engine.dialect.concurrentWriters)
         for (const some of slices(numbered))
-          for (const key of await renewUnlocked(some, seen)) present.add(key);
+          for (const key of await renewUnlocked(some).catch(() => [])) present.add(key);
       for (const some of slices(numbered.filter(caller => !present.has(callerKey(caller))))) {
-        const renewed = await Promise.all(some.map(caller => renewOne(caller, seen)));
+        const renewed = await Promise.all(some.map(renewOne));
         for (const [index, caller] of some.entries()) if (renewed[index]) present.add(callerKey(caller));
       }
       return numbered.filter(caller => present.has(callerKey(caller)));

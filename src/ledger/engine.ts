@@ -52,11 +52,10 @@ export const SQLITE: Dialect = {
   name: 'sqlite',
   bytes: 'blob',
   concurrentWriters: false,
-  // SQLite has one writer, which needs no row locks and has no other servers to notify.
+  // SQLite has one writer, which needs no row locks.
   spell: sql =>
     sql
       .replace(/(?<!\s)\s+for update( of \w+)?( skip locked)?/g, '')
-      .replace(/, case when callers > 1 then pg_notify\(.*?\) end/g, '')
       .replaceAll('= any (array(', 'in (select * from ('),
 };
 
@@ -81,6 +80,8 @@ export type Scope = {
   payment?: string;
   /** The payer to lock from before the first query until the commit, because the operation depends on other payments of this payer. */
   payer?: string;
+  /** It waits for no row that others are changing, so it may use the connection that shared transactions use. */
+  neverWaits?: boolean;
 };
 
 /** One open database. */
@@ -99,10 +100,9 @@ export type Engine = {
    * Runs asynchronous work inside one transaction, on one connection. On SQLite all other writes are rejected meanwhile.
    */
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
-  /**
-   * Resolves when another server has changed a payment that several requests wait for (`notifyOthers`), at the latest after so many
-   * milliseconds.
-   */
+  /** Notifies the other servers that a payment has changed. Best effort: they poll, too. */
+  notifyChange(id: string): void;
+  /** Resolves when a server notifies that a payment has changed, at the latest after so many milliseconds. */
   changeOf(id: string, ms: number): Promise<void>;
   /**
    * Announces to other servers what this one uses, such as the version of an operation's tables. Replaces the earlier announcement of the

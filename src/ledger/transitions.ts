@@ -87,15 +87,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       const by = { id, owner, fresh: nextClaim(), lease_ms: leaseMs };
       return taken(() => moves.askAgain({ ...by, now: now() }));
     },
-    /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
-    deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
-      engine.write(() => deliver({ id, claim, owner }, how, connection), { payment: id }),
-    /** settling → owed: the money moved, but there is no answer yet. */
-    owe: (id: string, claim: number, how: SettlementRecord): Promise<boolean> =>
-      engine.write(() => owe({ id, claim, owner }, how, connection)),
-    /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
-    release: (id: string, claim: number, reason: string): Promise<boolean> =>
-      changes(engine, () => moves.release({ id, claim, owner, reason, now: now() })),
+    ...outcomesOf(connection),
     /** Ends a claim that was not settled, and deletes its answer. `keepRun`: whether the run counts towards the payment's limit of runs. */
     freeClaim: (id: string, claim: number, { keepRun }: { keepRun: boolean }): Promise<boolean> =>
       dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
@@ -115,6 +107,38 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
   };
 }
 
+/** The transitions that decide a payment. */
+function outcomesOf(connection: ServerConnection) {
+  const { engine, now } = connection;
+  const { owner } = engine;
+  /** Other servers that have callers of the payment need not wait for their next poll. */
+  const decided = async (id: string, change: Promise<number | undefined>): Promise<boolean> => {
+    const callers = await change;
+    if (callers !== undefined && callers > 1) engine.notifyChange(id);
+    return callers !== undefined;
+  };
+  return {
+    /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
+    deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
+      decided(
+        id,
+        engine.write(() => deliver({ id, claim, owner }, how, connection), { payment: id }),
+      ),
+    /** settling → owed: the money moved, but there is no answer yet. */
+    owe: (id: string, claim: number, how: SettlementRecord): Promise<boolean> =>
+      decided(
+        id,
+        engine.write(() => owe({ id, claim, owner }, how, connection)),
+      ),
+    /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
+    release: (id: string, claim: number, reason: string): Promise<boolean> =>
+      decided(
+        id,
+        engine.write(() => release({ id, claim, owner, reason, now: now() })),
+      ),
+  };
+}
+
 const claimScope = ({ id, payer }: ClaimRequest): Scope => ({ payment: id, payer });
 
 /** A request without `call` reads other payments with the same identifier, so it can't share a transaction. */
@@ -123,28 +147,34 @@ function settleScope(id: string, { answer, call }: SettleRequest): Scope {
   return call ? { bytes, payment: id, payer: call.payer } : { bytes };
 }
 
-function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): TransactionBody<boolean> {
+/** Like `owe` and `release`, returns the number of callers; undefined if the claim is not this server's. */
+function* deliver(fence: Fence, how: DeliveryRecord, telling: Telling): TransactionBody<number | undefined> {
   const { now } = telling;
   const known = yield* wasSettled(telling, fence.id);
   const { settlement, answerExpiresAt: answer_expires_at } = how;
   const tells = telling.audience.listens && !known;
   const move = moves.deliver({ ...fence, by: proofOf(how), settlement, answer_expires_at, now: now() });
   const [row] = yield* (how.payerKnown && !tells ? finish : execute)(move);
-  if (!row) return false;
+  if (!row) return undefined;
   if (!how.payerKnown) yield* (tells ? execute : finish)(knowPayer({ payer: row.payer, now: now() }));
   if (tells) yield* tellOf(telling, { kind: 'sale.paid', id: fence.id });
-  return true;
+  return row.callers;
 }
 
 /** For work that follows payment (`upfront`), being owed is normal: `order.opened` is written when it starts, `payment.owed` when it fails. */
-function* owe(fence: Fence, how: SettlementRecord, telling: Telling): TransactionBody<boolean> {
+function* owe(fence: Fence, how: SettlementRecord, telling: Telling): TransactionBody<number | undefined> {
   const { id } = fence;
   const { settlement } = how;
   const [row] = yield* execute(moves.owe({ ...fence, by: proofOf(how), settlement, now: telling.now() }));
-  if (!row) return false;
+  if (!row) return undefined;
   yield* tellOf(telling, { kind: 'sale.paid', id });
   if (row.flow === 'authorization') yield* tellOf(telling, { kind: 'payment.owed', id });
-  return true;
+  return row.callers;
+}
+
+function* release(change: Parameters<typeof moves.release>[0]): TransactionBody<number | undefined> {
+  const [row] = yield* finish(moves.release(change));
+  return row?.callers;
 }
 
 /** Resolves to the size of the deleted answer; undefined if the claim is not this server's. */

@@ -21,6 +21,7 @@ export function watched(engine: Engine, watch: LedgerWatch): Engine {
     },
     write: (operation, scope) => written(engine.write(operation, scope)),
     transact: work => written(engine.transact(work)),
+    notifyChange: id => engine.notifyChange(id),
     changeOf: (id, ms) => engine.changeOf(id, ms),
     show: (kind, use) => engine.show(kind, use),
     close: () => engine.close(),

@@ -35,7 +35,7 @@ const MAX_CALLERS_PER_PAYMENT = 512;
 /** The first interval, in ms, at which a row that another server works on is polled. The interval grows. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 500;
-const POLL_GROWTH = 4;
+const POLL_GROWTH = 2;
 /** After this many consecutive changes of a row, polling slows down. */
 const MAX_IMMEDIATE_POLLS = 8;
 const MAX_ASKS = 2;

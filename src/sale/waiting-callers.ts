@@ -117,12 +117,16 @@ export class WaitingCallers {
   /** Renews the callers of these payments in the ledger at once. Never rejects. */
   async renew(ids: Iterable<string>): Promise<void> {
     const { ledger, log } = this.#options;
-    const present = [...ids].flatMap(id => this.#renewable(id));
+    // A request may move to another payment meanwhile (`reassign`).
+    const present = [...ids]
+      .flatMap(id => this.#renewable(id))
+      .map(waiting => ({ waiting, caller: waiting.caller }));
     if (present.length === 0) return;
     try {
       const renewed = await ledger.renewCallers(present.map(({ caller }) => caller));
       const still = new Set(renewed.map(callerKey));
-      for (const waiting of present) if (!still.has(callerKey(waiting.caller))) waiting.superseded = true;
+      for (const { waiting, caller } of present)
+        if (waiting.caller === caller && !still.has(callerKey(caller))) waiting.superseded = true;
     } catch (error) {
       log.warn({ error, callers: present.length }, 'could not record that callers still wait');
     }

@@ -180,16 +180,22 @@ class PostgresEngine implements Engine {
   async write<T>(operation: Operation<T>, scope: Scope = {}): Promise<T> {
     const { payment } = scope;
     if (payment !== undefined) return this.#shared.add({ ...scope, payment, operation });
-    const [value] = await this.#writeChain([{ ...scope, operation }]);
+    const [value] = await this.#writeChain(
+      [{ ...scope, operation }],
+      scope.neverWaits ? this.#lane : this.#pool,
+    );
     return value as T;
   }
 
-  async #writeChain(chain: readonly Pick<Shared, 'operation' | 'payer'>[]): Promise<unknown[]> {
+  async #writeChain(
+    chain: readonly Pick<Shared, 'operation' | 'payer'>[],
+    pool = this.#pool,
+  ): Promise<unknown[]> {
     const payers = payersOf(chain);
     const operations = chain.map(({ operation }) => operation);
     try {
       const [values] = await repeated(() =>
-        this.#transact(transaction => runTogether(transaction, [operations]), { payers }),
+        this.#transact(transaction => runTogether(transaction, [operations]), { payers, pool }),
       );
       return values as unknown[];
     } catch (error) {
@@ -224,6 +230,10 @@ class PostgresEngine implements Engine {
     } catch (error) {
       throw writeFault(error, CHECK);
     }
+  }
+
+  notifyChange(id: string): void {
+    this.#presence?.notifyChange(id);
   }
 
   async changeOf(id: string, ms: number): Promise<void> {

@@ -3,12 +3,13 @@ import { EventEmitter, once } from 'node:events';
 import type pg from 'pg';
 import { LedgerFault } from '../fault.js';
 import { SCHEMA_VERSION } from '../migrations.js';
-import { CHANNEL } from '../queries/conditions.js';
-import { PRESENCE_LOCK, USE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
+import { CHANNEL, PRESENCE_LOCK, USE_LOCK, VERSION_LOCK } from '../queries/server-presence.js';
 import type { PostgresHosts } from './postgres-hosts.js';
 
 export const CONNECT_MS = 5_000;
 export const STATEMENT_MS = 10_000;
+/** Notifications on their way. Others are left out. */
+const MOST_NOTIFYING = 100;
 const PRESENCE_RETRY_MS = 2_000;
 const PRESENCE_CHECK_MS = 10_000;
 /** TCP keep-alive: keeps routers from dropping a silent connection, and detects within 20 s that the other end is gone. */
@@ -26,7 +27,8 @@ export class ServerPresence {
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
   readonly #uses = new Map<string, string>();
-  /** One event per payment that another server has changed. */
+  #notifying = 0;
+  /** One event per payment that a server has changed. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
 
   private constructor(hosts: PostgresHosts, role: Role) {
@@ -52,9 +54,19 @@ export class ServerPresence {
     );
   }
 
+  /** Not in the transaction of the change: PostgreSQL commits those that notify one after another, and refuses them if its queue is full. */
+  notifyChange(id: string): void {
+    if (!this.#client || this.#notifying >= MOST_NOTIFYING) return;
+    this.#notifying += 1;
+    const notified = this.#client.query(`select pg_notify(${CHANNEL}, $1)`, [id]).catch(() => undefined);
+    void notified.finally(() => (this.#notifying -= 1));
+  }
+
   /** Resolves when a server has notified a change of the payment, at the latest after so many milliseconds. */
   async changeOf(id: string, ms: number): Promise<void> {
-    await once(this.#changes, eventOf(id), { signal: AbortSignal.timeout(ms) }).catch(() => undefined);
+    await once(this.#changes, eventOf(id), { signal: AbortSignal.timeout(Math.ceil(ms)) }).catch(
+      () => undefined,
+    );
   }
 
   /** Announces to other servers what this one uses, replacing the earlier announcement of the same kind. */

@@ -118,6 +118,9 @@ class SqliteEngine implements Engine {
     await sleep(ms);
   }
 
+  /** There are no other servers. */
+  notifyChange(): void {}
+
   /** Does nothing: a SQLite file has no other servers. */
   async show(): Promise<void> {}
 

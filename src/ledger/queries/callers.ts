@@ -27,7 +27,7 @@ export const renewUnlocked = (p: At & { callers: readonly CallerKey[]; live_ms: 
     update payments set caller_until = ${p.now} + ${p.live_ms} where id = any (array(
       select id from payments join jsonb_array_elements(${keysOf(p.callers)}::jsonb) as caller
         on id = decode(caller ->> 0, 'hex') and callers = (caller ->> 1)::bigint
-      where caller_until > 0 and alias_of is null for update of payments skip locked)) returning id, callers as number`;
+      where caller_until > 0 and alias_of is null for no key update of payments skip locked)) returning id, callers as number`;
 
 const keysOf = (callers: readonly CallerKey[]): string =>
   JSON.stringify(callers.map(({ id, number }) => [id, number]));

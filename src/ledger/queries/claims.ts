@@ -2,7 +2,7 @@ import { idBytes } from '../ids.js';
 import type { IdBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
 import type { PaymentRow, PaymentView } from '../schema.js';
-import { nextClaim, notifyOthers, ours, SUM_OF_AMOUNTS, viewed } from './conditions.js';
+import { nextClaim, ours, SUM_OF_AMOUNTS, viewed } from './conditions.js';
 import type { At, Call, Fence, Id, IdRow } from './conditions.js';
 import { redeemable } from './equal-calls.js';
 
@@ -133,7 +133,7 @@ const takenOver = (p: NewClaim & At) =>
 export const free = (p: Fence & { uncounted: number }) =>
   one<IdRow>`
     update payments set lease_until = 0, runs = runs - ${p.uncounted}, claim = claim + 1
-    where ${ours(p)} and state = 'claimed' and alias_of is null returning id, ${notifyOthers}`;
+    where ${ours(p)} and state = 'claimed' and alias_of is null returning id`;
 
 /** Ends the lease of a row that this claim can't settle. */
 export const endLease = (p: Fence) =>
@@ -176,4 +176,4 @@ export const dead = (p: At & { before: number; limit: number }) =>
     limit ${p.limit} for update of p skip locked`;
 
 export const remove = ({ id }: Id) =>
-  one<IdRow>`delete from payments where id = ${idBytes(id)} and state = 'claimed' returning id, ${notifyOthers}`;
+  one<IdRow>`delete from payments where id = ${idBytes(id)} and state = 'claimed' returning id`;

@@ -30,12 +30,3 @@ export const SUM_OF_AMOUNTS = raw('cast(coalesce(sum(cast(amount as bigint)), 0)
 
 /** The same as `repaidOf`, in SQL. */
 export const REPAID = raw("case when state = 'refunded' and repaid = '0' then amount else repaid end");
-
-/** The PostgreSQL channel of the servers of one ledger. The name of a channel may have 63 bytes. */
-export const CHANNEL = `'coinslot_' || md5(current_schema())`;
-
-/**
- * The last column that a change of a payment returns. If several requests wait for the payment, which may be at other servers, these are
- * notified at the commit. Commits that notify wait for each other, so a payment with one request notifies nobody.
- */
-export const notifyOthers = raw(`case when callers > 1 then pg_notify(${CHANNEL}, encode(id, 'hex')) end`);

@@ -2,7 +2,6 @@ import { idBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentRow } from '../schema.js';
-import { notifyOthers } from './conditions.js';
 import type { At, Call, Id, IdRow } from './conditions.js';
 
 /*
@@ -102,7 +101,7 @@ export const identifierPaid = ({ id }: Id) =>
 export const bind = (p: Id & { alias_of: string }) =>
   one<IdRow>`
     update payments set alias_of = ${idBytes(p.alias_of)}, lease_until = 0, caller_until = 0
-    where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null returning id, ${notifyOthers}`;
+    where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null returning id`;
 
 export const countAliases = ({ id }: Id) =>
   one<{ aliases: number }>`select count(*) as aliases from payments where alias_of = ${idBytes(id)}`;

@@ -42,3 +42,6 @@ export const serversUsing = ({ uses }: { uses: readonly string[] }) =>
 
 const hashed = (use: string): Query =>
   sql`(hashtext(current_schema() || ' ' || ${use})::bigint & 4294967295)::oid`;
+
+/** The channel of the servers of one ledger. The name of a channel may have 63 bytes. */
+export const CHANNEL = `'coinslot_' || md5(current_schema())`;

@@ -4,7 +4,7 @@ import type { Query } from '../sql.js';
 import type { PaymentView } from '../schema.js';
 import { sourcesOf } from '../states.js';
 import type { TransitionCause, State } from '../states.js';
-import { nextClaim, notifyOthers, ours, viewed } from './conditions.js';
+import { nextClaim, ours, viewed } from './conditions.js';
 import type { At, Fence, Id, IdRow } from './conditions.js';
 import { hasNoEquals } from './equal-calls.js';
 import { isReceiver } from './meta.js';
@@ -51,30 +51,30 @@ export const askAgain = (p: Id & At & { fresh: number; owner: string; lease_ms: 
     where id = ${idBytes(p.id)} and state = 'settling' and asks = 1 and lease_until <= ${p.now} returning ${viewed(p.now)}`;
 
 export const deliver = (p: Fence & At & Proof & { settlement: string; answer_expires_at: number }) =>
-  one<{ payer: string }>`
+  one<Pick<PaymentView, 'payer' | 'callers'>>`
     update payments set state = 'delivered', settlement = ${p.settlement}, settled_at = coalesce(settled_at, ${p.now}),
       decided_at = ${p.now}, answer_expires_at = ${p.answer_expires_at}
-    where ${ours(p)} and ${MAY_DELIVER[p.by]} returning payer, ${notifyOthers}`;
+    where ${ours(p)} and ${MAY_DELIVER[p.by]} returning payer, callers`;
 
 /** Clears the expiry, which a released payment has: the new answer must not expire before its delivery. */
 export const owe = (p: Fence & At & Proof & { settlement: string }) =>
-  one<IdRow & Pick<PaymentView, 'flow'>>`
+  one<Pick<PaymentView, 'flow' | 'callers'>>`
     update payments set state = 'owed', settlement = ${p.settlement}, settled_at = ${p.now}, decided_at = null, reason = null,
       answer_expires_at = null
-    where ${ours(p)} and ${MAY_OWE[p.by]} returning id, flow, ${notifyOthers}`;
+    where ${ours(p)} and ${MAY_OWE[p.by]} returning flow, callers`;
 
 export const release = (p: Fence & At & { reason: string }) =>
-  one<IdRow>`
+  one<Pick<PaymentView, 'callers'>>`
     update payments set state = 'released', reason = ${p.reason}, decided_at = ${p.now}, lease_until = 0, caller_until = 0,
       answer_expires_at = ${p.now}
-    where ${ours(p)} and ${MAY_RELEASE} returning id, ${notifyOthers}`;
+    where ${ours(p)} and ${MAY_RELEASE} returning callers`;
 
 /** Increases the claim number, so that a worker on the order can no longer change the payment. */
 export const refund = (p: Id & At & { reason: string }) =>
   one<IdRow>`
     update payments set state = 'refunded', reason = ${p.reason}, decided_at = ${p.now}, lease_until = 0, caller_until = 0,
       answer_expires_at = ${p.now}, claim = claim + 1
-    where id = ${idBytes(p.id)} and ${MAY_REFUND} returning id, ${notifyOthers}`;
+    where id = ${idBytes(p.id)} and ${MAY_REFUND} returning id`;
 
 /** Removes the request. A delivered answer, which is deleted at the same time, counts as expired now. */
 export const removeRequest = (p: Id & At) =>
