@@ -67,6 +67,37 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
         expect(settlements.reduce<number>((sum, each) => sum + each, 0)).to.equal(20);
       });
 
+    it('free a claim whose commit was not confirmed, so that nobody has to wait for the end of its lease', async () => {
+      const wire = await halfOpenWire(place.url);
+      const server = await openLedger({ url: wire.url, ...OWNER });
+      const client = new pg.Client({ connectionString: place.url });
+      await client.connect();
+      await client.query(
+        `create function hold() returns trigger language plpgsql as
+           $$ begin perform pg_advisory_xact_lock(hashtext(current_schema())); return new; end $$;
+         create constraint trigger hold after insert on payments deferrable initially deferred for each row execute function hold()`,
+      );
+      await client.query('select pg_advisory_lock(hashtext(current_schema()))');
+      const commitWaits = async (): Promise<boolean> => {
+        const { rows } = await client.query(
+          `select 1 from pg_stat_activity where ${THESE_SESSIONS} and wait_event = 'advisory'`,
+        );
+        return rows.length === 1;
+      };
+      const request = payment();
+      const claimed = faultOf(server.claim(request));
+      await until('the commit of the claim waits', commitWaits);
+      wire.cutForUs();
+      expect((await claimed).code).to.equal('unknown');
+      await client.query('select pg_advisory_unlock(hashtext(current_schema()))');
+      await until('the claim is free', async () => (await servers[0]!.find(request.id))?.leased === false);
+      await client.query('drop trigger hold on payments; drop function hold');
+      expect((await servers[0]!.claim(request)).kind).to.equal('claimed');
+      await server.close();
+      await client.end();
+      await wire.close();
+    });
+
     it('close even if PostgreSQL went away without closing the connection', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });

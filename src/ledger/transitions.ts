@@ -15,6 +15,7 @@ import * as moves from './queries/transitions.js';
 import { knowPayer } from './queries/payers.js';
 import type { PaymentView } from './schema.js';
 import { settlePayment } from './settle.js';
+import { claimedForCertain } from './unknown-claims.js';
 import type { SettleRequest, SettleDecision } from './settle.js';
 
 /** How a payment was settled. */
@@ -42,6 +43,8 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     answers.grow(-(bytes ?? 0));
     return bytes !== undefined;
   };
+  const freeClaim = (fence: Fence, keepRun = false): Promise<boolean> =>
+    dropped(engine.write(() => free(fence, keepRun)));
   const taken = async (query: () => Query<PaymentView>): Promise<Payment | undefined> => {
     const [row] = await engine.write(() => finish(query()));
     return row && paymentOf(row);
@@ -59,7 +62,8 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       receiver.refuseForeign();
       await answers.recountWhenStale();
       const context = { ...claimant(), answersFull: answers.closed, caller };
-      return engine.write(() => claimPayment(request, context), claimScope(request));
+      const claimed = engine.write(() => claimPayment(request, context), claimScope(request));
+      return claimedForCertain(claimed, () => freeClaim({ id: request.id, claim: context.fresh, owner }));
     },
     /**
      * Stores an answer, replacing an earlier one. It does not expire before its payment is delivered.
@@ -90,7 +94,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     ...outcomesOf(connection),
     /** Ends a claim that was not settled, and deletes its answer. `keepRun`: whether the run counts towards the payment's limit of runs. */
     freeClaim: (id: string, claim: number, { keepRun }: { keepRun: boolean }): Promise<boolean> =>
-      dropped(engine.write(() => free({ id, claim, owner }, keepRun))),
+      freeClaim({ id, claim, owner }, keepRun),
     /** Deletes a claim whose payment was refused at verification, so that `settle` does not consider it for equal payments. */
     deleteClaim: (id: string, claim: number): Promise<boolean> =>
       dropped(engine.write(() => removeClaim({ id, claim, owner }))),
