@@ -67,7 +67,7 @@ describe('A compiled contract', () => {
       [
         "pattern: '^[1-9A-HJ",
         "pattern: '^([1-9A-HJ",
-        /openapi\.yaml:\d+ paths\.\/v1\/sol-token-brief\.post\.requestBody\..*\.pattern: the pattern \^\(\[1-9A-HJ.* is no regular expression/,
+        /openapi\.yaml:\d+ paths\.\/v1\/sol-token-brief\.post\.requestBody\..*\.pattern: the pattern \^\(\[1-9A-HJ.* is not a regular expression/,
       ],
       [
         'mint: JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN',

@@ -164,7 +164,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
     const id = await sold();
     for (const [wrong, why] of [
       ['postgres://postgres@127.0.0.1:1/postgres', /reached/],
-      [url(pieces.ports[0]), /no replica/],
+      [url(pieces.ports[0]), /not a replica/],
     ] as const) {
       const other = new Replica({ url: wrong, primary: ledger });
       expect(await other.state())

@@ -222,7 +222,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await execute(target.url, spoil);
     const { status, stderr } = await move();
     expect(status).to.equal(1);
-    expect(stderr).to.include('does not agree').and.include('payments');
+    expect(stderr).to.include('differs from its source').and.include('payments');
     expect((await (await open(source.url)).counts()).owed.payments).to.equal(61);
     expect((await (await open(target.url)).counts()).owed.payments).to.equal(0);
   });

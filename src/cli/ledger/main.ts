@@ -206,9 +206,7 @@ async function withBooks<T>(work: (reader: OpenLedger) => Promise<T>): Promise<T
   try {
     const { retired } = await reader.identity();
     if (retired !== undefined)
-      writeErr(
-        `This ledger is retired, so its contents are out of date: it was moved to ${plain(retired)}.\n`,
-      );
+      writeErr(`This ledger is retired and out of date: it was moved to ${plain(retired)}.\n`);
     return await work(reader);
   } finally {
     await reader.close();
