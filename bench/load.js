@@ -101,7 +101,7 @@ class Tally {
   }
 }
 
-/** Whether the bytes are a complete answer. Of a chunked body only the end is checked. @param {Buffer} bytes */
+/** Whether the bytes are a complete answer. For a chunked body, only the end is checked. @param {Buffer} bytes */
 function isComplete(bytes) {
   const start = bodyStart(bytes);
   if (start < 0) return false;

@@ -44,7 +44,8 @@ export async function unpaid({ load }, server, job) {
  * Makes paid calls, each with a payment that this server has not seen before.
  * @param {Bench} bench @param {Server} server
  * @param {{ path: string, body: string, connections: number, seconds?: number, requests?: number, amount?: bigint, prepared?: number,
- *   mostPerSecond?: number, payer?: number }} how `payer`: all payments are of this one, and `nextPayment` counts the payments of one payer
+ *   mostPerSecond?: number, payer?: number }} how
+ *   `payer`: the number of the payer who makes all payments; `nextPayment` then counts that payer's payments
  */
 export async function paid({ load }, server, how) {
   const {

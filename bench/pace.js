@@ -16,14 +16,14 @@ export function rounds(full, quick) {
 }
 
 /**
- * How long calls are made; undefined in a smoke run, where each connection makes a few calls instead (`measure.js`).
+ * For how long calls are made; undefined in a smoke run, where each connection makes a few calls instead (`measure.js`).
  * @param {number} full @param {number} quick @returns {number | undefined}
  */
 export function seconds(full, quick) {
   return { full, quick, smoke: undefined }[PACE];
 }
 
-/** How many calls, rows or payers. @param {number} full @param {number} quick @returns {number} */
+/** A number of calls, rows or payers. @param {number} full @param {number} quick @returns {number} */
 export function amount(full, quick) {
   return { full, quick, smoke: Math.ceil(quick / SMOKE_SHARE) }[PACE];
 }

@@ -9,7 +9,7 @@ import { runFolder, startFixed, startOurs } from './processes.js';
 
 /** @typedef {import('./measure.js').Bench} Bench */
 
-/** The numbers of operations of the shops. At least two operations have a path parameter. */
+/** How many operations each shop has. At least two operations have a path parameter. */
 const SHORT = 20;
 const LONG = 1_000;
 const KINDS = [
@@ -58,7 +58,7 @@ export async function paths(bench) {
       bench.report.add(spent);
       for (const { name: row } of ours) {
         const value = ratio(of, row, 'node:http');
-        // There is no bound for 404s: a path that is not in the contract may be a page, so it goes through Koa.
+        // 404s have no bound: a path that is not in the contract may be a page, so the request goes through Koa.
         if (status === 402) bench.report.gate(`402, ${name}, ${row} / bare node:http`, value, 'least', 0.9);
       }
     }

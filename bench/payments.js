@@ -20,8 +20,8 @@ import { FEE_PAYER, keyOf, PAY_TO, PAYERS, signingKeyOf, USDC } from './terms.js
 
 /**
  * Correctly signed payments with the layout of the official client: compute limit, compute price, TransferChecked, memo. Payment `n` is signed by
- * payer `n % PAYERS` and is unique because of its memo. Signatures are made in advance, in worker threads, and stored in a file, because only they
- * take long.
+ * payer `n % PAYERS` and is unique because of its memo. Signatures are made in advance, in worker threads, and stored in a file, because only
+ * signing takes long.
  */
 
 const MEMO = new PublicKey('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');
@@ -138,7 +138,7 @@ export class Payments {
 }
 
 /**
- * The value of the header PAYMENT-SIGNATURE as the official v2 client writes it, which repeats the challenge.
+ * The value of the header PAYMENT-SIGNATURE, which repeats the challenge, as the official v2 client writes it.
  * @param {{ resource: object, accepts: object[], extensions?: object }} challenge
  * @param {string} transaction base64
  */

@@ -12,12 +12,12 @@ import { amount, rounds, seconds } from './pace.js';
 import { freePort, Partner, startOurs } from './processes.js';
 import { PAYERS } from './terms.js';
 
-/** Of all servers together. */
+/** In total, for all servers together. */
 const CONNECTIONS = 64;
 const MOST_SERVERS = 4;
-/** Payments of one payer in a round. */
+/** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
-/** More than one of these servers sells. */
+/** More sales per second than one of these servers makes. */
 const MOST_PER_SECOND = 2_000;
 const LOOK_MS = 100;
 
@@ -39,20 +39,20 @@ function run(command) {
   execFileSync(program, args, { stdio: 'ignore', cwd: '/' });
 }
 
-/** @returns {number} processor time in seconds of a PostgreSQL and its sessions; undefined where the system does not say */
+/** @returns {number} processor time in seconds that a PostgreSQL server and its sessions have used */
 function cpuSeconds(postmaster) {
   const ticks = readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
     .map(pid => ({ pid: Number(pid), fields: fieldsOf(pid) }))
     .filter(({ pid, fields }) => pid === postmaster || Number(fields?.[1]) === postmaster)
-    // Its own time, and that of its children that have ended.
+    // PostgreSQL's own time includes that of its children that have ended.
     .map(({ pid, fields }) =>
       fields.slice(11, pid === postmaster ? 15 : 13).reduce((sum, each) => sum + Number(each), 0),
     );
   return ticks.reduce((sum, each) => sum + each, 0) / 100;
 }
 
-/** @returns {string[] | undefined} of /proc/<pid>/stat, from the state on */
+/** @returns {string[] | undefined} the fields of /proc/<pid>/stat, starting with the state */
 function fieldsOf(pid) {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -110,8 +110,9 @@ function watchLocks(client) {
 }
 
 /**
- * The number of a server's first payment. Of those that were signed, the first half is spread over the payers; the third quarter goes to all
- * servers; of the last one, each round takes the payments of one payer.
+ * The number of a server's first payment. `spread`: the first half of the signed payments, divided among the servers; payments that follow
+ * each other come from different payers. `copies`: the third quarter, which every server gets. `one payer`: the last quarter, of which each
+ * round uses the payments of one payer.
  */
 const FIRST = {
   spread: index => (PREPARED / 2 / MOST_SERVERS) * index,
@@ -173,7 +174,7 @@ const GROUPS = [
   { name: 'four servers', count: MOST_SERVERS, ways: ['spread', 'one payer', 'copies'] },
 ];
 
-/** Servers that share a PostgreSQL, beside one with a file. @param {Bench} bench */
+/** Compares servers that share a PostgreSQL database with a server on SQLite. @param {Bench} bench */
 export async function postgres(bench) {
   const bin = programs();
   if (!bin)

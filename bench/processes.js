@@ -179,8 +179,9 @@ function readProc(pid, file) {
  * Starts a server and waits until it answers unpaid and paid calls.
  * @param {{ name: string, script: string, env: object, probe?: string, core?: string | null, nodeArgs?: string[], folder?: string }} what
  *   `probe`: a path that is answered with 402 or 200 once the server is ready; `folder`: where it runs and keeps its state
- * @returns {Promise<{ server: Server, startMs: number, startCpu: number | undefined, readyMs: number }>} from the start of the
- *   process to its first answer, the processor time in seconds that it used by then, and to the first answer to a payment
+ * @returns {Promise<{ server: Server, startMs: number, startCpu: number | undefined, readyMs: number }>} `startMs`: from the
+ *   start of the process to its first answer; `startCpu`: the processor time in seconds that it had used by then; `readyMs`: from the start
+ *   of the process to its first answer to a payment
  */
 export async function startServer({
   name,

@@ -6,7 +6,10 @@ import { Keypair } from '@solana/web3.js';
 export const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 export const GENESIS_HASH = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
 export const USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
-/** Few enough for a new server to accept one payment of each at once, but so many that equal calls of one payer, which wait for each other, are rare. */
+/**
+ * Few enough for a new server to accept one payment from each at once, and enough to make equal calls from one payer, which wait for each
+ * other, rare.
+ */
 export const PAYERS = 384;
 /** In atomic units. All operations bought here cost 0.01 USDC, except speech. */
 export const PRICE = 10_000n;

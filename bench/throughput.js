@@ -10,7 +10,7 @@ import { textOf } from './text.js';
 
 const PEERS = ['@x402/express', '@x402/hono'];
 
-/** Calls per second, and how busy the load generator was: close to 1, it would itself be the limit. */
+/** Calls per second. Notes how busy the load generator was: at a value close to 1, it would itself be the limit. */
 function perSecond(result, busy) {
   busy.push(result.cpu);
   return result.answers / result.seconds;
@@ -54,7 +54,7 @@ async function largeBodies(bench, fleet) {
 }
 
 /**
- * @param {Bench} bench @param {import('./processes.js').Server[]} servers ours and the peers, to which all payers are known
+ * @param {Bench} bench @param {import('./processes.js').Server[]} servers ours and the peers, which all know the payers
  * @param {{ where: string, bound: number }} how
  */
 async function sales(bench, servers, { where, bound }) {

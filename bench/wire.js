@@ -1,13 +1,13 @@
 import { createServer } from 'node:net';
 
 /**
- * A minimal HTTP/1.1 on bare sockets for stubs and load generator: keep-alive, bodies of known length. It costs a fraction of node:http, so that
- * they do not distort a benchmark.
+ * A minimal HTTP/1.1 on bare sockets for stubs and load generator: keep-alive, bodies of known length. It costs a fraction of what
+ * node:http costs, so that stubs and load generator do not distort a benchmark.
  */
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-/** @param {Buffer} bytes @param {number} end where the head ends @returns {number} -1 where there is none */
+/** @param {Buffer} bytes @param {number} end where the head ends @returns {number} -1 if there is none */
 export function contentLength(bytes, end) {
   for (const name of ['ontent-Length: ', 'ontent-length: ']) {
     const at = bytes.indexOf(name, 0, 'latin1');

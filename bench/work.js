@@ -13,7 +13,7 @@ const PEERS = ['@x402/express', '@x402/hono'];
 const SPEECHES = 400;
 
 /**
- * Measures one call at a time, of known payers. The peers wait for verify, work and settle; for known payers, our server skips verify.
+ * Measures one call at a time, from known payers. The peers wait for verify, work and settle; for known payers, our server skips verify.
  * @param {Bench} bench
  */
 export async function latency(bench) {

@@ -7,7 +7,8 @@ import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/b
 const { WebAssembly } = globalThis;
 
 /**
- * Only the speech engine, in a server with a worker thread like ours: it synthesises the text in one run and returns the engine's 16 kHz sound,
+ * A server with nothing but the speech engine, in a worker thread as in ours: it synthesises the text in one run
+ * and returns the engine's 16 kHz sound,
  * without payment.
  */
 
