@@ -11,7 +11,7 @@ export type BrandFeedback = {
   n: number;
   /** `sentimentFrom`: the source of the sentiment, if the respondent did not state it. */
   responses: { text: string; sentiment: Sentiment; sentimentFrom?: 'model' | 'unknown' }[];
-  /** `opinionsKnown`: how many replies have an opinion that is known. */
+  /** `opinionsKnown`: the number of replies whose opinion is known. */
   aggregate: Counts & { opinionsKnown: number; summary: string };
   mock: boolean;
 };
@@ -20,7 +20,7 @@ const MAX_QUOTE_CHARACTERS = 160;
 
 /**
  * Builds the answer from a question and its replies. `mock` is true only if a sample respondent wrote one of the replies. The summary is
- * in the language of the replies, if its sentences are known in that language, otherwise in English.
+ * in the language of the replies if `summary-words.ts` has that language, otherwise in English.
  */
 export function createBrandFeedback(
   { brand, question, wanted }: Pick<Question, 'brand' | 'question' | 'wanted'>,
@@ -107,7 +107,7 @@ function tallyOf(counts: Counts, given: number): string {
   return `${counts[first]} of ${given} replies ${counts[first] === 1 ? 'was' : 'were'} ${first}${head}${tail}`;
 }
 
-/** A typical reply of the largest group and, if there is one, one of a group with another opinion. */
+/** A typical reply from the largest group and, if another group has a positive or negative opinion, a typical reply from that group. */
 function quotesOf(counts: Counts, replies: readonly SoldReply[]): string[] {
   const order = VERDICTS.filter(verdict => counts[verdict] > 0).sort((a, b) => counts[b] - counts[a]);
   const [main] = order;

@@ -7,7 +7,7 @@ import type { Question, ReplyStore } from './replies.js';
 type BegunElsewhereOptions = {
   replyStore: ReplyStore;
   /**
-   * Opens the marketplace of this name, for orders that were begun there.
+   * Opens the marketplace with this name, for orders that started there.
    * @returns a message for the operator if its settings are missing
    */
   open: (marketplace: string) => Promise<People | string>;
@@ -19,7 +19,7 @@ const MAX_STRANDED = 100;
 
 /**
  * Keeps each order with the marketplace where it started, whatever `chosen` is now: paid replies may still come from there, and nothing
- * is paid twice elsewhere. If that marketplace can't be used, nobody else is paid, and the operator is told what to set.
+ * is paid twice elsewhere. If that marketplace can't be used, nobody else is paid, and a message tells the operator what to set.
  */
 export function finishingWhereBegun(chosen: People, options: BegunElsewhereOptions): People {
   const others = new Others(options);
@@ -51,7 +51,7 @@ class Others {
   readonly #options: BegunElsewhereOptions;
   readonly #watch: ReplyWaiter;
   readonly #opened = new Map<string, Promise<People | string>>();
-  /** What the operator has to do, by question. */
+  /** Messages that tell the operator what to do, by question id. */
   readonly #stranded = new Map<string, string>();
 
   constructor(options: BegunElsewhereOptions) {

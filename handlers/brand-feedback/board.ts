@@ -21,7 +21,7 @@ export type Card = {
   own: Pick<Reply, 'text' | 'sentiment'> | undefined;
 };
 
-/** A reply with a mistake: what is wrong, and what was typed, so that the form can show it again. */
+/** A reply with a mistake: what is wrong, and the text that was typed, which the form shows again. */
 export type Fault = ReplyFault & { question: string; text: string; sentiment: string };
 
 export type Board = {
@@ -32,7 +32,7 @@ export type Board = {
   more: number;
   formKey: string;
   now: number;
-  /** What happened, and to which question. */
+  /** A message about the respondent's last action, and the question that it concerns. */
   said?: { message: string; question: string };
   fault?: Fault;
   /** A reply that came too late: why, and its text. */
@@ -59,7 +59,7 @@ export function panelEntrance(shop: string): EntrancePages {
 export function boardPage(board: Board): string {
   const { shop, formKey, cards, said, fault, late } = board;
   const title = fault ? 'Please correct your reply' : late ? 'Your reply was not added' : 'Questions';
-  // The message is in the card of its question, if that is shown.
+  // The message appears in the card of its question, if that card is shown.
   const above = said && cards.some(({ question }) => question.id === said.question) ? '' : said?.message;
   const body = `<a class="skip" href="#main">Skip to the questions</a>
 <header class="bar">

@@ -57,7 +57,7 @@ const SETTINGS = {
   ),
   respondentMinutes: setting.integer(
     'RESPONDENT_MINUTES',
-    'how long after somebody was last seen on the panel orders are still sold',
+    'how long orders are still sold after somebody was last seen on the panel',
     { min: 1, max: 10_080, default: 10 },
   ),
   clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
@@ -152,13 +152,13 @@ async function open(context: HandlerContext<Values>): Promise<Served<BrandFeedba
   };
 }
 
-/** The model that reads the opinion of a reply if its author did not state one, and the log for its failures. */
+/** The model that reads the opinion of a reply if its author did not state one, and the log for the model's failures. */
 type Opinions = { model?: SentimentModel | undefined; log?: Log };
 
 /**
- * Asks until enough people have replied or the deadline has passed. If less than half of them have replied by then, extends the time
- * once. Answers with the replies received so far, unless they are still less than half and the operator owes such an order
- * (`PARTIAL=owe`). Safe to run again for the same order, because replies are stored.
+ * Asks until enough people have replied or the deadline has passed. If fewer than half of them have replied by then, extends the time
+ * once. Answers with the replies received so far, unless they are still fewer than half and `PARTIAL=owe` is set: the order then stays
+ * owed. Safe to run again for the same order, because replies are stored.
  */
 export function brandFeedbackBy(
   people: People,
@@ -189,7 +189,7 @@ export function brandFeedbackBy(
   };
 }
 
-/** Whether less than half of the paid replies have come. */
+/** Whether fewer than half of the paid replies have arrived. */
 function tooFew(replies: Reply[], { wanted }: { wanted: number }): boolean {
   return replies.length * 2 < wanted;
 }
@@ -230,7 +230,7 @@ async function createPeople(context: HandlerContext<Values>, panel: PanelPeopleO
   });
 }
 
-/** @returns a message for the operator if there is no such marketplace, or its settings are missing */
+/** @returns a message for the operator if there is no such marketplace, or if its settings are missing */
 async function openMarketplace(
   name: string,
   { network, settings }: HandlerContext<Values>,

@@ -1,8 +1,8 @@
-/** Rows of keys, so that `asdf` is recognised in both directions. */
+/** Rows of keys on common keyboards. Each row is also searched in reverse. */
 const ROWS = ['qwertyuiop', 'qwertzuiop', 'azertyuiop', 'asdfghjkl', 'qsdfghjklm', 'zxcvbnm', 'yxcvbnm'];
 const KEYS = [...ROWS, ...ROWS.map(row => [...row].reverse().join(''))];
 const LEAST_RUN = 4;
-/** The share of a text that must be junk. */
+/** The least share of junk that makes a word junk, or a text gibberish. */
 const MOST = 0.6;
 
 /**
@@ -25,7 +25,7 @@ function isJunk(word: string): boolean {
   return !/[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýœ]/u.test(word) || keyRun(word) / word.length >= MOST;
 }
 
-/** The number of letters of a word that stand side by side on a keyboard, in runs of four or more. */
+/** The number of letters in a word that follow each other on a keyboard, in runs of four or more. */
 function keyRun(word: string): number {
   let covered = 0;
   for (let at = 0; at < word.length;) {

@@ -50,7 +50,7 @@ ${heldHtml(order, held)}</section>
 `;
 }
 
-/** Replies that look like gibberish. They count only once the operator lets them. */
+/** Replies that look like gibberish. They count only after the operator admits them. */
 function heldHtml(order: OrderView, held: readonly Reply[]): string {
   if (held.length === 0) return '';
   const items = held.map((reply, index) => item(order, reply, index + 1)).join('\n');
@@ -93,7 +93,7 @@ function opinion({ sentiment, isSample }: Reply): string {
   return `<span class="mark ${look}">${OPINION_NAMES[sentiment]}</span>${note}`;
 }
 
-/** Who can answer instead of a rejected reply, and when. */
+/** A sentence about when another person can replace a rejected reply. */
 function inItsPlace({ isInProgress }: OrderView): string {
   return isInProgress
     ? 'Somebody else can answer instead, as long as the question is open.'

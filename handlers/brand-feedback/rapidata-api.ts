@@ -109,7 +109,7 @@ export class RapidataApi {
     );
   }
 
-  /** Retries only after a 429, when the marketplace did nothing. */
+  /** Retries only after a 429, because only then did the marketplace certainly do nothing. */
   async unrepeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),

@@ -1,7 +1,7 @@
 import { pause, UpstreamFailure } from 'coinslot';
 import { isJson, type Json, type RapidataApi, RapidataFault, readJson, textField } from './rapidata-api.js';
 
-/** `reviewReason`: why people at the marketplace look at it before it runs. */
+/** `reviewReason`: why the marketplace's staff review the job before it runs. */
 export type Job = { id: string; state: string; reviewReason?: string };
 
 /** The cost of a new job in dollars, if the account holds less. The job is created anyway. */
@@ -12,7 +12,7 @@ export type Quote = { total: bigint; perResponse: bigint };
 
 const MICRO = 1e6;
 const MAX_LISTED = 20;
-/** More replies than an order asks for, because some do not count. */
+/** The most replies fetched for a job: more than an order asks for, because some do not count. */
 const MAX_RESPONSES = 500;
 
 /**
@@ -94,7 +94,10 @@ export class RapidataJobs {
       .map(item => textField(item, 'jobId'));
   }
 
-  /** Publishes the job, which costs money. Repeated only after a 429, when the marketplace did nothing. */
+  /**
+   * Publishes the job, which costs money. The request is repeated only after a 429, because only then did the marketplace certainly do
+   * nothing.
+   */
   async create(
     name: string,
     definitionId: string,
@@ -123,7 +126,7 @@ export class RapidataJobs {
     return typeof completionPercentage === 'number' ? completionPercentage : 0;
   }
 
-  /** Stops the spending. The marketplace refuses to pause a job that has ended; that is no error here. */
+  /** Stops the spending. The marketplace refuses to pause a job that has ended, which is not an error here. */
   async pause(jobId: string, signal: AbortSignal): Promise<void> {
     const path = `/job/${encodeURIComponent(jobId)}/pause`;
     await this.#api.repeatable({ method: 'POST', path, body: {} }, signal).catch((error: unknown) => {

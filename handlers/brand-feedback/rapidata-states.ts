@@ -35,7 +35,7 @@ export class Hindrances {
     for (const oldest of [...this.#jobs.keys()].slice(0, -MAX_JOBS)) this.#jobs.delete(oldest);
   }
 
-  /** Checks the answer to the creation of a job for the account's balance. */
+  /** Records the warning about the account's balance in the answer to a job's creation, or that there was none. */
   warn(warning: CostWarning | undefined): void {
     this.#fundsLowAt = warning ? Date.now() : -Infinity;
     this.#funds = '';
@@ -55,7 +55,7 @@ export class Hindrances {
     if (left > 0)
       throw new UpstreamFailure(
         'unavailable',
-        'The marketplace can’t be asked at present; try again later.',
+        'The marketplace is not available at present; try again later.',
         {
           retryAfterSeconds: Math.ceil(left / 1_000),
         },

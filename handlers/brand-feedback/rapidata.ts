@@ -29,7 +29,10 @@ export type RapidataOptions = RapidataApiOptions & {
   graceMs?: number;
 };
 
-/** The longest question, in characters. Respondents have 25 s per task (Rapidata's guide to instructions), too little to read more. */
+/**
+ * The longest question, in characters. Respondents have 25 s per task (Rapidata's guide to instructions), which is too short to read
+ * more.
+ */
 const MAX_ASKED = 500;
 /** Jobs per attempt: another job replaces replies that were empty, duplicates, or given by minors. */
 const MAX_ROUNDS = 3;
@@ -90,7 +93,7 @@ class RapidataPeople {
     this.#watch = new ReplyWaiter(options.replyStore, Math.min(REPLY_POLL_MS, this.#pollMs));
   }
 
-  /** @param closing cancels the price request; a caller that leaves does not, because the next caller can use the price */
+  /** @param closing cancels the price request. A caller that leaves does not cancel it, because the next caller can use the price */
   async ready(
     wanted: number,
     about: { brand: string; question: string } | undefined,
@@ -115,7 +118,7 @@ class RapidataPeople {
   health(): { status: 'ok' | 'degraded'; detail?: string } {
     const unpaused = [...this.#unpaused].slice(0, 5).join(', ');
     const detail = unpaused
-      ? `could not pause these jobs, pause them in Rapidata: ${unpaused}`
+      ? `could not pause these jobs; pause them in Rapidata: ${unpaused}`
       : this.#hindrances.words || this.#trouble;
     return detail ? { status: 'degraded', detail } : { status: 'ok' };
   }

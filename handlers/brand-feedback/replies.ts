@@ -31,7 +31,7 @@ export type Question = {
   wanted: number;
   /** ms since 1970. No reply counts after it. */
   deadline: number;
-  /** 1 for the first attempt; an attempt is over when `ask` settled. */
+  /** 1 for the first attempt. An attempt is over once `ask` has settled. */
   attempt: number;
 };
 
@@ -46,14 +46,19 @@ export type ReplyStore = {
   /** Held replies, which wait for the operator, oldest first. */
   held(id: string): Promise<Reply[]>;
   /**
-   * Adds one reply atomically: one per respondent and question, never more than wanted, only while the question is open. A reply that is
-   * to be held is kept, and does not count.
-   * `duplicate` is also returned for a known reply id, and for a respondent whose reply was rejected.
+   * Adds one reply atomically: one per respondent and question, never more than wanted, only while the question is open. A reply to be
+   * held is stored but does not count. `duplicate` is also returned for a known reply id, and for a respondent whose reply was rejected.
    */
   add(id: string, reply: Reply): Promise<Added>;
-  /** Lets a held reply count. @returns false if there is none, its order was answered, or has all its replies */
+  /**
+   * Lets a held reply count.
+   * @returns false if there is no such reply, or if its order was answered or has all its replies
+   */
   admit(id: string, reply: string): Promise<boolean>;
-  /** Rejects a reply: its place is free again, but its respondent can't reply again. @returns false if there is none, or its order was answered */
+  /**
+   * Rejects a reply: its place is free again, but its respondent can't reply again.
+   * @returns false if there is no such reply, or if its order was answered
+   */
   reject(id: string, reply: string): Promise<boolean>;
   /** The request that was or is about to be sent to an external provider; opaque to the store. */
   intent(id: string): Promise<string | null>;

@@ -1,7 +1,7 @@
 import { charactersOf, tidyReply, wordsOf } from './reply-text.js';
 import { MAX_REPLY_CHARACTERS, type Reply, SENTIMENTS } from './replies.js';
 
-/** The part of the form that is to be corrected. */
+/** The form control that the respondent must correct. */
 export type Control = 'text' | 'sentiment';
 
 export type ReplyFault = { message: string; control: Control };

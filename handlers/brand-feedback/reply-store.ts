@@ -12,7 +12,7 @@ import {
 } from 'coinslot';
 import type { Added, Opinion, Question, Reply, ReplyStore } from './replies.js';
 
-/** The ledgers of earlier versions held the replies; their rows are copied when these tables are made. */
+/** Earlier versions kept the replies in the ledger's own tables. Those rows are copied when these tables are created. */
 export const REPLY_TABLES: StoreDefinition = {
   name: 'brand_feedback',
   tables: { brand_feedback_replies: ['payment', 'reply'], brand_feedback_intents: ['payment'] },
@@ -40,7 +40,7 @@ export const REPLY_TABLES: StoreDefinition = {
 
 type Row = {
   reply: string;
-  /** Grows within an order, so that replies within one millisecond can be sorted. */
+  /** Increases within an order, so that replies from the same millisecond can be sorted. */
   number: number;
   text: string;
   sentiment: Exclude<Opinion, 'unknown'>;
@@ -148,7 +148,10 @@ function* insert(
       ${respondent}, ${isKnown ? 0 : 1}, ${isSample ? 1 : 0}, ${now()}, ${held ? HELD : null})`);
 }
 
-/** Removes a sample respondent's reply to make room for a person's. @returns false if none has */
+/**
+ * Removes a sample respondent's reply to make room for a person's.
+ * @returns false if there is none
+ */
 function* removeSample(id: string, counting: Row[]): TransactionBody<boolean> {
   const sample = counting.findLast(other => other.sample === 1);
   if (!sample) return false;
@@ -172,7 +175,7 @@ function* admit(id: string, reply: string): TransactionBody<boolean> {
   return true;
 }
 
-/** Not possible for a reply in a saved answer, even if that is not delivered yet. */
+/** A reply in a saved answer can't be rejected, even if the answer has not been delivered yet. */
 function* reject({ now }: OperationStore, id: string, reply: string): TransactionBody<boolean> {
   if (!(yield* lockUnanswered(id))) return false;
   const all = yield* everyReply(id);

@@ -11,7 +11,7 @@ export type RespondentsOptions = {
 const SEEN_KEY = 'panel-respondent-seen';
 /** An open page sends a request every 30 s; not every request is written to the ledger. */
 const WRITE_EVERY_MS = 30_000;
-/** Longer than an open page can appear closed: it polls every 30 s, and not every poll is stored. */
+/** Longer than the gap between two stored polls of an open page: it polls every 30 s, and not every poll is stored. */
 const PAGE_OPEN_MS = 75_000;
 const TYPING_KEY = 'panel-typing';
 /** Longer than the ten seconds after which the page reports again that somebody is typing. */

@@ -44,7 +44,7 @@ function capital(text: string): string {
   return first.toUpperCase() + rest.join('');
 }
 
-/** Every tenth voice decides differently for each question: about 5 positive, 3 neutral, 2 negative. */
+/** Of every ten replies, about 5 are positive, 3 neutral and 2 negative. */
 function sentimentOf(seed: number): Sentiment {
   const tenth = seed % 10;
   if (tenth < 5) return 'positive';
@@ -57,7 +57,7 @@ function pick(list: string[], index: number): string {
 
 /**
  * The reply of sample respondent number `index` (from 0), always the same for the same question. The first 56 English texts of one
- * sentiment differ, and the first 30 of another language, because the numbers of openings and opinions have no common factor.
+ * sentiment differ, and the first 30 in another language, because the numbers of openings and opinions have no common factor.
  * @param language of `VOICES`
  */
 export function sampleReply(asked: AskedQuestion, index: number, language = 'en'): Reply {

@@ -1,6 +1,6 @@
 import type { Sentiment } from './replies.js';
 
-/** A remark before, the opinion, a remark after. They can be combined freely. */
+/** An opening remark, an opinion and a closing remark, in any combination. */
 type Voice = { openings: string[]; opinions: string[]; endings: string[] };
 type Voices = Record<Sentiment, Voice>;
 

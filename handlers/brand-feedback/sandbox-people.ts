@@ -22,9 +22,9 @@ type SandboxPresence = Pick<Respondents, 'isPageOpen' | 'isTyping'>;
 
 export type SandboxPeopleOptions = AskingOptions & {
   presence: SandboxPresence;
-  /** When sample respondents supply the missing replies if nobody has the panel page open. Default 5 000 ms. */
+  /** How long sample respondents wait before they supply the missing replies if nobody has the panel page open. Default 5 000 ms. */
   delayMs?: number;
-  /** When they do so if somebody has. Default 60 000 ms. */
+  /** How long they wait if somebody has the page open. Default 60 000 ms. */
   openPageDelayMs?: number;
 };
 
@@ -95,7 +95,7 @@ async function standBy(
   const { replyStore, presence, pollMs = REPLY_POLL_MS, delayMs = 5_000, openPageDelayMs = 60_000 } = options;
   const language = await spokenBySamples(question);
   if (language === undefined) return;
-  // A question with little time left is still answered in time.
+  // Waits at most half of the remaining time, so that a question close to its deadline is still answered.
   const left = Math.max(question.deadline - Date.now(), 0);
   const delay = (await isPageOpen(presence)) ? openPageDelayMs : delayMs;
   await pause(Math.min(delay, left / 2), undefined, { signal });

@@ -19,7 +19,7 @@ const SYSTEM = [
   'positive, neutral, negative, or unknown if it does not show.',
 ].join(' ');
 
-/** Any server with OpenAI's `/chat/completions`, called with the fewest parameters, so that every server accepts them. */
+/** Uses any server with OpenAI's `/chat/completions`. Sends as few parameters as possible, so that every server accepts them. */
 export function createSentimentModel({ url, model, apiKey }: SentimentModelOptions): SentimentModel {
   const client = new HttpClient(url, {
     connections: 4,
@@ -49,7 +49,7 @@ export function createSentimentModel({ url, model, apiKey }: SentimentModelOptio
   };
 }
 
-/** The opinion word in the answer, whatever surrounds it. Two different ones count as none. */
+/** The opinion word in the answer, whatever surrounds it. Two different opinions count as none. */
 function readOpinion(answer: string): Opinion {
   const { choices } = JSON.parse(answer) as { choices?: { message?: { content?: unknown } }[] };
   const content = choices?.[0]?.message?.content;

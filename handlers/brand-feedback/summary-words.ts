@@ -64,7 +64,7 @@ export type Said = {
   quotes: readonly string[];
 };
 
-/** The summary in a language; undefined if its sentences are not known here. */
+/** The summary in a language; undefined if this file does not have the language. */
 export function summaryIn(language: string | undefined, said: Said): string | undefined {
   const words = language !== undefined && Object.hasOwn(WORDS, language) ? WORDS[language] : undefined;
   if (!words) return undefined;

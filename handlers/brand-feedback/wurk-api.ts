@@ -13,11 +13,11 @@ export type WurkJob = { jobId: string; secret: string };
 
 export type Submission = { id: string; text: string };
 
-/** The marketplace's answer to a payment. `later`: nothing usable; the payment may have been settled. */
+/** The marketplace's answer to a payment. `later`: no usable answer; the payment may have been settled. */
 export type Bought =
   { kind: 'job'; job: WurkJob } | { kind: 'refused'; why: string } | { kind: 'later'; why: string };
 
-/** The marketplace can't be used at present; `unreachable` if it may be soon. The message is for the operator. */
+/** The marketplace can't be used at present; `unreachable` if it may work again soon. The message is for the operator. */
 export class WurkFault extends Error {
   readonly unreachable: boolean;
 
@@ -51,7 +51,7 @@ export class WurkApi {
     this.#requestMs = requestMs;
   }
 
-  /** The task as a path. The same one is asked for its price and paid. `reward` in USDC. */
+  /** The task as a path. The same path is requested first for the price and then with the payment. `reward` in USDC. */
   taskPath(description: string, winners: number, reward: string): string {
     const query = new URLSearchParams({ description, winners: String(winners), perUser: reward });
     return `${PATH}?${query.toString()}`;
@@ -105,7 +105,7 @@ export class WurkApi {
     return this.#client.close();
   }
 
-  /** The path holds a secret, so it is in no message. */
+  /** The path contains a secret, so messages leave it out. */
   async #get(path: string, signal: AbortSignal, headers: Record<string, string> = {}): Promise<HttpAnswer> {
     try {
       return await this.#client.request({ method: 'GET', path, headers, ms: this.#requestMs, signal });

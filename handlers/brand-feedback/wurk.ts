@@ -17,7 +17,7 @@ export type WurkOptions = {
   url: string;
   /** The reward for a reply, in dollars, as a decimal string. */
   reward: string;
-  /** The most that one reply may cost with all fees, and one order with all its attempts. */
+  /** `maxPrice`: the most that one reply may cost, including fees. `budget`: the most that one order may cost over all its attempts. */
   maxPrice: string;
   budget: string;
   /** Questions open at a time. Default 50. */
@@ -35,13 +35,14 @@ const MAX_TASKS = 4;
 const READY_MS = 10_000;
 const PRICE_TTL_MS = 300_000;
 const SIGN_MS = 30_000;
-/** How often the chain is checked for the outcome of a payment that the marketplace does not answer. */
+/** How often the chain is checked for the outcome of a payment that the marketplace has not answered. */
 const LOOK_MS = 30_000;
 
 /**
- * Asks people of WURK, paid per task with x402 in USDC on Solana: it needs no account and no key except the wallet's. The payment of a
- * task is in the ledger before it is sent, and is sent again, never replaced, until the marketplace gives the job or the chain shows that
- * the payment is dead. So a crash can't pay twice. A task can't be stopped: replies after the deadline are paid for but lost.
+ * Asks people on WURK, which is paid per task with x402 in USDC on Solana: it needs no account and no key except the wallet's. The
+ * payment of a task is in the ledger before it is sent, and is sent again, never replaced, until the marketplace returns the job or the
+ * chain shows that the payment is dead. So a crash can't pay twice. A task can't be stopped: replies after the deadline are paid for but
+ * lost.
  * @throws RangeError if an amount is invalid.
  */
 export function createWurkPeople(options: WurkOptions): People {
@@ -184,7 +185,7 @@ class WurkPeople {
           `Asking ${asked} people costs more than the marketplace budget; nobody was asked.`,
         );
       }
-      // A payment that is signed too late is dropped, and was not sent.
+      // A payment whose signature takes too long is dropped unsent.
       task = { asked, path, payment: await withDeadline(SIGN_MS, signal, () => priced.sign()) };
     } catch (error) {
       if (error instanceof UpstreamFailure) throw error;
@@ -225,7 +226,7 @@ class WurkPeople {
     if (this.#lost.size > 100) this.#lost.clear();
     this.#lost.set(
       id,
-      `WURK was paid ${Number(amount) / 1e6} USDC for order ${id.slice(0, 16)} (transfer ${transfer}) and gives no job: recover the job with ` +
+      `WURK was paid ${Number(amount) / 1e6} USDC for order ${id.slice(0, 16)} (transfer ${transfer}) and returned no job: recover the job with ` +
         `the wallet ${this.#payer.address} at WURK (action=recover); nothing else is paid for this order`,
     );
   }
@@ -282,7 +283,7 @@ function messageOf(error: unknown): string {
 }
 
 function unavailable(cause: unknown): UpstreamFailure {
-  return new UpstreamFailure('unavailable', 'The marketplace can’t be asked at present; try again later.', {
+  return new UpstreamFailure('unavailable', 'The marketplace is not available at present; try again later.', {
     cause,
     retryAfterSeconds: 60,
   });

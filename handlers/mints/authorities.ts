@@ -35,7 +35,7 @@ const SIGNERS_AT = 3;
 const MAX_SIGNERS = 11;
 
 /**
- * The kind of each authority of a mint, in one read, which can only follow the reads of the mint and its metadata, because these name the
+ * Reads the kind of each authority of a mint in one request. The mint and its metadata must be read first, because they name the
  * authorities.
  */
 export async function readAuthorities(

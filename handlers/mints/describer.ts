@@ -3,7 +3,7 @@ import { readAddress, SYSTEM_PROGRAM } from 'coinslot';
 import type { MintExtensions } from './mint-extensions.js';
 import type { MintFacts } from './mint.js';
 
-/** The description of one extension: its fields with their sentence, under its name. */
+/** The description of one extension: its fields and a sentence about them, under the extension's name. */
 export type Description = Omit<MintExtensions, 'unknown' | 'unreadable'>;
 
 type ExtensionOf<K extends Extension['__kind']> = Extract<Extension, { __kind: K }>;

@@ -9,10 +9,13 @@ import type { MintExtensions, Said } from './mint-extensions.js';
 export type Described = { extensions: MintExtensions; sentences: string[] };
 
 const DESCRIBERS: Describers = { ...controls, ...display };
-/** Newer than the package: one address (`extension/permissioned_burn/mod.rs` of spl-token-2022-interface 3.1.2). */
+/**
+ * An extension that is newer than the package. It holds one address (`extension/permissioned_burn/mod.rs` of spl-token-2022-interface
+ * 3.1.2).
+ */
 const PERMISSIONED_BURN = 28;
 const ADDRESS_BYTES = 32;
-/** In the package without fields: two ciphertexts of 64 bytes, one of 36, and a key. */
+/** The package does not define the fields of this extension: two ciphertexts of 64 bytes, one of 36, and a key. */
 const CONFIDENTIAL_MINT_BURN = 24;
 const CONFIDENTIAL_MINT_BURN_BYTES = 196;
 const TOKEN_METADATA = 19;
@@ -68,8 +71,9 @@ function sentencesOf(extensions: Description): string[] {
 }
 
 /**
- * Describes every extension of a mint. One that is not known, is one of token accounts, or has bytes that the program would not store is
- * given by its number in `unknown`; bytes that are not an extension at all in `unreadable`. Never throws because of the bytes.
+ * Describes every extension of a mint. An extension that is not known, belongs to token accounts, or has bytes that the program would not
+ * store appears with its number in `unknown`. Bytes that form no extension are counted in `unreadable`. Never throws because of the
+ * bytes.
  */
 export async function describeEntries({ entries, unreadable }: Entries, mint: MintFacts): Promise<Described> {
   const decode = await loadDecoder();

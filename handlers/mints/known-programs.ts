@@ -1,4 +1,4 @@
-/** Tokens sent to its accounts are destroyed: nobody has a key for it. */
+/** Tokens sent to this address's accounts are destroyed, because nobody has its key. */
 export const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 
 /** Addresses that own the accounts of every pool or sale of a program. */

@@ -12,8 +12,8 @@ import { INCINERATOR, knownAs } from './known-programs.js';
 import { formatUnits, type MintFacts } from './mint.js';
 
 /**
- * A token account. `owner` is null if the account could not be read. `kind`: `burned`, if nobody can move it; `program`, if a program owns
- * it, which `name` names if it is known; `wallet`, if a key may sign for its owner.
+ * A token account. `owner` is null if the account could not be read. `kind`: `burned`, if nobody can move it; `program`, if a program
+ * owns it (`name` is that program's name, if known); `wallet`, if a key may sign for its owner.
  */
 type LargeAccount = {
   address: string;
@@ -83,7 +83,7 @@ function ownerOf(account: Account | null, mint: string): string | null {
   return toAddress(account.data.subarray(OWNER_AT, 2 * OWNER_AT));
 }
 
-/** The programs of those owners that only a program can sign for. */
+/** For each owner that is a program address without a known name, the program that owns it. */
 async function readPrograms(
   chain: ChainReads,
   owners: (string | null)[],

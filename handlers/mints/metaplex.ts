@@ -24,7 +24,9 @@ const MAX_CREATORS = 64;
 const CREATOR_BYTES = 34;
 const ADDRESS_BYTES = 32;
 
-/** The address of a mint's metadata at Metaplex. It is derived, so both can be read at once. */
+/**
+ * The address of a mint's metadata at Metaplex. It is derived from the mint's address, so the mint and its metadata can be read at once.
+ */
 export function metadataAddress(mint: string): string {
   const program = bytesOf(METADATA_PROGRAM);
   return toAddress(programAddress([Buffer.from('metadata'), program, bytesOf(mint)], program));
@@ -32,8 +34,8 @@ export function metadataAddress(mint: string): string {
 
 /**
  * Decodes the account (`Metadata` in mpl-token-metadata's `accounts/metadata.rs`, Borsh), up to the last needed flag. The generated
- * client would add a second account framework, to save thirty lines. Null if the account is not the metadata of this mint, or cannot be
- * read.
+ * client would add a second account framework and save only thirty lines. Null if the account is not the metadata of this mint, or cannot
+ * be read.
  */
 export function readMetadata(account: Account | null, mint: string): Metadata | null {
   if (account?.owner !== METADATA_PROGRAM || account.data[0] !== METADATA_V1) return null;

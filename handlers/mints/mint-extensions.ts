@@ -1,6 +1,6 @@
 export type Said<Fields = object> = Fields & { sentence: string };
 type Authority = { authority: string | null };
-/** `epoch`: the first one in which it applies. `maximum` is in whole tokens, per transfer. */
+/** `epoch`: the first epoch in which the fee applies. `maximum` is in whole tokens, per transfer. */
 export type TransferFee = { epoch: number; basisPoints: number; maximum: string };
 
 /**

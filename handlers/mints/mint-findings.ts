@@ -41,7 +41,7 @@ const unknownExtensions: Says = ({ extensions: { unknown } }) =>
 
 const concentrated: Says = ({ largestAccounts: largest }) =>
   largest !== null && largest.topTenPercent > CONCENTRATED_PERCENT
-    ? `The ten largest accounts that are neither burned nor of a known program hold ${largest.topTenPercent}% of the supply: their owners can move the price at will.`
+    ? `The ten largest accounts that are neither burned nor owned by a known program hold ${largest.topTenPercent}% of the supply: their owners can move the price at will.`
     : undefined;
 
 const by = (who: string | null | undefined, sentence: (who: string) => string): string | undefined =>

@@ -12,7 +12,7 @@ import { metadataAddress, readMetadata, type Metadata } from './metaplex.js';
 
 /**
  * The on-chain facts of a token mint (`solMintInfo` in openapi.yaml). `supply` is in whole tokens, with exactly `decimals` fractional
- * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, this has no
+ * digits and no point if `decimals` is 0. Authorities are base58 addresses; null if there is none. If `initialized` is false, null has no
  * meaning yet: the authorities are chosen when the mint is initialised.
  */
 export type MintFacts = {
@@ -22,7 +22,7 @@ export type MintFacts = {
   mintAuthority: string | null;
   freezeAuthority: string | null;
   tokenProgram: string;
-  /** When the account was as described here. */
+  /** The slot at which the account had these values. */
   slot: number;
   initialized: boolean;
 };

@@ -91,7 +91,7 @@ export async function reportMint(chain: ChainReads, mint: string, signal: AbortS
   };
 }
 
-/** The result of a read, or null if it fails or takes too long. The caller's own signal ends it. */
+/** The result of a read, or null if it fails or takes too long. If the caller's signal aborts, its reason is thrown. */
 async function ifAnswered<T>(
   signal: AbortSignal,
   read: (inTime: AbortSignal) => Promise<T>,

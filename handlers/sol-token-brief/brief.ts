@@ -91,7 +91,7 @@ const MINT = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 const SUPPLY = /^\d{1,40}(\.\d{1,255})?$/;
 const MAX_CACHED = 1_000;
 const MAX_ROUNDS = 64;
-/** Each source has a shorter deadline of its own; these apply if it fails to enforce that. */
+/** Each source has a shorter deadline of its own. These apply if a source fails to enforce its deadline. */
 const SUPPLY_DEADLINE_MS = 6_000;
 const SOURCE_DEADLINE_MS = 8_000;
 
@@ -132,7 +132,7 @@ async function askAll(sources: MarketSource[], mint: string, signal: AbortSignal
 /** The fully diluted valuation. A supply has up to 20 digits, so the string is converted only once, to limit rounding. */
 function valuation(priceUsd: number | null, supply: string): number | null {
   const units = Number(supply);
-  // A supply of 0 belongs to wrapped SOL, which the mint does not count, or to a token that was burnt: no valuation.
+  // A supply of 0 means wrapped SOL, which its mint does not count, or a token that was burnt. Neither has a valuation.
   return priceUsd === null || units === 0 ? null : tidy(priceUsd * units);
 }
 
@@ -258,10 +258,10 @@ async function takeSnapshot(
  * - price: the unweighted median of the prices that are within 1.5× of the median of all. If exactly two prices differ by more
  *   than 1.5×, or none is near the median, the lowest is used and the brief says that the sources disagree.
  * - fdv: that price × the supply on the chain; null for a supply of 0.
- * - market cap, liquidity, 24 h volume: the lower median (of three the middle one, of two the smaller) over the sources whose
+ * - market cap, liquidity, 24 h volume: the lower median (the middle of three figures, the smaller of two) over the sources whose
  *   price was accepted, because each source counts different pools. The market cap is never derived from the fdv.
  * - holders, organic score, top holders, verified, first pool, symbol, name: from the first source that knows them; sources whose price
- *   was accepted come first. Change in 24 h: from the first of those only.
+ *   was accepted come first. Change in 24 h: only from a source whose price was accepted.
  * - `quotes`, `spread`: the price of every source that has one, and how far they are apart.
  * - `findings`: those of the market (market-findings.ts) and of the mint (mints/mint-findings.ts).
  * - `sources`: those that contributed to the answer; for a token without a market, those that reported that there is none.

@@ -53,7 +53,7 @@ const known = (values: (number | undefined)[]): number[] => values.filter(value 
  */
 function summarize(pools: PricedPool[]): MarketQuote {
   const kept = pools.length < 3 ? pools : nearMedian(pools);
-  // If the pools form two groups, none may be near the median; then there is no price.
+  // If the pools form two groups, it is possible that none is near the median. There is no price then.
   if (kept.length === 0) throw new RangeError('pools that contradict each other');
   const volumes = known(kept.map(pool => pool.volume24hUsd));
   return {

@@ -3,7 +3,7 @@
  * returns the value, or undefined if it is absent (`undefined`, `null`), or throws a `RangeError` that names the field.
  */
 
-/** A figure above its limit is an error or an attack: USD per token, USD, holders. */
+/** Limits in USD per token, in USD, and in holders. A figure above its limit is an error or an attack. */
 const MAX_PRICE_USD = 1e12;
 const MAX_AMOUNT_USD = 1e16;
 const MAX_HOLDERS = 1e10;
@@ -31,7 +31,7 @@ function numberOf(value: unknown, field: string): number | undefined {
   return value;
 }
 
-/** A decimal that the source sends as a string, empty if it does not know it; a JSON number is accepted too. */
+/** A decimal that the source sends as a string, which is empty if the source does not know the value. A JSON number is accepted, too. */
 function decimalOf(value: unknown, field: string): number | undefined {
   if (value === '') return undefined;
   if (typeof value !== 'string') return numberOf(value, field);
@@ -61,7 +61,7 @@ export const decimalAmount = (value: unknown, field: string) => amountOf(decimal
 export function holders(value: unknown, field: string): number | undefined {
   const count = numberOf(value, field);
   if (count === undefined) return undefined;
-  if (!Number.isInteger(count)) throw new RangeError(`a ${field} that is no whole number`);
+  if (!Number.isInteger(count)) throw new RangeError(`a ${field} that is not a whole number`);
   return inRange(count, MAX_HOLDERS, field);
 }
 

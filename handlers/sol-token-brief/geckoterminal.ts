@@ -17,7 +17,7 @@ function decode(body: unknown, mint: string): MarketQuote | undefined {
   };
 }
 
-/** A key of CoinGecko's API, which serves the same data under higher limits; a plan has its own host and header. */
+/** A key for CoinGecko's API, which serves the same data with higher limits. Each plan has its own host and header. */
 export type CoinGeckoKey = { key: string; plan: 'demo' | 'pro' };
 
 const COINGECKO = {
@@ -26,9 +26,9 @@ const COINGECKO = {
 };
 
 /**
- * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`; JSON:API with decimal strings, 404 for an unknown mint. With a key of
- * CoinGecko, the same at `/api/v3/onchain/networks/…` of its own hosts.
- * Its rate limit is the tightest of all sources, so holders, which need a second request (`/info`), are left to other sources.
+ * GeckoTerminal: `GET {url}/api/v2/networks/solana/tokens/{mint}`; JSON:API with decimal strings, 404 for an unknown mint. With a
+ * CoinGecko key, the same data comes from `/api/v3/onchain/networks/…` on CoinGecko's hosts. Its rate limit is the tightest of all
+ * sources, so holders, which need a second request (`/info`), are left to other sources.
  */
 export function createGeckoTerminal({
   coinGecko,

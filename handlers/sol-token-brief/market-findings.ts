@@ -148,7 +148,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ verdict, organicScore }) =>
       when(
         verdict?.organic === 'low',
-        `Jupiter rates the trading as little organic${organicScore === null ? '' : ` (${organicScore} of 100)`}: volume and holders may be bought.`,
+        `Jupiter rates little of the trading as organic${organicScore === null ? '' : ` (${organicScore} of 100)`}: volume and holders may be bought.`,
       ),
   },
   { code: 'one-source', severity: 'medium', says: alone },

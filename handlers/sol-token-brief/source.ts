@@ -56,7 +56,7 @@ export type MarketSource = {
    *   circuit open); the signal's reason if it aborts
    */
   quote(mint: string, signal: AbortSignal): Promise<MarketQuote | undefined>;
-  /** From past requests; sends none. */
+  /** The source's health according to past requests. Sends no request. */
   health(): SourceHealth;
   /** Waits for running requests (bounded by their deadline) and closes the connections; may be called twice. */
   close(): Promise<void>;

@@ -134,7 +134,7 @@ const DEFINES =
   /^(?:(?:export|declare|default|async|abstract|public|pub)[ \t]+){0,3}(?:function\*?|class|def|fn|func|interface|struct|type|enum|const)[ \t]+([A-Za-z_$][\w$]{0,60})/gm;
 const CODE_SHARE = 0.5;
 
-/** Whether nearly all lines end as those of code do, or are comments. */
+/** Whether nearly all lines end like lines of code, or are comments. */
 function isCommented(lines: string[]): boolean {
   const ends = lines.filter(line => /[;{}]$/.test(line.trimEnd())).length;
   const comments = lines.filter(line => /^\s*(?:\/[/*]|\*|#)/.test(line)).length;
@@ -214,7 +214,7 @@ function readLog(blocks: Block[]): string | undefined {
   return `A log of ${plural(lines.length, 'line')} from ${at(lines[0])} to ${at(lines.at(-1))}${counts}.`;
 }
 
-/** The times of a line of captions (WebVTT, section 4.3; SubRip has commas). */
+/** The start and end times in a line of captions (WebVTT, section 4.3; SubRip has commas). */
 const CUE = /^((?:\d{1,3}:)?\d\d:\d\d[.,]\d{3})[ \t]+-->[ \t]+((?:\d{1,3}:)?\d\d:\d\d[.,]\d{3})/gm;
 
 function readCaptions(text: string): string | undefined {
@@ -223,7 +223,7 @@ function readCaptions(text: string): string | undefined {
   return `Captions of ${plural(cues.length, 'cue')}, from ${cues[0]?.[1]} to ${cues.at(-1)?.[2]}.`;
 }
 
-/** A description of a text of data; undefined if it is prose. */
+/** A description of a text that is data, such as JSON or a log; undefined if the text is prose. */
 export function describeData(text: string, blocks: Block[]): string | undefined {
   const trimmed = text.trim();
   return (
@@ -322,7 +322,7 @@ function sizeOf(blocks: Block[], language: string): string {
   return `${about(count)} ${words}`;
 }
 
-/** The headings that describe a text, complete; "…" stands for the others. */
+/** As many headings as fit, none of them cut. "…" replaces the rest. */
 function headingsOf(headings: string[], language: string): string {
   if (headings.length === 0) return '';
   const [, sections, questions] = WORDS[language] ?? ENGLISH;

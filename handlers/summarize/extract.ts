@@ -41,7 +41,7 @@ function wholeOf(blocks: Block[]): Extract | undefined {
   return short ? { sentences: [joinSentences(blocks.map(block => block.text))], method: 'whole' } : undefined;
 }
 
-/** At most half of the sentences of a text of four or more. */
+/** The most sentences that a summary may quote: of a text with four or more, at most half. */
 function mostOf(blocks: Block[]): number {
   const total = blocks.reduce((sum, { kind, text }) => sum + (kind === 'heading' ? 0 : countEnds(text)), 0);
   return total < 4 ? MAX_SENTENCES : Math.min(MAX_SENTENCES, Math.floor(total / 2));
@@ -70,7 +70,7 @@ function openingOf(sections: Section[], reading: Reading, most: number): Opening
 const lengthOf = (sections: Section[]): number =>
   sections.flatMap(({ blocks }) => blocks).reduce((sum, { text }) => sum + text.length, 0);
 
-/** The result of the whole text: the last section of that name, before everything else or after it. */
+/** The beginning of the last section whose heading announces a result, if that section is near the start of the text or at its end. */
 function resultOf(sections: Section[], reading: Reading, limits: Limits): string[] {
   const at = sections.findLastIndex(({ purpose }) => purpose === 'result');
   const section = sections[at];
@@ -100,9 +100,9 @@ function chatOf(blocks: Block[], most: number): Extract | undefined {
 }
 
 /**
- * A summary of `text`: sentences that stand together at its beginning, and those with which its result begins, whole and in text order;
- * the text itself if it is that short; or what the text is, in a sentence, and how it begins. Null if the text has no content (only white
- * space, markup or punctuation). Deterministic and linear in the length of the text.
+ * A summary of `text`. A short text is its own summary. Otherwise, the summary quotes whole sentences in text order, from the beginning
+ * of the text and from the beginning of its result, or it describes the text in a sentence and quotes its beginning. Null if the text has
+ * no content (only white space, markup or punctuation). Deterministic and linear in the length of the text.
  */
 export function extractSummary(text: string): Extract | null {
   const blocks = toBlocks(text);
@@ -171,7 +171,7 @@ function inOrder(blocks: Block[], left: string[], right: string[]): string[] {
 const isTitle = ({ kind, text }: Block): boolean =>
   kind === 'heading' || (kind === 'prose' && text.length <= LONGEST_LINE && !/[.!?。！？,;:：]$/u.test(text));
 
-/** "Chapter 1", "1 kap. …", "§ 3", "II. …": the heading of the first part, where the title is missing. */
+/** Whether a heading looks like that of one part of a text ("Chapter 1", "1 kap. …", "§ 3", "II. …") instead of its title. */
 const isPart = (text: string): boolean =>
   /^(?:[§\d第]|[IVX]{1,5}\.\s|[IVX]{2,5}\s)/u.test(text) || NUMBERED_PART.test(text);
 const NUMBERED_PART =
@@ -217,7 +217,7 @@ function frameOf(blocks: Block[], { sentences, section }: Opening, language: str
   const elsewhere = heading !== undefined && heading !== title && isText(heading);
   if (names(sentences, title ?? '') && headings.length === 0 && !elsewhere) return undefined;
   const what = describeText(blocks, { title: withoutColon(title ?? ''), headings, language });
-  // Named separately from the title: joined to it, it would look like the title of the whole text.
+  // The heading is named separately from the title. Joined to the title, it would look like the title of the whole text.
   return elsewhere ? `${what.slice(0, -1)}, ${quoted(withoutColon(heading))}.` : what;
 }
 const withoutColon = (name: string): string => name.replace(/\s?[:：]$/u, '');
@@ -234,7 +234,7 @@ function outlineOf(blocks: Block[]): string[] {
   return [];
 }
 
-/** The names of numbered clauses, if each of 1, 2, 3 … has one and stands above a text of its own. */
+/** The names of numbered clauses, if each of the numbers 1, 2, 3 … has a name with a text of its own below it. */
 function numberedOf(blocks: Block[]): string[] {
   const names: string[] = [];
   let length = CLAUSE;

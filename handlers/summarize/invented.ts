@@ -15,12 +15,12 @@ const plain = (text: string): string => text.normalize('NFKC').replaceAll('’',
 const digits = (figure: string): string => figure.replace(/\P{N}/gu, '').replace(/^0+(?=.)/, '');
 const words = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{M}]+/gu) ?? [];
 
-/** Whether a name occurs, in whatever case and number. */
+/** Whether a name occurs, in any grammatical case and number. */
 function occurs(name: string, stems: Set<string>): boolean {
   return words(name).every(word => stems.has(word.slice(0, Math.max(SHORTEST_STEM, word.length - ENDING))));
 }
 
-/** The beginnings of all words of the document, of each length that `occurs` may ask for. */
+/** The beginnings of all words of the document, of each length that `occurs` may look for. */
 function stemsOf(document: string): Set<string> {
   const stems = new Set<string>();
   for (const word of new Set(words(document)))
@@ -29,7 +29,7 @@ function stemsOf(document: string): Set<string> {
   return stems;
 }
 
-/** Names, without the first word of the sentence, which is capitalised whatever it is. */
+/** Names, without the first word of the sentence, which is always capitalised. */
 function namesOf(sentence: string, language: string): string[] {
   const names = [...sentence.matchAll(NAME)].filter(({ index }) =>
     /[\p{L}\p{N}]/u.test(sentence.slice(0, index)),

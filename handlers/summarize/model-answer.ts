@@ -4,7 +4,7 @@ import { MAX_SENTENCES } from './gate.js';
 /** Sentences of summaries are far shorter; a longer one repeats the document. */
 const MAX_SENTENCE_CHARACTERS = 2_000;
 
-/** How models decline. */
+/** Phrases with which models decline. */
 const REFUSALS = [
   /^(?:i'm|i am)? ?(?:\w{1,12} )?(?:sorry|apologi[sz]e|apologies|unfortunately)\b[^.]{0,40}\bi (?:can't|cannot|can not|won't|am unable|am not able)\b/i,
   /^(?:i (?:can't|cannot|can not|won't)|i'm (?:unable|not able) to|i am (?:unable|not able) to) (?:\w{1,12} )?(?:help|assist|comply|fulfil|fulfill|provide|summari[sz]e|answer|create|produce|process|engage|do that)\b/i,

@@ -56,7 +56,9 @@ const SCHEMA = {
     json_schema: { name: 'summary', strict: true, schema: ANSWER_SCHEMA },
   },
 };
-/** Further parameters of the request, the best first. After a 400 or 422, the next ones are tried. Newer models know no `max_tokens`. */
+/**
+ * Sets of further request parameters, the best first. After a 400 or 422, the next set is tried. Newer models do not accept `max_tokens`.
+ */
 const MANNERS: readonly Record<string, unknown>[] = [
   { temperature: 0.2, max_tokens: MAX_OUTPUT_TOKENS, ...SCHEMA },
   { max_completion_tokens: MAX_OUTPUT_TOKENS, ...SCHEMA },
@@ -117,7 +119,7 @@ function openClient({ url, apiKey }: OpenAiOptions, timeoutMs: number): HttpClie
   });
 }
 
-/** A server without a list of models counts as available, one that rejects the key does not. */
+/** A server without a list of models counts as available; a server that rejects the key does not. */
 async function checkModels(client: HttpClient, ms: number, signal: AbortSignal): Promise<void> {
   const { status } = await exchange(client, { method: 'GET', path: '/models', ms, signal });
   if (status === 401 || status === 403 || status >= 500) throw new Error(`status ${status}`);

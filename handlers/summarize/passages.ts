@@ -42,7 +42,7 @@ export const ended = (line: string): string =>
 const wide = (text: string): number => (SPACELESS.test(text) ? FINE_WORDS : 1);
 const wordsIn = (sentences: string[]): number =>
   sentences.reduce((sum, sentence) => sum + countWords(sentence) / wide(sentence), 0);
-/** The sentences inside brackets or quotation marks. */
+/** The number of sentences in a text, including those inside brackets or quotation marks. */
 export const countEnds = (text: string): number =>
   1 +
   (text.match(/(?:\p{L}{4}[.!?]|[!?])["'”’»)]{0,4}\s+(?=["“„«(]?\p{Lu})|[。！？][」』”]*(?=[^」』”])/gu)
@@ -77,7 +77,7 @@ const isNotice = (text: string): boolean =>
 
 /** Whether a paragraph begins where its first sentence does: not in lower case, nor after a line that broke off or leads to it. */
 function begins(text: string, before: Block | undefined, small: boolean): boolean {
-  // Perhaps the number of a page, and what goes on below it.
+  // Perhaps a page number, and text that continues from the page before.
   if (!small && /^(?:[^\p{L}\p{N}]{0,3}|\d{1,3}\s)\p{Ll}/u.test(text)) return false;
   if (!/^[\p{L}\p{N}§"'“‘«„(¿¡「『（《【]/u.test(text)) return false;
   return before === undefined || !(leadsOn(before.text) || brokeOff(before));
@@ -164,7 +164,10 @@ export function labelledOf(blocks: Block[], reading: Reading, limits: Limits): s
 }
 const LABEL = /^\p{Lu}[^,:：，.!?]{2,40}(?=[,:：，])|^[\p{scx=Han}]{2,6}(?=[:：])/u;
 
-/** The terms in a block whose name announces a grant or a limit. */
+/**
+ * The terms in a block that begins with a name such as "Limitation of liability"; in the first block of such a section, all its
+ * sentences.
+ */
 function termsIn(block: Block, isFirst: boolean, reading: Reading): string[] {
   if (block.kind !== 'prose' && block.kind !== 'item') return [];
   const [name = '', ...rest] = sentencesIn(block, reading);
@@ -173,7 +176,7 @@ function termsIn(block: Block, isFirst: boolean, reading: Reading): string[] {
 }
 const NAME_WORDS = 7;
 
-/** The clause by which a licence grants or a contract limits, if it can be quoted to its end. */
+/** The clause in which a licence grants rights or a contract limits them, if the whole clause can be quoted. */
 export function clauseOf(sections: Section[], reading: Reading, limits: Limits): string[] {
   const clauses = sections.flatMap(({ purpose, blocks }) =>
     blocks.map((block, index) => termsIn(block, purpose === 'terms' && index === 0, reading)),

@@ -350,7 +350,7 @@ export function toBlocks(text: string): Block[] {
 /** If a text marks at least this many headings, an unmarked line is not a heading. */
 const MARKED = 2;
 
-/** A short line without an end mark above a sentence is a heading, unless others are marked as such. */
+/** A short line without an end mark above a sentence is a heading, unless the text marks its headings. */
 function markHeadings(blocks: Block[]): Block[] {
   if (blocks.filter(({ kind }) => kind === 'heading').length >= MARKED) return blocks;
   return blocks.map((block, index) => {

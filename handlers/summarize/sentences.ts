@@ -54,7 +54,7 @@ function abbreviations(language: string): Set<string> {
 }
 
 /**
- * What is needed to find the ends of sentences in one text. `bare`: words that the text also writes without a full stop, so they are not
+ * The data for finding the ends of sentences in one text. `bare`: words that the text also writes without a full stop, so they are not
  * abbreviations. `little`: its lower-case words of up to three letters.
  */
 type Reader = {
@@ -86,7 +86,7 @@ const OPENING = /^["'“‘«„([¿¡<@#]{0,3}/u;
 /** Abbreviations that end sentences, too, if the next word is one that the text writes small elsewhere: "at 2 a.m. The …" */
 const MAY_END = /^(?:(?:\p{L}\.)+\p{L}|Inc|Ltd|Co|Corp|Bros|etc|al)$/u;
 
-/** Whether the full stop that ends `left` does not end a sentence before `right`. */
+/** Whether the full stop at the end of `left` belongs to an abbreviation and so does not end a sentence. */
 function isAbbreviated(
   left: string,
   right: string,
@@ -178,8 +178,8 @@ function split(text: string, reader: Reader): string[] {
 }
 
 /**
- * The language of a text (ISO 639-1), and what splits a line of it into its sentences, in order, trimmed; together they contain every
- * character except spaces. In doubt, two sentences are not separated. Linear in the length of the line.
+ * The language of a text (ISO 639-1), and a function that splits a line of the text into trimmed sentences, in order. Together, the
+ * sentences contain every character except spaces. In doubt, two sentences are not separated. Linear in the length of the line.
  */
 export function readingOf(text: string): {
   language: string;

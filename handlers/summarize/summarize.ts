@@ -39,7 +39,7 @@ export function summarizeBy(summarizer: Summarizer): Handler<Summarize> {
   };
 }
 
-/** The operator's model if there is one, otherwise the embedded summarizer. What is not used is not loaded. */
+/** The operator's model if there is one, otherwise the embedded summarizer. The other one is not loaded. */
 async function createSummarizer({ url, model, apiKey }: Values): Promise<Summarizer> {
   if (url === undefined || model === undefined) return createEmbeddedSummarizer();
   const { createOpenAiSummarizer } = await import('./openai.js');

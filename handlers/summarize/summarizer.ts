@@ -4,9 +4,9 @@ export type Summarized = { summary: string; method: 'extractive' | 'model' | 'de
 /**
  * Makes a summary of one to three sentences (`summarize` in openapi.yaml).
  *
- * `summarize` takes any text, including HTML and markdown, and resolves to one to three sentences on one line. `signal` carries
- * the deadline; `caller` is the caller in whose share of the queue the call counts. It throws `UpstreamFailure`: `invalid` if the
- * text has no content, `failed` if there was no usable summary in time, `unavailable` if the backend can't do the work now.
+ * `summarize` takes any text, including HTML and markdown, and resolves to one to three sentences on one line. `signal` carries the
+ * deadline; `caller` names the caller whose share of the queue the call uses. It throws `UpstreamFailure`: `invalid` if the text has no
+ * content, `failed` if there was no usable summary in time, `unavailable` if the backend can't do the work now.
  */
 export type Summarizer = {
   /** Short name for logs and health. */

@@ -2,7 +2,10 @@ import type { Job } from 'coinslot';
 import { documentOf } from './document.js';
 import { extractSummary, type Extract } from './extract.js';
 
-/** Entry point of the summary workers: the summary; null if the text has no content. */
+/**
+ * The entry point of the summary workers.
+ * @returns the summary; null if the text has no content
+ */
 export default function summarizeInWorker({ task, stop }: Job<string>): Extract | null {
   return isCancelled(stop) ? null : extractSummary(task);
 }

@@ -109,7 +109,8 @@ export class PiperServer {
     const restMs = options.breaker?.restMs ?? 10_000;
     this.#restSeconds = Math.ceil(restMs / 1_000);
     this.#circuit = circuitBreaker(
-      // A call cancelled by its caller is no failure of the server. In the half-open state it counts as one: the probe had no result.
+      // A call cancelled by its caller is not a failure of the server. In the half-open state it counts as one, because the probe had no
+      // result.
       handleWhen(
         error => error instanceof UpstreamFailure || this.#circuit.state === CircuitState.HalfOpen,
       ).orWhenResult(answer => isOutage((answer as HttpAnswer).status)),

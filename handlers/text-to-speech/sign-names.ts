@@ -1,6 +1,6 @@
 /**
- * English names of signs and emoji, so that a text with them can be said. Emoji have the short names of Unicode's CLDR, as screen
- * readers say them.
+ * English names of signs and emoji, with which a voice can read a text that contains them. Emoji have the short names of Unicode's CLDR,
+ * as screen readers say them.
  */
 
 import { readFileSync } from 'node:fs';

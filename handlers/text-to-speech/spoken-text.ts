@@ -44,7 +44,7 @@ const UNITS: Record<string, string> = {
 }; // prettier-ignore
 const UNIT = new RegExp(String.raw`(\d)\s?(${Object.keys(UNITS).join('|')})\b(?!')`, 'g');
 
-/** After a sign for micro. */
+/** Units that may follow a sign for micro. */
 const SMALL_UNITS: Record<string, string> = {
   g: 'grams', s: 'seconds', l: 'liters', L: 'liters', m: 'meters', F: 'farads', A: 'amperes', V: 'volts', W: 'watts',
 }; // prettier-ignore
@@ -54,7 +54,7 @@ const PARTS: Record<string, [one: string, many: string] | undefined> = {
   2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
   7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
 }; // prettier-ignore
-/** Engines read it as one number, if at all, which listeners do not understand. */
+/** A number so long that engines read it as a single number, which listeners do not understand, or not at all. */
 const LONG_NUMBER = /(?<![\d.,])\d{19,}(?![\d.,]*\d)/g;
 const NUMERATORS = 'zero one two three four five six seven eight nine'.split(' ');
 
@@ -107,7 +107,7 @@ function lessOrMore(less: boolean, before: string, after: string): string {
   return spaced ? ` ${words} ` : ' ';
 }
 
-/** With spaces on both sides or on neither, unlike a bracket. */
+/** Whether a sign has spaces on both sides or on neither, unlike a bracket. */
 function isBetweenWords(before: string, after: string): boolean {
   return (
     /\s$/.test(before) === /^\s/.test(after) &&
@@ -152,7 +152,7 @@ function comparisons(text: string): string {
 function punctuation(text: string): string {
   return (
     text
-      // List items become separate paragraphs. This comes before dashes, because some items begin with one.
+      // List items become separate paragraphs. This step precedes the one for dashes, because some items begin with a dash.
       .replace(/(^|\n) ?(?:[\u2022\u2023\u25E6\u25AA\u25B8\u25CF\u2756\u27A4*-]) /g, '\n\n')
       .replace(/[\u2018\u2019\u201A\u201B\u2032`\u00B4]/g, "'")
       .replace(/[\u201C\u201D\u201E\u201F\u00AB\u00BB\u2033"]/g, ' ')
@@ -193,7 +193,7 @@ function toAscii(text: string): string {
     text
       .replace(/(?:°\s?C\b|\u2103)/g, ' degrees Celsius ')
       .replace(/(?:°\s?F\b|\u2109)/g, ' degrees Fahrenheit ')
-      // One or two letters are a variable or a unit; after a longer word it is the number of a footnote.
+      // After one or two letters, which are a variable or a unit, the number is an exponent; after a longer word it marks a footnote.
       .replace(/((?<![\p{L}\p{M}'])\p{L}{1,2}|[\d)]|\p{L}(?=\u207B))(\u207B?)([⁰¹²³⁴-⁹]{1,20})/gu, power)
       .replace(/(?<=[\p{L}.,;:!?])(?=[⁰¹²³⁴-⁹])/gu, ' ')
       .replace(
@@ -267,7 +267,7 @@ function numbers(text: string): string {
         /\b(\d{1,2})\/(\d{1,2})\/(\d{4})\b/g,
         (match: string, month: string, day: string, year: string) => calendarDate(match, year, month, day),
       )
-      // With full stops, the day comes first.
+      // In dates with full stops, the day comes first.
       .replace(
         /(?<![\d.])(\d{1,2})\.(\d{1,2})\.([12]\d{3})(?!\.?\d)/g,
         (match: string, day: string, month: string, year: string) => calendarDate(match, year, month, day),
@@ -292,7 +292,7 @@ const HOME_PATH = /(^|[\s("'])~((?:\/[\w-]+)+)\/?/g;
 
 const LEFT_SIGNS = new RegExp(`[${CURRENCY_SIGNS}]`, 'g');
 
-/** Not said: quotation marks, brackets, marks of Markdown, `|`, `_`, and a `^`, `~` or `\` that stands alone. */
+/** Replaces signs by words. Not said: quotation marks, brackets, Markdown's marks, `|`, `_`, and a lone `^`, `~` or `\`. */
 function signs(text: string): string {
   return text
     .replace(/(^|\n)#{1,6} /g, '$1')
@@ -347,7 +347,7 @@ const STEPS = [nameEmoji, comparisons, punctuation, toAscii, addresses, numbers,
  */
 export function spokenText(written: string): string {
   if (written.length > MAX_SPOKEN_CHARACTERS) throw new SpeechTooLong(`${written.length} characters`);
-  // Entities of HTML stand for their characters.
+  // HTML entities are replaced by their characters.
   const text = decodeHTMLStrict(written);
   requireSpeakable(text, 'en');
   let spoken = text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F]/g, ' '); // eslint-disable-line no-control-regex

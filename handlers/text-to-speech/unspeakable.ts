@@ -7,7 +7,7 @@ export class Unspeakable extends Error {}
 
 /** A word with the digits in it, or one sign. */
 const TOKENS = /[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}\s]/gu;
-/** What is not said by any voice: punctuation, accents, invisible characters, ruled lines and bullets. */
+/** Characters that no voice says: punctuation, accents, invisible characters, ruled lines and bullets. */
 const SILENT =
   /^(?!\p{Emoji_Modifier})[\s\p{P}\p{Sk}\p{M}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u2500-\u25A1\u25AA\u25AB\u25B6\u25B8\u25BA\u25C6\u25C7\u25CB\u25CF\u25E6\u2726\u2756\u27A4]$/u;
 const MAX_NAMED = 8;
@@ -30,7 +30,7 @@ function readsEnglish(character: string): boolean {
   );
 }
 
-/** Scripts of one language that Unicode counts as several. */
+/** Languages whose writing Unicode divides into several scripts. */
 const SCRIPTS: Record<string, string[] | undefined> = {
   Hans: ['Hani', 'Bopo'],
   Hant: ['Hani', 'Bopo'],

@@ -18,8 +18,8 @@ export type Voice = {
 export type VoiceList = { default: string; voices: Voice[] };
 
 /**
- * A complete RIFF file: mono, 22 050 Hz, 16 bit PCM, true sizes in its header. `bandwidthHz`: the highest frequency in it, by the
- * rate at which it was synthesized.
+ * A complete RIFF file: mono, 22 050 Hz, 16 bit PCM, true sizes in its header. `bandwidthHz`: the highest frequency that the file can
+ * contain, given the rate at which it was synthesized.
  */
 export type SpokenWav = { wav: Buffer; bandwidthHz: number };
 
@@ -31,11 +31,10 @@ export type SpeakerHealth = { status: 'ok' | 'degraded'; latencyMs?: number; det
 /**
  * Turns English text into speech (`textToSpeech` and `listVoices` in openapi.yaml).
  *
- * `speak` takes a text whose length the contract allows; without a `voiceId` it uses the default voice. `caller`: the caller in whose share of the
- * queue the call counts. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say or with words that the
- * voice cannot speak (it names them), a speech that is too long, or an unknown voice; `failed` if there was no usable audio in time;
- * `unavailable` if the queue is full or the engine can't
- * be reached. If `signal` aborts, `speak` throws its reason.
+ * `speak` takes a text whose length the contract allows; without a `voiceId` it uses the default voice. `caller` names the caller whose
+ * share of the queue the call uses. `speak` and `voices` throw `UpstreamFailure`: `invalid` for text with nothing to say or with words
+ * that the voice cannot speak (it names them), a speech that is too long, or an unknown voice; `failed` if there was no usable audio in
+ * time; `unavailable` if the queue is full or the engine can't be reached. If `signal` aborts, `speak` throws its reason.
  */
 export type Speaker = {
   /** Short name for logs and health. */

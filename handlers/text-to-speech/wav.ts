@@ -21,7 +21,7 @@ const MAX_SAMPLES = 16_777_216;
 const PLACEHOLDER_FROM = 0x7ffff000;
 /** Full scale is 1. Peaks above this are scaled down, so that the filters of players do not clip. */
 const PEAK_LIMIT = 0.97;
-/** −54 dB. An engine's noise for text without speech is below this, a single spoken letter 30 dB above. */
+/** −54 dB. An engine's noise for text without speech is below this; a single spoken letter is 30 dB above it. */
 const SILENCE_RMS = 0.002;
 
 function readLayout(bytes: Buffer, at: number, size: number): Layout {
@@ -134,7 +134,10 @@ function writeHeader(bytes: Buffer, rateHz: number): void {
   bytes.writeUInt32LE(bytes.length - 44, 40);
 }
 
-/** Writes the samples behind the header, `gain` times as loud. @returns peak and root mean square before that */
+/**
+ * Writes the samples, multiplied by `gain`, after the header.
+ * @returns peak and root mean square before the multiplication
+ */
 function writeSamples(
   file: Uint8Array,
   { samples, rateHz }: Sound,

@@ -188,7 +188,7 @@ describe('A paid marketplace task on a server that is killed', function () {
     wurk.onStep = undefined;
     await sale.start();
     await sale.health(
-      /WURK was paid 0\.05 USDC for order \w{16} \(transfer \w{80,}\) and gives no job: recover the job/,
+      /WURK was paid 0\.05 USDC for order \w{16} \(transfer \w{80,}\) and returned no job: recover the job/,
     );
     await sale.answerOnPanel();
     expect(textsOf(await sale.finish(TASK_PRICE))).to.deep.equal(['I am number 1.', 'I am number 2.']);

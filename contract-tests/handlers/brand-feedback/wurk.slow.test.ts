@@ -197,7 +197,7 @@ describe('people of WURK', () => {
       const { status, detail } = await people.health();
       expect(status).to.equal('degraded');
       expect(detail).to.match(
-        /^WURK was paid 0\.025 USDC for order \w{16} \(transfer \w{80,}\) and gives no job: recover the job/,
+        /^WURK was paid 0\.025 USDC for order \w{16} \(transfer \w{80,}\) and returned no job: recover the job/,
       );
       const second = replyStore.put({ ...question, attempt: 2, deadline: Date.now() + 2_000 });
       await people.ask(second, NEVER);
