@@ -14,7 +14,7 @@ export type Checked = {
   readonly selfPaid?: boolean;
 };
 
-/** A payment that does not pay the price still has `checked`, because it may have been accepted at an earlier one. */
+/** A payment that does not pay the price still has `checked`, because it may have been accepted at an earlier price. */
 export type Check<C extends Checked = Checked> =
   { ok: true; checked: C } | { ok: false; error: string; checked?: C };
 
@@ -35,9 +35,9 @@ export type Outage = { name: string; retryAfterSeconds: number; instead?: string
 
 /** A failure of the facilitator, not of one payment. */
 export type Trouble = {
-  /** It can't be reached, or asked for a wait: it is paused before the next request. */
+  /** Whether it can't be reached, or asked callers to wait. It is then paused before the next request. */
   rest: boolean;
-  /** How long it asked to wait, from 1 to 120. */
+  /** How many seconds it asked callers to wait, from 1 to 120. */
   seconds?: number;
   /** It gave an unusable answer: a status such as 500, or no JSON. A single payment may be the reason. */
   answered?: true;
@@ -67,7 +67,8 @@ export type SettleResult =
   /** `signature` names the transfer. */
   | { kind: 'settled'; signature: string }
   /**
-   * This request has not moved the money and will not. `mayHaveLanded`: another request may have, for instance if a proxy sent this one twice.
+   * This request has not moved the money and will not move it. `mayHaveLanded`: another request may have, for instance if a proxy sent
+   * this one twice.
    */
   | { kind: 'refused'; reason: string; mayHaveLanded?: true }
   /** Anything else: the money may have moved. */
@@ -85,14 +86,14 @@ export type Fate =
 /** A transfer that the buyer already sent, found by its name. `not-seen`: it may still appear. */
 export type Named = { kind: 'found'; evidence: string } | { kind: 'failed' } | { kind: 'not-seen' };
 
-/** The result of one check for a payment. `not-seen` alone proves nothing: it may still land, or the server may be behind. */
+/** The result of one check for a payment. `not-seen` alone proves nothing: the payment may still land, or the server may be behind. */
 export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen' } | { kind: 'unclear' };
 
 /** The source of a rail's hints for buyers. */
 export interface Hinting<C extends Checked = Checked> {
-  /** For the challenge of a call without payment: another object whenever anything in it changes. */
+  /** The hints for the challenge of a call without payment. Whenever a hint changes, a new object is returned. */
   hints(called?: Called): Hints;
-  /** For the challenge after a refusal. `fresh`: whether the buyer may reuse the refused payment's hints. */
+  /** The hints for the challenge after a refusal. `fresh`: whether the buyer may reuse the refused payment's hints. */
   hintsAfter(fresh: boolean, payment?: C): Hints;
 }
 
@@ -107,7 +108,8 @@ export interface Rail<C extends Checked = Checked> {
   readonly another: string;
   /**
    * Reads and checks a payment locally.
-   * @param answered the values in the challenge that it answers, if its method knows them: they must have been used for signing
+   * @param answered the values in the challenge that the payment answers, if its method knows them: the payment must have been signed
+   *   with these
    */
   check(evidence: string, amount: bigint, answered?: Hints): Promise<Check<C>>;
 
@@ -117,14 +119,17 @@ export interface Rail<C extends Checked = Checked> {
    */
   find(name: string, signal: AbortSignal): Promise<Named>;
 
-  /** Records that a request with this payment has come. */
+  /** Records that a request with this payment has arrived. */
   arrived(payment: C): void;
   /** Records that its money moved or may have moved. */
   moved(payment: C): void;
 
   /** Undefined while the rail can't be read; then nothing is claimed. */
   position(): Position | undefined;
-  /** The hint that the payment was signed with, if this server does not offer it now: the ledger then decides whether it is accepted. */
+  /**
+   * The hint that the payment was signed with, if this server does not offer that hint now. The ledger then decides whether the hint is
+   * accepted.
+   */
   formerHint(payment: C): ClaimRequest['hint'];
   /** The reason why a payment whose former hint is not accepted can't be claimed. */
   unoffered(payment: C): string;
@@ -147,11 +152,13 @@ export interface Rail<C extends Checked = Checked> {
   /** The reason of a refusal, worded for the buyer. */
   explain(reason: string): string;
 
-  /** Whether a reported settlement of this payment counts only once it is seen. */
+  /** Whether a reported settlement of this payment counts only once the rail shows it. */
   isDoubted(payment: C): boolean;
   /** Waits until the settlement of a payment is visible. False if it does not exist, failed, or did not become visible in time. */
   confirm(row: Row, settlement: string): Promise<boolean>;
-  /** Looks once for a payment that was refused because it would fail, since a landed one gets the same refusal. May reject. */
+  /**
+   * Looks once for a payment that was refused because it would fail: a payment that has already landed gets the same refusal. May reject.
+   */
   lookFor(row: Row): Promise<Sighting>;
   /** Starts a round of checks, which share their reads. Rejects if the ledger fails. */
   beginRound(): Promise<void>;
@@ -163,8 +170,8 @@ export interface Rail<C extends Checked = Checked> {
   /** The part of the evidence that is kept once a payment's outcome is final: what accounting and refunds need. */
   condense(row: Pick<Row, 'evidence'>): string;
   /**
-   * Records that its reported settlement never happened: from then on, reports of that facilitator are checked. Rejects if the ledger
-   * fails.
+   * Records that a reported settlement of this payment never happened. From then on, that facilitator's reports are checked. Rejects if
+   * the ledger fails.
    */
   distrust(row: Row): Promise<void>;
 }

@@ -4,7 +4,7 @@ import type { Json } from '../contract/json.js';
 /** The path where a host publishes its keys (the method did:web of Decentralized Identifiers). */
 export const DID_PATH = '/.well-known/did.json';
 
-/** An Ed25519 key of a shop, as its document has it. `x` is the public key in base64url, `name` the part of its id after `#`. */
+/** An Ed25519 key of a shop, as its DID document lists it. `x` is the public key in base64url, `name` the part of its id after `#`. */
 export type PublicKey = { name: string; x: string };
 
 const NAME_LENGTH = 16;

@@ -15,14 +15,14 @@ export function encodedHeader(header: Json): string {
 
 /**
  * Signs with Ed25519 (`alg` EdDSA; RFC 8037). The payload is canonical JSON (RFC 8785).
- * @param header as `encodedHeader` gives it
+ * @param header the result of `encodedHeader`
  */
 export function signedJws(header: string, payload: Json, key: KeyObject): string {
   const input = `${header}.${Buffer.from(canonicalJson(payload)).toString('base64url')}`;
   return `${input}.${sign(null, Buffer.from(input), key).toString('base64url')}`;
 }
 
-/** @returns undefined if the text is no JWS in compact form whose header and payload are JSON objects */
+/** @returns undefined unless the text is a JWS in compact form whose header and payload are JSON objects */
 export function readJws(text: string): Jws | undefined {
   const parts = text.split('.');
   const [head = '', body = '', mac = ''] = parts;
@@ -32,7 +32,7 @@ export function readJws(text: string): Jws | undefined {
   return { header, payload, signed: `${head}.${body}`, signature: Buffer.from(mac, 'base64url') };
 }
 
-/** Whether the key of an Ed25519 JWK made the signature. No other algorithm is taken, whatever the header says. */
+/** Whether the key of an Ed25519 JWK made the signature. No other algorithm is accepted, whatever the header says. */
 export function isSignedBy({ header, signed, signature }: Jws, jwk: Json): boolean {
   if (header.alg !== 'EdDSA' || jwk.kty !== 'OKP' || jwk.crv !== 'Ed25519' || typeof jwk.x !== 'string')
     return false;

@@ -17,9 +17,9 @@ type PaidBy = { payer: string; transaction: string; amount?: string };
 
 /** Two JWS in compact form. */
 export type SignedReceipts = {
-  /** x402's receipt (extension offer-receipt): that this payer got something at this URL. */
+  /** x402's receipt (extension offer-receipt), which states that this payer got something at this URL. */
   receipt: string;
-  /** Coinslot's own: which payment bought which answer to which call. */
+  /** Coinslot's own receipt, which states which payment bought which answer to which call. */
   answer: string;
 };
 
@@ -53,7 +53,7 @@ export class Receipts {
   readonly #timer: NodeJS.Timeout;
   #document: Json;
   #shown = '';
-  /** Gets the document whenever it changes. */
+  /** Called with the document whenever the document changes. */
   onDocument: (document: Json) => void = () => {};
 
   private constructor(parts: ReceiptParts) {
@@ -89,7 +89,7 @@ export class Receipts {
     clearInterval(this.#timer);
   }
 
-  /** @returns undefined for an operation that is no longer sold, whose URL nobody knows */
+  /** @returns undefined for an operation that is no longer sold, because its URL is not known */
   async sign(
     { operation, requestHash }: SoldCall,
     { payer, transaction, amount }: PaidBy,
@@ -136,7 +136,7 @@ export class Receipts {
       [this.#document, this.#shown] = [document, shown];
       this.onDocument(document);
     } catch (error) {
-      this.#parts.log.warn({ error }, 'the keys of receipts could not be read in the ledger');
+      this.#parts.log.warn({ error }, 'could not read the receipt keys from the ledger');
     }
   }
 }

@@ -20,8 +20,8 @@ export function hostOf(did: string): string {
 }
 
 /**
- * The key that the document of a did:web has under an id, as a JWK. Asks one host, once, follows no redirect, and reaches public addresses
- * only unless `allowPrivate`.
+ * The key that the document of a did:web has under an id, as a JWK. Sends one request to one host, follows no redirect and, unless
+ * `allowPrivate` is true, reaches only public addresses.
  * @throws ReceiptFault
  */
 export async function publishedKey(kid: string, allowPrivate: boolean): Promise<Json> {

@@ -45,7 +45,7 @@ const MEMBERS: Record<Verified['kind'], Record<string, string>> = {
 
 /**
  * Verifies a receipt or an offer: its form, its signature, and that its signer is the host of the URL that it is about.
- * @param keyOf the JWK of a key by its id; @throws ReceiptFault
+ * @param keyOf returns the JWK of a key by its id, or throws ReceiptFault
  * @param trusted whether the caller knows the key, so that it need not be the host's
  */
 export async function verifyReceipt(
@@ -62,7 +62,7 @@ export async function verifyReceipt(
   if (typeof kid !== 'string' || kid === '') throw new ReceiptFault('it does not say which key signed it');
   const kind = kindOf(jws);
   for (const [name, type] of Object.entries(MEMBERS[kind]))
-    if (typeof payload[name] !== type) throw new ReceiptFault(`its ${name} is missing, or is no ${type}`);
+    if (typeof payload[name] !== type) throw new ReceiptFault(`its ${name} is missing, or is not a ${type}`);
   if (!trusted) checkAuthority(kid, String(payload.resourceUrl));
   if (!isSignedBy(jws, await keyOf(kid)))
     throw new ReceiptFault(`the key ${kid} did not sign it: it was changed, or is somebody else's`);
@@ -77,7 +77,7 @@ export function contradictions({ kind, payload }: Verified, { answer, request }:
     other.push(`it is about an answer with sha256 ${payload.answerSha256}, not about this one`);
   if (request !== undefined) {
     const hash = sha256(`${payload.operation}\n${canonicalJson(request)}`);
-    if (hash !== payload.requestSha256) other.push('it is about another request than this one');
+    if (hash !== payload.requestSha256) other.push('it is about another request, not about this one');
   }
   return other;
 }
@@ -92,7 +92,7 @@ function checkAuthority(kid: string, resourceUrl: string): void {
   const signer = hostOf(kid.split('#', 1)[0] ?? '');
   const about = URL.canParse(resourceUrl) ? new URL(resourceUrl).host : '';
   if (signer !== about)
-    throw new ReceiptFault(`${signer} signed it, and it is about ${about || 'no URL'}: that is not its shop`);
+    throw new ReceiptFault(`${signer} signed it, but it is about ${about || 'no URL'}: the signer is not that shop`);
 }
 
 function sha256(data: Buffer | string): string {

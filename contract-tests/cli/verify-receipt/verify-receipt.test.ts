@@ -97,7 +97,7 @@ describe('coinslot verify-receipt', () => {
   it('accepts no other signer, no other key, and no key that is not published', async () => {
     const other = await run(['--allow-private'], receipt(did(), 'https://api.example.com/v1/a'));
     expect(other).to.include({ code: 1 });
-    expect(other.out).to.include('it is about api.example.com: that is not its shop');
+    expect(other.out).to.include('it is about api.example.com: the signer is not that shop');
     expect(asked).to.deep.equal([]);
     const madeUp = await run(['--allow-private'], receipt('did:key:z6Mk'));
     expect(madeUp.out).to.include('names no host');

@@ -3,8 +3,8 @@ import { COMPUTE_BUDGET_PROGRAM, MEMO_PROGRAM, TOKEN_PROGRAM } from './networks.
 import { USDC } from '../../price/amount.js';
 
 /**
- * A transfer of USDC between two token accounts. `owner` has the key of `source`; `reference` is named by the transfer and by no other.
- * Amount in atomic units.
+ * A transfer of USDC between two token accounts. `owner` has the key of `source`; `reference` is an address that only this transfer
+ * names. Amount in atomic units.
  */
 export type Transfer = {
   feePayer: string;
@@ -18,7 +18,10 @@ export type Transfer = {
   blockhash: string;
 };
 
-/** Compute units: a transfer and a memo take about 30 000. In microlamports per unit: 1 200 lamports together. */
+/**
+ * The limit in compute units, of which a transfer and a memo use about 30 000, and the price in microlamports per unit. Together they
+ * cost 1 200 lamports.
+ */
 const UNITS = 60_000;
 const PRICE = 20_000n;
 const SIGNATURE_BYTES = 64;
@@ -27,8 +30,8 @@ type Account = { key: string; signer: boolean; writable: boolean };
 type Call = { program: string; accounts: string[]; data: Buffer };
 
 /**
- * Encodes a transfer as payments are encoded (compute unit limit, its price, TransferChecked), with a memo after it: a legacy transaction
- * (https://solana.com/docs/core/transactions), base64, whose signatures are empty.
+ * Encodes a transfer like a payment (compute unit limit, compute unit price, TransferChecked), followed by a memo. The result is a legacy
+ * transaction (https://solana.com/docs/core/transactions) in base64 with empty signatures.
  */
 export function buildTransfer(transfer: Transfer): string {
   const accounts = accountsOf(transfer);
@@ -51,7 +54,7 @@ export function buildTransfer(transfer: Transfer): string {
   return Buffer.concat([unsigned, message]).toString('base64');
 }
 
-/** Signers first, and of each kind those that may be written to first. The owner may pay the fee, too. */
+/** Signers come first and, within each group, writable accounts. The owner may pay the fee, too. */
 function accountsOf({ feePayer, owner, source, destination, mint, reference }: Transfer): Account[] {
   const own = owner === feePayer ? [] : [{ key: owner, signer: true, writable: false }];
   const read = [mint, reference, TOKEN_PROGRAM, COMPUTE_BUDGET_PROGRAM, MEMO_PROGRAM];

@@ -9,7 +9,7 @@ export type ChainClock = { slot: number; time: number };
 const LAYOUT = { slot: 0, unixSeconds: 32, bytes: 40 };
 
 /**
- * The chain's own clock in its newest block of this finality. Slot and time are of one block, because both are read from one
+ * The chain's own clock in its newest block of this finality. Slot and time belong to the same block, because both are read from one
  * account.
  * @throws UpstreamFailure, or Error if the RPC server does not serve the account
  */

@@ -33,10 +33,10 @@ export async function resetHeight(ledger: Pick<Meta, 'setMeta'>): Promise<void> 
 }
 
 /**
- * Decides which block heights are plausible. A height far below the greatest one seen would backdate a claim, and the payment would
- * count as expired while it can still land. A height that rose faster than the chain can would stop all sales, because every true
- * height is far below it, and claims dated with it could never be resolved. The ledger therefore keeps the greatest height, the time
- * at which it was seen, and the measured rate of the chain, for all servers and across restarts.
+ * Decides which block heights are plausible. A height far below the greatest one seen would backdate a claim, and the payment would count
+ * as expired while it can still land. A height that rises faster than the chain can would stop all sales, because every true height is
+ * far below it, and claims dated with it could never be resolved. The ledger therefore keeps the greatest height, the time at which it
+ * was seen, and the measured rate of the chain, for all servers and across restarts.
  */
 export class ChainHeights {
   readonly #ledger: Meta;

@@ -1,8 +1,8 @@
-/** The blocks per second that are allowed before anything was measured, and always: Solana makes about 2.5. */
+/** The blocks per second that are always allowed, even before any measurement. Solana makes about 2.5. */
 export const LEAST_BLOCKS_PER_SECOND = 4;
-/** No reading allows more: twice the blocks of a chain of 200 ms slots. */
+/** No reading allows more than this, which is twice the rate of a chain with 200 ms slots. */
 const MOST_BLOCKS_PER_SECOND = 10;
-/** How much faster than measured a chain may be for a while. */
+/** A chain may be faster than measured by this factor for a while. */
 const MARGIN = 1.25;
 /** A server's rate is the median of its last readings, so that a server that catches up, or a clock that jumps, has no effect. */
 const MAX_RATES = 5;

@@ -17,12 +17,12 @@ const SET_COMPUTE_UNIT_PRICE = 3;
 const LIMIT_BYTES = 5;
 const PRICE_BYTES = 9;
 
-/** `reason` is the code from x402's scheme exact on SVM, `message` is for people. */
+/** `reason` is the code from x402's scheme exact on SVM, and `message` is for people. */
 export type FeeFault = { reason: string; message: string };
 
 /**
- * How a protocol builds its transactions: with how many signatures, and whether the compute unit limit comes before its price. Clients of
- * x402 put the limit first, those of MPP the price.
+ * How a protocol builds its transactions: the number of signatures, and whether the compute unit limit may come after its price. x402
+ * clients put the limit first, MPP clients the price.
  */
 export type TransactionForm = { signatures: number; anyOrder: boolean };
 
@@ -74,7 +74,7 @@ export function feeFault(
   );
 }
 
-/** Whether the fee payer is used in an instruction, where it could lose more than the fee. */
+/** Whether an instruction uses the fee payer, which could then lose more than the fee. */
 export function usesFeePayer({ instructions, keys }: SolanaTransaction): boolean {
   const others = keys.slice(1);
   return (
@@ -98,7 +98,7 @@ export function hasLimitFirst({ instructions: [first] }: SolanaTransaction): boo
   return first?.data.length === LIMIT_BYTES;
 }
 
-/** The two instructions of the compute budget, told apart by their lengths. */
+/** The two compute budget instructions, which are distinguished by their lengths. */
 function limitFirst([first, second]: readonly Instruction[]): (Instruction | undefined)[] {
   return first?.data.length === LIMIT_BYTES ? [first, second] : [second, first];
 }

@@ -45,8 +45,8 @@ const DENIED_AFTER_MS = 1_000;
 const DENIED_DEADLINE_MS = 5_000;
 
 /**
- * A bounded cache of which payment a landed signature belongs to, so that a search after a timeout, or for the next payment of the
- * same payer, does not fetch the same transactions again. A signature always belongs to the same message.
+ * A bounded cache that maps landed signatures to their payments, so that a search after a timeout, or for the next payment of the same
+ * payer, does not fetch the same transactions again. A signature always belongs to the same message.
  */
 export type KnownTransfers = {
   get(signature: string): string | undefined;
@@ -108,7 +108,7 @@ export async function isTransfer(
   return landed ? !landed.failed && landed.slot > row.after && idOf(landed.message) === row.id : undefined;
 }
 
-/** The slot in which a payment's transfer landed that was sent with this signature; undefined if the chain does not show it. */
+/** The slot in which a payment's transfer with this signature landed; undefined if the chain does not show it. */
 export async function landedTransfer(
   chain: Pick<ChainHistory, 'transaction'>,
   { id, signature }: { id: string; signature: string },
@@ -118,7 +118,7 @@ export async function landedTransfer(
   return landed && idOf(landed.message) === id ? landed : undefined;
 }
 
-/** The transaction of this signature, if its payer signed it alone and it is confirmed. */
+/** The transaction with this signature, if only its payer signed it and it is confirmed. */
 export async function findSelfPaid(
   chain: Pick<ChainHistory, 'transaction'>,
   signature: string,

@@ -30,7 +30,7 @@ export function keptEvidence(evidence: string): KeptEvidence | undefined {
 
 /**
  * The evidence that replaces a transaction. A transaction that its payer signed alone is kept whole, because its buyer may name it again,
- * and it is then checked.
+ * and it must then be checked again.
  * @param first the account of the ledger's first receiver, if it has had no other
  */
 export function condenseEvidence(evidence: string, first: string | undefined): string {
@@ -50,8 +50,8 @@ export function condenseEvidence(evidence: string, first: string | undefined): s
 }
 
 /**
- * The evidence that is kept of a transaction whose payer is removed. Nobody can present it any more.
- * @param signers how many signatures it has at least if this shop's fee payer paid its fee
+ * The evidence that is kept of a transaction whose payer is removed. Nobody can pay with that transaction any more.
+ * @param signers the fewest signatures that the transaction has if this shop's fee payer paid its fee
  */
 export function anonymousEvidence(evidence: string, signers: number): string {
   const { destination } = keptEvidence(condenseEvidence(evidence, undefined)) ?? {};
@@ -65,7 +65,7 @@ function written({ source = NONE, destination = NONE, fee }: KeptEvidence): stri
 
 /**
  * Who paid the fee of a transaction, and how much. The ledger has the signature of a fee payer only if this shop signed as one.
- * @param signers how many signatures the transaction has at least
+ * @param signers the fewest signatures that the transaction can have
  */
 export function feePaid(evidence: string, signers: number): KeptEvidence['fee'] {
   const kept = keptEvidence(evidence);

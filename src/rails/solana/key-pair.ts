@@ -14,7 +14,7 @@ export type KeyPair = {
   /** Signs a transaction (base64), in the slot for this key. @throws Error if the transaction has no such slot */
   sign(transaction: string): string;
   /**
-   * Signs a transaction (base64) of which it is the fee payer.
+   * Signs a transaction (base64) as its fee payer.
    * @returns the transaction with the signature in its first slot (base64), and the signature (base58)
    */
   signAsFeePayer(transaction: string): { transaction: string; signature: string };

@@ -17,7 +17,7 @@ const UPKEEP_INTERVAL_MS = 60_000;
 const MEASURE_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
 const LIST_DEADLINE_MS = 2_000;
-/** A slice has a hundred rows. Bounds one round of maintenance. */
+/** The most slices, of a hundred rows each, in one round of maintenance. */
 const MAX_SLICES = 100;
 
 /**
@@ -36,7 +36,7 @@ export async function readView(
   return { blockhash: latest.blockhash, slot: latest.slot, height };
 }
 
-/** Keeps the fee payer of the hints fresh. None of these rejects. */
+/** Functions that keep the fee payer in the hints up to date. None of them rejects. */
 type FeePayers = Record<'ask' | 'probe' | 'follow' | 'share', () => Promise<void>>;
 
 type Parts = {
@@ -44,7 +44,7 @@ type Parts = {
   chain: SolanaChain;
   heights: ChainHeights;
   feePayers: FeePayers;
-  /** The sales that are offered with other fee payers. Does not reject. */
+  /** The calls that are offered with other fee payers. `refresh` does not reject. */
   catalogue?: { refresh(): Promise<void> } | undefined;
   ledger: Ledger;
   log: Log;
@@ -82,7 +82,10 @@ export class HintRefresher {
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  /** @returns a function that runs it at once */
+  /**
+   * Runs `look` every `ms`.
+   * @returns a function that runs it at once
+   */
   #every(ms: number, look: () => Promise<void>): () => void {
     let busy = false;
     const begin = (): void => {

@@ -4,7 +4,7 @@ import { failureKind, UpstreamFailure } from '../../net/failure.js';
 /** JSON-RPC codes of temporary errors: rate limit, node behind, slot not reached yet. */
 const NOT_NOW = new Set<unknown>([429, -32429, -32005, -32004, -32014, -32016]);
 
-/** JSON-RPC codes of errors about the transaction that was sent along: it can't be read, or a signature is wrong. */
+/** JSON-RPC codes of errors about the transaction in the request: it can't be read, or a signature is wrong. */
 const OF_TRANSACTION = new Set<unknown>([-32602, -32003]);
 
 /** A JSON-RPC error. `message` does not contain the server's URL. */

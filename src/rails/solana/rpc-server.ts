@@ -14,7 +14,7 @@ export type Query<T> = {
   read: (result: unknown) => T;
   /** Throws if a well-formed result can't be true. */
   check?: (result: T) => void;
-  /** Whether a server of another chain may also answer. */
+  /** Whether a server for another chain may also answer. */
   ofAnyChain?: true;
 };
 

@@ -29,8 +29,8 @@ export type SolanaChain = {
     bytes?: number,
   ): Promise<{ slot: number; accounts: (results.Account | null)[] }>;
   /**
-   * At most twenty token accounts that hold most of a mint, the largest first. Many servers refuse this read, for large mints or for
-   * all: only the first server is asked, and its refusal does not make it ask for other reads last.
+   * The largest token accounts of a mint: at most twenty, the largest first. Many servers refuse this read, for large mints or for all:
+   * only the first server is asked, and a refusal does not move it to the end of the order for other reads.
    */
   largestHoldings(mint: string, signal: AbortSignal): Promise<results.Holding[]>;
   /** @param check throws if the result can't be true; the next server is asked then */
@@ -40,7 +40,10 @@ export type SolanaChain = {
     check?: (latest: LatestBlockhash) => void,
   ): Promise<LatestBlockhash>;
   blockHeight(finality: Finality, signal: AbortSignal): Promise<number>;
-  /** The height at `confirmed` that each server reports, in their order; undefined for one that does not answer. Never rejects. */
+  /**
+   * The height at `confirmed` that each server reports, in the order of the servers; undefined for one that does not answer. Never
+   * rejects.
+   */
   heights(signal: AbortSignal): Promise<(number | undefined)[]>;
   /**
    * A page of the address's history: at most `limit` (1 to 1 000) entries older than the signature `before`. A server that has not reached
@@ -85,7 +88,7 @@ export type SurveyedServer = { name: string; genesis: string | undefined };
 export type ChainOptions = {
   /** RPC servers in order of preference. */
   urls: string[];
-  /** `solana:<reference>`: a server of another chain is logged and ignored. Without it, any chain is accepted. */
+  /** `solana:<reference>`: a server for another chain is logged and ignored. Without it, any chain is accepted. */
   network?: string;
   /** Deadline of one try at one server. Default 5 s. */
   timeoutMs?: number;
@@ -240,8 +243,8 @@ function accountReads(
 }
 
 /**
- * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the
- * next when that one is down, late, wrong, or of another chain.
+ * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the next
+ * when that one is down, late, wrong, or on another chain.
  */
 export function createChain(options: ChainOptions): SolanaChain {
   const servers = new Servers(options);

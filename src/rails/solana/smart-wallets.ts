@@ -16,8 +16,8 @@ const WALLETS: ReadonlyMap<Key, string> = new Map(
 );
 
 /**
- * Why the payment of a smart wallet is refused, and what its owner can do; undefined for that of any other wallet. The amount that a
- * program moves is only known when it runs, and the transaction contains no explicit transfer.
+ * Why a payment from a smart wallet is refused, and what the wallet's owner can do; undefined for a payment from any other wallet. The
+ * amount that a program moves is only known when it runs, and the transaction contains no explicit transfer.
  */
 export function smartWalletFault({ instructions, keys }: SolanaTransaction): string | undefined {
   for (const { program } of instructions) {

@@ -16,7 +16,7 @@ export type ChainView = { blockhash: string; slot: number; height: number; earli
  * transactions, and no blockhash is too old for its buyer.
  */
 const OFFERED = { hashes: 16, ofNewest: 24 };
-/** With fewer left, the chain is read again soon. */
+/** If fewer blockhashes are left, the chain is read again soon. */
 const FEW_HASHES = 10;
 
 /** A blockhash is valid for 60 to 90 s, and the buyer needs most of that. */
@@ -36,8 +36,8 @@ type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 /**
  * The current hints for buyers on Solana: the fee payer and a recent blockhash; and the view of the chain.
  *
- * Two payments without a nonce, of the same payer and price with the same blockhash, are the same transaction. So no two challenges in a
- * row name the same blockhash, and one that such a payment has used is no longer offered.
+ * Two payments without a nonce are the same transaction if they have the same payer, price and blockhash. So no two challenges in a row
+ * name the same blockhash, and one that such a payment has used is no longer offered.
  */
 export class SolanaHints implements Hinting<CheckedTransaction> {
   readonly #now: () => number;
@@ -54,7 +54,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   #usedUp = false;
   /** Called when few of the offered blockhashes are left, so that the chain is read again. */
   onUsedUp: () => void = () => {};
-  /** The fee payer for this call, if it differs from the usual one; payments with it must already be accepted. */
+  /** The fee payer for this call, if it differs from the usual one. The server must already accept payments with this fee payer. */
   elsewhere: (called: Called) => string | undefined = () => undefined;
   /** The fee payer whose key this server has, while it can pay, for methods whose payments only this server settles. */
   sponsor: () => string | undefined = () => undefined;
@@ -70,7 +70,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     this.#bare = { feePayer };
   }
 
-  /** For the challenge of a call without payment. */
+  /** The hints for the challenge of a call without payment. */
   hints(called?: Called): Hints {
     this.#asked = true;
     const elsewhere = called && this.elsewhere(called);
@@ -79,7 +79,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   }
 
   /**
-   * For the challenge after a refusal.
+   * The hints for the challenge after a refusal.
    * @param fresh whether the buyer may use the blockhash of that payment again; otherwise the challenge has another blockhash, or none
    */
   hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {

@@ -68,7 +68,7 @@ export type SolanaRailParts<Ask> = {
   sender: Sending<Ask>;
   requests: Asks<Ask>;
   chain: ChainHistory;
-  /** All addresses that payments of the ledger were paid to. */
+  /** All addresses that received payments in this ledger. */
   receivers: readonly string[];
   /** Without it, every reported settlement is believed. */
   trust?: Trust | undefined;

@@ -43,7 +43,7 @@ export class TransferFates {
     return hasLanded(finding) ? fateIn(finding) : this.#proof(row, signal);
   }
 
-  /** The transfer is looked for once more when the payment is twice as old. */
+  /** Proves that a released payment is absent only `#watchBlocks` blocks after it expired, with one more search for its transfer. */
   async #ofReleased(row: Row, signal: AbortSignal): Promise<Fate> {
     const minContextSlot = await expiredSince(this.#history, row, signal, this.#watchBlocks);
     const dead = minContextSlot !== undefined;
@@ -71,7 +71,7 @@ export class TransferFates {
   }
 }
 
-/** For a transfer that was checked once: a failure is not final yet. */
+/** The result of a single check for a transfer. A failure is not final yet. */
 export function sightingIn(finding: SearchResult): Sighting {
   if (finding.kind === 'absent') return { kind: 'not-seen' };
   return hasLanded(finding) ? { kind: 'seen', settlement: finding.signature } : { kind: 'unclear' };
