@@ -34,7 +34,7 @@ export type ChargeOptions = Pick<Deps, 'ledger' | 'rail' | 'log' | 'maxUnsettled
   Partial<Pick<Deps, 'observer' | 'now' | keyof typeof DEFAULTS>> & {
     methods: Methods;
     unknownPayers?: { rate: number; burst: number };
-    /** How many calls an hour may end unsold beyond the share of their payers, for each backend. Default 1 000. */
+    /** For each backend, how many calls an hour may end unsold beyond their payers' own shares. Default 1 000. */
     unsoldPerHour?: number | undefined;
     /** How much work a wallet may cause without a purchase; see `UnsoldWork`. */
     unsoldPerPayer?: PayerAllowance;
@@ -87,8 +87,9 @@ export class Charge {
   }
 
   /**
-   * For a payment that does not match the current offer: the operation at another price that a server of this ledger offered in the last
-   * five minutes, if the payment matches that. Prices that depend on the call have no such offers.
+   * Compares a payment that does not match the current offer with the other prices that servers of this ledger offered in the last five
+   * minutes.
+   * @returns the operation at the price that the payment matches, if any; always undefined if the price depends on the call
    */
   async atOfferedPrice(carrier: Carrier, operation: PricedOperation): Promise<OfferedBefore | undefined> {
     if (operation.pricing.needsBody) return undefined;
@@ -180,7 +181,7 @@ export class Charge {
       const prices = await this.#deps.ledger.offeredPrices(id);
       return prices.filter(each => each !== price.atomic);
     } catch (error) {
-      this.#deps.log.warn({ error }, 'could not read in the ledger at which prices calls were offered');
+      this.#deps.log.warn({ error }, 'could not read the offered prices from the ledger');
       return [];
     }
   }

@@ -35,7 +35,10 @@ async function authorization(deps: Deps, run: Run): Promise<EndOfRun> {
   return { ended: sold(paidBy(run, settled.settlement), answer) };
 }
 
-/** `upfront`: verify (not for known payers) → can the order be served now? → settle → seen on chain → owed. The order worker goes on. */
+/**
+ * `upfront`: verify (not for known payers) → can the order be served now? → settle → seen on chain → owed. The order worker then
+ * continues.
+ */
 async function upfront(deps: Deps, run: Run): Promise<EndOfRun> {
   const unfit = isSpared(deps, run) ? undefined : await verify(deps, run);
   if (unfit) return unfit;
@@ -81,14 +84,14 @@ export async function runFlow(deps: Deps, run: Run): Promise<RunResult> {
 }
 
 /**
- * The payment is `owed` and its answer was deleted: repeats the work when the buyer asks, until there is an answer. Attempts that fail
- * are unsold work of the payer's.
+ * The payment is `owed` and its answer was deleted: repeats the work when the buyer asks, until there is an answer. Failed attempts count
+ * as the payer's unsold work.
  */
 export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Promise<RunResult> {
   const { ledger, now, unsoldWork, leaseMs } = deps;
   const row = await ledger.adopt(id, leaseMs);
   if (!row) return 'reread';
-  // Only the payer's own limit applies: others can use up those of its source and its backend, and this call is paid.
+  // Only the payer's own limit applies. Other payers can use up the limits of the source and the backend, but this call is already paid.
   const party = { ...partyOf(call, true), source: undefined, backend: undefined };
   let working: Working | undefined;
   try {
@@ -117,8 +120,8 @@ export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Prom
 }
 
 /**
- * At claim time there was an equal sale without a caller: redeems that sale, if still possible, before any work is done. It is verified
- * for every payer, because a payment that redeems another is never settled.
+ * At claim time there was an equal sale without a caller. Redeems that sale, if still possible, before any work is done. The payment is
+ * verified even if its payer is known, because a payment that redeems another is never settled.
  */
 async function verifyAndRedeem(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
   return (await verify(deps, run)) ?? (run.moved ? undefined : redeemEarlier(deps, run));

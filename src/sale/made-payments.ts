@@ -16,21 +16,27 @@ type Options = {
 /** In ms. */
 type Timing = { look: number; rest: number };
 const TIMING: Timing = { look: 5_000, rest: 700 };
-/** The number of looks: several, because the rail's servers may lag behind the one that confirmed the transfer to the buyer. */
+/**
+ * How often the rail is searched for a transfer: more than once, because its servers may lag behind the one that confirmed the transfer
+ * to the buyer.
+ */
 const LOOKS = 3;
 const RATE = { rate: 50, burst: 500 };
 const MAX_KNOWN = 2_000;
 const UNREAD =
-  'The chain cannot be asked for your transfer at the moment. Do not pay again: send the same credential again';
+  'Your transfer cannot be looked up on the chain at the moment. Do not pay again: send the same credential again';
 const NOT_SEEN =
-  'The chain does not show a confirmed transfer of this signature yet. If you have made it, do not pay again: send the same ' +
+  'The chain does not show a confirmed transfer with this signature yet. If you have made it, do not pay again: send the same ' +
   'credential again';
 const BUSY =
   'Too many transfers are being looked up at once. Do not pay again: send the same credential again';
 const FAILED =
   'payload: this transfer failed on the chain and moved no money: pay the challenge in this answer';
 
-/** The signed transaction of a transfer that the buyer already sent. `ours`: the ledger has it under the challenge of this credential. */
+/**
+ * The signed transaction of a transfer that the buyer already sent. `ours`: whether the ledger has the payment under this credential's
+ * challenge.
+ */
 export type MadePayment =
   | { kind: 'found'; evidence: string; ours: boolean }
   | { kind: 'refused'; error: string }
@@ -39,8 +45,8 @@ export type MadePayment =
 type Found = Extract<MadePayment, { kind: 'found' }>;
 
 /**
- * Payments that name only a transfer that the buyer already sent. The ledger is asked first; the rail only for a payment that answers a
- * challenge of this server, for this call and in time.
+ * Payments that name only a transfer that the buyer already sent. The ledger is searched first. The rail is searched only for a payment
+ * that answers, in time, a challenge from this server for this call.
  */
 export class MadePayments {
   readonly #options: Options;
@@ -67,7 +73,7 @@ export class MadePayments {
     }
   }
 
-  /** A stranger can name the transfer, too, so the ledger's challenge for it is compared. */
+  /** A stranger can name the transfer, too, so the credential's challenge is compared with the ledger's. */
   async #inLedger({ evidence: name, identifier }: Credential, { foreign }: Made): Promise<Found | undefined> {
     const row = await this.#options.ledger.settledBy(name);
     const ours = row?.identifier === identifier;

@@ -7,7 +7,7 @@ export type RequestedCall = {
   operation: string;
   requestHash: string;
   identifier: string | null;
-  /** The id of the challenge that the payment answers: the identifier of a payment that was sent before the request. */
+  /** The id of the challenge that the payment answers. It identifies a payment that was sent before the request. */
   challenge?: string | undefined;
   /** What the buyer must change to make it a different payment (see `Rail`). */
   another: string;
@@ -17,7 +17,8 @@ export type RequestedCall = {
  * The next step for a request with a payment:
  * - `sell`: nothing was sold for the payment; the current offer decides.
  * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
- *   `redo`: it is paid, and its work must be repeated. `answer`: its answer is stored. `found`: it is paid, but not known for what.
+ *   `redo`: it is paid, and its work must be repeated. `answer`: its answer is stored. `found`: it is paid, but the ledger does not know
+ *   for which call.
  * - `over`: the outcome is final.
  *
  * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
@@ -46,7 +47,7 @@ export function nextStep(
   return sold ? next(sold, sold !== row, now) : over(noLongerKept());
 }
 
-/** The next step for a payment whose payment-identifier its payer has used before, for `row`. */
+/** The next step for a payment with a payment-identifier that its payer has already used, for the payment in `row`. */
 export function nextStepForIdentifier(row: Row, asked: RequestedCall, now: number): NextStep {
   if (!isSameCall(row, asked)) {
     return conflict(`This payment-identifier was used for another call. ${NOT_CHARGED}; use a new id`);
@@ -83,7 +84,8 @@ function next(row: Row, proven: boolean, now: number): NextStep {
 }
 
 /**
- * A sentence about the money for a buyer whose body is invalid, so that its call is unknown. It states only what the ledger knows about the money.
+ * A sentence about the money for a buyer who sent an invalid body, so that the call is unknown. It states only what the ledger knows
+ * about the money.
  */
 export function moneyNote(row: Row | undefined): string {
   if (!row || (row.state === 'claimed' && row.aliasOf === null)) {

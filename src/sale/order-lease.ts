@@ -72,7 +72,7 @@ export class OrderLease {
   #renewSoon(): void {
     if (this.#renewing || this.#lost.signal.aborted) return;
     this.#renewing = this.renew()
-      // If the ledger is away, the lease is renewed when it is back, or ends.
+      // If the ledger can't be reached, the lease is renewed as soon as it can be, or expires.
       .then(
         () => undefined,
         () => undefined,
@@ -80,7 +80,7 @@ export class OrderLease {
       .finally(() => (this.#renewing = undefined));
   }
 
-  /** The ledger starts counting after `asked`, so the lease never ends there before it ends here. */
+  /** The ledger starts counting after `asked`, so the lease never ends in the ledger before it ends here. */
   #lasts(asked: number): void {
     this.#until = asked + this.#ms;
     clearTimeout(this.#expiry);
@@ -88,7 +88,7 @@ export class OrderLease {
   }
 
   #expire(): void {
-    this.#lose('the ledger was away for longer than the lease');
+    this.#lose('the ledger could not be reached for longer than the lease lasts');
   }
 
   #lose(why: string): void {

@@ -7,7 +7,7 @@ import type { Ledger, Order, Payment as Row } from '../ledger/store.js';
 import type { Answer, OrderPause } from './outcome.js';
 import { OrderLease } from './order-lease.js';
 
-/** One attempt at a paid order. `request` as `requestText` has it, `deadline` in ms since 1970. */
+/** One attempt at a paid order. `request`: canonical JSON of the call's body. `deadline`: in ms since 1970. */
 export type Attempt = {
   id: string;
   payer: string;
@@ -71,7 +71,7 @@ type Options = {
 export class OrderWorker {
   readonly #options: Required<Options>;
   readonly #running = new Map<string, Promise<void>>();
-  /** The last request for an order that this server saw. */
+  /** For each order, the id of the last request for it at this server. */
   readonly #requests = new LRUCache<string, string>({ max: MAX_REMEMBERED });
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
@@ -106,8 +106,9 @@ export class OrderWorker {
   }
 
   /**
-   * Starts an owed order at once, with a new attempt if the last one failed and the next one is due. `requestId`: of the request that
-   * asks for it. @returns why nobody works on it
+   * Starts an owed order at once, with a new attempt if the last one failed and the next one is due. `requestId`: the id of the request
+   * that asks for it.
+   * @returns why nobody works on it
    */
   async take({ id }: Row, requestId?: string): Promise<OrderPause | undefined> {
     if (requestId !== undefined) this.#requests.set(id, requestId);
@@ -205,7 +206,7 @@ export class OrderWorker {
     try {
       const order = await this.#open(row);
       if (order) await this.#attempt(row, order, lease);
-      // If this fails, the interrupted start counts, which is harmless.
+      // If this fails, the interrupted attempt counts as a start, which is harmless.
       if (order && this.#stop.signal.aborted) await this.#options.ledger.handOverOrder(id, row.claim);
     } finally {
       await lease.end();

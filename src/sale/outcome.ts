@@ -30,7 +30,10 @@ export function isSuccess(answer: Answer): answer is Success {
  */
 type Because = 'unfit' | 'used' | 'outage' | 'failed work';
 
-/** Set if the operator's log has other lines for this: about the limit that turned the call away, or about the order that it waits for. */
+/**
+ * Set if other lines in the operator's log report this outcome: those about the limit that turned the call away, or about the order that
+ * the call waits for.
+ */
 type ReportedBy = { reportedBy?: 'limit' | 'order' };
 
 type Sold = { kind: 'sold'; answer: Success; receipt: Receipt };
@@ -65,11 +68,12 @@ export type Sale = {
   /** To be called when the last byte has gone to an intact socket. */
   written(): void;
   /**
-   * To be called before the caller is given a link in place of the answer, which is then written when it is fetched. Resolves once the
-   * ledger has recorded it, or after 5 s. @returns until when the answer is kept (ms since 1970), if that is known
+   * To be called before the caller is given a link instead of the answer. The answer is written when the caller fetches it. Resolves once
+   * the ledger has recorded it, or after 5 s.
+   * @returns until when the answer is kept (ms since 1970), if that is known
    */
   linked(): Promise<number | undefined>;
-  /** To be called when the connection broke before that. Resolves once the ledger has recorded it, or after 5 s. */
+  /** To be called if the connection breaks before the answer is written out. Resolves once the ledger has recorded it, or after 5 s. */
   lost(): Promise<void>;
 };
 
@@ -130,7 +134,7 @@ export function failedToProcess(): Of<'unavailable'> {
   return unavailable('The payment could not be processed. Send the same payment again', 5);
 }
 
-/** The answer was delivered, and has expired since. */
+/** The answer was delivered and has since expired. */
 export function noLongerKept(): Of<'refused'> {
   return refused('this payment was used and its answer is no longer kept: sign a new one', 'used');
 }
@@ -157,7 +161,7 @@ const UNSOLD: Record<UsedUp['whose'], string> = {
     'Too many calls of this wallet ended without a sale (they were refused, failed or cancelled), or are still under way',
   source:
     'Too many calls from your address ended without a sale (they were refused, failed or cancelled), or are still under way',
-  backend: 'Too many calls of this operation by all new buyers ended without a sale in the last hour',
+  backend: 'Too many calls of this operation by new buyers ended without a sale in the last hour',
 };
 
 /** No work starts: too much earlier work was not sold. */
@@ -230,14 +234,14 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
 }
 
 /** The wording that replaces NOT_CHARGED for a payment whose transfer the buyer already sent. */
-const MOVED = 'Your transfer has moved its money, and has bought nothing yet';
+const MOVED = 'Your transfer has moved its money, but has bought nothing yet';
 /** The wording that replaces NOT_CHARGED for a payment that its buyer may have sent itself. */
 const UNSENT = 'This shop has not sent your payment: no money has moved, unless you have sent it yourself';
 
 /** The parts of a payment that decide whether only the server can have moved its money. */
 export type MovedBy = { moved?: boolean; checked?: Pick<Checked, 'selfPaid'> };
 
-/** Whether the money of a payment for which nothing was sold may have moved. */
+/** Whether a payment's money may have moved although it has bought nothing. */
 export function mayHaveMoved({ moved, checked }: MovedBy): boolean {
   return moved === true || checked?.selfPaid === true;
 }
@@ -290,10 +294,10 @@ export function goingBack(paid: Paid): Of<'unavailable'> {
   return { ...unavailable(error, PAID_RETRY_SECONDS), receipt: success(paid) };
 }
 
-/** It is known that the payment was paid, but not for what, and this call costs more. */
+/** The payment is known to be paid, but not for which call, and this call costs more. */
 export function paidLess(): Of<'refused'> {
   const error =
-    'this payment is paid, for a cheaper call than this one: send the call that you paid for, or sign a new payment for this one';
+    'this payment paid for a cheaper call than this one: send the call that you paid for, or sign a new payment for this one';
   return refused(error, 'used');
 }
 

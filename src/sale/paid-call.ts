@@ -28,7 +28,8 @@ export type PaidCall = Called & {
   /** How long its steps took; filled in while they run. */
   spent?: Spent;
   /**
-   * Counts that the answer of a payment is sent again, after its delivery, to a later request. @returns 0, or the seconds until this is allowed
+   * Called before a delivered answer is sent again to a later request; counts this against a limit.
+   * @returns 0, or the seconds until it is allowed
    */
   again?: (id: string, bytes: number) => number;
   /** Only for `upfront` operations. */

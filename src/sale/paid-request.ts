@@ -171,8 +171,8 @@ export class PaidRequest {
   }
 
   /**
-   * The ledger had lost the payment and found it on chain, so it is known to be paid but not for what. It pays for the call of this request
-   * if it covers the price.
+   * The ledger had lost the payment and found it on chain, so the payment is known to be paid, but not for which call. It pays for the
+   * call of this request if it covers the price.
    */
   async #giveCall({ id, amount }: Row): Promise<SharedOutcome | undefined> {
     const { operation, requestHash, payment, upfront } = this.#call;
@@ -285,7 +285,7 @@ export class PaidRequest {
     return wait ? sentTooOften(row, wait) : sold(row, kept);
   }
 
-  /** Waits for an order for as long as the caller asked; after that it can come back with the same payment. */
+  /** Waits for an order for as long as the caller asked. After that, the caller can come back with the same payment. */
   async #holdForOrder(row: Row): Promise<SharedOutcome | undefined> {
     const { orders, now } = this.#deps;
     const { held } = this.#shared;
@@ -311,15 +311,15 @@ export class PaidRequest {
     this.#nextPollMs = Math.min(ms * POLL_GROWTH, LONGEST_POLL_MS);
   }
 
-  /** Whether it has stopped waiting for other workers. */
+  /** Whether the request has stopped waiting for other workers. */
   #isOver(): boolean {
     const { gone, closing } = this.#call;
     return gone.aborted || closing?.aborted === true || this.#deps.now() >= this.#until;
   }
 
   /**
-   * A caller with a sold answer waits until it is written out; the others leave. Only an outcome with a receipt, that is, if the money
-   * moved or may have moved, has an answer to be fetched later.
+   * A caller with a sold answer waits until it is written out; the others leave. Only an outcome with a receipt has an answer that can be
+   * fetched later: the money moved or may have moved.
    */
   async #conclude(outcome: SharedOutcome, failed = false): Promise<Outcome> {
     this.#arrived();

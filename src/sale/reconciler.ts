@@ -17,7 +17,7 @@ type Timing = {
   /** Between two checks of a payment; grows with its age. */
   rest: number;
   longestRest: number;
-  /** A settlement is final some 13 s after it landed. */
+  /** A settlement is final about 13 s after it lands. */
   auditAfter: number;
 };
 
@@ -99,7 +99,7 @@ export class Reconciler {
 
   /**
    * Goes through the payments page by page and then starts again, so that those which stay unresolved do not block the others. A page has
-   * payments of each kind, and the next one begins where a kind has more.
+   * payments of each kind. If there are more of a kind, the next page continues from there.
    */
   async #nextPage(): Promise<Row[]> {
     const settledBefore = this.#options.now() - this.#timing.auditAfter;

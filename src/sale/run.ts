@@ -21,9 +21,9 @@ export type Run = {
   verified?: boolean;
   /** The buyer sent the transfer before the request: the money has moved, however the call ends. */
   moved?: boolean;
-  /** Set while the payment is settled without being verified before. */
+  /** Set while the payment is settled without having been verified first. */
   unverified?: Started;
-  /** Its work, once started. */
+  /** The work of the call, once started. */
   working?: Working;
 };
 
@@ -52,7 +52,10 @@ export async function freeClaim({ ledger, log }: Deps, { id, claim }: Run, keepR
   }
 }
 
-/** Deletes a claim that verify refused. @returns false if the claim is no longer this server's, undefined if the ledger failed */
+/**
+ * Deletes a claim that verify refused.
+ * @returns false if the claim is no longer this server's, or undefined if the ledger failed
+ */
 export async function deleteClaim({ ledger, log }: Deps, { id, claim }: Run): Promise<boolean | undefined> {
   try {
     return await ledger.deleteClaim(id, claim);

@@ -24,7 +24,10 @@ const MAX_ASK_LATER_MS = 20_000;
 
 type Unknown = Settled & { kind: 'unknown' };
 
-/** Stores the answer and settles while a caller waits. Settle verifies the payment again by itself. @returns the name of the transfer */
+/**
+ * Stores the answer and settles while a caller waits. A settle request also verifies the payment.
+ * @returns the name of the transfer
+ */
 export async function settle(
   deps: Deps,
   run: Run,

@@ -3,12 +3,15 @@ import type { Log } from '../net/log.js';
 import type { Rail } from '../rails/rail.js';
 
 const INTERVAL_MS = 60_000;
-/** A slice has a hundred rows. Bounds one round of each kind. */
+/** The most slices, of a hundred rows each, in one round for each kind of data. */
 const MAX_SLICES = 100;
 
 const DAY_MS = 86_400_000;
 
-/** The days after which requests and answers (`texts`) and payers' addresses are removed; undefined: never. `own`: payers that stay. */
+/**
+ * The days after which requests and answers (`texts`) and payers' addresses are removed; undefined if never. `own`: payers whose
+ * addresses are kept.
+ */
 export type Retention = {
   texts: number | undefined;
   payers: number | undefined;
@@ -24,7 +27,7 @@ type Options = {
   now?: () => number;
 };
 
-/** Removes data from the ledger, slice by slice, that is no longer needed or whose retention period has ended. */
+/** Removes data that is no longer needed, or whose retention period has ended, from the ledger, slice by slice. */
 export class Trimmer {
   readonly #options: Options;
   #timer: NodeJS.Timeout | undefined;

@@ -24,7 +24,7 @@ export function mayWorkFirst(
 }
 
 /**
- * Whether to settle without verifying first, because settle verifies too: the work need not wait for verify, and few such runs of the
+ * Whether to skip verify, because settle verifies the payment, too. True if the work need not wait for verify and few such runs of the
  * payer are under way.
  */
 export function isSpared(deps: Deps, run: Run): boolean {
@@ -35,8 +35,8 @@ export function isSpared(deps: Deps, run: Run): boolean {
 }
 
 /**
- * Has the facilitator verify the payment. A refusal ends the run: nothing was charged, nothing is kept. `working`: the work has already
- * started.
+ * Asks the facilitator to verify the payment. A refusal ends the run: nothing was charged, and nothing is stored. `working`: the work has
+ * already started.
  */
 export async function verify(deps: Deps, run: Run, working = false): Promise<EndOfRun | undefined> {
   const { rail, observer } = deps;
@@ -53,7 +53,10 @@ export async function verify(deps: Deps, run: Run, working = false): Promise<End
   return undefined;
 }
 
-/** Has a facilitator that sends transactions itself sign. @returns undefined if this payment's facilitator is not of that kind */
+/**
+ * Gets the signed transaction, if it must be stored before it is sent.
+ * @returns undefined if this payment's facilitator signs only when it settles
+ */
 export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | undefined> {
   const { rail } = deps;
   const { payment } = run.call;
@@ -75,7 +78,8 @@ async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<E
     if (deleted) callers.removeAll(run.id);
     run.working?.unsold('caller');
     if (run.payerKnown) await distrust(deps, run);
-    // Meanwhile another payment was sold for this call, or another server works on this one: the refusal is not final.
+    // If the claim is no longer this server's, the row decides: another payment may have been sold for this call, or another server may
+    // work on this one.
     return { ended: deleted === false ? 'reread' : refused(rail.explain(no.reason)) };
   }
   const detail = no.kind === 'refused' ? no.reason : no.detail;

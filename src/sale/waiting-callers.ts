@@ -10,7 +10,7 @@ const RENEW_MS = 2_000;
 const RETRY_MS = [50, 200, 1_000, 4_000, 15_000];
 /** The most records that are retried at a time. */
 const MAX_RETRYING = 1_000;
-/** How long, in ms, a caller waits at most until the ledger has recorded its departure. */
+/** The longest time, in ms, that a caller waits for the ledger to record its departure. */
 const RECORDED_WITHIN_MS = 5_000;
 
 /** How long an answer is kept from the time at which a caller was given a link to it. */
@@ -19,7 +19,7 @@ const LINKED_LIFE_MS = 24 * 60 * 60_000;
 /** One request that waits for a payment's answer. */
 export type WaitingCaller = Sale & {
   caller: Caller;
-  /** A newer request came for the same payment, or this one was answered with 503: it is no longer renewed in the ledger. */
+  /** A newer request came for the same payment, or this one was answered with 503. This request is no longer renewed in the ledger. */
   superseded: boolean;
   /** To be called before a 503 or after a hang-up. Resolves once the ledger has recorded it, or after 5 s. */
   leave(): Promise<void>;

@@ -16,7 +16,10 @@ import { isSpared, mayWorkFirst, verify } from './verification.js';
 /** The work was not done by its deadline. */
 export class TooLate extends Error {}
 
-/** Verify and work, before the settlement: for known payers only the work, or both in parallel; else one after another. */
+/**
+ * Verifies the payment and does the work, before the settlement: for known payers only the work, or both in parallel; for others one
+ * after the other.
+ */
 export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | EndOfRun> {
   const { call, abandoned } = run;
   const stop = new AbortController();
@@ -74,7 +77,7 @@ export async function work(
   }
 }
 
-/** New payers share a budget of work. None of theirs starts for a payment that may expire before it is done. */
+/** New payers share a budget of work. Their work does not start for a payment that may expire before the work is done. */
 async function mayBegin(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
   const { payment, source = '' } = run.call;
   if (!run.payerKnown) {
