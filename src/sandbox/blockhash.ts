@@ -6,9 +6,9 @@ const SLOT_BYTES = 6;
 const SEALED_BYTES = NONCE_BYTES + SLOT_BYTES;
 
 /**
- * Creates and recognizes blockhashes without storing them: 10 random bytes, the slot, and a seal over both (HMAC-SHA256,
- * 16 bytes). So every caller gets a hash of its own, two equal purchases differ, and a payment signed before the chain was
- * killed still lands after it resumed. One hash of each slot can be made again: it names the block.
+ * Creates and recognizes blockhashes without storing them: 10 random bytes, the slot, and a seal over both (HMAC-SHA256, 16 bytes). So
+ * every caller gets a hash of its own, two equal purchases differ, and a payment signed before the chain was killed still lands after the
+ * chain has resumed. One hash of each slot is reproducible: that of the slot's block.
  */
 export class Blockhashes {
   readonly #secret: Uint8Array;

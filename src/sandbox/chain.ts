@@ -19,7 +19,7 @@ export type Commitment = 'processed' | 'confirmed' | 'finalized';
 const BLOCKHASH_SLOTS = 150;
 /** Number of slots after which a transaction is finalized. */
 const FINAL_SLOTS = 32;
-/** For how many slots a bank answers statuses without a search in its history. */
+/** The number of slots for which a bank reports statuses without searching its history. */
 export const STATUS_SLOTS = 300;
 const LAMPORTS_PER_SIGNATURE = 5000;
 const CLOCK = SYSVAR_CLOCK_PUBKEY.toBase58();
@@ -67,7 +67,7 @@ export type Landed = {
 
 type JournalRecord = Landed | ({ k: 'clock' } & SlotClock) | { k: 'accounts'; accounts: Landed['accounts'] };
 
-/** `err` with `landed: false`: the transaction was dropped and changed nothing, not even for the fee. */
+/** `err` with `landed: false`: the transaction was dropped and changed nothing. Not even the fee was charged. */
 export type Submission = { signature: string; landed: boolean; err: TransactionError | null };
 
 export type SimulationOptions = { sigVerify: boolean; replaceBlockhash: boolean };
@@ -120,7 +120,10 @@ export class Chain {
     return this.#lastSlot - { processed: 0, confirmed: 1, finalized: FINAL_SLOTS }[commitment];
   }
 
-  /** A unique blockhash (the first of a slot is that of its block), and the last block height at which a transaction with it can land. */
+  /**
+   * A unique blockhash (the first one issued in a slot is the hash of the slot's block), and the last block height at which a transaction
+   * with it can land.
+   */
   latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: number } {
     const slot = this.slot(commitment);
     const isFirst = slot > this.#namedSlot;

@@ -58,7 +58,7 @@ export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbo
   }
 }
 
-/** A running sandbox of the folder. If its parent has ended, it is about to end too, so this waits for its end instead. */
+/** A sandbox that runs on the folder. If its parent has ended, the sandbox is about to end, too; its end is then awaited instead. */
 async function findRunning(stateDir: string, deadline: number): Promise<SandboxInfo | null> {
   for (;;) {
     const info = readInfo(stateDir);

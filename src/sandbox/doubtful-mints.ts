@@ -38,9 +38,8 @@ const MULTISIG = keyOf('multisig');
 type Made = [address: string, owner: string, data: Buffer];
 
 /**
- * Accounts, in the form in which their programs store them, that no program of the VM can create or that would need many transactions: the
- * metadata of the
- * example, a doubtful mint with its multisig, metadata and holders, and a mint that is frozen for ever.
+ * Accounts that no program of the VM can create, or that would need many transactions, in the form in which their programs store them:
+ * the metadata of the example, a doubtful mint with its multisig, metadata and holders, and a mint that is frozen for ever.
  */
 export function doubtfulAccounts(vm: Vm): Map<string, Account> {
   const made: Made[] = [

@@ -13,7 +13,7 @@ export type MarketOptions = {
   mints: SampleMints;
   /** Total supply by sample name or mint address, as a decimal string; 1 000 000 tokens where absent. */
   supplies?: Record<string, string>;
-  /** By how many times the prices of a source are off, so that the sources disagree. */
+  /** Factors by which the prices of a source are off, so that the sources disagree. */
   offBy?: Partial<Record<SourceName, number>>;
   /** Another seed gives other prices. */
   seed?: string;
@@ -39,7 +39,7 @@ type Token = {
   doubts?: (now: number) => Record<string, unknown>;
 };
 
-/** `at`: since when the figures stand, in milliseconds since 1970. */
+/** `at`: when the figures last changed, in milliseconds since 1970. */
 type Quote = { priceUsd: number; liquidityUsd: number; volumeUsd: number; holders: number; at: number };
 
 const USDC = NETWORKS.sandbox.usdcMint;
@@ -133,7 +133,7 @@ function jupiterToken(token: Token, quote: Quote, now: number): Record<string, u
   };
 }
 
-/** Shares of the liquidity fall by half from pool to pool; prices lie within one per cent, except that of the mispriced one. */
+/** Each pool has half the liquidity of the one before. Prices differ by at most one per cent, except the price of the mispriced pool. */
 function dexScreenerPools(token: Token, quote: Quote): Record<string, unknown>[] {
   return Array.from({ length: token.pools }, (_, index) => {
     const mispriced = index === 0 ? token.mispricedBy : undefined;

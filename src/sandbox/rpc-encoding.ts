@@ -17,8 +17,8 @@ export type DataSlice = { offset: number; length: number };
 const MAX_BASE58_BYTES = 128;
 
 /**
- * An account as RPC nodes write it. As in a node, data that jsonParsed can't decode is sent as base64. So is `base64+zstd`, because clients
- * decode by the label next to the data.
+ * An account as RPC nodes write it. As in a node, data that jsonParsed can't decode is sent as base64. Data requested as `base64+zstd` is
+ * also sent as base64, because clients decode by the label next to the data.
  */
 export function encodeAccount(
   chain: Chain,

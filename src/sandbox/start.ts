@@ -36,7 +36,7 @@ export type Sandbox = {
   close(): Promise<void>;
 };
 
-/** The message of a start that found another sandbox on the state folder begins with this. */
+/** The beginning of the error message if another sandbox runs on the state folder. */
 const ALREADY_RUNNING = 'Another sandbox already runs on';
 
 const LOCK_WAIT_MS = 5000;

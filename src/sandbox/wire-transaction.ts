@@ -27,8 +27,8 @@ export class WireFault extends Error {}
 
 /**
  * Reads a signed or half-signed transaction, legacy or v0.
- * @throws WireFault for anything the VM could not read either (it aborts the process on bytes that don't parse), for a wrong
- * number of signatures and for an encoding other than the canonical one.
+ * @throws WireFault for anything that the VM cannot read (the VM aborts the process on bytes that don't parse), for a wrong number of
+ *   signatures and for an encoding other than the canonical one.
  */
 export function decodeTransaction(bytes: Uint8Array): WireTransaction {
   if (bytes.length > MAX_TRANSACTION_BYTES) {

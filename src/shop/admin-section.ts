@@ -10,11 +10,11 @@ export type OrderView = {
   isInProgress: boolean;
   /** Whether it may still be changed: it is owed, and no answer is saved. */
   isOpen: boolean;
-  /** The path of the page that confirms a task with an item of the order. */
+  /** The path of the page on which the operator confirms a task for an item of the order. */
   pathOf(task: string, item: string): string;
 };
 
-/** A task that the operator can do with an item of an open order, after confirmation. */
+/** A task that the operator can carry out on an item of an open order, after a confirmation. */
 export type AdminTask = {
   /** The title of the confirmation page, and the label of its button. */
   title: string;

@@ -1,6 +1,5 @@
 /*
- * What `import … from 'coinslot'` gives to the handlers of a shop, and to their tests: all of Coinslot that they may use.
- * docs/tutorial/sell-your-own.md shows their use. A worker thread of a handler imports only types from here, because the rest loads the server.
+ * The exports of 'coinslot' for the handlers of a shop and for their tests, which may use nothing else of Coinslot. docs/tutorial/sell-your-own.md shows how to use them. A worker thread of a handler imports only types from here, because the rest loads the server.
  */
 
 export type {
@@ -33,7 +32,7 @@ export { answerOfExample, type ExampleAnswer } from './answer-of-example.js';
 // How a handler fails, and the resulting answer.
 export { backoffSeconds, failureKind, readRetryAfter, UpstreamFailure } from '../net/failure.js';
 
-// Calls of a service over HTTP, with a circuit that lets it rest after failures.
+// HTTP calls to a service, with a circuit breaker that pauses them after failures.
 export {
   HttpClient,
   NoAnswer,

@@ -14,8 +14,8 @@ export type ChainReads = Pick<
 >;
 
 /**
- * Everything that an operation gets from its server. Anything else is imported from 'coinslot'. `Values`: those of the settings that it
- * declares (`withSettings`).
+ * Everything that an operation gets from its server. Anything else is imported from 'coinslot'. `Values`: the values of the settings that
+ * the operation declares (`withSettings`).
  */
 export type HandlerContext<Values = Record<never, never>> = {
   settings: Values;
@@ -27,12 +27,12 @@ export type HandlerContext<Values = Record<never, never>> = {
   shopName: string;
   /** The public URL of this server, without trailing slash. */
   publicUrl: string;
-  /** The sandbox's doubles of public services, each below a path of its name; undefined outside the sandbox. */
+  /** The URL of the sandbox's doubles of public services, each below a path with its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
   notes: SharedNotes;
   /**
-   * Opens tables of the operation's own beside those of the ledger, and brings them up to date. On PostgreSQL the start fails if they must
-   * change while other servers use the ledger.
+   * Opens tables of the operation's own beside those of the ledger, and brings them up to date. On PostgreSQL the start fails if the
+   * tables must change while other servers use the ledger.
    */
   openStore: (definition: StoreDefinition) => Promise<OperationStore>;
   /** The operation's orders in progress, oldest first, at most 1 000: those whose work has parts (`wanted`). */
@@ -56,7 +56,7 @@ export type ServedFree<O> = Free<O> & Shown;
 
 /** Builds the functions that sell an operation, once per server. Slow work belongs in a call or in `health`. */
 export type Entry<O> = (context: HandlerContext) => Served<O> | Promise<Served<O>>;
-/** As `Entry`, for an operation that is free. */
+/** Like `Entry`, but for a free operation. */
 export type FreeEntry<O> = (context: HandlerContext) => ServedFree<O> | Promise<ServedFree<O>>;
 
 /** The handlers of a shop by operationId (`export const handlers = { … } satisfies HandlersOf<operations>` in handlers/index.ts). */

@@ -28,7 +28,7 @@ export type ContextParts = Omit<HandlerContext, 'shared' | 'settings' | 'ordersI
 
 /**
  * Calls every entry of the table with a context.
- * @param settings the values of what each entry declares, by operationId (`readSettings`)
+ * @param settings the values of the settings that each entry declares, by operationId (`readSettings`)
  * @throws what an entry throws, or a ContractFault if a page's path is taken; entries opened before are closed then
  */
 export async function openHandlers(

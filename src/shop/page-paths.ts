@@ -5,7 +5,7 @@ const ONE_SEGMENT = /^\/[a-z][a-z0-9-]*$/;
 /** The link of the operator page is kept under this name; see `keepPageLinks`. */
 const OPERATOR_PAGE = '/operator-page';
 
-/** What is wrong with the paths of pages, each in a sentence: an operation or another page would never be reached there. */
+/** The faults in the paths of pages, each in a sentence. With such a path, an operation or another page would never be reached. */
 export function pageFaults(
   { paid, given = [], free }: Pick<Contract, 'paid' | 'free'> & Partial<Pick<Contract, 'given'>>,
   pages: readonly { id: string; path: string; routes: readonly { path: string }[] }[],

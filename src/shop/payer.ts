@@ -12,7 +12,7 @@ export type KeptPayment = {
   transaction: string;
   signedAt: number;
   signedOnChain?: { slot: number; time: number };
-  /** What is sent: x402's PaymentPayload. */
+  /** The payload to send: x402's PaymentPayload. */
   payment: Record<string, unknown>;
 };
 
@@ -33,7 +33,7 @@ export type Payer = {
   headers(payment: KeptPayment): Record<string, string>;
   /** Never rejects. */
   fate(payment: KeptPayment): Promise<Fate>;
-  /** @throws Error, a sentence, if the chain shows that the wallet has less */
+  /** @throws Error with a sentence as its message, if the chain shows that the wallet holds less than the amount */
   checkFunds(amount: bigint): Promise<void>;
 };
 
@@ -50,7 +50,7 @@ export type PayerOptions = {
 
 /**
  * Opens the wallet that `coinslot buy` uses, for a handler that buys from another shop.
- * @param purpose the feature that needs it, such as a setting: the beginning of the message
+ * @param purpose what needs the wallet, such as a setting; the error message begins with it
  * @throws ConfigFault if the package coinslot-sandbox, which holds it, is not installed
  */
 export async function openPayer(options: PayerOptions, purpose: string): Promise<Payer> {

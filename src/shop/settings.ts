@@ -3,14 +3,14 @@ import { shownUrl } from '../net/endpoint.js';
 import type { NetworkName } from '../rails/solana/networks.js';
 import type { HandlerContext } from './handler-context.js';
 
-/** An environment variable that an operation reads: declared once, it is in errors, in `npm run check` and in `context.settings`. */
+/** An environment variable that an operation reads. Once declared, it appears in errors, in `npm run check` and in `context.settings`. */
 export type Setting<T> = {
   readonly name: string;
   /** Its description for the operator. */
   readonly what: string;
   /** Whether its value is secret and never shown. */
   readonly secret: boolean;
-  /** Whether it signs people in who must not be the operator. */
+  /** Whether its value is a token with which people other than the operator sign in. */
   readonly isToken?: true;
   /** Reads the value. Reports an invalid value to the reader, which names the variable. */
   readonly read: (reader: SettingReader) => T;
@@ -52,7 +52,7 @@ export const setting = {
     const read = (reader: SettingReader): string | undefined => {
       const token = reader.secret(name, MIN_TOKEN_CHARACTERS);
       if (token !== undefined && token === reader.text('ADMIN_TOKEN'))
-        reader.fault(`ADMIN_TOKEN: must differ from ${name}, which others than the operator know`);
+        reader.fault(`ADMIN_TOKEN: must differ from ${name}, which people other than the operator know`);
       return token;
     };
     return { name, what, secret: true, isToken: true, read };
@@ -119,7 +119,7 @@ export function readSettings(
   return all;
 }
 
-/** The variables with tokens of pages that are set. */
+/** The names of the variables that hold tokens of pages and are set. */
 export function tokensSet(
   handlers: Readonly<Record<string, Declared>>,
   reader: Pick<SettingReader, 'text'>,
@@ -130,7 +130,7 @@ export function tokensSet(
     .map(({ name }) => name);
 }
 
-/** A line per operation that reads settings, with those that are set; a secret without its value. */
+/** One line for each operation that reads settings, which lists its settings and their values; secrets appear without their values. */
 export function settingsInWords(
   handlers: Readonly<Record<string, Declared>>,
   reader: SettingReader,

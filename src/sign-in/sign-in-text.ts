@@ -49,7 +49,10 @@ export function signedFields(info: Json): SignedFields {
   return { ...kept, resources };
 }
 
-/** The text, LF between its lines and none at its end. @param info as `signedFields` has it */
+/**
+ * The text, LF between its lines and none at its end.
+ * @param info the result of `signedFields`
+ */
 export function textToSign(info: SignedFields, address: string): string {
   const { domain, statement, resources } = info;
   const value = (name: string): string => {

@@ -53,7 +53,7 @@ export class SignIns {
     return { info, supportedChains: [{ chainId: this.#chainId, type: 'ed25519' }] };
   }
 
-  /** @param sent base64 of JSON, as the header has it, or the JSON */
+  /** @param sent the base64 of JSON that the header has, or the JSON itself */
   read(sent: unknown): SignedIn | SignInRefusal {
     const said = typeof sent === 'string' ? jsonIn(sent) : sent;
     if (!isObject(said)) return refusal('malformed', 'it is not base64 of a JSON object');
@@ -79,7 +79,7 @@ export class SignIns {
     return { wallet, use: `statement ${wallet} ${String(fields['nonce'])}`, endsAt };
   }
 
-  /** Whether it is for another shop or chain, or in another form. */
+  /** Why a statement is not for this shop and chain, or not in the required form; undefined if it is. */
   #misfit({ domain, uri, version, chainId, nonce }: SignedFields, type: unknown): SignInRefusal | undefined {
     const { host, origin } = this.#url;
     if (domain !== host) return refusal('domain_mismatch', `domain is ${String(domain)}, not ${host}`);

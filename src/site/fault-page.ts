@@ -2,7 +2,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { OwnWords } from './own-words.js';
 import { sitePage } from './site-frame.js';
 
-/** The page of an error for people: what is wrong, why, and where to go. */
+/** The error page for people: what is wrong, why, and where to go. */
 export type FaultPage = (status: number, error: string) => string;
 
 const TITLES: Record<number, string> = {

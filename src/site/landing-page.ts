@@ -148,7 +148,7 @@ function howToPay({ contract: { paid }, terms, methods, words, hasWallet }: Land
   const settings = {
     id: 'mcp-settings',
     label: 'MCP settings',
-    note: `The tools of this shop, for a host of MCP. Each tool is paid in _meta["x402/payment"].`,
+    note: `The tools of this shop, for an MCP host. Each tool is paid in _meta["x402/payment"].`,
     code: mcpSettings(terms, words.name),
   };
   const hosts = {

@@ -23,7 +23,7 @@ export type WalletParts = {
   offers: Pick<Offers, 'challenge' | 'methods'>;
   bodies: BodyReader;
   publicUrl: string;
-  /** Of the sandbox's chain. */
+  /** The RPC server of the sandbox's chain. */
   rpcUrl: string;
   asset: string;
   chain: Pick<SolanaChain, 'transaction'>;

@@ -11,7 +11,7 @@ export type EditedShop = {
   write(prices: 'own' | 'doubled'): void;
   /** Replaces an origin of upstreams by another one in the copy of the contract. */
   redirect(origin: string, to: string): void;
-  /** The origins and the variables at which `x-upstream` entries begin. */
+  /** The origins and the environment variables with which the URLs in `x-upstream` entries begin. */
   upstreams: { origins: string[]; variables: string[] };
 };
 

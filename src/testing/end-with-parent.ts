@@ -1,2 +1,2 @@
-/** Loaded into a command that a test started: it ends when the process of the test has ended, even if that was killed. */
+/** Loaded into a command that a test starts: the command ends when the test's process ends, even if that process is killed. */
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));

@@ -13,7 +13,7 @@ export type { Answer, SignedCall } from './buyer.js';
 export type { Fault } from './inject.js';
 
 export type ShopOptions = {
-  /** The folder of the shop, built. Default: the current folder. It is only read. */
+  /** The folder of the shop, which must be built. Default: the current folder. The folder is only read. */
   folder?: string;
   /** Settings of the shop as environment variables, such as those that its upstreams need. It gets no others from this process. */
   settings?: Record<string, string>;

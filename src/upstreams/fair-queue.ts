@@ -1,6 +1,6 @@
 import { UpstreamFailure } from '../net/failure.js';
 
-/** The queue is full. This is no failure of the backend. */
+/** The queue is full. This is not a failure of the backend. */
 export class QueueFull extends UpstreamFailure {}
 
 /** The expected duration of a job, and the time within which it must have ended, both in ms. Jobs without this data count as equally long. */
@@ -15,7 +15,10 @@ type Waiter = {
   ms: number;
   until: number;
 };
-/** The share of one caller. `used`: the expected ms of its jobs so far. A new share starts at the time that the others could have used by then. */
+/**
+ * The share of one caller. `used`: the expected ms of its jobs so far. A new share starts with the time that a constantly busy share has
+ * used so far.
+ */
 type Share = { waiting: Waiter[]; running: number; lastServed: number; used: number };
 
 export type FairQueueOptions = {
@@ -35,10 +38,10 @@ const UNKNOWN: Expected = { ms: 1_000, withinMs: Infinity };
 
 /**
  * Runs a fixed number of jobs at a time and keeps a limited number waiting. The next slot goes to the caller with the fewest running
- * jobs; among equals, to the one that has used the least time, that of its next job included; then to the caller served longest ago. Of
- * the jobs of one caller, those expected to be the shortest come first, equal ones in their order. A job that would not end in time is
- * refused: at once if the jobs before it take too long, and when it would begin too late. When the queue is full, a caller with
- * fewer waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at once.
+ * jobs; among equals, to the one that has used the least time, including the time of its next job; then to the caller served longest ago.
+ * Of the jobs of one caller, those expected to be the shortest come first, equal ones in their order. A job that would not end in time is
+ * refused: at once if the jobs before it take too long, and when it would begin too late. When the queue is full, a caller with fewer
+ * waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at once.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;
@@ -72,7 +75,8 @@ export class FairQueue {
 
   /**
    * Runs `job` when it is its turn. `caller`: any string; the job counts against the share of this caller.
-   * @throws QueueFull (`unavailable`) if the queue is full, the job was replaced or can't end in time; the signal's reason once it aborts
+   * @throws QueueFull (`unavailable`) if the queue is full, or if the job was replaced or can't end in time; the signal's reason once it
+   *   aborts
    */
   async run<T>(
     job: () => Promise<T>,
@@ -125,7 +129,7 @@ export class FairQueue {
       share.used = Math.max(share.used, this.#turn);
       return this.#serve(share, expected.ms);
     }
-    // A share that had no jobs for a while has not saved up time.
+    // A share gets no credit for the time in which it had no jobs.
     if (share.waiting.length === 0) share.used = Math.max(share.used, this.#turn);
     this.#requireTime(share, expected);
     if (this.full) this.#makeRoomFor(share);
@@ -193,7 +197,7 @@ export class FairQueue {
     return one === other ? left.lastServed < right.lastServed : one < other;
   }
 
-  /** @throws QueueFull if the jobs before one take too long */
+  /** @throws QueueFull if the jobs that come first would take too long */
   #requireTime(share: Share, { ms, until }: Pick<Waiter, 'ms' | 'until'>): void {
     if (until === Infinity) return;
     const begins = this.#beginsAt(share, ms);

@@ -57,7 +57,10 @@ export class AnswerFiles {
   }
 }
 
-/** Saves the bytes of a result to files, and replaces them by descriptions. @throws Error of the file system */
+/**
+ * Saves the bytes of a result to files, and puts descriptions in their place.
+ * @throws Error of the file system
+ */
 export function withoutBytes(result: ToolResult, tool: string, files: AnswerFiles): ToolResult {
   const saved: Saved[] = [];
   const content = result.content.map(block => {
@@ -74,8 +77,9 @@ export function withoutBytes(result: ToolResult, tool: string, files: AnswerFile
 }
 
 /**
- * Replaces a link to an answer by a file with the answer. It is read over MCP from the shop itself, so that a shop can't make this machine
- * fetch other URLs. @param read returns the result of `resources/read`
+ * Saves the answer that a result links to in a file, and replaces the link. The answer is read over MCP from the shop itself, so that a
+ * shop can't make this machine fetch other URLs.
+ * @param read returns the result of `resources/read`
  */
 export async function withLinkedFile(
   result: ToolResult,

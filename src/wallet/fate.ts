@@ -15,7 +15,7 @@ import type { PendingPayment } from './purse.js';
  */
 export type Fate = { kind: 'open'; why: string } | { kind: 'dead' } | { kind: 'landed'; signature: string };
 
-/** Solana's own public servers, which are slow and limited, but a payment whose answer is lost is rare. */
+/** Solana's own public servers. They are slow and limited, but payments rarely lose their answers. */
 const PUBLIC_RPC: Record<string, string> = {
   [NETWORKS.mainnet.caip2]: 'https://api.mainnet-beta.solana.com',
   [NETWORKS.devnet.caip2]: 'https://api.devnet.solana.com',
@@ -56,7 +56,7 @@ export class Fates {
     try {
       return await fateOf(chain, payment, this.#now(), AbortSignal.timeout(DEADLINE_MS), this.#known);
     } catch {
-      return { kind: 'open', why: 'the RPC server could not be asked (--rpc)' };
+      return { kind: 'open', why: 'the RPC server could not be reached (--rpc)' };
     } finally {
       await chain.close();
     }

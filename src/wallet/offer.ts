@@ -49,7 +49,7 @@ function offerOf(required: Challenge['required'], accepted: Json, payer: string)
   return [{ required: { ...required, accepts: [accepted] }, network, amount: BigInt(amount), payTo }];
 }
 
-/** The reason for which a shop refused a payment. */
+/** The reason that a shop gave for refusing a payment. */
 export function reasonOf({ required }: Challenge): string {
   return typeof required.error === 'string' ? required.error.slice(0, 300) : 'the shop gives no reason';
 }

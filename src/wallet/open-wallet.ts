@@ -50,7 +50,7 @@ export type Statement = {
   folder: string;
 };
 
-/** @param count of lines, the last ones */
+/** @param count how many of the last lines to return */
 export function statementOf({ purse, limits, signer }: Wallet, count: number): Statement {
   return {
     payer: signer.address,

@@ -50,7 +50,7 @@ export class PaidTools {
       return withNote(shown, { ...settled, transaction: outcome.landed });
     }
     if (kind === 'closed') {
-      const next = `Tell the user: to call ${asked.tool} with these arguments again is a new purchase, for which the user should be asked first.`;
+      const next = `Tell the user that calling ${asked.tool} with these arguments again is a new purchase, and ask before you do that.`;
       const note = { ...settled, transaction: outcome.landed };
       return errorResult(`${outcome.error} ${next}`, note, answer);
     }

@@ -83,8 +83,8 @@ const UNSURE_MS = 24 * 60 * MINUTE_MS;
 const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;
 
 /**
- * Calls a shop and pays what it costs. A call has at most one payment whose outcome is not known: it is sent again until the shop answers,
- * or until the chain shows that it was not settled and never will be. Only then another one is signed.
+ * Calls a shop and pays what it costs. A call has at most one payment whose outcome is not known: it is sent again until the shop
+ * answers, or until the chain shows that it was not settled and never will be. Only then is another one signed.
  */
 export class Buyer {
   readonly #parts: BuyerParts;
@@ -154,8 +154,8 @@ export class Buyer {
   }
 
   /**
-   * Releases the payments that, according to the chain, were not settled and never will be, and gives up very old ones. Searching the chain
-   * takes a while, so each sweep searches for only a few: those whose last search is longest ago.
+   * Releases the payments that, according to the chain, were not settled and never will be, and gives up very old ones. Searching the
+   * chain takes a while, so each sweep searches for only a few: those that have waited longest since their last search.
    */
   async sweep(atMost = 3): Promise<void> {
     const { purse } = this.#parts;
@@ -187,7 +187,7 @@ export class Buyer {
     return this.#pay(payment, call, deadline);
   }
 
-  /** Sends the payment until it is answered, refused, or the time is up. */
+  /** Sends the payment until the shop answers or refuses it, or until the time is up. */
   async #pay<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
     for (let attempt = 0; ; attempt++) {
       const reply = await call.send(payment, this.#left(deadline));
@@ -249,7 +249,7 @@ export class Buyer {
         error: `${error} No other is signed for this call yet: ${fate.why}`,
       };
     if (deadline - Date.now() < LEAST_MS || call.signal.aborted) return neverSettled(error);
-    // Only once: if the shop refuses the new payment, too, that one is still young.
+    // This happens only once: if the shop refuses the new payment, too, that payment is still young.
     return this.#sign(challenge, call, deadline);
   }
 

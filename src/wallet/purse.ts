@@ -41,7 +41,7 @@ export type PendingPayment = {
   pickUp?: string;
   /** The signature of the transfer, once a receipt or the chain has shown it. */
   landed?: string;
-  /** When the chain was last searched for it, in ms since 1970. */
+  /** When the chain was last searched for the payment, in ms since 1970. */
   lookedAt?: number;
 };
 
@@ -106,7 +106,7 @@ export class Purse {
     return this.#locked(() => this.#read().pending);
   }
 
-  /** What is left of the budget of today (UTC), in atomic units; 0 if another wallet with a higher budget has spent more. */
+  /** The rest of today's budget (UTC), in atomic units; 0 if another wallet with a higher budget has spent more. */
   left(budget: bigint): bigint {
     return this.#locked(() => this.#left(this.#read(), budget));
   }
@@ -138,7 +138,7 @@ export class Purse {
     });
   }
 
-  /** Records what is known of a payment now. */
+  /** Records what is now known about a payment. */
   update(id: string, known: Pick<PendingPayment, 'pickUp' | 'landed' | 'lookedAt'>): void {
     this.#locked(() => {
       const state = this.#read();

@@ -31,7 +31,7 @@ export type BuyerOptions = {
   rpcUrl?: string;
   /** The folder for payments, by default `~/.coinslot/wallets/<address>`. Buyers that use the same folder share the budget. */
   folder?: string;
-  /** How long a call may take, with all its repetitions. Default 120 000. */
+  /** How long a call may take, including all retries. Default 120 000. */
   timeoutMs?: number;
   /** How long one request may take. Default 60 000. */
   attemptMs?: number;
@@ -52,13 +52,16 @@ export type ShopBuyer = {
   /** Base58. */
   address: string;
   /**
-   * `fetch` that pays a 402. It resolves to the answer that was bought, or to that of a call that costs nothing. A call with the same
-   * method, URL and body as one whose answer is missing continues with its payment. @throws PurchaseFault if there is no answer; it reports
-   * what happened to the money
+   * `fetch` that pays a 402. It resolves to the answer that was bought, or to that of a call that costs nothing. If an earlier call with
+   * the same method, URL and body has no answer yet, the call continues with that call's payment.
+   * @throws PurchaseFault if there is no answer; it reports what happened to the money
    * @throws PurseFault if the folder can't be used: nothing was sent
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** The tools of a shop's MCP server; calls are paid for as by `coinslot mcp`. @throws Error if the server does not list them */
+  /**
+   * The tools of a shop's MCP server. Their calls are paid for in the same way as with `coinslot mcp`.
+   * @throws Error if the server does not list them
+   */
   tools(shopUrl: string): Promise<BuyerTool[]>;
   /** The amounts spent, the calls without an answer, and the last lines (20). */
   statement(lines?: number): Statement;

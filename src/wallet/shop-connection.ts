@@ -40,7 +40,7 @@ export function payableUrl(text: string, allowHttp: boolean): URL {
   const url = new URL(text);
   if (url.protocol === 'http:' && !isLocal(url.hostname) && !allowHttp)
     throw new BuyFault(
-      `${text} has no TLS: anybody on the way could change who is paid. Use https, or --allow-http (allowHttp).`,
+      `${text} has no TLS: anyone on the network path could change who is paid. Use https, or --allow-http (allowHttp).`,
     );
   return url;
 }

@@ -68,8 +68,8 @@ const pendingOf = (payment: KeptPayment): Parameters<Fates['of']>[0] => ({
 });
 
 /**
- * Completes an x402 v2 challenge that has its amount only in v1's field, or no fee payer, as some shops document theirs. The transaction
- * still pays no more than the requested amount.
+ * Completes an x402 v2 challenge that has its amount only in v1's field, or that names no fee payer, as in some shops' documentation. The
+ * transaction still pays no more than the requested amount.
  */
 function completed(
   { required }: Challenge,

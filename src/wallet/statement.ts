@@ -8,8 +8,8 @@ export type StatementEvent =
   'signed' | 'answered' | 'refused' | 'released' | 'landed' | 'unanswered' | 'refunded';
 
 /**
- * A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known, `link` where the answer is fetched if
- * the shop gave a link in its place.
+ * A line of the statement. `amount` in USDC, `transaction` the transfer's signature if it is known, `link` the address of the answer if
+ * the shop gave a link instead of the answer.
  */
 export type StatementLine = {
   at: string;
@@ -29,7 +29,7 @@ export type StatementLine = {
 const TAIL_BYTES = 64 * 1024;
 const NEWLINE = 10;
 
-/** Appends a line and waits until it is on disk. A line that a crash left incomplete stays, on a line of its own. */
+/** Appends a line and waits until it is on disk. An incomplete line that a crash left stays in the file, as a separate line. */
 export function appendLine(file: string, line: StatementLine): void {
   const fd = openSync(file, 'a+', 0o600);
   try {

@@ -19,7 +19,10 @@ const WHY: Record<NoAnswer['kind'], string> = {
   'too large': `its answer is longer than ${MAX_ANSWER_BYTES / 1_024} KB`,
 };
 
-/** A webhook, or a chat that takes messages by HTTP. Only a status from 200 to 299 counts; redirects are not followed. */
+/**
+ * A webhook, or a chat that takes messages by HTTP. An event counts as delivered only if the status is 200 to 299; redirects are not
+ * followed.
+ */
 export function httpTarget(target: WebhookTarget, { secrets, allowPrivate }: WebhookConfig): Target {
   const { name, url, form } = target;
   const client = new HttpClient(url, {

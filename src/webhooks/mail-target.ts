@@ -59,7 +59,7 @@ export function mailTarget({ name, url }: WebhookTarget, allowPrivate: boolean):
 async function within<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new NotTold(`not taken within ${SEND_MS / 1_000} s`)), SEND_MS);
+    timer = setTimeout(() => reject(new NotTold(`not accepted within ${SEND_MS / 1_000} s`)), SEND_MS);
   });
   try {
     return await Promise.race([work, late]);
@@ -79,7 +79,7 @@ function connectPublic(
   });
 }
 
-/** Only codes, because a mail server's message may repeat the password. */
+/** Only the error codes, because a mail server's message may repeat the password. */
 function whyOf(error: unknown): string {
   if (error instanceof NotTold) return error.message;
   const { code, responseCode } = error as { code?: unknown; responseCode?: unknown };

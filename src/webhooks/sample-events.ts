@@ -31,7 +31,10 @@ const FACTS: Readonly<Record<string, LedgerEvent['facts']>> = {
   'answers.nearly_full': { bytes: 3_600_000_000, budget: 4_294_967_296 },
 };
 
-/** A sample of each kind, or of some, marked as such. `once` tells samples of different times apart. */
+/**
+ * Sample events of the given kinds, or of all kinds if none are given, each marked as a sample. `once` distinguishes samples that are
+ * sent at different times.
+ */
 export function sampleEvents(kinds: readonly string[], once: string): LedgerEvent[] {
   const wanted = kinds.length > 0 ? kinds : Object.keys(EVENT_KINDS);
   return wanted.map(kind => ({

@@ -6,14 +6,14 @@ type Conceal = (text: string) => string;
 /** The rest of a longer error page is not read. */
 const MAX_READ_CHARACTERS = 4_000;
 const MAX_SHOWN_CHARACTERS = 300;
-/** Of an error in JSON. */
+/** A JSON error with more members is not read. */
 const MAX_MEMBERS = 20_000;
 /** The fields in which APIs put their message; RFC 9457 defines `detail` and `title`. */
 const FIELDS = ['message', 'error', 'detail', 'error_description', 'title', 'errors', 'reason'];
 const MAX_DEPTH = 4;
 
 /**
- * An upstream's message about an error, for the buyer or the log: one line of at most 300 characters; '' if there is none that can be read.
+ * An upstream's message about an error, for the buyer or the log: one line of at most 300 characters; '' if there is no readable message.
  * @param conceal removes secrets
  */
 export function errorMessageOf(answer: HttpAnswer, body: Buffer, conceal: Conceal): string {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { Circuit, Resting, type CircuitOptions } from '../../net/circuit.js';
 
-/** `quietMs`: how long no call must have succeeded before the host is paused. Default 10 s. */
+/** `quietMs`: the host is paused only if no call has succeeded for this long. Default 10 s. */
 export type HostCircuitOptions = CircuitOptions & { quietMs?: number | undefined };
 
 const FAILURES = 5;
@@ -11,13 +11,14 @@ const REST_MS = 5_000;
 const MAX_REST_MS = 60_000;
 /** How many calls may probe the host at once, so that one that hangs does not block the others. */
 const MAX_PROBES = 3;
-/** The payers whose failures are remembered, and for how long after the last one. */
+/** How many payers' failures are remembered, and for how long after a payer's last failure. */
 const FAILED = { max: 2_000, ttl: 120_000 };
 
 /**
  * The circuit of a host that many payers share. One payer's calls may fail because of their input, so its failures pause only that payer,
  * in its own circuit. The host is paused for everybody when several payers failed and no call succeeded for a while, or when the host
- * itself asks for a wait. After the pause, the call of a payer that has not failed, or `reached`, decides whether it is used again.
+ * itself asks for a wait. After the pause, the host is used again once a call by a payer without failures succeeds, or once `reached` is
+ * called.
  */
 export class HostCircuit {
   readonly #options: HostCircuitOptions;
@@ -25,7 +26,7 @@ export class HostCircuit {
   readonly #failed = new LRUCache<string, Circuit>(FAILED);
   /** The failures since the last success: their number, their payers (as many as needed), and the time of the first. */
   #streak = { failures: 0, payers: new Set<string>(), since: 0 };
-  /** Undefined while requests are sent to the host. `asked`: the host itself asked for this pause. */
+  /** Undefined while requests are sent to the host. `asked`: whether the host itself asked for this pause. */
   #rest: { until: number; asked: boolean } | undefined;
   #rests = 0;
   #probes = 0;
@@ -59,14 +60,14 @@ export class HostCircuit {
     }
   }
 
-  /** The host asks all callers to wait. It is paused for that time, or by default for the first pause. */
+  /** The host asks all callers to wait. It is paused for that time or, if the host names none, for as long as a first pause. */
   trip(seconds?: number): void {
     const { restMs = REST_MS } = this.#options;
     const ms = seconds === undefined ? Math.max(restMs, 1_000) : seconds * 1_000;
     this.#rest = { until: Date.now() + ms, asked: true };
   }
 
-  /** The host was reached by a probe that is nobody's call. Ends a rest that is over. */
+  /** A probe that is not a buyer's call has reached the host. Ends a pause whose time is over. */
   reached(): void {
     if (this.restSeconds === 0) this.#close();
   }
@@ -76,12 +77,12 @@ export class HostCircuit {
     return this.#rest !== undefined;
   }
 
-  /** Whole seconds until the host may be asked; 0 if it may now. */
+  /** Whole seconds until the host may be called; 0 if it may be called now. */
   get restSeconds(): number {
     return this.#rest ? Math.max(0, Math.ceil((this.#rest.until - Date.now()) / 1_000)) : 0;
   }
 
-  /** As `restSeconds`, for this payer. */
+  /** Like `restSeconds`, but for this payer. */
   restSecondsOf(payer: string): number {
     return Math.max(this.restSeconds, this.#failed.get(payer)?.restSeconds ?? 0);
   }

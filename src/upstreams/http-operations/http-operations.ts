@@ -22,7 +22,7 @@ import {
 /** The operations that an HTTP API serves instead of a handler, by operationId. */
 export type HttpOperations = {
   served: Record<string, AnyServed>;
-  /** Also by operationId, because the host of an API is private. */
+  /** Keyed by operationId, too, because the host of an API is private. */
   probes: Record<string, Probe>;
   /** The operations that are paused because their host failed. */
   breakers(): { name: string; open: boolean }[];
@@ -34,7 +34,7 @@ export type HttpOperations = {
 type Sold = GivenOperation;
 /** The state shared by the operations of one host. `sent`: the secrets sent to this host. */
 type Host = { host: UpstreamHost; url: URL; sent: Secrets };
-/** `free`: it is a free operation. */
+/** `free`: whether the operation is free. */
 type Resolved = { operation: Sold; request: UpstreamRequest; free: boolean };
 
 const MEGABYTE = 1024 * 1024;
@@ -158,7 +158,7 @@ function readingOf(
     maxBytes: answerLimit(document, operation),
     maxMembers: operation.upstream.maxMembers,
     check: operation.upstream.check,
-    // Only the secrets sent to this host, because it can't repeat others, and searching large answers for all of them would take long.
+    // Only the secrets sent to this host: the host can't repeat others, and searching large answers for all secrets would take long.
     secrets: sent,
     conceal: text => secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…')),
   };

@@ -43,11 +43,11 @@ const RETRY_SECONDS = 5;
 const MAX_TYPE_LENGTH = 200;
 /** JSON that was not parsed is searched for secrets in pieces of this size. */
 const PIECE_CHARACTERS = 512 * 1024;
-/** Written in escapes. */
+/** The length of the longest secret when all its characters are escaped. */
 const LONGEST_SECRET = 64 * 1024;
 
 /**
- * Converts the answer of an upstream to that of a handler, which is checked against the contract before it is charged.
+ * Converts an upstream's answer into the form of a handler's answer, which is checked against the contract before the call is charged.
  * @throws UpstreamFailure for every answer that can't be sold
  */
 export async function readAnswer(answer: HttpAnswer, reading: Reading): Promise<AnyReply> {
@@ -141,7 +141,7 @@ async function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading
   }
 }
 
-/** @throws TypeError, RangeError if the bytes are no text in the charset */
+/** @throws TypeError, RangeError if the bytes are not text in this charset */
 function textOf(bytes: Buffer, charset: string): string {
   if (!/^utf-?8$/i.test(charset)) return new TextDecoder(charset, { fatal: true }).decode(bytes);
   if (!isUtf8(bytes)) throw new TypeError('no UTF-8');
@@ -205,7 +205,7 @@ async function plain(answer: HttpAnswer, reading: Reading): Promise<Buffer> {
   const encoding = (answer.header('content-encoding') ?? 'identity').trim().toLowerCase();
   if (encoding === 'identity' || encoding === '') return answer.body;
   if (encoding !== 'gzip' && encoding !== 'x-gzip')
-    throw unusable(reading, `it has the encoding ${encoding.slice(0, 40)}, which was not asked for`);
+    throw unusable(reading, `it has the encoding ${encoding.slice(0, 40)}, which was not requested`);
   try {
     return await gunzipped(answer.body, { maxOutputLength: reading.maxBytes });
   } catch (error) {
@@ -247,7 +247,7 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
     unreachable: 'cannot be reached; try again later',
     late: 'did not answer in time; try again',
     private: 'has an address that is not allowed; the seller has to act',
-    aborted: 'was not asked to the end; try again',
+    aborted: 'did not receive the whole request; try again',
     cut: 'closed the connection without an answer; try again',
     broken: 'gave an incomplete answer; try again',
   }[kind];
@@ -276,7 +276,7 @@ function unusable(reading: Reading, why: string): UpstreamFailure {
   return new UpstreamFailure('failed', `${SERVICE} gave an unusable answer; try again later.`, { cause });
 }
 
-/** Only messages meant for the operator's log: an exception of a library may contain a part of the answer. */
+/** Takes only messages meant for the operator's log: a library's exception may contain part of the answer. */
 function logged({ name, conceal }: Reading, message: string): Error {
   return new Error(`${name}: ${conceal(message)}`);
 }

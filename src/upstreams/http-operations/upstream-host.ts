@@ -84,12 +84,12 @@ export class UpstreamHost {
     }
   }
 
-  /** Seconds until the host may be asked again after failures; 0 if it may now. */
+  /** Seconds until the host may be called again after failures; 0 if it may be called now. */
   get restSeconds(): number {
     return this.#circuit.restSeconds;
   }
 
-  /** As `restSeconds`, for the calls of this caller. */
+  /** Like `restSeconds`, but for the calls of this caller. */
   restSecondsOf(caller: string): number {
     return this.#circuit.restSecondsOf(caller);
   }

@@ -133,7 +133,7 @@ function pairs(parameter: Pick<Parameter, 'name' | 'style'>, value: unknown): st
   try {
     return encodedQuery(parameter, value);
   } catch {
-    throw new UpstreamFailure('invalid', `${parameter.name} is no valid Unicode text`);
+    throw new UpstreamFailure('invalid', `${parameter.name} is not valid Unicode text`);
   }
 }
 
@@ -142,7 +142,7 @@ function encoded(name: string, value: unknown): string {
   try {
     return encodeURIComponent(String(value));
   } catch {
-    throw new UpstreamFailure('invalid', `${name} is no valid Unicode text`);
+    throw new UpstreamFailure('invalid', `${name} is not valid Unicode text`);
   }
 }
 
@@ -153,7 +153,7 @@ function checkSegment(segment: string): void {
   if (sound) return;
   throw new UpstreamFailure(
     'invalid',
-    'a path parameter must have no control characters, and no . or .. between slashes',
+    'a path parameter must not contain control characters, or . or .. between slashes',
   );
 }
 
