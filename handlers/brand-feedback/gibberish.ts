@@ -2,7 +2,7 @@
 const ROWS = ['qwertyuiop', 'qwertzuiop', 'azertyuiop', 'asdfghjkl', 'qsdfghjklm', 'zxcvbnm', 'yxcvbnm'];
 const KEYS = [...ROWS, ...ROWS.map(row => [...row].reverse().join(''))];
 const LEAST_RUN = 4;
-/** The least share of junk that makes a word junk, or a text gibberish. */
+/** A word counts as junk, and a text as gibberish, if at least this share of it is junk. */
 const MOST = 0.6;
 
 /**

@@ -109,7 +109,7 @@ export class RapidataApi {
     );
   }
 
-  /** Retries only after a 429, because only then did the marketplace certainly do nothing. */
+  /** Retries only after a 429, which shows that the marketplace did nothing. */
   async unrepeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),

@@ -94,10 +94,7 @@ export class RapidataJobs {
       .map(item => textField(item, 'jobId'));
   }
 
-  /**
-   * Publishes the job, which costs money. The request is repeated only after a 429, because only then did the marketplace certainly do
-   * nothing.
-   */
+  /** Publishes the job, which costs money. The request is repeated only after a 429, which shows that the marketplace did nothing. */
   async create(
     name: string,
     definitionId: string,

@@ -35,7 +35,7 @@ export class Hindrances {
     for (const oldest of [...this.#jobs.keys()].slice(0, -MAX_JOBS)) this.#jobs.delete(oldest);
   }
 
-  /** Records the warning about the account's balance in the answer to a job's creation, or that there was none. */
+  /** Records whether the answer to a job's creation warned about the account's balance. */
   warn(warning: CostWarning | undefined): void {
     this.#fundsLowAt = warning ? Date.now() : -Infinity;
     this.#funds = '';

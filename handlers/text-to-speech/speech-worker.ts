@@ -68,7 +68,7 @@ function trim(samples: Float32Array, rateHz: number): Float32Array {
   return samples.subarray(Math.max(0, first - margin), samples.findLastIndex(loud) + 1 + margin);
 }
 
-/** The samples as 16 bit PCM, which the engine makes, too: nothing is lost, and a long speech takes half the memory. */
+/** The samples as 16 bit PCM, the engine's own format: nothing is lost, and a long speech takes half the memory. */
 function packed(samples: Float32Array): Int16Array {
   return Int16Array.from(samples, sample => Math.round(sample * 32_768));
 }

@@ -54,7 +54,7 @@ const PARTS: Record<string, [one: string, many: string] | undefined> = {
   2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
   7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
 }; // prettier-ignore
-/** A number so long that engines read it as a single number, which listeners do not understand, or not at all. */
+/** A number so long that engines read it as a single number, which listeners can't follow, or do not read it at all. */
 const LONG_NUMBER = /(?<![\d.,])\d{19,}(?![\d.,]*\d)/g;
 const NUMERATORS = 'zero one two three four five six seven eight nine'.split(' ');
 

@@ -73,7 +73,7 @@ export class MadePayments {
     }
   }
 
-  /** A stranger can name the transfer, too, so the credential's challenge is compared with the ledger's. */
+  /** A stranger can name the transfer, too, so the credential's challenge is compared with the one in the ledger. */
   async #inLedger({ evidence: name, identifier }: Credential, { foreign }: Made): Promise<Found | undefined> {
     const row = await this.#options.ledger.settledBy(name);
     const ours = row?.identifier === identifier;

@@ -28,7 +28,7 @@ export type PaidCall = Called & {
   /** How long its steps took; filled in while they run. */
   spent?: Spent;
   /**
-   * Called before a delivered answer is sent again to a later request; counts this against a limit.
+   * Called before a delivered answer is sent again to a later request. Counts the answer against a limit.
    * @returns 0, or the seconds until it is allowed
    */
   again?: (id: string, bytes: number) => number;

@@ -319,7 +319,7 @@ export class PaidRequest {
 
   /**
    * A caller with a sold answer waits until it is written out; the others leave. Only an outcome with a receipt has an answer that can be
-   * fetched later: the money moved or may have moved.
+   * fetched later, because the money then moved or may have moved.
    */
   async #conclude(outcome: SharedOutcome, failed = false): Promise<Outcome> {
     this.#arrived();

@@ -58,7 +58,10 @@ export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbo
   }
 }
 
-/** A sandbox that runs on the folder. If its parent has ended, the sandbox is about to end, too; its end is then awaited instead. */
+/**
+ * A sandbox that runs on the folder. If its parent has ended, the sandbox is about to end, too. In that case, waits for its end instead
+ * of using it.
+ */
 async function findRunning(stateDir: string, deadline: number): Promise<SandboxInfo | null> {
   for (;;) {
     const info = readInfo(stateDir);

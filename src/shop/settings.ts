@@ -119,7 +119,7 @@ export function readSettings(
   return all;
 }
 
-/** The names of the variables that hold tokens of pages and are set. */
+/** The names of the variables that are set and hold the token of a page. */
 export function tokensSet(
   handlers: Readonly<Record<string, Declared>>,
   reader: Pick<SettingReader, 'text'>,

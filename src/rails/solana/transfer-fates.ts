@@ -43,7 +43,7 @@ export class TransferFates {
     return hasLanded(finding) ? fateIn(finding) : this.#proof(row, signal);
   }
 
-  /** Proves that a released payment is absent only `#watchBlocks` blocks after it expired, with one more search for its transfer. */
+  /** A released payment is proven absent only `#watchBlocks` blocks after it expired, by another search for its transfer. */
   async #ofReleased(row: Row, signal: AbortSignal): Promise<Fate> {
     const minContextSlot = await expiredSince(this.#history, row, signal, this.#watchBlocks);
     const dead = minContextSlot !== undefined;
