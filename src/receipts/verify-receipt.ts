@@ -92,7 +92,9 @@ function checkAuthority(kid: string, resourceUrl: string): void {
   const signer = hostOf(kid.split('#', 1)[0] ?? '');
   const about = URL.canParse(resourceUrl) ? new URL(resourceUrl).host : '';
   if (signer !== about)
-    throw new ReceiptFault(`${signer} signed it, but it is about ${about || 'no URL'}: the signer is not that shop`);
+    throw new ReceiptFault(
+      `${signer} signed it, but it is about ${about || 'no URL'}: the signer is not that shop`,
+    );
 }
 
 function sha256(data: Buffer | string): string {
