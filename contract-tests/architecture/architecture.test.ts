@@ -21,7 +21,7 @@ const TEXTS = ['docs', 'README.md', 'CONTRIBUTING.md'];
 /** For a file in src/, including comments and blank lines. */
 const MAX_LINES = 400;
 
-/** The only place where commands write to a terminal: it removes control characters from what strangers wrote. */
+/** The only place where commands write to a terminal: it removes control characters from text that strangers wrote. */
 const TERMINAL = 'src/cli/terminal.ts';
 const PRINTS = /\b(stdout|stderr)\s*(\.write\b|[\w,\s]*\}\s*=\s*process\b)|\bconsole\.\w+\(|writeSync\([12],/;
 
@@ -153,7 +153,7 @@ const FORBIDDEN: { part: string; imports: RegExp; why: string; except?: string[]
 /** Internal modules of packages. Those listed here are entry points that the package documents. */
 const PACKAGE_INSIDES = /^(@[^/]+\/)?[^@./][^/]*\/(lib|dist|src|build)\//;
 const DOCUMENTED = ['ajv/dist/2020.js', 'litesvm/dist/internal.js'];
-/** Fields that Node defines, and imports that no tool can resolve. */
+/** Private fields of Node's objects, and imports that no tool can resolve. */
 const PRIVATE = /\b(createRequire|_header|_httpMessage|_headerSent)\b/;
 
 /** Retired names, which said nothing to a reader who knows x402, HTTP, OpenAPI and Solana. */
@@ -167,7 +167,7 @@ const RETIRED_NAMES = new Set(
 const RETIRED_FILES =
   /^(desk|lobby|shop|books|replybook|reply-book|examine|proof|trust|house|closed|quiet|handling|watch|exchange|pool|told|redemption|judge|callers-held|held-callers|cell|stage|dice|upkeep|moves)(\.slow)?(\.test)?\.ts$/;
 const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
-/** Chains and payment methods are behind interfaces: identifiers and texts of these folders must not contain such a word. */
+/** Chains and payment methods are behind interfaces, so no identifier and no text in these folders may name one. */
 const NEUTRAL = /^src\/(sale|ledger)\//;
 const RAILS_AND_METHODS = /usdc|solana|blockhash|lamport|x402/i;
 /** Released contracts are not edited. */
@@ -284,7 +284,7 @@ function importedBy(node: ts.Node): string | undefined {
   return undefined;
 }
 
-/** An import that loads nothing. Braces that hold only types still load the module. */
+/** An import that loads nothing. An import with braces loads the module even if they hold only types. */
 function isErased(node: ts.Node): boolean {
   return (
     ts.isTypeNode(node) ||

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 
-/** The modules that show sales. `ledger/replica.ts` says what they may read there. */
+/** The modules that show sales. `ledger/replica.ts` says what they may read from the replica. */
 const READERS = /^(?:admin\/|cli\/ledger\/through-replica\.ts$|compose\.ts$|operator\/replica-sentence\.ts$)/;
 
 describe('a replica of the ledger', () => {

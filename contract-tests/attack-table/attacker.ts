@@ -108,7 +108,7 @@ function hostileTexts(longest: number): string[] {
   ]);
 }
 
-/** Keeps `count` of them running until the time is up. */
+/** Keeps `count` calls of `once` running until the time is up. */
 async function repeat(count: number, once: () => Promise<void>): Promise<void> {
   const worker = async (): Promise<void> => {
     while (Date.now() < end) await once().catch(() => pause(100));

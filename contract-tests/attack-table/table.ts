@@ -41,13 +41,13 @@ const ALL = [
   'garbage over MCP',
   'resends of a large answer',
 ];
-/** Attacks of a shop that sells an API. */
+/** Attacks on a shop that sells an API. */
 const ON_RESOLD = new Set([
   'unsold calls of an API',
   'failing calls of ten wallets',
   'resends of a failed order',
 ]);
-/** Attackers whose address is limited: the server reads it from their headers. */
+/** Attacks whose source addresses the server limits. It reads the address from a header. */
 const FROM_FAR = new Set([
   ...ON_RESOLD,
   'unsold reads of the chain',
@@ -66,7 +66,7 @@ const NICE = 10;
 const PAYERS = 40;
 /** Attacks during which commits are counted: nobody else buys meanwhile. */
 const ALONE = new Set(['lone refused payments']);
-/** How often a server under load writes down the chain's height: every two seconds, and when a payment used up its blockhash. */
+/** Seconds between commits that the attack does not cause: a server regularly stores the chain's height. */
 const LOOK_SECONDS = 1;
 const ATTACKER = fileURLToPath(new URL('attacker.js', import.meta.url));
 
@@ -184,7 +184,7 @@ async function watchedAttack(
   const [known, ...fresh] = honest as [Keypair, ...Keypair[]];
   const path = ON_RESOLD.has(attack) ? `${ITEMS}/1` : undefined;
   for (let n = 0; n < 3; n++) await buy(url, known, path);
-  // What one honest call loads and keeps is not caused by the attack.
+  // What an honest call loads into memory must not count as the attack's.
   if (!path) for (const each of ['/v1/summarize', '/v1/tts']) await buy(url, attackers[0] as Keypair, each);
   await begins();
   const before = target.size();

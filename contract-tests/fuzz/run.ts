@@ -53,7 +53,7 @@ const CHECKED: Record<Mode, string> = {
   unpaid: 'every unpaid call gets its price, as the contract says',
   paid: 'every paid call is answered as the contract says, and the receipts agree with the chain',
 };
-/** Keys around the settings that the server publishes. Nothing is kept between runs: a run depends only on its seed. */
+/** The settings before and after those that the server publishes. Nothing is kept between runs: a run depends only on its seed. */
 const UNPAID_BEFORE = 'hooks = "hooks.py"\nworkers = 1\nrequest-timeout = 10\ncontinue-on-failure = true\n\n';
 const UNPAID_AFTER = '\n[cache]\nenabled = false\n\n[generation]\ndatabase = "none"\n';
 type Report = {
@@ -142,7 +142,7 @@ async function startSigner({ payer, contract }: Target, takings: Takings): Promi
 
 type Answered = { operation: string; receipts: string[] };
 
-/** The challenge comes before the body and the parameters are read, so any call at the operation's path gets it. */
+/** The challenge comes before the body and the parameters are read, so any call to the operation's path gets it. */
 async function sign(
   payer: Payer,
   { method, examplePath }: PricedOperation,
@@ -185,7 +185,7 @@ async function prepare(mode: Mode, folder: string, { url }: Target): Promise<voi
 function wordsOf(mode: Mode, { url }: Target, cases: string, seed: string): string[] {
   const [run = '', , ...options] = wordsForSt(stockLines().docker);
   const limits = ['--max-examples', cases, '--seed', seed];
-  // By itself, Schemathesis makes a hundred examples of each operation.
+  // By default, Schemathesis makes a hundred examples of each operation.
   const stock = [...options, ...(process.env['CASES'] ? ['--max-examples', cases] : [])];
   const words = [run, `${url}/openapi.json`, ...(mode === 'stock' ? stock : limits)];
   return [...words, '--report-json-path', 'report.json'];

@@ -10,7 +10,8 @@ import { ExactSvmScheme } from '@x402/svm/exact/facilitator';
 const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 
 /**
- * A facilitator of the official packages with a directory, as public ones have: it lists what a settled payment describes.
+ * A facilitator built from the official packages, with a directory like that of public facilitators: it lists what a
+ * settled payment describes.
  * @param {{ key: Uint8Array, rpcUrl: string }} what
  */
 export async function openFacilitator({ key, rpcUrl }) {

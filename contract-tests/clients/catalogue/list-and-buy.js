@@ -13,7 +13,7 @@ import { openFacilitator } from './facilitator.js';
 import { openPetStore } from './pet-store.js';
 import { openShop } from './shop.js';
 
-/** A pending order counts as an answer: an order is placed, and not waited for. */
+/** A pending order counts as an answer: the order is placed without waiting for its result. */
 const AT_ONCE = { prefer: 'respond-async' };
 
 function newKey() {
@@ -60,7 +60,7 @@ const { KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
 const facilitator = await openFacilitator({ key: newKey(), rpcUrl });
 await rpc(rpcUrl, 'requestAirdrop', [facilitator.address, 1_000_000_000]);
 const petStore = await openPetStore();
-// It listens under a name other than the public one.
+// The public URL has another host name than the address on which the shop listens.
 const port = await freePort();
 const pets = {
   SHOP_DIR: join(root, 'examples/petstore'),
@@ -121,7 +121,7 @@ try {
   for (const each of sold) await buyFirst(each);
   for (const each of sold) await callFirst(each);
 
-  // What a stranger finds who knows only the facilitator's URL.
+  // What a buyer who knows only the facilitator's URL finds.
   const client = withBazaar(new HTTPFacilitatorClient({ url: facilitator.url }));
   const { items } = await client.extensions.bazaar.listResources();
   const names = items.map(({ type, resource, extensions }) => {

@@ -103,7 +103,7 @@ try {
   assert.equal(taken.state, 'listed', JSON.stringify(taken));
   assert.deepEqual(registered, [new URL(COINSLOT_URL).origin]);
 
-  // The verifier does verify: one letter of the signed text is changed.
+  // The verifier must reject a text that differs by one letter from the one that was signed.
   tamper = header => {
     const said = JSON.parse(Buffer.from(header, 'base64').toString());
     const other = { ...said, statement: 'Sign in to register my origin' };

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const READY_MS = 60_000;
 
 /**
- * Starts a shop beside the one of STATE_DIR, on its chain.
+ * Starts a second shop on the chain of the one in STATE_DIR.
  * @param {string} facilitatorUrl
  * @param {Record<string, string>} settings of its own
  */

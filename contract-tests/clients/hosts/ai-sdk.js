@@ -8,7 +8,7 @@ async function handed(tool, args) {
 }
 
 /**
- * Calls of either version take no metadata, so the payment is a header of a client that is used for one call.
+ * Calls of either version take no metadata, so each payment is a header of a client that makes only that call.
  * @param library of one version, and its transport for commands
  */
 export function examineAiSdk({ createMCPClient }, { Experimental_StdioMCPTransport: Stdio }) {

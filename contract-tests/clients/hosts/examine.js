@@ -37,7 +37,7 @@ const examples = sold.map(({ operationId, requestBody }) => [
 
 let longest = 0;
 
-/** Calls a tool, and returns everything that a model gets of its result. */
+/** Calls a tool, and returns everything that a model sees of its result. */
 async function read(host, name, args, payment) {
   const texts = await host.call(name, args, payment);
   for (const text of texts) {
