@@ -102,7 +102,7 @@ describe('the admin listener', () => {
       const foreign = { Host: `rebound.example:${port}` };
       expect((await get(url, '/metrics', foreign)).status).to.equal(403);
       expect((await get(url, '/', foreign)).status).to.equal(403);
-      // The status alone tells a page nothing that it could not measure itself.
+      // A foreign page can read the status, but that tells it nothing it could not measure itself.
       expect(await get(url, '/ready', foreign)).to.include({ status: 503, body: '' });
       for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, '[::1]', '10.1.2.3'])
         expect((await get(url, '/metrics', { Host: host })).status, host).to.equal(200);
@@ -113,7 +113,7 @@ describe('the admin listener', () => {
       await openAdmin(found, stateDir, { routes, log });
       expect(found.url).to.equal('https://ops.example');
       const local = `http://127.0.0.1:${found.port}`;
-      // A proxy may forward any Host, so the name does not show who asks.
+      // A proxy may forward any Host, so the name does not show who is asking.
       for (const Host of ['ops.example', 'coinslot:8404', '127.0.0.1'])
         expect((await get(local, '/metrics', { Host })).status, Host).to.equal(401);
       expect(await get(local, '/ready', { Host: 'ops.example' })).to.include({ status: 503, body: '' });
@@ -167,7 +167,7 @@ describe('the admin listener', () => {
     for (const socket of held) socket.destroy();
   });
 
-  it('keeps a connection that has sent the token, whatever others hold open', async () => {
+  it('keeps a connection that has sent the token, however many others are held open', async () => {
     const { url } = await start({ ADMIN_TOKEN: TOKEN });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ask = async (): Promise<{ body: string; reused: boolean }> => {
@@ -213,7 +213,7 @@ describe('the admin listener', () => {
       ...given,
     });
 
-    it('stops the start with a sentence if it was set and is in use', async () => {
+    it('prevents startup with a one-sentence error if it was set and is in use', async () => {
       const fault = await place({ ADMIN_PORT: port }).catch((error: unknown) => error);
       expect(fault).to.be.instanceOf(ConfigFault);
       expect((fault as Error).message).to.equal(
@@ -221,7 +221,7 @@ describe('the admin listener', () => {
       );
     });
 
-    it('is open once it is returned, so that two servers that start at once never have the same', async () => {
+    it('is open when it is returned, so that two servers that start at once never get the same port', async () => {
       const beside = (): Promise<AdminPlace> => place({}, { admin: admin({}) });
       const places = [...(await Promise.all([beside(), beside()])), await beside()];
       expect(new Set(places.map(found => found.port)).size).to.equal(3);
@@ -229,13 +229,13 @@ describe('the admin listener', () => {
       for (const found of places) expect((await get(found.url, '/metrics')).body).to.equal('sold 3\n');
     });
 
-    it("is any free one if the server's own port is", async () => {
+    it("is any free port if the server's own port is", async () => {
       const found = await place({}, { admin: admin({}), anyPort: true, isSandbox: false });
       expect(found.port).to.not.equal(8404);
     });
   });
 
-  it("without a token of its own, says that the panel's token does not open it, and works", async () => {
+  it("without a token of its own, warns that the panel's token does not open it, and still works", async () => {
     const warned: string[] = [];
     const hearing = { ...log, warn: (_: object, text: string) => void warned.push(text) };
     const pageTokens = ['PANEL_TOKEN'];

@@ -28,7 +28,7 @@ describe('The canary on the operator page', () => {
     expect(html).to.not.include('OWN_WALLETS');
   });
 
-  it("says so when its purchases count as a buyer's sales", () => {
+  it('warns when its purchases count as sales to a buyer', () => {
     expect(canaryHtml([FINE], NOW, new Set())).to.include('CANARY_KEYPAIR or OWN_WALLETS');
   });
 

@@ -13,7 +13,7 @@ import {
 
 const TAB = 9;
 const ENTER = 13;
-/** More key presses than there are links and buttons before the element that is looked for. */
+/** More presses of Tab than it takes to reach any link or button. */
 const MAX_STOPS = 60;
 
 describeInCi(

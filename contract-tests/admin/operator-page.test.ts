@@ -83,7 +83,7 @@ describe('the operator page', () => {
     expect(world.asked).to.deep.equal({ refunds: [], retries: [] });
   });
 
-  it('signs in with a cookie that scripts and other sites never get, and out again', async () => {
+  it("signs in with a cookie that scripts and other sites can't get, and signs out again", async () => {
     expect(await signIn())
       .to.match(/; path=\/;/)
       .and.include('samesite=strict')
@@ -154,7 +154,7 @@ describe('the operator page', () => {
   const attention = async (): Promise<string> =>
     /<div id="attention"[^]*?<\/section>/.exec((await get('/')).text)?.[0] ?? '';
 
-  it('shows what needs attention, even if more than a page of orders in progress are older', async () => {
+  it('shows what needs attention, even if more than a page of older orders are in progress', async () => {
     for (let n = 0; n < 55; n += 1) await owe(world, false);
     await signIn();
     expect(await attention())
@@ -323,7 +323,7 @@ describe('the operator page', () => {
     expect(world.asked.retries).to.deep.equal([failed]);
   });
 
-  it('starts another attempt in place of interrupted work that pauses, and says so', async () => {
+  it('starts another attempt when interrupted work is paused, and says so', async () => {
     const id = await owe(world, false);
     const { claim } = (await world.ledger.adopt(id, 60_000))!;
     const attempt = { deadline: world.clock.now + 600_000, attemptMs: 600_000 };
@@ -437,7 +437,7 @@ describe('the operator page', () => {
     expect(await tiles('24h')).to.match(/Earned<\/span><strong>0\.03<\/strong>/);
   });
 
-  it('gives every movement of a month as files, for the operator only', async () => {
+  it('offers every movement of a month as files, to the operator only', async () => {
     const [id = ''] = await sell(world, {});
     expect((await get('/books/2026-06/movements')).status).to.equal(401);
     await signIn();
@@ -454,7 +454,7 @@ describe('the operator page', () => {
       expect((await get(path)).status, path).to.equal(404);
   });
 
-  it('says at its top what needs the operator, and why the shop is not well', async () => {
+  it("shows at the top what needs the operator's attention, and why the shop is not well", async () => {
     const id = await owe(world, true);
     await signIn();
     const { text } = await get('/');
@@ -467,7 +467,7 @@ describe('the operator page', () => {
     expect(needs).to.include('backup.facilitator.example:').and.not.include('facilitator.payai.network:');
   });
 
-  it('shows the operator the events that were delivered to webhooks and those that wait, and sends one again', async () => {
+  it('shows the operator the webhook events that were delivered and those that wait, and sends one again', async () => {
     await world.ledger.setTargets([{ name: 'chat.example-1', kinds: [] }]);
     await world.ledger.refreshTargets();
     await sell(world, {});

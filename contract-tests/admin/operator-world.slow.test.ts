@@ -9,7 +9,7 @@ describe('the admin listener of a whole server', function () {
   });
   after(() => world.close());
 
-  it("shows a sale of which the public listener shows only the buyer's receipt, and closes with the server", async () => {
+  it("shows a sale, while the public listener shows only the buyer's receipt, and closes with the server", async () => {
     const paid = await post(
       `${world.url}/v1/summarize`,
       { text: TEXT },

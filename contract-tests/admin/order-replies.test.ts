@@ -130,7 +130,7 @@ describe('the replies to a question on the operator page', () => {
       .and.contain('Nobody has replied yet.');
   });
 
-  it("can't be rejected if they were delivered while the operator was asked; the page says so", async () => {
+  it("can't be rejected if they were delivered while the operator was asked to confirm; the page says so", async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();
@@ -178,7 +178,7 @@ describe('the replies to a question on the operator page', () => {
     expect(await texts()).to.deep.equal(['Somebody’s words.']);
   });
 
-  it("can't be rejected without the page's own form, if unknown, or once the buyer has them", async () => {
+  it("can't be rejected without the page's own form, if they are unknown, or once they were delivered", async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();

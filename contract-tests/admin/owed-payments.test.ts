@@ -4,7 +4,7 @@ import type { Listing } from '../../src/ledger/reader.js';
 import type { Payment } from '../../src/ledger/store.js';
 
 describe('the oldest owed payments', () => {
-  it('are found even if there are more than one read of the ledger returns', async () => {
+  it('are all found, even if one read of the ledger does not return all of them', async () => {
     const rows = Array.from({ length: 1_010 }, (_, n) => ({ id: `p${n}`, createdAt: n }) as Payment);
     const reads: (Listing | undefined)[] = [];
     const list = async (listing?: Listing): Promise<Payment[]> => {

@@ -62,7 +62,7 @@ const buyersOf = async (history: SalesHistory, operation = 'summarize'): Promise
   (await history.read(MONTH)).buyers.of.find(each => each.operation === operation);
 
 describe('the sales of the last 30 days', () => {
-  it("show the operator's own wallets apart, which are not buyers", async () => {
+  it("show the operator's own wallets separately, because they are not buyers", async () => {
     const own = { ...sale(NOW - 20_000, 1), payer: 'Mine1' };
     const all = [own, sale(NOW - 19_000, 2), { ...own, settledAt: NOW, id: sale(NOW, 3).id }];
     const history = new SalesHistory(ledgerOf(all), () => NOW, new Set(['Mine1']));
@@ -137,7 +137,7 @@ describe('the sales of the last 30 days', () => {
     expect(countedFrom, 'the newest are counted first').to.equal(all.at(-200)?.settledAt);
   });
 
-  it('leave out older sales, and drop days that have become too old', async () => {
+  it('are shown as far as they have been counted, however long the rest takes', async () => {
     let now = NOW;
     const all = [sale(NOW - 31 * DAY_MS, 1), sale(NOW - 29 * DAY_MS, 2), sale(NOW, 3)];
     const history = new SalesHistory(ledgerOf(all), () => now);
@@ -190,7 +190,7 @@ describe('the sales of the last 30 days', () => {
     expect([last - first, sales.map(({ unit }) => unit)]).to.deep.equal([23, [first, last]]);
   });
 
-  it('list the buyers, best first, returning ones marked and the operator apart, with nobody twice while sales settle', async () => {
+  it('list the buyers, best first, mark returning ones, keep the operator separate, and list nobody twice while sales settle', async () => {
     const of = (payer: string, ago: number, n: number): Sale => ({ ...sale(NOW - ago, n), payer });
     const all = [
       of('A', 3 * DAY_MS, 1),

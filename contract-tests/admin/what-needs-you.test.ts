@@ -39,14 +39,14 @@ describe('the operator page, on payments that need the operator', () => {
     expect(needs).to.not.include(`/payments/${id}/retry`);
   });
 
-  it('links to a confirmation for what can be retried', async () => {
+  it('links to a confirmation page for every order that can be retried', async () => {
     const id = await owe(world, true);
     const needs = (await page('/')).html.split('id="came-in"')[0];
     expect(needs).to.include(`<a href="/payments/${id}/retry">Retry</a>`);
     expect((await page(`/payments/${id}/retry`)).html).to.include('Start another attempt?');
   });
 
-  it('shows work of the server as in progress, not owed, and warns that a refund ends it', async () => {
+  it('shows work of the server as in progress rather than owed, and warns that a refund ends it', async () => {
     const id = await owe(world, false);
     for (const path of ['/', '/sales', `/payments/${id}`])
       expect((await page(path)).html, path)

@@ -51,7 +51,7 @@ describe('The file of blocked payers', () => {
     expect(both()).to.deep.equal([false, false]);
   });
 
-  it('keeps blocking the payers that it named before, while it has an error or is missing', async () => {
+  it('keeps blocking the payers that it named before while it is missing or has an error', async () => {
     writeFileSync(file, ONE);
     await blocked.start();
     replaceBy(`${TWO}\nnobody`);
@@ -68,7 +68,7 @@ describe('The file of blocked payers', () => {
     expect(both()).to.deep.equal([false, true]);
   });
 
-  it('stops the start if it has an error', async () => {
+  it('prevents startup if it has an error', async () => {
     writeFileSync(file, '7xKX');
     expect(await blocked.start().catch((error: unknown) => error)).to.be.instanceOf(BlockedPayersFault);
   });

@@ -28,7 +28,7 @@ describe('work that ends unsold', () => {
     return begun;
   }
 
-  /** One call whose work takes `ms`. @returns why it may not begin, if so */
+  /** One call whose work takes `ms`. @returns the reason if it may not begin */
   function run(of: Party, ended: Fault | 'sold', ms = 0): UsedUp | undefined {
     const begun = unsold.begin(of);
     if (!('end' in begun)) return begun;
@@ -39,7 +39,7 @@ describe('work that ends unsold', () => {
     return undefined;
   }
 
-  /** How many of this many calls may begin. */
+  /** How many of `count` calls may begin. */
   function begun(count: number, of: (n: number) => Party, ended: Fault | 'sold' = 'caller'): number {
     return Array.from({ length: count }, (_, n) => run(of(n), ended)).filter(no => no === undefined).length;
   }
@@ -59,7 +59,7 @@ describe('work that ends unsold', () => {
     }
   });
 
-  it('weighs as much as the work took, without the settlement', () => {
+  it('counts for as long as the work took, without the settlement', () => {
     const refused = (): boolean => {
       const begun = unsold.begin(party('agent', { known: false }));
       if (!('end' in begun)) return true;
@@ -100,7 +100,7 @@ describe('work that ends unsold', () => {
     expect(begun(400, () => stranger)).to.equal(4);
   });
 
-  it('a wallet that bought eight hundred calls may have a hundred unsold ones, and no more for its next eight hundred', () => {
+  it('a wallet gets a hundred unsold calls for its first eight hundred purchases, and none for the next eight hundred', () => {
     for (let n = 0; n < 1_600; n++) run(party('buyer', { source: undefined }), 'sold');
     expect(begun(400, () => party('buyer', { source: undefined }))).to.equal(110);
   });
@@ -166,14 +166,14 @@ describe('work that ends unsold', () => {
     expect(begun(10, () => party('honest', { source: '198.51.100.1', known: false }))).to.equal(10);
   });
 
-  it('failures of the backend count a quarter, and lock nobody out for longer than that', () => {
+  it('failures of the backend count a quarter, and lock a payer out for at most 15 seconds', () => {
     expect(begun(400, () => party('waiting', { source: undefined }), 'backend')).to.be.within(36, 40);
     expect(unsold.usedUp(party('waiting', { source: undefined }))?.seconds).to.be.at.most(15);
     now += 15 * SECOND;
     expect(begun(1_000, () => party('waiting', { source: undefined }), 'sold')).to.equal(1_000);
   });
 
-  it('an outage that ends eighty calls at once locks their payer out for no longer', () => {
+  it('an outage that ends eighty calls at once also locks their payer out for at most 15 seconds', () => {
     const open = Array.from({ length: 80 }, () => begin(party('busy')));
     for (const call of open) {
       call.unsold('backend');

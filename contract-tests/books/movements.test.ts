@@ -242,7 +242,7 @@ describe('the formats of an export', () => {
     expect(bean).to.include('  Income:Refunds:Text-to-speech\n');
   });
 
-  it("are rows in Stripe's columns, with a fee where there are rates", async () => {
+  it("are rows in Stripe's columns, with a fee if rates are given", async () => {
     const [titles, sale, refund, ...rest] = (await text('stripe', rates)).split('\r\n');
     expect(titles).to.match(/^id,Type,Source,Amount,Fee,Net,Currency,Created \(UTC\),/);
     expect(sale).to.match(/^sale_sig,charge,aa,1\.000000,0\.001400,0\.9986,eur,2026-03-10 12:00:00,/);

@@ -137,7 +137,7 @@ for (const sales of rows([2_000, 100_000]))
       expect(stdout).to.match(new RegExp(`0\\.000003 +someone else +${signature}`));
     });
 
-    it('states the remainder if the chain has another amount, and fails', async () => {
+    it('states the difference if the chain has another amount, and fails', async () => {
       const wrong = aSale();
       const less = { ...wrong, change: wrong.change - 1n };
       const { status, stdout } = await against(business.chain.map(each => (each === wrong ? less : each)));

@@ -13,7 +13,7 @@ const verdict = (change: Partial<HeardVerdict>): HeardVerdict => ({
 });
 
 describe('the check of directories', () => {
-  it('is no error if a directory has reported nothing: it may not have seen a sale', () => {
+  it('reports no error if a directory has reported nothing, because it may not have seen a sale', () => {
     expect(directoryFindings(['pay.example'], [verdict({ facilitator: 'other.example' })])).to.deep.equal([
       {
         level: 'ok',

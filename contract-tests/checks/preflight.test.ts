@@ -52,14 +52,14 @@ describe('preflight', () => {
     }
   }
 
-  it('stops a start outside the sandbox at any error, with all of them', () => {
+  it('prevents startup outside the sandbox at any error, and reports all errors', () => {
     const warning: Finding = { level: 'warning', subject: 'C', found: 'is odd' };
     const { logged, fault } = heeded([error('A'), warning, error('B')], false);
     expect(fault).to.equal('A: is wrong: put it right\nB: is wrong: put it right');
     expect(logged).to.deep.equal(['warn C: is odd']);
   });
 
-  it('logs errors in the sandbox, and stops only where nothing could be offered', () => {
+  it('logs errors in the sandbox, and stops only if nothing could be offered', () => {
     const { logged, fault } = heeded([error('A')], true);
     expect(fault).to.equal(undefined);
     expect(logged).to.have.length(1);

@@ -175,7 +175,7 @@ describe('The command coinslot', () => {
     expect(run(['run']).stderr).to.contain("PORT: 'a-lot' is not a whole number");
   });
 
-  it("the build adds to every contract what this repository's contract has", () => {
+  it("the parts that the build adds to every contract equal those of this repository's contract", () => {
     const read = (file: string): Parts => parse(readFileSync(join(ROOT, file), 'utf8')) as Parts;
     const [own, shared] = [read('openapi.yaml'), read('src/contract/expand/shared.yaml')];
     const fetched = own.paths['/answers/{key}']?.get?.responses['200'];

@@ -44,7 +44,7 @@ describe("A program that can't run says why in one sentence, at once", () => {
     });
   });
 
-  it('in a file that even Node versions without any syntax since 2009 can parse', () => {
+  it('in a file that any Node version can parse, because it has no syntax newer than 2009', () => {
     const languageOptions = { ecmaVersion: 5, sourceType: 'script' } as const;
     const faults = (text: string) =>
       new Linter().verify(text, { languageOptions }).map(({ message }) => message);

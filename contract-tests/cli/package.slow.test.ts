@@ -159,7 +159,7 @@ describeInCi('The packages', function () {
       expect(pagesIn(trees[0] ?? '').length).to.be.above(20);
     });
 
-    it('contain what runs beside the server, and no development files', () => {
+    it('contain the files that an operator needs, and no development files', () => {
       const [engine = ''] = trees;
       for (const file of [
         'ops/Caddyfile',
@@ -225,7 +225,7 @@ describeInCi('The packages', function () {
     writeFileSync(join(shop, 'test', 'sale.test.ts'), test);
     expect(commands).to.deep.equal(['npm ci', 'npm test']);
     const said = [];
-    // Installing once more takes as long as everything else. The test that passes besides the guide's is the one that init wrote.
+    // Only make test-all runs `npm ci`, which takes as long as everything else. `npm test` also runs the test that init wrote.
     for (const command of commands.slice(repeated(0, 1)))
       said.push(await succeed(shop, env, 'sh', '-c', command));
     expect(said.join('\n'))

@@ -13,7 +13,7 @@ const HOSTILE = '\u001b]0;owned\u0007\u001b[31m\u001b[2J\u009b31m \u202egnp.exe\
 const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
 describe('the output of a command', () => {
-  it('has no control characters for a terminal, and all others unchanged', () => {
+  it('has no control characters for a terminal, and keeps all other characters unchanged', () => {
     expect(OBEYED.test(readable(HOSTILE))).to.equal(false);
     expect(readable('\u001b[31m')).to.equal('\\u001b[31m');
     const harmless = 'Tab\tline\nÄ 日本 🙂 שלום';
@@ -24,7 +24,7 @@ describe('the output of a command', () => {
     expect(JSON.parse(readable(JSON.stringify({ error: HOSTILE })))).to.deep.equal({ error: HOSTILE });
   });
 
-  it('is harmless for a hostile shop: buy and conformance', async function () {
+  it('is harmless even if the shop is hostile: buy and conformance', async function () {
     this.timeout(60_000);
     const shop = createServer((_request, response) => {
       response.writeHead(402, { 'content-type': 'application/json' });

@@ -58,7 +58,7 @@ describe('A secret in a file', () => {
     );
   });
 
-  it('stops the start if it is missing, empty or too long, with a message that names the file', () => {
+  it('prevents startup if it is missing, empty or too long, with a message that names the file', () => {
     const missing = join(folder, 'nothing-here');
     expect(faultOf({ ADMIN_TOKEN_FILE: missing })).to.contain(
       `ADMIN_TOKEN: the file ${missing} can't be read: ENOENT`,

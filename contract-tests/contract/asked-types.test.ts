@@ -21,7 +21,7 @@ type WithHeaders = Sent<{ 'application/json': number[] }> & {
 /** Whether two types are the same: `true satisfies` it compiles only if they are. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 describe('The type of a call that a handler gets', () => {
-  it('has the body in each content type that the contract declares, with texts and bytes as text', () => {
+  it('has the body in each content type that the contract declares, and texts and bytes as strings', () => {
     expect(
       true satisfies Same<Body<Several>, Note | { count: number } | { photo: string } | string>,
     ).to.equal(true);

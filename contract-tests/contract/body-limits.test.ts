@@ -91,7 +91,7 @@ describe('the size limit of a body', function () {
     expect(world.facilitator.count('/verify')).to.equal(asked + 1);
   });
 
-  it('ends a chunked body without a declared length', async () => {
+  it('also applies to a chunked body that declares no length', async () => {
     const challenge = challengeOf(await post(`${world.url}/brand-feedback`, {}));
     const offer = challenge.accepts[0] as {
       payTo: string;

@@ -52,7 +52,7 @@ describe('A compiled contract', () => {
     expect(titleOf()).to.equal('compiled');
   });
 
-  it('stops the start after one character of openapi.yaml changed: types and handlers may not match it', () => {
+  it('prevents startup after one character of openapi.yaml changed, because types and handlers may no longer match it', () => {
     writeFileSync(file, TEXT.replace("amount: '0.01'", "amount: '0.02'"));
     expect(() => loadContract(file, compiled)).to.throw(
       ContractFault,

@@ -11,7 +11,7 @@ const contract = loadContract(new URL('../../../openapi.yaml', import.meta.url))
 const { document, paid } = contract;
 const components = objectOf(document.components) as Record<string, Record<string, Json>>;
 
-/** The places of schemas in this one that have no description and are not references. */
+/** Yields the place of every schema, from this one down, that has neither a description nor a reference. */
 function* undescribed(schema: Json, place: string): Generator<string> {
   if (schema.$ref !== undefined) return;
   if (typeof schema.description !== 'string' || schema.description.trim() === '') yield place;

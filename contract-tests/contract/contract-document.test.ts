@@ -54,7 +54,7 @@ describe('The contract is a document that other tools can use', () => {
     }
   });
 
-  it('requires no credentials, and names no schema like a request or a response', () => {
+  it('requires no credentials, and no name of a schema ends in Request or Response', () => {
     expect(document.security).to.deep.equal([]);
     expect(document.components).not.to.have.property('securitySchemes');
     expect(document.components).not.to.have.property('requestBodies');
@@ -71,7 +71,7 @@ describe('The contract is a document that other tools can use', () => {
     expect(names.filter(name => /^(Error|Response|Request|Client|Object)$/.test(name))).to.deep.equal([]);
   });
 
-  it('declares every x402Version that is served, which is any', () => {
+  it('declares x402Version without a list of values, because the server answers any', () => {
     expect(at(document, 'components', 'parameters', 'x402Version', 'schema')).not.to.have.property('enum');
   });
 

@@ -231,7 +231,7 @@ describe('A contract with an error stops the start, and the message', () => {
     );
   });
 
-  it('a free operation with an invalid x-mcp or x-answers', () => {
+  it('explains an invalid x-mcp or x-answers of a free operation', () => {
     const marked = (mark: string): string =>
       TEXT.replace('operationId: listVoices\n', `operationId: listVoices\n      ${mark}\n`);
     expect(faultOf(marked('x-mcp: maybe'))).to.include('x-mcp: must be true or false');

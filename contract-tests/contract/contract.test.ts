@@ -235,7 +235,7 @@ describe('The contract sells what the specification says', () => {
       });
 
       if (wanted.answer) {
-        it('answers exactly the fields of the specification and those added since', () => {
+        it('answers with exactly the fields of the specification and those added since', () => {
           const schema = follow(at(post, 'responses', '200', 'content', 'application/json', 'schema'));
           expect(fieldsOf(schema, false)).to.deep.equal(wanted.answer);
         });

@@ -70,7 +70,7 @@ describe('The expansion of a contract', () => {
     string,
     string,
   ][])
-    it(`of an already expanded contract adds nothing: ${name}`, () => {
+    it(`adds nothing to a contract that is already expanded: ${name}`, () => {
       const { document } = parseContract(text);
       const again = readText(JSON.stringify(document));
       expect(again.added).to.deep.equal([]);
@@ -141,7 +141,7 @@ describe('The expansion of a contract', () => {
         expect(at(left, 'components', 'schemas', name)).to.deep.equal(at(own, 'components', 'schemas', name));
     });
 
-  it('keeps what the seller wrote instead of a part: an answer, a component, a document at another path', () => {
+  it('does not replace what the seller wrote: an answer, a component, a document at another path', () => {
     const own = `responses:
         '200': { description: The port., content: { application/json: { schema: { type: object } } } }
         '400': { description: Wrong., content: { application/json: { schema: { $ref: '#/components/schemas/ErrorMessage' } } } }`;
@@ -213,7 +213,7 @@ components:
       properties: { name: { type: string }, friends: { type: array, items: { $ref: '#/components/schemas/Sailor' } } }
 `;
 
-    it('from schemas, including recursive ones, checks the examples against them, and marks them', async () => {
+    it('from schemas, including recursive ones, checks the examples against the schemas, and marks the examples', async () => {
       await compileContract(EXAMPLES);
       const { contract, added } = readText(EXAMPLES);
       const [sold] = contract.paid;
@@ -230,7 +230,7 @@ components:
         expect(at(contract.document, ...path.slice(0, -1))['x-generated-example']).to.equal(true);
     });
 
-    it('and asks for an example if none can be made that the schema accepts', async () => {
+    it('and asks the seller for an example if it can make none that the schema accepts', async () => {
       const [fault, ...others] = await faultsOf(
         thin().replace('minLength: 2', () => "pattern: '^(?=.*7)(?!7).{9}$'"),
       );

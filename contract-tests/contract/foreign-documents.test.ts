@@ -46,7 +46,7 @@ describe('A third-party document', () => {
       expect(await faultOf(text)).to.contain(`the reference ${reference} leads nowhere`);
     });
 
-  it('may name its schemas by $id, even twice by the same one, and in an example', async () => {
+  it('may give its schemas an $id, even the same one twice, and even in an example', async () => {
     const named =
       "{ $id: 'https://api.example.com/pet', type: object, required: [name], properties: { name: { type: string }, self: { $ref: '#/components/schemas/Pet' } }, example: { name: a, $id: 'https://api.example.com/pet' } }";
     const text = shop(

@@ -98,7 +98,7 @@ describe('What clients rely on does not change:', () => {
   for (const operation of contract.paid) {
     const name = `POST ${operation.path}`;
     const frozen = FROZEN[name];
-    // Operations added later are no promise of version 1.0.
+    // Version 1.0 promised nothing about operations that were added later.
     if (!frozen) continue;
 
     it(`${name}: limits of a request`, () => {

@@ -64,7 +64,7 @@ describe('A pattern of a schema', () => {
     });
 
   for (const pattern of QUICK)
-    it(`is given to the faster engine if that certainly needs few steps: ${pattern}`, () =>
+    it(`is given to the faster engine only if it certainly needs few steps: ${pattern}`, () =>
       expect(matcherOf(pattern)).to.be.instanceOf(RegExp));
 
   for (const [pattern, words] of REFUSED)
@@ -207,7 +207,7 @@ components:
         name: { type: string, pattern: '${pattern}' }
 `;
 
-  it('answers a call with that text, and rejects it', async () => {
+  it('rejects a call with that text', async () => {
     const text = contract('^(a+)+$');
     await compileContract(text);
     const routes = await Routes.create(parseContract(text));

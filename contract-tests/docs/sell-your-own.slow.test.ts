@@ -42,7 +42,7 @@ describeInCi(
       folder = copyRepository('coinslot-tutorial-');
       at = folder;
       const ports = [await freePort(), await freePort(), await freePort()].map(String);
-      // Without this setting, each shop keeps its state in a folder of its own.
+      // A relative STATE_DIR gives each shop a state folder of its own.
       env = ownPlace('.coinslot', { PORT: ports[0] ?? '' });
       said = await followed(text =>
         ['8402', '4020', '4021'].reduce(

@@ -44,7 +44,7 @@ describe('The discovery document', () => {
     ]);
   });
 
-  it('says the call shapes, the prices, the payment scheme, and that a call without payment returns a 402 descriptor', () => {
+  it('describes the call shapes, the prices and the payment scheme, and says that a call without payment returns a 402 descriptor', () => {
     const instructions = String(all.instructions);
     const shapes: [string, string, string][] = [
       ['POST /v1/summarize', '{"text": string}', '0.01 USDC'],

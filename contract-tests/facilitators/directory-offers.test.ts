@@ -50,7 +50,7 @@ onEachEngine('servers that offer sales for a directory', make => {
     expect(later.feePayerFor(CALLED)).to.equal(feePayers.get(A));
   });
 
-  it('take turns at several: each of them lists every operation', async () => {
+  it('offer an operation to several directories in turn, until each of them lists it', async () => {
     const one = await server([A, B]);
     expect(one.feePayerFor(CALLED)).to.equal(feePayers.get(A));
     one.heard(A, LISTED, 'sold');
@@ -60,7 +60,7 @@ onEachEngine('servers that offer sales for a directory', make => {
     await untilStored();
   });
 
-  it('offer nothing until the ledger has recorded it for two minutes', async () => {
+  it("offer a directory's fee payer only after the ledger has recorded it for two minutes", async () => {
     const one = await server();
     clock += 120_000;
     expect(one.feePayerFor(CALLED)).to.equal(undefined);

@@ -106,7 +106,7 @@ describe('the embedded facilitator', function () {
     [1n, 12],
     [3n, 12],
   ] as const)
-    it(`of ${count} payments at once of a wallet with the money for ${funded}, ${funded} cost a fee: the others are refused before signing`, async () => {
+    it(`${funded} of ${count} concurrent payments from a wallet with the money for ${funded} cost a fee: the others are refused before signing`, async () => {
       const wallet = await walletWith(funded);
       const before = own.lamports();
       // Each has a different memo, as payments for different calls do.
@@ -186,7 +186,7 @@ describe('the embedded facilitator', function () {
     }
   });
 
-  it('finds in its last check what landed while the RPC server did not show it', async () => {
+  it('finds in its last check a transfer that landed while the RPC server did not show it', async () => {
     const stored = await signed();
     let blind = true;
     rpc.intervene(async ({ method, forward, respond }) => {
@@ -262,7 +262,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.verify(request)).to.have.property('kind', 'valid');
   });
 
-  it('verifies again when it signs: money that was moved meanwhile costs no fee', async () => {
+  it('verifies again when it signs, so that a payment whose money was moved meanwhile costs no fee', async () => {
     const request = own.payment({ payer });
     expect(await own.facilitator.verify(request)).to.have.property('kind', 'valid');
     await testChain.spendAll(payer);
@@ -283,7 +283,7 @@ describe('the embedded facilitator', function () {
     expect(rpc.count('sendTransaction')).to.equal(before);
   });
 
-  it("pays nobody's fee for a payment that names another fee payer", async () => {
+  it('pays no fee for a payment that names another fee payer', async () => {
     const another = (await fundedKey(testChain)).publicKey.toBase58();
     const found = await own.facilitator.sign(own.payment({ payer, feePayer: another }));
     expect(found).to.have.property('kind', 'refused');

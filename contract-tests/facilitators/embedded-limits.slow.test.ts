@@ -127,12 +127,12 @@ describe('the cost of a payment for the fee payer, on a chain that charges it', 
         };
         expect((await cost({ computeLimit: MAX_UNITS, ...one[kind]() })).signed).to.equal(false);
       }),
-      // The reference implementation accepts a memo signed by the fee payer behind the transfer.
+      // The reference implementation accepts a memo signed by the fee payer after the transfer.
       { numRuns: 25, examples: [['memo', 4]] },
     );
   });
 
-  it('never includes the rent of an account, whoever else would pay it', async () => {
+  it('never includes the rent of an account, whoever would otherwise pay it', async () => {
     const anybody = new PublicKey(payer.publicKey);
     const recipe = { extra: [openAccountInstruction(anybody, Keypair.generate().publicKey)] };
     expect((await cost(recipe)).signed).to.equal(false);

@@ -11,7 +11,7 @@ import { ownFacilitator, type OwnFacilitator } from '../support/own-facilitator.
 import { rightPayments, wrongTransactions, type GoodPayment } from '../support/payment-table.js';
 import { TestChain } from '../support/test-chain.js';
 
-/** Payments that the reference implementation would sign, as the sandbox's facilitator runs it, and the embedded facilitator refuses. */
+/** Payments that the reference implementation, as the sandbox's facilitator runs it, would sign and the embedded facilitator refuses. */
 const STRICTER = new Map<string, RegExp>([
   ['needs three signers', /excessive_signers/],
   ['has the fee payer sign a memo', /fee_payer_in_instruction/],

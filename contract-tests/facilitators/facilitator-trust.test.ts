@@ -24,7 +24,7 @@ describe('the facilitators whose success reports are believed', () => {
   const load = (facilitators: Parameters<typeof loadFacilitatorTrust>[1]): Promise<FacilitatorTrust> =>
     loadFacilitatorTrust(world.ledger, facilitators, SILENT);
 
-  it('include a configured one until it has lied; then none of its reports, at any server, after any restart', async () => {
+  it('include a configured one until it has lied; after that, no server believes its reports, even after a restart', async () => {
     const trust = await load(configured);
     const elsewhere = await load(configured);
     expect(trust.lied(FEE_PAYER)).to.equal(false);
@@ -48,7 +48,7 @@ describe('the facilitators whose success reports are believed', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('exclude the one whose fee payer another server has offered since the start, after a false report', async () => {
+  it('exclude, after a false report, the one whose fee payer another server has offered since the start', async () => {
     const facilitators = new Facilitators([{ name: 'fake.example/', facilitator: new FakeFacilitator() }]);
     facilitators.recorded = async () => [{ hint: 'another', by: 'fake.example/' }];
     const trust = await load(facilitators);

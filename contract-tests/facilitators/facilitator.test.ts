@@ -102,7 +102,7 @@ describe('facilitator over HTTP', () => {
 
   describe('settle: what is not certain is unknown', () => {
     for (const [name, prepare] of faults) {
-      it(`when it ${name}, asked exactly once`, async () => {
+      it(`when it ${name}, and it is asked exactly once`, async () => {
         prepare();
         const settlement = await facilitator.settle(ASK);
         expect(settlement.kind).to.equal('unknown');
@@ -231,7 +231,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('is valid on 200 alone', async () => {
+    it('is valid on status 200 only', async () => {
       fake.says(200, { isValid: true, payer: 'p' });
       expect(await facilitator.verify(ASK)).to.deep.equal({ kind: 'valid' });
       fake.says(402, { isValid: true });
@@ -248,7 +248,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('is refused without a reason, too', async () => {
+    it('is also refused if no readable reason is given', async () => {
       fake.says(200, { isValid: false, invalidReason: { no: 'text' } });
       expect(await facilitator.verify(ASK)).to.deep.equal({
         kind: 'refused',
@@ -364,7 +364,7 @@ describe('facilitator over HTTP', () => {
       expect(await facilitator.verify(ASK)).to.deep.include({ trouble: { rest: true } });
     });
 
-    it('an answer about the payment says nothing about it', async () => {
+    it('an answer about the payment says nothing about the facilitator', async () => {
       fake.says(200, { success: false, errorReason: 'duplicate_settlement', transaction: '' });
       expect(await facilitator.settle(ASK)).to.not.have.property('trouble');
     });

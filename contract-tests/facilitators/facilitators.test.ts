@@ -107,7 +107,7 @@ describe('several facilitators', () => {
     expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
   });
 
-  it("a directory's facilitator gets no payments of those that sell, whichever fee payers it names", async () => {
+  it("a directory's facilitator gets no payments that belong to the selling ones, whichever fee payers it names", async () => {
     const greedy: Facilitator = {
       supported: async () => ({ feePayer: a.feePayer, signers: [a.feePayer, a.other] }),
       verify: () => b.verify(),
@@ -146,7 +146,7 @@ describe('several facilitators', () => {
     expect(failures.get('a')).to.be.instanceOf(FacilitatorFault);
   });
 
-  it('only a facilitator that sends transactions itself signs before that', async () => {
+  it('only a facilitator that sends transactions itself signs them beforehand', async () => {
     facilitators.learn([{ hint: a.feePayer }]);
     expect(await facilitators.sign(facilitatorRequest(a.feePayer))).to.deep.equal({ kind: 'not-needed' });
     const signed = { kind: 'signed' as const, transaction: 'BBBB', signature: SIGNATURE };

@@ -36,7 +36,7 @@ describe('the funds of an account with transfers in flight', () => {
   const funds = (chain: ReturnType<typeof chainOf>): FundsInFlight =>
     new FundsInFlight(chain as unknown as ConstructorParameters<typeof FundsInFlight>[0]);
 
-  it('cover a transfer even if earlier ones land while they are read', async () => {
+  it('cover a transfer even if earlier ones land while the funds are being read', async () => {
     const flying = funds(chainOf(30n, ['first', 'second']));
     expect(await flying.reserve(transfer('first'), signal)).to.equal(true);
     flying.sent(transfer('first'));

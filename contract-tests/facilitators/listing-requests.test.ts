@@ -100,7 +100,7 @@ describe('what a facilitator is sent for its directory', () => {
       expect(heard).to.deep.equal([]);
     });
 
-  it('a facilitator that rejects requests with a listing verifies without it, and is sent none for a day', async () => {
+  it('a facilitator that rejects requests with a listing verifies without it, and gets no listing for a day', async () => {
     answering({ isValid: true });
     expect(await facilitator.verify(ASK)).to.deep.equal({ kind: 'valid' });
     expect(bodies().map(({ paymentPayload }) => 'extensions' in paymentPayload)).to.deep.equal([true, false]);
@@ -112,7 +112,7 @@ describe('what a facilitator is sent for its directory', () => {
     expect(bodies().at(-1)?.paymentPayload).not.to.have.property('extensions');
   });
 
-  it('a rejected settle is not repeated here, and the next one is sent without a listing', async () => {
+  it('a rejected settle is not repeated here, and the next one has no listing', async () => {
     answering(SETTLED);
     expect(await facilitator.settle(ASK)).to.include({ kind: 'unknown', reason: 'status 400' });
     expect(bodies()).to.have.length(1);
@@ -243,7 +243,7 @@ describe("the directories' verdicts on operations", () => {
     expect([writes(), lines.length]).to.deep.equal([2, 2]);
   });
 
-  it('a ledger that fails costs one line of the log', async () => {
+  it('a ledger that fails adds one line to the log', async () => {
     const { log, lines } = open();
     const down = (): Promise<never> => Promise.reject(new Error('disk full'));
     const verdicts = new ListingVerdicts({ getMeta: down, setMeta: down }, log);

@@ -108,7 +108,7 @@ for (const { name, make } of PLACES) {
       expect(await rememberedFeePayers(ledger)).to.deep.equal([{ hint: X }]);
     });
 
-    it('is also known with its facilitator, by the clock of the ledger', async () => {
+    it("is also known together with its facilitator, at a time of the ledger's clock", async () => {
       const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.offerHint(Y, OTHER);

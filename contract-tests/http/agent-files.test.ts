@@ -205,7 +205,7 @@ describe('The files of another shop', () => {
   const publicUrl = 'https://shop.example';
   const terms = { network: 'solana:x', v1Network: 'solana', asset: 'a', payTo: 'p', publicUrl };
 
-  it('come from its contract, unless that declares the path itself', async () => {
+  it('come from its contract, unless the contract declares the path itself', async () => {
     const contract = parseContract(ANY_SHOP);
     const served = await agentFiles(contract, sellingOf(terms), '').get('/llms.txt')?.encoded('plain');
     const text = String(served?.body);

@@ -291,7 +291,7 @@ describe('attacks with signed payments', function () {
     expect(await testServer.reader.list()).to.deep.equal([]);
   });
 
-  it('two payments that differ only in their memo, of which one never lands, are judged separately', async () => {
+  it('two payments that differ only in their memo are judged separately if one of them never lands', async () => {
     const [payer] = (await testChain.payers(1)) as [Keypair];
     const testServer = await cluster.testServer();
     const blockhash = testChain.sandbox.chain.latestBlockhash('processed').blockhash;

@@ -34,7 +34,7 @@ describe('FACILITATOR_URL=embedded with CATALOGUE_FACILITATORS', function () {
     return { feePayer: feePayerOf(unpaid), status };
   };
 
-  it("the first sale goes through the directory's facilitator, which is told what was sold; the next does not", async () => {
+  it("the first sale goes through the directory's facilitator, which learns what was sold; the next does not", async () => {
     const [first, second] = [await buy(TEXT), await buy(`${TEXT} Again.`)];
     expect([first.status, second.status]).to.deep.equal([200, 200]);
     expect(first.feePayer).not.to.equal(second.feePayer);

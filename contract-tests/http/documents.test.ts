@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { imageOf } from '../../src/http/documents.js';
 
 describe('A document that is generated on request', () => {
-  it('is generated again for the next request if it failed', async () => {
+  it('is generated again for the next request if generating it failed', async () => {
     let fails = true;
     const draw = (): Buffer => {
       if (fails) throw new Error('no memory');

@@ -56,7 +56,7 @@ describe('Calls that are free for a while (x-free)', () => {
     headerOf(signedStatement(wallet, statementInfo(now)));
   const errorOf = (answer: Answer): string => String(answer.json().error);
 
-  it('cost nothing until they are used up, whichever server is called, and then the answer asks for the price and says why', async () => {
+  it('cost nothing until they are used up, whichever server is called; after that, the answer asks for the price and says why', async () => {
     const first = await ask('byAddress');
     expect([first.status, String(first.body)]).to.deep.equal([200, '{"value":1}']);
     expect(first.headers.get('free-calls-left')).to.equal('1');
@@ -80,12 +80,12 @@ describe('Calls that are free for a while (x-free)', () => {
     for (const from of ['2001:db8::1', '2001:db8::2'])
       expect((await ask('byAddress', { from })).status).to.equal(200);
     expect((await ask('byAddress', { from: '2001:db8::3' })).status).to.equal(402);
-    // What a caller puts before the address that the proxy adds changes nothing.
+    // Addresses that a caller puts before the one that the proxy adds change nothing.
     expect((await ask('byAddress', { from: '1.1.1.1, 2001:db8::9' })).status).to.equal(402);
     expect((await ask('byAddress', { from: '9.9.9.9' })).status).to.equal(200);
   });
 
-  it('of one address at once are limited together, however many servers and transports', async () => {
+  it('from one address at the same time are limited together, however many servers and transports they use', async () => {
     const over = [shop, second];
     const answers = await Promise.all(
       Array.from({ length: 40 }, async (_, n) => {
@@ -121,7 +121,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).headers.get('free-calls-left')).to.equal('1');
   });
 
-  it('are not used by whoever opens the URL in a browser: that is the page', async () => {
+  it('are not used up by opening the URL in a browser, which shows the page', async () => {
     const operation = { id: 'it', path: '/it', upstream: { url: upstream.url } };
     const free = { calls: 1, per: 'day', by: 'address' };
     const page = fileOf('<p>the page</p>', 'text/html; charset=utf-8', '');
@@ -139,7 +139,7 @@ describe('Calls that are free for a while (x-free)', () => {
     await third.close();
   });
 
-  it('use nothing if the API behind fails, and use one if it rejects the input', async () => {
+  it('use nothing if the API behind the shop fails, and use one if it rejects the input', async () => {
     upstream.says(500, '{}');
     expect((await ask('byAddress')).status).to.equal(502);
     upstream.says(200, '{"value":"no number"}');
@@ -150,7 +150,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).headers.get('free-calls-left')).to.equal('0');
   });
 
-  it('are used by who hangs up during the work', async () => {
+  it('are used by a caller who hangs up during the work', async () => {
     const reached = new Promise<void>(resolve => {
       upstream.answer = () => resolve();
     });
@@ -181,7 +181,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('plain')).status).to.equal(402);
   });
 
-  it('of a wallet need a statement each, from any address, at any server, over HTTP and MCP', async () => {
+  it('of a wallet need one signed statement each, from any address, at any server, over HTTP and MCP', async () => {
     const wallet = Keypair.generate();
     expect((await ask('byWallet')).status).to.equal(402);
     expect((await ask('byWallet', { headers: signed(wallet) })).headers.get('free-calls-left')).to.equal('1');
@@ -219,7 +219,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(errorOf(await ask('byWallet', { headers }))).to.contain('invalid_siwx_issued_at_too_old');
   });
 
-  it('of made-up wallets are bounded by their address', async () => {
+  it('of made-up wallets are limited by their address', async () => {
     const statuses: number[] = [];
     for (let n = 0; n < 22; n++)
       statuses.push((await ask('byWallet', { headers: signed(Keypair.generate()) })).status);
@@ -239,7 +239,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(upstream.calls).to.deep.equal([]);
   });
 
-  it('are not offered in a 402: a wallet finds elsewhere what to sign', async () => {
+  it('are not offered in a 402: a wallet gets the text to sign from another URL', async () => {
     const unpaid = await ask('byWallet');
     const header = Buffer.from(unpaid.headers.get('payment-required') ?? '', 'base64').toString();
     expect(String(unpaid.body) + header).not.to.contain('sign-in');

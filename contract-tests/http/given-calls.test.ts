@@ -85,7 +85,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
 
-  it('are answered like sold ones: every method, checked, without a payment and without a 402', async () => {
+  it('are answered like sold ones, with every method and checked, but without a payment and without a 402', async () => {
     const seen = await ask('/things/7?full=true&other=1');
     expect([seen.status, String(seen.body)]).to.deep.equal([200, '{"value":1}']);
     expect(seen.headers.get('cache-control')).to.equal('no-store');
@@ -108,7 +108,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(await shop.states()).to.deep.equal([]);
   });
 
-  it('as text or without content are answered as by the API, and not as JSON', async () => {
+  it('as text or without content are answered as the API answers them, and not as JSON', async () => {
     upstream.says(200, 'a;"b"', { 'Content-Type': 'text/csv' });
     const list = await ask('/list');
     expect([list.status, String(list.body)]).to.deep.equal([200, 'a;"b"']);
@@ -124,7 +124,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     }
   });
 
-  it('by HEAD have no body', async () => {
+  it('have no body if they are made with HEAD', async () => {
     const head = await ask('/things/7', { method: 'HEAD' });
     expect([head.status, String(head.body)]).to.deep.equal([200, '']);
   });
@@ -199,7 +199,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     ]);
   });
 
-  it('are limited at a time, in total and for one address', async () => {
+  it('are limited in how many run at once, in total and for one address', async () => {
     const open: (() => void)[] = [];
     upstream.answer = (_request, response) => {
       open.push(

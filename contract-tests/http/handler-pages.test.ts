@@ -63,7 +63,7 @@ describe('The pages of an operation', () => {
   const send = (fields: Record<string, string>, headers = {}): Promise<Response> =>
     fetch(`${url}/tea/cups`, { method: 'POST', body: new URLSearchParams(fields), headers });
 
-  it('are closed to other sites, and get no path but their own', async () => {
+  it('are closed to other sites, and get requests for no path but their own', async () => {
     const page = await fetch(`${url}/tea/`);
     expect([page.status, await page.text()]).to.deep.equal([200, '<p>Tea</p>']);
     expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");

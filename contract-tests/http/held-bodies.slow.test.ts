@@ -42,7 +42,7 @@ describe('bodies that are sent slowly', function () {
     expect(sold.status, sold.body.toString()).to.equal(200);
   });
 
-  it('that fill their budget give way to a body that arrives: 503 for the slowest, an answer for the other', async () => {
+  it('that fill their budget give way to one that arrives: the slowest gets a 503, the new one an answer', async () => {
     const payment = await signFor(world, '/v1/summarize');
     const held = await Promise.all(Array.from({ length: 4 }, () => hold(payment, 2_000_000, 1_900_000)));
     const ends = held.map(async socket => {

@@ -15,7 +15,7 @@ describe('HTTP for agents and crawlers', () => {
   });
   after(() => world.close());
 
-  it('a call without payment is a 402 whatever its body, which the header repeats, and the connection stays usable', async () => {
+  it('a call without payment is a 402 whatever its body is; the header repeats the body of the 402, and the connection stays usable', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ports = new Set<number | undefined>();
     const bodies = ['', 'garbage', JSON.stringify({ text: TEXT }), '{"text":', 'x'.repeat(300_000)];
@@ -107,7 +107,7 @@ describe('HTTP for agents and crawlers', () => {
     expect(answer).to.match(/^HTTP\/1\.1 402 /);
   });
 
-  it('what follows a body that was not sent is never taken for that body: the connection ends with the price', async () => {
+  it('if a body was not sent, the bytes that follow are never taken for it: the connection ends with the price', async () => {
     const held =
       'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n';
     for (let round = 0; round < 3; round++) {
@@ -203,7 +203,7 @@ describe('HTTP for agents and crawlers', () => {
     expect(icon.headers.get('content-type')).to.include('image/');
   });
 
-  it("a static document is the same for every spelling of a condition, and other methods don't read it", async () => {
+  it("a static document is the same for every spelling of If-None-Match, and other methods don't read it", async () => {
     const url = `${world.url}/openapi.json`;
     const first = await call(url);
     const etag = first.headers.get('etag') ?? '';

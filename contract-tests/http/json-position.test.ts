@@ -29,7 +29,7 @@ describe('A body that is not JSON is refused with the line and column of the err
       expect(positionOfFault(text)).to.deep.equal({ line, column });
     });
 
-  it('tells the caller', () => {
+  it('in the error that the caller gets', () => {
     expect(() => parseJsonObject(Buffer.from('{"text": "a",}'))).to.throw(
       BodyFault,
       'the body is not JSON: see line 1, column 14',

@@ -101,7 +101,7 @@ describe("the cost of a call for its source's limit", () => {
       );
     });
 
-  it("a transfer that was found, and can't be looked up again once the price of the call is known, is a 503", async () => {
+  it("a transfer that was found, but can't be looked up again once the price of the call is known, gets a 503", async () => {
     const pricing = { needsBody: true, least: USDC_0_01, most: USDC_0_01, quote: () => USDC_0_01 };
     const unseen = { kind: 'unavailable', error: 'Too many transfers', retryAfterSeconds: 2, made: true };
     const { serve } = limitedBy({

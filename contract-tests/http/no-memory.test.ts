@@ -30,7 +30,7 @@ describe('a sold answer that memory has no room for', () => {
     sale = {
       written: () => void told.push('written'),
       linked: async () => undefined,
-      // As long as the ledger takes.
+      // Resolves in a later turn, as the ledger does.
       lost: async () => {
         await new Promise(resolve => setImmediate(resolve));
         told.push('lost');
@@ -38,7 +38,7 @@ describe('a sold answer that memory has no room for', () => {
     };
   });
 
-  it('is recorded as lost before its caller is told, over HTTP', async () => {
+  it('is recorded as lost before its caller is answered, over HTTP', async () => {
     const app = new Koa();
     app.use(ctx =>
       sendSold(
@@ -55,7 +55,7 @@ describe('a sold answer that memory has no room for', () => {
     server.close();
   });
 
-  it('is recorded as lost before its caller is told, over MCP', async () => {
+  it('is recorded as lost before its caller is answered, over MCP', async () => {
     const request = new IncomingMessage(new Socket());
     const exchange = new Exchange(request, new ServerResponse(request), 'source');
     exchange.message = { params: { name: PICK_UP, arguments: { key: 'key' } } };

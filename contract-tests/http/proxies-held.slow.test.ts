@@ -10,7 +10,7 @@ import { noProxy, openWithOps, type Proxy } from '../support/proxies.js';
 const HELD_MS = 75_000;
 const NAMES = ['nginx', 'haproxy', 'caddy'] as const;
 
-// How long a proxy waits is what is tested, so this test waits as long, once for all of them.
+// The test is about how long a proxy waits, so it waits as long itself, once for all of them.
 describeInCi('A call that is held for 75 seconds', function () {
   this.timeout(HELD_MS + 45_000);
   let server: Server;

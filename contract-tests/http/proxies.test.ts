@@ -60,8 +60,8 @@ async function hangUp(proxy: Proxy, shop: UpstreamShop, upstream: TestUpstream):
 }
 
 /**
- * Posts more than any body may have: either announced by its length and only begun, or all of it in chunks. @returns
- * the status; undefined if the connection is closed while the buyer still sends
+ * Posts a body above the greatest size: either announces its length and sends only the beginning, or sends all of it
+ * in chunks. @returns the status; undefined if the connection is closed while the buyer still sends
  */
 function postLarge(
   url: string,
@@ -220,7 +220,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect([response.writableFinished, shop.facilitator.settles - settled]).to.deep.equal([false, 0]);
     });
 
-    it('is found by a check through it to forward hang-ups, without a purchase', async () => {
+    it('forwards hang-ups, as a check through it finds out without a purchase', async () => {
       const settled = shop.facilitator.settles;
       expect(await hangUpIsTold(proxy.url)).to.equal(true);
       expect(shop.facilitator.settles - settled).to.equal(0);
@@ -253,7 +253,7 @@ describe('HAProxy with its defaults', function () {
 describe('Caddy with flush_interval -1', function () {
   this.timeout(20_000);
 
-  it('is found by a check through it to hide hang-ups', async function () {
+  it('hides hang-ups, as a check through it finds out', async function () {
     if (noProxy('caddy')) return this.skip();
     const { shop, upstream } = await open();
     const proxy = await openFlushingCaddy(shop.url);
@@ -268,7 +268,7 @@ for (const [name, open] of Object.entries({ haproxy: openHaproxyOver, caddy: ope
   describe(`A server that is not ready, behind ${name}`, function () {
     this.timeout(20_000);
 
-    it('still gets requests for what is free or was paid, and says itself why nothing is sold', async function () {
+    it('still gets requests for free documents and paid answers, and says itself why nothing is sold', async function () {
       if (noProxy(name as ProxyName)) return this.skip();
       let refused = 0;
       const ready = createServer((_request, response) => {

@@ -29,7 +29,7 @@ describe('a paid answer that is sent again', () => {
   ): Promise<Answer[]> =>
     Promise.all(Array.from({ length: count }, () => post(world.url + path, asked, signed)));
 
-  it('is limited where it is large; a 503 says that it is paid and kept', async function () {
+  it('is limited if it is large; a 503 says that it is paid and kept', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge will close for repairs on Monday. '.repeat(3) };
     const signed = await signFor(world, '/v1/tts');
@@ -66,7 +66,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it("uses up nothing of what the buyer's key may fetch, and neither do keys of strangers", async () => {
+  it("does not count against what the buyer's key may fetch, and neither do strangers' keys", async () => {
     const [id, keys] = [
       randomBytes(32).toString('hex'),
       new AnswerKeys([answerSecret(randomBytes(32))], undefined),
@@ -83,7 +83,7 @@ describe('a paid answer that is sent again', () => {
     expect(await pickedUp(1), "all of the buyer's keys together").to.include({ kind: 'found' });
   });
 
-  it('is small: hundreds of copies that arrive during the first delivery all get it', async () => {
+  it('is not limited if it is small: hundreds of copies that arrive during the first delivery all get it', async () => {
     const [asked, signed] = [anotherText(), await signFor(world, '/v1/summarize')];
     const bought = await post(`${world.url}/v1/summarize`, asked, signed);
     const copies = await sendings('/v1/summarize', 300, asked, signed);
@@ -91,7 +91,7 @@ describe('a paid answer that is sent again', () => {
     expect(copies.every(({ body }) => body.equals(bought.body))).to.equal(true);
   });
 
-  it('is no repetition for requests that came before it was delivered, however large it is', async function () {
+  it('does not count as sent again to requests that came before it was delivered, however large it is', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge will open again on Friday, says the mayor. '.repeat(3) };
     const copies = await sendings('/v1/tts', 40, asked, await signFor(world, '/v1/tts'));

@@ -136,7 +136,7 @@ describe('a sold answer over HTTP', () => {
     ]);
   });
 
-  it('is run by no browser, wherever it is fetched, whatever its handler says', async () => {
+  it('is never run by a browser, wherever it is fetched from and whatever its handler says', async () => {
     for (const type of TYPES) {
       reply = {
         status: 200,

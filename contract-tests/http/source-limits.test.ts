@@ -127,7 +127,7 @@ describe('limits per source', () => {
     expect(lines.filter(([, message]) => message.includes('TRUST_PROXY'))).to.have.length(1);
   });
 
-  it('report each refused call, and log it in a form that repetitions can be counted in', () => {
+  it('report each refused call, and log it so that repetitions can be counted', () => {
     const lines: object[] = [];
     const log = { warn: (fields: object) => void lines.push(fields) };
     const told: Event[] = [];
@@ -201,7 +201,7 @@ describe('a server behind a trusted proxy', function () {
     expect((await post(url, { text: TEXT }, { ...fresh, ...from('203.0.113.8') })).status).to.equal(200);
   });
 
-  it('refuses payments with a wrong method beyond the limit, and reports only those it answered', async () => {
+  it('refuses requests that have a payment and a wrong method beyond the limit, and reports only those it answered', async () => {
     const wrong = (address: string): Promise<Response> =>
       fetch(world.url + path, {
         method: 'DELETE',

@@ -211,7 +211,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.markFetched(unpaid.caller, 0), 'nothing is there').to.equal(false);
     });
 
-    it('whose key fetched the answer: a later payment is a new sale, one that came before still redeems it', async () => {
+    it('whose key fetched the answer: a later payment is a new sale, but one that came before still redeems it', async () => {
       const one = await abandoned();
       const before = await held(ledger);
       time.now += 1_000;
@@ -306,7 +306,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(one.request, one.caller)).kind).to.equal('claimed');
     });
 
-    it('is closed also where an earlier sale could be redeemed: a caller that left or lost the claim attaches to nothing', async () => {
+    it('is also closed if an earlier sale could be redeemed: a caller that left or lost the claim attaches to nothing', async () => {
       await abandoned();
       const left = await held(ledger);
       await ledger.removeCaller(left.caller);

@@ -34,7 +34,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.leased).to.equal(false);
     });
 
-    it('take a payment again that nobody works on any more, even for another call; earlier callers no longer wait', async () => {
+    it('take over a payment that nobody works on any more, even for another call; earlier callers no longer wait', async () => {
       const request = payment({ after: 1_000, position: 900 });
       const first = await claimWhole(ledger, request);
       await ledger.freeClaim(request.id, first.claim, { keepRun: false });
@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.position, 'never lower').to.equal(1_100);
     });
 
-    it('take a payment again for a request that waits: it stays the same caller of the same call', async () => {
+    it('take over a payment again for a request that waits, which stays the same caller of the same call', async () => {
       const request = payment();
       const first = await claimWhole(ledger, request);
       const copy = await ledger.addCaller(request.id, { proven: false });
@@ -132,7 +132,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       });
     });
 
-    it('never claim a payment again that was settling', async () => {
+    it('never take over a payment that was settling', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       await settles(ledger, request.id, claim);
@@ -153,7 +153,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('fencing', () => {
-    it('lets a server that slept through its lease change nothing', async () => {
+    it('does not let a server that slept through its lease change anything', async () => {
       const request = payment();
       const old = await claimed(ledger, request);
       time.now += 60_000 + SLOW_MS;
@@ -237,7 +237,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ identifier: 'y' }))).kind).to.equal('claimed');
     });
 
-    it('can be used again, by one payment, once its payment was refunded', async () => {
+    it('can be used again, by one payment, once the payment that had it was refunded', async () => {
       const first = payment({ identifier: 'x' });
       const { claim } = await claimWhole(ledger, first);
       await settles(ledger, first.id, claim);

@@ -35,14 +35,14 @@ describe('durability of a SQLite ledger', () => {
     expect(space?.todo).to.include('ANSWER_STORE_MB');
   });
 
-  it('is absent in memory', async function () {
+  it('is an error if the folder is in memory', async function () {
     if (!existsSync(MEMORY) || (await statfs(MEMORY)).type !== 0x01021994) return this.skip();
     const [disk] = await durabilityOf(`file:${MEMORY}/ledger.db`, 1);
     expect(disk).to.have.property('level', 'error');
     expect(disk?.todo).to.include('STATE_DIR');
   });
 
-  it("can't be tested without a folder, and is an error where nothing can be written", async () => {
+  it("can't be tested without a folder, and is an error if nothing can be written there", async () => {
     expect(await levelsOf(`file:${folder}/missing/ledger.db`, 1)).to.have.length(1);
     await writeFile(join(folder, 'file'), '');
     const [disk] = await durabilityOf(`file:${folder}/file/ledger.db`, 1);

@@ -12,7 +12,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
   describe('an equal payment whose only caller is present', () => {
-    it('is another sale, once it was seen after this one came', async () => {
+    it('is a sale of its own once it was seen again after this one came', async () => {
       const first = await held(ledger);
       time.now += 1_000;
       const second = await held(ledger);
@@ -29,7 +29,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, first)).to.deep.equal({ kind: 'settling' });
     });
 
-    it('counts as gone once it was not seen for so long: then this one settles and binds it', async () => {
+    it('counts as gone when it was not seen for too long: then this one settles and binds it', async () => {
       const first = await held(ledger);
       const second = await held(ledger);
       expect((await settle(ledger, second)).kind).to.equal('wait');
@@ -46,7 +46,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const state of ['settling', 'owed', 'delivered'] as const)
-      it(`blocks the settling of another while it is ${state}, too, and not once it was written`, async () => {
+      it(`also keeps another one from settling while it is ${state}, until its answer was written`, async () => {
         const first = await held(ledger);
         await settle(ledger, first);
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
       });
 
-    it('does not match one of another payer, operation or body, or with an identifier', async () => {
+    it('does not match one with another payer, operation or body, or one with an identifier', async () => {
       await abandoned();
       await held(ledger);
       for (const other of [
@@ -115,7 +115,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
     });
 
-    it('redeems also where a copy, a 503 or a dead socket was there: only a payment with a single, present caller is another sale', async () => {
+    it('also redeems one that had a copy, a 503 or a dead socket: only a payment with a single, present caller is another sale', async () => {
       const first = await sold();
       await copyOf(first);
       const second = await held(ledger);
@@ -123,7 +123,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await settle(ledger, second)).kind).to.equal('attached');
     });
 
-    it('takes nobody along whose own newest request waits elsewhere', async () => {
+    it("leaves its caller behind if the caller's newest request waits elsewhere", async () => {
       const target = await abandoned();
       const second = await held(ledger);
       await copyOf(second);
@@ -133,7 +133,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.renewCallers([{ id: second.request.id, number: 2 }])).to.deep.equal([]);
     });
 
-    it('is a new sale after an answer that was written to the only caller, expired, or was refunded', async () => {
+    it('is a new sale if the earlier answer was written to its only caller, has expired, or was refunded', async () => {
       const written = await sold();
       await ledger.markWritten(written.caller, 0);
       const second = await held(ledger);
@@ -171,7 +171,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await settle(ledger, second)).kind).to.equal(kind);
       });
 
-    it('redeems what a stranger marked as unwritten, because that looks like a buyer who lost the answer', async () => {
+    it('redeems one that a stranger marked as unwritten, because that looks like a buyer who lost the answer', async () => {
       const first = await sold();
       await ledger.markWritten(first.caller, 0);
       await copyOf(first);
@@ -179,7 +179,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await settle(ledger, second)).kind).to.equal('attached');
     });
 
-    it('asks before its work only for what it may redeem: then it attaches, waits, or may sell', async () => {
+    it('asks before its work only whether it may redeem another: it then attaches, waits, or may sell', async () => {
       const lonely = await held(ledger);
       expect(await settle(ledger, lonely, { attachOnly: true })).to.deep.equal({ kind: 'sell' });
       expect(await ledger.find(lonely.request.id)).to.include({ state: 'claimed', asks: 0, leased: true });
@@ -208,7 +208,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('the payment that settles or attaches', () => {
-    it('binds every equal claim that is no sale of its own: also an abandoned one, or one that a copy waits for', async () => {
+    it('binds every equal claim that is not a sale of its own, even an abandoned one or one that a copy waits for', async () => {
       const freed = await held(ledger);
       await ledger.freeClaim(freed.request.id, freed.claim, { keepRun: false });
       await ledger.removeCaller(freed.caller);
@@ -223,7 +223,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(known).to.deep.nested.include({ kind: 'known', 'seen.target.id': winner.request.id });
     });
 
-    it('binds them to what it redeems itself, and aliases are one level deep', async () => {
+    it('binds them to the payment that it redeems itself, so that aliases are one level deep', async () => {
       const target = await abandoned();
       const shared = await held(ledger);
       await copyOf(shared);
@@ -233,7 +233,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await ledger.find(request.id))?.aliasOf).to.equal(target.request.id);
     });
 
-    it('changes nothing where the earlier sale has 32 aliases: the claim fails before any work, and leaves nothing behind', async () => {
+    it('changes nothing if the earlier sale has 32 aliases: the claim fails before any work, and leaves nothing behind', async () => {
       const target = await abandoned();
       for (let n = 0; n < 31; n += 1)
         expect((await settle(ledger, await held(ledger), { newestLocal: 0 })).kind, `${n}`).to.equal(
@@ -257,7 +257,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(target.request.id))?.state).to.equal('delivered');
     });
 
-    it('counts those that it would bind, too: with 31 aliases, one more claim is one too many', async () => {
+    it('also counts the claims that it would bind: with 31 aliases, one more claim is one too many', async () => {
       await abandoned();
       for (let n = 0; n < 31; n += 1) await settle(ledger, await held(ledger), { newestLocal: 0 });
       const given = await held(ledger);
@@ -268,7 +268,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect(await ledger.find(request.id)).to.include({ state: 'claimed', aliasOf: null });
     });
 
-    it('settles nothing that would bind 33 claims', async () => {
+    it('does not settle if it would bind 33 claims', async () => {
       const claims: Held[] = [];
       for (let n = 0; n < 33; n += 1) claims.push(await held(ledger));
       for (const { caller } of claims) await ledger.removeCaller(caller);
@@ -278,7 +278,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const { request } of claims) expect((await ledger.find(request.id))?.aliasOf).to.equal(null);
     });
 
-    it('settles nothing beside 512 equal payments, even if it is the oldest, because it reads no more', async function () {
+    it('does not settle beside 512 equal payments, even if it is the oldest, because it reads no more than that', async function () {
       this.timeout(SLOW_MS * 3);
       const oldest = await held(ledger);
       time.now += 1;
@@ -304,7 +304,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
   describe('an equal claim that nobody waits for', () => {
-    it('is left as it was if the answer store is too full to settle the one that would bind it', async () => {
+    it('is left as it was if the answer store is too full to settle the payment that would bind it', async () => {
       await reopen({ answerBudgetBytes: 10 });
       const first = await held(ledger);
       expect(await ledger.removeCaller(first.caller)).to.equal(true);

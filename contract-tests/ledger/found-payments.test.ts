@@ -133,7 +133,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('a restored ledger', () => {
-    it('opens for no server until somebody has looked for what it lacks', async () => {
+    it("can't be opened by a server until somebody has looked for the payments that it lacks", async () => {
       const reader = await openLedgerReader({ url: place.url });
       closeLater(reader);
       await ledger.close();

@@ -147,7 +147,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(counts.owed).to.deep.equal({ payments: 0, amount: 0n });
     });
 
-    /** Three of a state in one millisecond, in every state, of two payers and operations, with leases of two lengths. */
+    /** Payments in every state, three of them in one millisecond, from two payers for two operations, with leases of two lengths. */
     async function variety(): Promise<Payment[]> {
       const made: Payment[] = [];
       for (let n = 0; n < 48; n += 1) {
@@ -289,7 +289,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(seen.toSorted()).to.deep.equal(requests.map(({ id }) => id).toSorted());
     });
 
-    it('is read and refunded beside a running server', async () => {
+    it('lets an operator read and refund while a server is running', async () => {
       const request = payment({ flow: 'upfront' });
       const claim = await claimed(ledger, request);
       await settles(ledger, request.id, claim);

@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 onEachEngine('offered prices', (make, engine) => {
   eachWithANewLedger(make);
 
-  it('of the last five minutes are known to every server of the ledger, earlier ones to none', async () => {
+  it('are known to every server of the ledger for five minutes', async () => {
     await ledger.offerPrices({ summarize: '10000', other_1: '5' });
     time.now += 3 * MINUTE;
     const other = engine === 'PostgreSQL' ? await open() : ledger;
@@ -23,7 +23,7 @@ onEachEngine('offered prices', (make, engine) => {
     expect(await ledger.offeredPrices('summarize')).to.deep.equal([20_000n]);
   });
 
-  it('are known after a restart, last while they are offered, and are then forgotten', async () => {
+  it('are still known after a restart, stay while they are offered, and are then forgotten', async () => {
     await ledger.offerPrices({ summarize: '10000' });
     await reopen();
     time.now += 4 * MINUTE;

@@ -71,7 +71,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.order('f'.repeat(64))).to.equal(undefined);
   });
 
-  it('opens no order for money that is not there', async () => {
+  it('opens no order for a payment that is not owed', async () => {
     for (const state of ['claimed', 'settling', 'released'] as const) {
       const payment = await paymentIn(ledger, state);
       const fault = await faultOf(ledger.openOrder({ payment, request: '{}', wanted: 1, deadline: clock }));
@@ -139,7 +139,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
       waits.push(Math.floor((next - clock) / 1_000));
       clock = next;
     }
-    // At most a tenth of the attempt, until its deadline has passed.
+    // Each pause is at most a tenth of the attempt until its deadline has passed.
     expect(waits.slice(0, 8)).to.deep.equal([1, 2, 4, 5, 5, 5, 5, 5]);
     expect(waits.at(-1)).to.be.at.least(5);
     const { deadline } = (await ledger.order(payment))!;

@@ -104,7 +104,7 @@ describe('several PostgreSQL servers in one URL', () => {
     expect(said.message).to.include('read-only');
   });
 
-  it('are refused with an attribute that does not suit a ledger', () => {
+  it('are refused with an attribute that is wrong for a ledger', () => {
     const standby = (): unknown =>
       new PostgresHosts(`${urlOf(one.host, two.host)}?target_session_attrs=standby`);
     expect(standby).to.throw('The ledger needs target_session_attrs=read-write, not standby.');

@@ -30,7 +30,7 @@ function refused(code: string): pg.DatabaseError {
   return error;
 }
 
-/** How an operation of two queries ends, whose second query is the last. */
+/** The outcome of an operation with two queries, the second of which is its last. */
 async function outcomeOf(client: pg.PoolClient): Promise<string> {
   const transaction = new Transaction(client, sessionOf({ isPooled: false }));
   try {

@@ -82,7 +82,7 @@ function certify(folder: string): void {
     const refusal = async (at: string): Promise<string> =>
       (await faultOf(openLedger({ url: at, ...OWNER }))).message;
 
-    it('sells if the certificate is of an authority that sslrootcert names', async () => {
+    it('sells if the certificate is from an authority that sslrootcert names', async () => {
       expect(await sold(url(`localhost:${port}`, verified()))).to.equal('claimed');
     });
 
@@ -91,7 +91,7 @@ function certify(folder: string): void {
       expect(await sold(url(hosts, `${verified()}&target_session_attrs=read-write`))).to.equal('claimed');
     });
 
-    it('refuses a certificate of an unknown authority', async () => {
+    it('refuses a certificate from an unknown authority', async () => {
       expect(await refusal(url(`localhost:${port}`, 'sslmode=verify-full'))).to.match(/certificate/);
     });
 

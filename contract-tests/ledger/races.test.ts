@@ -68,7 +68,7 @@ function races(make: () => Promise<LedgerPlace>): void {
       expect((await first.lookUp(shared.request.id, 'Payer111')).target?.id).to.equal(winner.request.id);
     });
 
-    it('a move that had to wait goes by the time after the wait: a caller that expired meanwhile is gone', async () => {
+    it('a move that had to wait uses the time after the wait: a caller that expired meanwhile is gone', async () => {
       const [first] = servers;
       const one = await held(first);
       await client.query("select pg_advisory_lock(hashtextextended('Payer111', 0))");
@@ -91,7 +91,7 @@ function races(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const off of [[], ['seqscan'], ['hashjoin', 'mergejoin', 'hashagg', 'seqscan']])
-      it(`an owed payment that is just being changed is redeemed, whatever the plan of the query (${off.length ? `without ${off.join(', ')}` : 'the usual one'})`, async () => {
+      it(`of two equal payments with shared rows, exactly one settles, however often both try at once`, async () => {
         const [first] = servers;
         for (let n = 0; n < 60; n++)
           await paymentIn(first, n % 2 ? 'owed' : 'delivered', {

@@ -73,7 +73,7 @@ function binding(): void {
     await reopen(ELSEWHERE);
   });
 
-  it('and network that change under a running server before its first sale: it sells nothing', async () => {
+  it('and its network, if they change under a running server before its first sale, keep that server from selling', async () => {
     const request = payment();
     const number = await claimed(ledger, request);
     await run("update meta set value = 'solana:elsewhere' where key = 'network'");
@@ -84,7 +84,7 @@ function binding(): void {
     expect((await identity()).payTo).to.equal(undefined);
   });
 
-  it('is that of the first payment that moved to settling; a start with another one is told the procedure', async () => {
+  it('is that of the first payment that moved to settling; a start with another one fails and explains how to change it', async () => {
     const request = payment();
     expect(await settles(ledger, request.id, await claimed(ledger, request))).to.equal(true);
     expect((await identity()).payTo).to.equal(OWNER.payTo);
@@ -107,7 +107,7 @@ function binding(): void {
     expect((await identity()).payTo).to.equal(undefined);
   });
 
-  it('of an earlier version was written when the ledger was created: without a sale it can be set again', async () => {
+  it('was already written by earlier versions when they created the ledger: without a sale it can be set again', async () => {
     await ledger.close();
     const earlier = [
       "update meta set value = '5' where key = 'schema'",
@@ -156,7 +156,7 @@ function binding(): void {
 }
 
 function changing(engine: string): void {
-  it('is changed with every payment kept; the former one is known', async () => {
+  it('can be changed, which keeps every payment and records the former one', async () => {
     const sold = payment();
     await delivered(ledger, sold);
     const owed = await paymentIn(ledger, 'owed');
@@ -249,7 +249,7 @@ function races(): void {
     expect((await ledger.counts()).settling.payments).to.equal(12);
   });
 
-  it('and network are those of the running servers: one of another network is refused, and may start once they have stopped', async () => {
+  it('and its network are those of the running servers: a server for another network is refused until they have stopped', async () => {
     expect((await faultOf(open(ELSEWHERE))).message).to.include(OWNER.network);
     await ledger.close();
     await reopen(ELSEWHERE);

@@ -58,7 +58,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.order(other.id))?.request).to.equal(REQUEST);
   });
 
-  it('is not what a buyer still waits for', async () => {
+  it('does not include what a buyer still waits for', async () => {
     const { id } = await ordered();
     const working = payment();
     await claimed(ledger, working);
@@ -112,7 +112,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   }
 
   describe('of a payer', () => {
-    it('is its address, with contents and refunds, in every finished payment; the books are unchanged', async () => {
+    it('includes its address, contents and refunds in every finished payment; the books are unchanged', async () => {
       const [sale, refunded, another] = [await final(), await final(), await final({ payer: other })];
       const started = await ledger.startRepayment({ payment: refunded, amount: 1n, way: 'wallet', after: 1 });
       if (started.kind !== 'started') throw new Error(started.kind);
@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       while (await ledger.removeOldPayers(time.now, kept));
     };
 
-    it('is request and answer, slice by slice, once the answer has expired; a payment that was open is found again', async () => {
+    it('includes request and answer, slice by slice, once the answer has expired, and also once an open payment is finished', async () => {
       const young = await ordered();
       const orders = [];
       for (let n = 0; n < 120; n += 1) {
@@ -199,7 +199,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(young.id))?.request).to.equal(null);
     });
 
-    it('is the id of the last request, even of an open payment', async () => {
+    it('includes the id of the last request, even of an open payment', async () => {
       const request = payment({ requestId: 'a request' });
       await claimed(ledger, request);
       const { id } = request;
@@ -210,7 +210,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(id))?.requestId).to.equal(null);
     });
 
-    it('is the payer, but neither wallets of the operator nor a payer that still waits', async () => {
+    it('includes the payer, except wallets of the operator and a payer that still waits', async () => {
       const [sale, mine, young] = [await final(), await final({ payer: 'Mine' }), payment({ payer })];
       await delivered(ledger, young, time.now + 120_000);
       time.now += 60_001;

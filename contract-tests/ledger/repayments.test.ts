@@ -73,7 +73,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  it('sends one transaction only: whoever signs second gets the one that was stored first', async () => {
+  it('sends only one transaction: whoever signs second gets the one that was stored first', async () => {
     const { id } = await started(await sold(), PAID);
     const both = await Promise.all(
       ['mine', 'yours'].map(signature => ledger.writeDownRepayment(id, { ...SIGNED, signature })),

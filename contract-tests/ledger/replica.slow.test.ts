@@ -159,7 +159,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
     expect(changes.map(each => 'lagMs' in each)).to.deep.equal([true, false, true]);
   });
 
-  it('is not read if it is down, not a replica or another ledger, and never fails a report', async function () {
+  it('is not read if it is down, is not a replica or belongs to another ledger, and never makes a report fail', async function () {
     this.timeout(30_000);
     const id = await sold();
     for (const [wrong, why] of [

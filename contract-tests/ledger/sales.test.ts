@@ -97,7 +97,7 @@ onEachEngine('sales and what is undecided', make => {
     });
   });
 
-  it("are summed by day, operation and state, with those of the operator's own wallets apart", async () => {
+  it("are summed by day, operation and state, with those of the operator's own wallets kept separate", async () => {
     for (const payer of ['Mine', 'Theirs', 'Mine', 'Others'])
       await paymentIn(ledger, 'delivered', { operation: 'summarize', amount: 10_000n, payer });
     const sums = async (own?: string[]): Promise<unknown[]> =>

@@ -252,7 +252,7 @@ type HalfOpenWire = {
   cutForUs: () => void;
   /** Forwards nothing any more, in either direction. */
   stall: () => void;
-  /** Ends what PostgreSQL still holds of them, too. */
+  /** Also ends the connections that PostgreSQL still considers open. */
   cutForAll: () => void;
   close: () => Promise<void>;
 };

@@ -174,7 +174,7 @@ for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL')
       expect(await rows()).to.eql([1, 3].map(a => ({ a, b: a })));
     });
 
-    it('do not wait long with one that another server blocks', async () => {
+    it('do not wait long because of one that another server blocks', async () => {
       const other = await openPostgres(place.url, 'beside');
       let release = (): void => undefined;
       const held = other.transact(async run => {

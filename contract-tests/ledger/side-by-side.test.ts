@@ -245,7 +245,7 @@ describe('operations that run interleaved in one transaction', () => {
     expect(await faults({ byPayer: true })).to.eql([]);
   });
 
-  it('do not, if two of them may belong to one payer and depend on its other payments', async () => {
+  it('do not, if two of them may belong to one payer, because they depend on its other payments', async () => {
     expect(await faults({ byPayer: false })).to.not.eql([]);
   });
 });

@@ -68,7 +68,7 @@ async function rowsOf(place: LedgerPlace): Promise<Record<string, Row[]>> {
   return rows;
 }
 
-/** Normalizes bytes to hex and integers to numbers, whatever the driver returns. Leaves out what a start ends. */
+/** Normalizes bytes to hex and integers to numbers, whatever the driver returns. Leaves out the leases, which end when a server starts. */
 function readable(row: Row): Row {
   const columns = Object.entries(row).filter(([name]) => name !== 'lease_until' && name !== 'caller_until');
   return Object.fromEntries(
@@ -285,7 +285,7 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
   it('stays as it is while a server of that version runs: the start says to stop it', async () => {
     const before = await rowsOf(place);
     await inPostgres(place, async old => {
-      // All traces that such a server leaves.
+      // The lock is all that such a server leaves for others to see.
       await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');
       const refused = await openLedger({ ...forServer(place.url), ...OWNER }).catch(
         (error: Error) => error.message,

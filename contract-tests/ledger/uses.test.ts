@@ -25,7 +25,7 @@ onEachEngine('Counted uses that are limited for a period', (make, engine) => {
   const use = (name: string, atMost: number, endsAt = END): Use => ({ name, atMost, endsAt });
   const at = (n: number): Ledger => ledgers[n % ledgers.length]!;
 
-  it('are counted once for each of many at once, at all servers', async () => {
+  it('are counted once each, even if many are taken at once at all servers', async () => {
     const uses = [use('own', 5), use('all', 100)];
     const taken = await Promise.all(Array.from({ length: 60 }, (_, n) => at(n).takeUses(uses)));
     const left = taken.flatMap(each => ('left' in each ? [each.left[0]] : []));
@@ -36,7 +36,7 @@ onEachEngine('Counted uses that are limited for a period', (make, engine) => {
     expect(await at(0).takeUses([use('all', 6)])).to.deep.equal({ usedUp: use('all', 6) });
   });
 
-  it('start again with the next period, and a server whose clock lags counts in that', async () => {
+  it('start again with the next period; a server whose clock lags counts in the next period, too', async () => {
     expect(await at(0).takeUses([use('own', 1)])).to.deep.equal({ left: [0] });
     expect(await at(1).takeUses([use('own', 1, 2 * END)])).to.deep.equal({ left: [0] });
     expect(await at(0).takeUses([use('own', 1)])).to.deep.equal({ usedUp: use('own', 1) });

@@ -216,7 +216,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'this.#now() < this.#refusedUntil',
     replace: 'false',
     test: 'facilitators/listing-requests',
-    grep: 'sent none for a day',
+    grep: 'gets no listing for a day',
   },
   {
     name: 'a settlement is asked for twice because of its listing',
@@ -233,7 +233,7 @@ export const callerMutants: readonly Mutant[] = [
     find: ' ?? (await facilitators.findName(feePayer))',
     replace: '',
     test: 'facilitators/facilitator-trust',
-    grep: 'exclude the one whose fee payer another server has offered',
+    grep: 'the one whose fee payer another server has offered',
   },
   {
     name: 'payers whose work ended unpaid may always begin',

@@ -19,7 +19,7 @@ export const canaryMutants: readonly Mutant[] = [
     find: 'payTo === undefined || other === payTo',
     replace: 'true',
     test: TEST,
-    grep: 'signs nothing for a shop that asks to pay somebody else',
+    grep: 'signs nothing for a shop that asks to pay someone other than PAY_TO',
   },
   {
     name: 'any transfer is accepted as that of the receipt',

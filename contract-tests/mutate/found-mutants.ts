@@ -11,7 +11,7 @@ export const foundMutants: readonly Mutant[] = [
     file: 'src/ledger/store.js',
     find: 'refuseRestored(meta);',
     replace: '',
-    grep: 'opens for no server until somebody has looked',
+    grep: 'be opened by a server until somebody has looked',
   },
   {
     ...FOUND,

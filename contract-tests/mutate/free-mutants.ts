@@ -12,7 +12,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'or uses.used < ${atMost}',
     replace: 'or uses.used < ${atMost} + 1',
     test: 'ledger/uses',
-    grep: 'are counted once for each of many at once',
+    grep: 'are counted once each, even if many are taken at once',
   },
   {
     name: 'free: a refused call is counted',
@@ -20,7 +20,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'yield* giveBack([...left.keys()]);',
     replace: '',
     test: 'ledger/uses',
-    grep: 'are counted once for each of many at once',
+    grep: 'are counted once each, even if many are taken at once',
   },
   {
     name: 'free: old counts are never deleted',
@@ -44,7 +44,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'all: [statement, address, together]',
     replace: 'all: [statement, together]',
     test: FREE,
-    grep: 'of made-up wallets are bounded',
+    grep: 'of made-up wallets are limited',
   },
   {
     name: 'free: all callers together are not limited',
@@ -60,7 +60,7 @@ export const freeMutants: readonly Mutant[] = [
     find: "&& fault !== 'caller' && !gone.aborted;",
     replace: ';',
     test: FREE,
-    grep: 'are used by who hangs up',
+    grep: 'are used by a caller who hangs up',
   },
   {
     name: 'free: a failed call is counted',
@@ -68,7 +68,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'if (isFaultOfOurs(answer, call.gone))',
     replace: 'if (false)',
     test: FREE,
-    grep: 'use nothing if the API behind fails',
+    grep: 'use nothing if the API behind the shop fails',
   },
   {
     name: 'free: a statement for another shop is accepted',
@@ -108,6 +108,6 @@ export const freeMutants: readonly Mutant[] = [
     find: 'isForPage ? selling',
     replace: 'false ? selling',
     test: FREE,
-    grep: 'opens the URL in a browser',
+    grep: 'opening the URL in a browser',
   },
 ];

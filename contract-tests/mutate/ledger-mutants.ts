@@ -8,7 +8,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: ' and claim = ${claim} and owner = ${owner}`',
     replace: ' and ${claim} = ${claim} and owner = ${owner}`',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'lets a server that slept through its lease change nothing',
+    grep: 'does not let a server that slept through its lease change anything',
   },
   {
     name: 'a claim does not raise the claim number',
@@ -16,7 +16,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'case when claim >= ${fresh} then claim + 1 else ${fresh} end',
     replace: 'case when claim >= ${fresh} then claim else claim end',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'lets a server that slept through its lease change nothing',
+    grep: 'does not let a server that slept through its lease change anything',
   },
   {
     name: 'claims of one payer run side by side',
@@ -136,7 +136,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'count.aliases >= MAX_ALIASES',
     replace: 'count.aliases > 10_000',
     test: 'ledger/{callers,equal-payments}',
-    grep: 'changes nothing where the earlier sale has 32 aliases',
+    grep: 'changes nothing if the earlier sale has 32 aliases',
   },
   {
     name: 'a run that never began is counted',
@@ -248,7 +248,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "and state = 'sending' and signature is null and decided_at",
     replace: "and state = 'sending' and decided_at",
     test: 'ledger/repayments',
-    grep: 'sends one transaction only',
+    grep: 'sends only one transaction',
   },
   {
     name: 'a refund that was signed is given up without proof',
@@ -320,7 +320,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "if (row?.state !== 'owed')",
     replace: 'if (!row)',
     test: 'ledger/orders',
-    grep: 'opens no order for money that is not there',
+    grep: 'opens no order for a payment that is not owed',
   },
   {
     name: 'a new attempt begins while the last one continues',
@@ -384,7 +384,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'if (all.some(other => other.respondent === reply.respondent || other.reply === reply.id))',
     replace: 'if (all.some(other => other.reply === reply.id))',
     test: 'handlers/brand-feedback/reply-store',
-    grep: 'takes one reply of a respondent, however many they send at once',
+    grep: 'accepts one reply per respondent, however many arrive at once',
   },
   {
     name: 'more replies than wanted',
@@ -432,7 +432,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "await run(setMeta({ key: 'former_pay_to', value: JSON.stringify(receivers) }));",
     replace: '',
     test: 'ledger/receiver',
-    grep: 'is changed with every payment kept',
+    grep: 'can be changed, which keeps every payment',
   },
   {
     name: 'a reply that is in a saved answer can be rejected',

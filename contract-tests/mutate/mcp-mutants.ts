@@ -133,7 +133,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'SHOWN.test(bare) ?',
     replace: 'true ?',
     test: 'http/sold-answers',
-    grep: 'is run by no browser',
+    grep: 'is never run by a browser',
   },
   {
     name: 'MCP: a settlement that was refused has no receipt',
@@ -165,7 +165,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: "`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`",
     replace: '`${kept.id} payment`',
     test: 'http/repeated-answers',
-    grep: 'uses up nothing of what the buyer',
+    grep: 'does not count against what the buyer',
   },
   {
     name: 'a paid answer may be sent again any number of times',
@@ -173,7 +173,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'return wait ? sentTooOften(row, wait) : sold(row, kept);',
     replace: 'return sold(row, kept);',
     test: 'http/repeated-answers',
-    grep: 'is limited where it is large',
+    grep: 'is limited if it is large',
   },
   {
     name: 'an answer counts as sent again to those who waited for it at another server',

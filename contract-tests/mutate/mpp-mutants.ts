@@ -208,7 +208,7 @@ const adopted: readonly Mutant[] = [
     find: "isExternalId(memo ?? '')",
     replace: 'true',
     test: 'cli/ledger/adopt-mpp',
-    grep: 'leaves what a wallet sent',
+    grep: "ignores a wallet's other transfers",
   },
 ];
 

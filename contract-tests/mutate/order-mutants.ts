@@ -17,7 +17,7 @@ export const orderMutants: readonly Mutant[] = [
     find: 'if (begun === undefined || begun === chosen.name)',
     replace: 'if (true)',
     test: 'handlers/brand-feedback/begun-elsewhere',
-    grep: 'although another one is chosen by now',
+    grep: 'even after another one was chosen',
   },
   changed(
     'a server extends an order that it lost',
@@ -105,7 +105,7 @@ export const orderMutants: readonly Mutant[] = [
     find: 'weightOf((doneAt ?? this.#now()) - began)',
     replace: 'weightOf(this.#now() - began)',
     test: 'admission/unsold-work',
-    grep: 'weighs as much as the work took',
+    grep: 'counts for as long as the work took',
   },
   {
     name: 'repeated work may fail any number of times',
@@ -121,7 +121,7 @@ export const orderMutants: readonly Mutant[] = [
     find: 'if (!isOver(row) && !isRejected)',
     replace: 'if (false)',
     test: 'ledger/removals',
-    grep: 'is not what a buyer still waits for',
+    grep: 'does not include what a buyer still waits for',
   },
   {
     name: 'a worker delivers an order that was rejected',

@@ -289,7 +289,7 @@ const settled = [
       name: 'a valid verify is believed with any status',
       find: 'json.isValid === true && status === 200',
       replace: 'json.isValid === true',
-      grep: 'is valid on 200 alone',
+      grep: 'is valid on status 200 only',
     },
   ]),
 ];
@@ -481,7 +481,7 @@ export const paymentMutants: readonly Mutant[] = [
     find: 'const stops = isSandbox ?',
     replace: 'const stops = true ?',
     test: 'checks/preflight',
-    grep: 'stops a start outside the sandbox at any error',
+    grep: 'prevents startup outside the sandbox at any error',
   },
   {
     name: 'a receiver whose account has another owner is accepted',

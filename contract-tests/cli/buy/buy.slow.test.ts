@@ -269,7 +269,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
-  it("writes audio to --out or the caller's file, and keeps the payment if it can't", async () => {
+  it("writes audio to --out or a file that it names itself, and keeps the payment if it can't", async () => {
     const text = JSON.stringify({ text: 'Mind the gap.' });
     const named = await buy('textToSpeech', text, '--out', 'gap.wav');
     expect(named.code, named.err).to.equal(0);

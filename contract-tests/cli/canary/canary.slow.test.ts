@@ -233,7 +233,7 @@ describe('coinslot canary', function () {
     expect(fault).to.include('was not settled and never will be');
   });
 
-  it('signs nothing for a shop that asks to pay somebody else than PAY_TO', async () => {
+  it('signs nothing for a shop that asks to pay someone other than PAY_TO', async () => {
     const before = signed();
     const payTo = Keypair.generate().publicKey.toBase58();
     const { fault, payment } = await buyAsCanary(await parts({ payTo }));

@@ -137,7 +137,7 @@ describe('npm run check', function () {
     expect(error).to.match(/^FACILITATOR_URL: .*fee payer .* has 0\.000000 SOL left/);
   });
 
-  it('warns of what does not stop a start', async () => {
+  it('warns about problems that do not prevent startup', async () => {
     stub.lamports = 5_000;
     stub.aheadSeconds = 100;
     const all = await findings(mainnet({ SOLANA_RPC_URL: `${addressOf(stub.rpc)},http://127.0.0.1:1` }));

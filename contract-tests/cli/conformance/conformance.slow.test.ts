@@ -61,7 +61,7 @@ async function harmfulFront(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
 
-/** Except that this repository's contract names no contact: whoever runs it has an own one. */
+/** Except that this repository's contract names no contact, because each operator has one of their own. */
 const faults = (findings: Finding[]): string[] =>
   findings
     .filter(({ promise, fault }) => fault !== undefined && !promise.startsWith('info.contact.email'))

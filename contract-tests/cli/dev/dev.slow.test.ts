@@ -181,7 +181,7 @@ describe('coinslot dev', function () {
     expect(sold).to.contain('0.02');
   });
 
-  it("keeps selling when a handler can't be loaded, and goes back when it can't start", async () => {
+  it("keeps selling when a handler can't be loaded, and returns to the previous version when it can't start", async () => {
     const working = handler();
     const path = file('handlers', 'textStats.ts');
     const unloaded = await dev.after(
@@ -226,7 +226,7 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 61 });
   });
 
-  it('sells a call that is paid up front, once its code is written in place of the function that rejects', async () => {
+  it('sells a call that is paid up front once real code replaces the generated stub', async () => {
     const tsconfig = readFileSync(file('tsconfig.json'), 'utf8');
     replace(
       file('tsconfig.json'),

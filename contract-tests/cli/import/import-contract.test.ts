@@ -152,7 +152,7 @@ const VERSIONS: [string, Json][] = [
 
 describe('coinslot import', () => {
   for (const [version, document] of VERSIONS)
-    it(`sells the same operations of one API, whether its document is ${version} or another version`, async () => {
+    it(`sells the same operations from a ${version} document as from any other version`, async () => {
       const result = await imported(document);
       expect(
         (await sold(result)).map(({ id, upstream, price }) => [id, upstream?.url, price.amount]),
@@ -188,7 +188,7 @@ describe('coinslot import', () => {
     );
   });
 
-  it('takes the price of the pattern with the most characters besides *, in any order; of equal ones, the last', async () => {
+  it('takes the price of the pattern with the most characters other than *, in any order; if two have equally many, the last', async () => {
     const paths = {
       '/report': { post: called({ operationId: 'report', tags: ['slow'] }) },
       '/quote': { get: called({ operationId: 'quote' }) },
@@ -352,7 +352,7 @@ describe('coinslot import', () => {
     ]);
   });
 
-  it('sends what the document requires from variables that it names, unless use --secret to say what to send', async () => {
+  it('sends the credentials that the document requires from variables that the import names, unless --secret says what to send', async () => {
     const securitySchemes = {
       key: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
       query: { type: 'apiKey', in: 'query', name: 'appid' },

@@ -70,7 +70,7 @@ describe('A document that coinslot import --keep does not copy', () => {
       ].join('\n'),
     );
 
-  it('is sold with the prices and the address in the overlay, which repeats nothing of the document', async () => {
+  it('is sold with the prices and the address in the overlay, which repeats nothing from the document', async () => {
     expect(readFileSync(shop, 'utf8')).to.not.contain('responses');
     const { paid } = await built();
     expect(

@@ -56,7 +56,7 @@ onEachEngine('ledger adopt: transfers of MPP that no ledger has', makePlace => {
   const send = ({ transaction }: { transaction: string }): Promise<string> =>
     testChain.connection.sendRawTransaction(Buffer.from(transaction, 'base64'), { skipPreflight: true });
 
-  it('takes in transfers that paid a challenge, whoever paid the fee, and leaves what a wallet sent', async () => {
+  it("takes in transfers that paid a challenge, whoever paid the fee, and ignores a wallet's other transfers", async () => {
     const own = await paymentFor(SUMMARIZE.path);
     const order = await paymentFor(BRAND.path);
     const { feePayer } = testChain.sandbox.info;

@@ -153,7 +153,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
         expect(answer?.status, answer?.body.toString()).to.equal(200);
       }
       for (const sale of kept) expect((await redeem(again.url, sale))?.status).to.equal(200);
-      // A payment that was signed and has not landed buys its call now, or is refused: its blockhash may be too old.
+      // A payment that was signed but has not landed buys its call now, or is refused because its blockhash is too old.
       for (const sale of lost.filter(({ id }) => !landed.has(id)))
         expect([200, 402]).to.include((await redeem(again.url, sale))?.status);
       const now = await landings();

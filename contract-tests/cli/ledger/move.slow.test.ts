@@ -82,7 +82,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     const ledger = await open(source.url);
     const ids: string[] = [];
     for (const state of ['claimed', 'settling', 'released', 'owed', 'delivered'] as const) {
-      // No more at once than the ledger has connections: on a busy machine, the others would wait too long for one.
+      // No more at once than the ledger has connections: on a busy machine, the rest would wait too long for one.
       for (let from = 0; from < 60; from += 10) {
         const identifiers = Array.from({ length: 10 }, (_, index) => `ünï'${state} ${from + index}`);
         ids.push(
@@ -204,7 +204,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     );
   });
 
-  it('says to use move instead of copy, which moves nothing', async () => {
+  it('copy moves nothing, and says that it is now called move', async () => {
     const { status, stderr } = await ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
     expect(status).to.equal(1);
     expect(stderr).to.include('now called move');
@@ -238,7 +238,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     expect((await (await open(target.url)).counts()).owed.payments).to.equal(61);
   });
 
-  it('leaves the source as the only ledger to sell from if a copy was interrupted before that', async () => {
+  it('leaves the source as the only ledger to sell from if a copy was interrupted before the source was retired', async () => {
     await fill();
     expect((await move()).status).to.equal(0);
     await execute(target.url, `insert into meta (key, value) values ('arriving', 'somewhere')`);

@@ -190,7 +190,7 @@ describe('npm run ledger -- refund', function () {
     return signature;
   }
 
-  it('accepts no transaction that does not pay this payment back, and says why', async () => {
+  it('rejects a transaction that does not refund this payment, and says why', async () => {
     const early = await finalized((await move(seller, buyer.publicKey, PRICE)).signature);
     const id = await owed();
     const settlement = (await ledger.find(id))?.settlement ?? '';
@@ -365,7 +365,7 @@ describe('npm run ledger -- refund', function () {
     expect([sales, refunds].map(({ count }) => count > 0)).to.deep.equal([true, true]);
   });
 
-  it('is a difference for verify if the chain shows no such refund', async () => {
+  it('is reported as a difference by verify if the chain shows no such refund', async () => {
     const id = await owed();
     const signature = '4'.repeat(88);
     expect(await ledger.refund(id, aRefund({ signature }))).to.equal('refunded');

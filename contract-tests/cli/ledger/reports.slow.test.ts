@@ -24,7 +24,7 @@ for (const { name, make } of PLACES) {
       reports(sqlitePlace));
 }
 
-/** All commands run beside the server that wrote the ledger. */
+/** All commands run while the server that wrote the ledger is running. */
 function reports(make: () => Promise<LedgerPlace>): void {
   let place: LedgerPlace;
   let ledger: Ledger;
@@ -96,7 +96,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect((await ledgerCommand(env, 'export')).stdout).not.to.include(',own');
   });
 
-  it('shows the greatest block height seen, and resets a wrong one, beside the server', async () => {
+  it('shows the greatest block height seen, and resets a wrong one, while the server is running', async () => {
     expect((await ledgerCommand(env, 'height')).stdout).to.include('No server of this ledger has seen');
     const heights = new ChainHeights(ledger, { now: () => clock });
     await heights.record(9_000_000);
@@ -225,7 +225,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect((await ledgerCommand(env, 'owed')).stdout).to.include('2 payments, 1.00 USDC owed');
   });
 
-  it('starts another attempt at an order that only the operator may retry, beside the server', async () => {
+  it('starts another attempt at an order that only the operator may retry, while the server is running', async () => {
     const payment = await paymentIn(ledger, 'owed');
     await ledger.openOrder({ payment, request: '{}', wanted: 0, deadline: clock });
     const early = await ledgerCommand(env, 'retry', payment);

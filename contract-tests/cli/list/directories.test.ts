@@ -20,7 +20,7 @@ describe('coinslot list, the report about directories', () => {
   }
 
   type Says = (call: Call, shop: string) => Answer | undefined;
-  /** A directory that does not know the shop and has no objection to it, except as given. */
+  /** By default, a directory that does not know the shop and finds nothing wrong with it. */
   async function directory(says: Says, shop: StandIn): Promise<StandIn> {
     const nothing = (path: string): Answer =>
       path === '/validate'
@@ -181,7 +181,7 @@ describe('coinslot list, the report about directories', () => {
       ask(() => undefined, { provider: { folder, name, ...(category ? { category } : {}) } });
     const file = (): string => join(folder, 'providers/acme/weather/PAY.md');
 
-    it('have all that the catalogue requires, with the description beside them', async () => {
+    it("have everything that the catalogue requires, with the API's description in a file beside them", async () => {
       const { of, shop } = await write('acme/weather', 'data');
       const [, head = '', text = ''] = readFileSync(file(), 'utf8').split(/^---$/m);
       const fields = parse(head) as Record<string, string>;
@@ -203,7 +203,7 @@ describe('coinslot list, the report about directories', () => {
       expect(of('pay-skills').next.join()).to.contain('pull request').and.not.to.contain('CHOOSE');
     });
 
-    it('mark what only the seller knows, and keep what the seller wrote there', async () => {
+    it('mark what only the seller can fill in, and keep what the seller wrote', async () => {
       expect((await write('acme/weather')).of('pay-skills').next.join()).to.contain('CHOOSE');
       writeFileSync(file(), 'mine');
       expect((await write('acme/weather')).of('pay-skills').found).to.contain('edited by hand');

@@ -4,7 +4,7 @@ import { Findings } from '../../../src/cli/conformance/findings.js';
 import { checkAddress } from '../../../src/cli/conformance/listing-checks.js';
 import { fakeShop, put, type Shop, type StandIn } from './stand-ins.js';
 
-/** The finding that every shop of these tests has: its address can't be reached by directories. */
+/** The faults to fix, except the one that every shop in these tests has: directories can't reach its address. */
 function toMend({ findings }: Listing): string[] {
   return findings
     .filter(({ fault, advice }) => fault !== undefined && !advice)

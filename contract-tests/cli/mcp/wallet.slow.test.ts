@@ -62,7 +62,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(result.isError, textOf(result)).not.to.equal(true);
     expect(result.structuredContent).to.have.property('summary').that.includes('harbour bridge');
   };
-  /** How much the shop earns while `during` runs, in calls at this price. */
+  /** How much the shop earns while `work` runs, in calls at this price. */
   const salesDuring = async (work: () => Promise<unknown>): Promise<number> => {
     const before = await world.earned();
     await work();
@@ -161,7 +161,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(5);
   });
 
-  it('after a connection is cut behind the payment, the same payment is sent again and charged once', async () => {
+  it('after the connection is cut once the payment was sent, the same payment is sent again and charged once', async () => {
     let cuts = 1;
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
@@ -176,7 +176,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  it('a stream that is cut in the middle counts as cut, too', async () => {
+  it('a stream that is cut off in the middle counts as a cut connection, too', async () => {
     let cuts = 1;
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
@@ -253,7 +253,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
       expect(new Set(relay.payments).size).to.equal(2);
     });
 
-  it('if a shop takes the money and claims to have refused, makes no second payment for the call', async () => {
+  it('if a shop takes the money and claims to have refused it, makes no second payment for the call', async () => {
     relay.intervene(async ({ payment, tool, pass, refuse }) => {
       if (payment === undefined) return pass();
       await (await pass()).arrayBuffer();
@@ -330,7 +330,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
       relay.intervene(async ({ payment, pass, refuse }) =>
         payment === undefined ? pass() : refuse('not enough'),
       );
-    /** Has a payment refused, and moves the clock of this machine ten minutes on. */
+    /** Has the shop refuse a payment, and dates that payment ten minutes back in the wallet's state. */
     const makeOlder = async (asked: { text: string }): Promise<void> => {
       refuse();
       const wallet = await open('--budget', '0.02');

@@ -100,7 +100,7 @@ describe('coinslot operation', () => {
     });
   }
 
-  it('keeps every line of the contract that it does not add, in order', () => {
+  it('keeps every other line of the contract, in order', () => {
     const before = `# first\n${contract().replace('  /v1/tts:', '  # above a path\n\n  /v1/tts: # beside it')}# last\n`;
     writeFileSync(join(folder, 'openapi.yaml'), before);
     ran('add', 'textStats', '--price', '0.02');

@@ -77,7 +77,7 @@ describe('coinslot testing', function () {
     expect(bought).to.include({ status: 200 });
   });
 
-  it('refuses invalid commands, and all that web pages send', async () => {
+  it('refuses invalid commands, and everything that web pages send', async () => {
     const [, { error: fault }] = await command('inject', { fault: 'fire' });
     expect(fault).to.match(/^There is no fault fire\. Faults: /);
     expect(await command('buy')).to.deep.equal([400, { error: 'operationId is missing: which call is it?' }]);

@@ -31,7 +31,7 @@ describe('coinslot upgrade', function () {
   const edit = (path: string, change: (text: string) => string): void =>
     writeFileSync(path, change(readFileSync(path, 'utf8')));
 
-  /** A shop, with the types of Coinslot as the package has them. */
+  /** A shop with Coinslot's types as the package has them. */
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-upgrade-test-'));
     expect(run('init').status).to.equal(0);

@@ -63,7 +63,7 @@ describe('coinslot verify-receipt', () => {
       child.stdin.end(input);
     });
 
-  it('says who signed what, from a file or stdin, in every form in which a buyer has it', async function () {
+  it('says who signed what, from a file or stdin, in every form of receipt that a buyer can have', async function () {
     this.timeout(60_000);
     const settlement = { success: true, extensions: signedReceipt(receipt()) };
     const header = Buffer.from(JSON.stringify(settlement)).toString('base64');

@@ -48,7 +48,7 @@ describe('an order keeps the marketplace with which it was begun', () => {
     await Promise.all(all.splice(0).map(people => people.close()));
   });
 
-  it('although another one is chosen by now; new orders go to that one', async () => {
+  it('even after another one was chosen; new orders go to the new one', async () => {
     const people = create(opening);
     await people.ask(await begunWith('wurk'), NEVER);
     await people.ask(await begunWith('wurk'), NEVER);
@@ -61,7 +61,7 @@ describe('an order keeps the marketplace with which it was begun', () => {
     expect(done.slice(-2)).to.have.members(['close rapidata', 'close wurk']);
   });
 
-  it('even if its settings are gone: nobody else is paid, and the operator reads what to set', async () => {
+  it('even if its settings are gone: nobody else is paid, and the operator sees what to set', async () => {
     const people = create(async () => 'set WURK_SECRET_KEY again');
     const question = await begunWith('wurk');
     const asked = people.ask(question, NEVER);
@@ -75,7 +75,7 @@ describe('an order keeps the marketplace with which it was begun', () => {
     );
   });
 
-  it("even if it can't be opened: the operator reads why", async () => {
+  it("even if it can't be opened: the operator sees why", async () => {
     const people = create(async () => {
       throw new Error('the package coinslot-sandbox is not installed');
     });

@@ -81,7 +81,7 @@ function killAtCall(sale: KilledSale, call: string, when: 'before' | 'after' = '
   else rapidata.before = now => (isIt(now) && sale.kill() ? 'hang up' : undefined);
 }
 
-/** Before anything is sold, the price is read from a definition of its own. */
+/** The price is also read before anything is sold, from a definition of its own, so the order's definition is the second one. */
 const RAPIDATA_MOMENTS: [string, (sale: KilledSale) => void][] = [
   [
     'after the job was created, before the server learned that',
@@ -102,7 +102,7 @@ const RAPIDATA_MOMENTS: [string, (sale: KilledSale) => void][] = [
   ],
 ];
 
-/** Only make test-all runs the others: one kill stands for them, and each adapter's tests try one process. */
+/** Only make test-all tries the other moments: one kill stands for them here, and each adapter's tests cover them in one process. */
 const each = repeated(1, 0) === 1 ? it : it.skip;
 
 describe('A paid marketplace task on a server that is killed', function () {

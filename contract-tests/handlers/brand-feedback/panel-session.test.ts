@@ -128,7 +128,7 @@ describe('the panel page', () => {
       other.server.close();
     });
 
-    it("and lets nobody in while it can't be read who has signed out", async () => {
+    it("and lets nobody in while it can't read who has signed out", async () => {
       await visitor.signIn();
       panel.notes.broken = true;
       expect((await visitor.get('/panel/questions')).status).to.equal(503);

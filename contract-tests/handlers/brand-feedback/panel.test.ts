@@ -40,7 +40,7 @@ describe('the panel page', () => {
     const hostile =
       '<script>alert(1)</script><img src=x onerror=alert(1)>"\'&amp;\u202eesrever\u0000\u2066\ud800';
 
-    it("in brand, question and the visitor's own reply, isolated in direction", async () => {
+    it("in brand, question and the visitor's own reply, each with its own text direction", async () => {
       const { id } = panel.replyStore.put(aQuestion({ brand: hostile, question: hostile, id: 'ab"><b>' }));
       await visitor.signIn();
       expect((await visitor.reply(id, hostile)).status).to.equal(303);
@@ -68,7 +68,7 @@ describe('the panel page', () => {
       expect(text.length).to.be.lessThan(60_000);
     });
 
-    it('even when it comes back in the address', async () => {
+    it('but none that comes from the address', async () => {
       await visitor.signIn();
       const { text } = await visitor.get('/panel/?said=<script>');
       const silent = '<p id="status" class="said" role="status"></p>';

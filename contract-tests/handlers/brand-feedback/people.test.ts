@@ -109,7 +109,7 @@ describe('people on the panel', () => {
     await Promise.all(asked);
   });
 
-  it('are unavailable with too many open questions, an unreadable store or an endless question', async () => {
+  it("are unavailable if too many questions are open, the store can't be read, or the question is too long", async () => {
     const replyStore = createMemoryBook();
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), maxOpen: 2 });
     replyStore.put(aQuestion());
@@ -183,7 +183,7 @@ describe('people who are not present', () => {
 });
 
 describe('people in the sandbox', () => {
-  it('count as present without anybody on the panel page', async () => {
+  it('count as present even if nobody is on the panel page', async () => {
     await createSandboxPeople({ replyStore: createMemoryBook(), presence: nobodyThere() }).ready(1);
   });
 
@@ -384,10 +384,10 @@ describe('the opinion of a reply from a marketplace', () => {
     ['➖ no', 'negative', 'no'],
   ];
   for (const [reply, sentiment, text] of marked)
-    it(`is what they begin it with: '${reply}' is ${sentiment}`, () =>
+    it(`is what the reply begins with: '${reply}' is ${sentiment}`, () =>
       expect(readMark(reply)).to.deep.equal({ sentiment, text }));
 
-  it('is unknown, never guessed from words, if they begin with none', () => {
+  it('is unknown, never guessed from the words, if the reply does not begin with one', () => {
     const unmarked = [
       'I love it, great taste!',
       'Not good at all.',

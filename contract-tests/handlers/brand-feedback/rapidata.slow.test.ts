@@ -108,7 +108,7 @@ describe('people of the marketplace', () => {
     expect(await replyStore.replies(question.id)).to.have.length(1);
   });
 
-  it('whose replies arrive just before the deadline are still fetched', async () => {
+  it('have their replies fetched even if these arrive just before the deadline', async () => {
     const question = replyStore.put(aQuestion({ wanted: 5, deadline: Date.now() + 900 }));
     // Only a paused job shows these, as if they had arrived between two reads.
     fake.before = (call, job) => {
@@ -174,7 +174,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(0);
     });
 
-    it('which is known before the caller pays', async () => {
+    it('and are unavailable before the caller pays if they would cost more', async () => {
       await people.ready(20);
       const failure = await failureOf(people.ready(21));
       expect(failure.kind).to.equal('unavailable');
@@ -182,7 +182,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(0);
     });
 
-    it('and a quote that comes late is waited for', async () => {
+    it('even if the quote comes late, because it is waited for', async () => {
       fake.unpriced = 3;
       finishWith(say(3));
       const question = replyStore.put(aQuestion({ wanted: 3 }));
@@ -190,7 +190,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(1);
     });
 
-    it('which must be an amount', () => {
+    it('which must be a valid amount', () => {
       for (const budget of ['', '-1', '0.4 USD', '1e3', '0.1234567'])
         expect(() => create({ budget }), budget).to.throw(RangeError);
     });
@@ -424,7 +424,7 @@ describe('people of the marketplace', () => {
       }
     };
 
-    it('that a person of the marketplace reviews the job, and why, for as long as that lasts', async () => {
+    it('that someone at the marketplace reviews the job, and why, for as long as that lasts', async () => {
       fake.onJob = job => {
         job.state = 'ManualApproval';
         job.reviewReason = 'ContentFlagged';

@@ -103,7 +103,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.replies(payment)).to.have.length(7);
   });
 
-  it('takes one reply of a respondent, however many they send at once', async () => {
+  it('accepts one reply per respondent, however many arrive at once', async () => {
     const payment = await asked(7);
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>

@@ -187,7 +187,7 @@ describe('people of WURK', () => {
         expect([fake.paid, fake.jobs.length, await earned()]).to.deep.equal([2, 1, REWARD]);
       });
 
-    it('the marketplace forgets its payment: the operator reads where the money is, and nothing more is paid', async () => {
+    it('the marketplace forgets its payment: the operator sees where the money is, and nothing more is paid', async () => {
       answering('+ Good.');
       fake.cut = 'after';
       fake.remembers = false;
@@ -212,7 +212,7 @@ describe('people of WURK', () => {
         fate: async () => (dead ? { kind: 'dead' as const } : { kind: 'open' as const, why: '' }),
       };
       const question = replyStore.put(aQuestion({ wanted: 1, deadline: Date.now() + 30_000 }));
-      // It wants something else than it offered, so it refuses the signed payment.
+      // It wants something other than it offered, so it refuses the signed payment.
       let asked = 0;
       const option = fake.option;
       Object.defineProperty(fake, 'option', {

@@ -38,7 +38,7 @@ const accounts = JSON.parse(readFileSync(file, 'utf8')) as Fixture[];
 
 const bytesOf = ({ data }: Fixture): Buffer => Buffer.from(data, 'base64');
 
-/** Everything in a list that has a sentence. */
+/** The sentences of all extensions. */
 function sentencesOf(extensions: MintExtensions): string[] {
   return Object.values(extensions)
     .flat()

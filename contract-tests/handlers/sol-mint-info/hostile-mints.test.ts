@@ -38,7 +38,7 @@ async function expectSound(data: Buffer): Promise<void> {
 }
 
 describe('hostile mint accounts', () => {
-  it("with any bytes after the mint, the mint's own facts are given and nothing is thrown", async () => {
+  it('whatever bytes follow the mint, its own facts are given and nothing is thrown', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 600 }), async bytes =>
         expectSound(Buffer.concat([extendedMint(FIELDS, []), bytes])),
@@ -47,7 +47,7 @@ describe('hostile mint accounts', () => {
     );
   });
 
-  it('with any content in an extension of any number, nothing is thrown', async () => {
+  it('nothing is thrown, whatever extensions there are and whatever they contain', async () => {
     const entry = fc.tuple(fc.oneof(fc.nat(30), fc.nat(65_535)), fc.uint8Array({ maxLength: 260 }));
     await fc.assert(
       fc.asyncProperty(fc.array(entry, { maxLength: 8 }), async entries =>
@@ -62,7 +62,7 @@ describe('hostile mint accounts', () => {
     );
   });
 
-  it('of the right length with bytes changed or cut off, nothing is thrown either', async () => {
+  it('nothing is thrown when bytes of real extensions are changed or cut off', async () => {
     const change = fc.tuple(fc.nat(), fc.nat(255));
     const mint = fc.constantFrom(...fixtures);
     await fc.assert(
@@ -156,7 +156,7 @@ describe('hostile mint accounts', () => {
     expect(broken.brief).to.not.match(/\p{C}/u);
   });
 
-  it('a scale or a fee that the program would never store is not repeated as a fact', async () => {
+  it('a scale or a fee that the program would never store is not reported as a fact', async () => {
     const scale = Buffer.alloc(56);
     scale.writeDoubleLE(Number.NaN, 32);
     const fee = Buffer.alloc(108);

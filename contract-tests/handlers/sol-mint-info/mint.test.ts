@@ -171,7 +171,7 @@ describe('mint facts from the chain', () => {
     }
   });
 
-  it('explains in different words what each address is that is not a mint', async () => {
+  it('explains for each kind of address that is not a mint what it is instead', async () => {
     const holder = Buffer.alloc(AccountLayout.span);
     holder[108] = 1;
     const cases: [RegExp, () => Promise<unknown>][] = [

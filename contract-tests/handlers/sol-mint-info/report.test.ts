@@ -89,7 +89,7 @@ describe('a mint of the sandbox, read from its RPC server', () => {
     expect(brief).to.match(/with one for ever \(and since the mint has no freeze authority/);
   });
 
-  it('is read in one round for the mint and one for what it names; a mint that names nothing needs one', async () => {
+  it('is read in one round for the mint and one for what it names; a mint that names nothing needs only the first', async () => {
     const counted = (mint: string): Promise<MintReport> => {
       asked.length = 0;
       const accounts: SolanaChain['accounts'] = (addresses, ...rest) => {
@@ -150,7 +150,7 @@ describe('what is known of programs and metadata', () => {
     expect(knownAs(derived('vault_auth_seed', LAUNCHLAB), null)).to.equal('Raydium LaunchLab');
   });
 
-  it('metadata that is cut off, of another mint or of another program is ignored', () => {
+  it('ignores metadata that is cut off, belongs to another mint or is from another program', () => {
     const mint = toAddress(Buffer.alloc(32, 7));
     const text = (value: string): Buffer => {
       const size = Buffer.alloc(4);

@@ -91,12 +91,12 @@ describe('market figures: numbers for people', () => {
 });
 
 describe('market figures: how sources are combined', () => {
-  it('takes the median, and of an even number the mean of the middle two', () => {
+  it('takes the median; for an even number of values, the mean of the middle two', () => {
     expect(median([3, 1, 2])).to.equal(2);
     expect(median([4, 1, 2, 3])).to.equal(2.5);
   });
 
-  it('of amounts takes the smaller middle one, and returns none for none', () => {
+  it('takes the smaller of the two middle amounts, and returns none if there are none', () => {
     expect(lowerMedian([423e6, 2e6])).to.equal(2e6);
     expect(lowerMedian([423e6, 2e6, 3e6])).to.equal(3e6);
     expect(lowerMedian([])).to.equal(undefined);
@@ -106,12 +106,12 @@ describe('market figures: how sources are combined', () => {
     expect(nearMedian(at(1, 1.5, 1.51, 2 / 3, 0.66, 1, 1))).to.deep.equal(at(1, 1.5, 2 / 3, 1, 1));
   });
 
-  it('of two contradicting prices takes the lower one and says so', () => {
+  it('takes the lower of two contradicting prices, and says so', () => {
     expect(plausibleQuotes(at(4_950, 1))).to.deep.equal({ kept: at(1), disputed: true });
     expect(plausibleQuotes(at(1.4, 1))).to.deep.equal({ kept: at(1.4, 1), disputed: false });
   });
 
-  it('of two groups of equal size takes the lower one', () => {
+  it('takes the lower of two groups of equal size', () => {
     expect(plausibleQuotes(at(1, 1.01, 100, 101))).to.deep.equal({ kept: at(1), disputed: true });
   });
 

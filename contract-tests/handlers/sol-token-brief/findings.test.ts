@@ -20,8 +20,8 @@ const NOW = Date.UTC(2026, 0, 2);
 const audit = { mintAuthorityDisabled: true, topHoldersPercentage: 15.45 };
 
 /**
- * Answers in the documented format of the sources, each with the values that make a token doubtful. No recordings of
- * real answers are licensed.
+ * Made-up answers in the documented formats of the sources, each with values that make a token doubtful. Recordings
+ * of real answers are not licensed.
  */
 const DOUBTS: Record<string, () => void> = {
   suspicious: () => jupiterSays({ audit: { ...audit, isSus: true } }),
@@ -71,7 +71,7 @@ describe('the findings of a token brief', () => {
     expect(new Set(codes).size).to.equal(codes.length);
   });
 
-  it('are empty for a token without any objection', async () => {
+  it('are empty for a token without any warning sign', async () => {
     const brief = await service({ now: () => NOW }).brief(MINT, open());
     expect([brief.findings, brief.warnings]).to.deep.equal([[], []]);
     expect(brief.brief).to.not.contain('Warnings');

@@ -153,7 +153,7 @@ describe('market data', () => {
       expect(quote?.liquidityUsd).to.equal(1_400);
     });
 
-    it('DexScreener: ignores pools of other chains, with the token as quote, without a price or with hostile figures', async () => {
+    it('DexScreener: ignores pools on other chains, pools with the token as quote, and pools without a price or with hostile figures', async () => {
       const asQuote = { baseToken: { address: OTHER }, quoteToken: { address: MINT } };
       market.behave.dexscreener = json([
         pool('1.0'),
@@ -180,7 +180,7 @@ describe('market data', () => {
       expect((await sources().dexscreener.quote(MINT, open()))?.mcapUsd).to.equal(undefined);
     });
 
-    it('DexScreener: only pools of another token are a failure', async () => {
+    it('DexScreener: an answer that has only pools of another token is a failure', async () => {
       market.behave.dexscreener = json([pool('1', { baseToken: { address: OTHER } })]);
       expect((await failureOf(sources().dexscreener.quote(MINT, open()))).kind).to.equal('failed');
     });

@@ -75,7 +75,7 @@ describe('the sandbox market', () => {
     expect(brief.fdvUsd).to.be.closeTo((brief.priceUsd ?? 0) * 500.25, 0.01);
   });
 
-  it('never takes the FDV that DexScreener repeats for a market cap', async () => {
+  it('does not mistake the FDV that DexScreener repeats for a market cap', async () => {
     const path = `${market.url}/dexscreener/token-pairs/v1/solana/${mints.noAuthorities}`;
     const [pool] = (await getJson(path)).body;
     expect(pool?.marketCap).to.equal(pool?.fdv).and.be.greaterThan(0);

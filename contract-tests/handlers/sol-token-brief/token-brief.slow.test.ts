@@ -124,7 +124,7 @@ describe('market data', () => {
       expect(brief.priceUsd).to.equal(1.005);
     });
 
-    it('ignores the price of a source that is off, but keeps its number of holders', async () => {
+    it('ignores the price of a source whose price is off, but keeps its number of holders', async () => {
       market.behave.jupiter = json([jupiterToken({ usdPrice: 4_950, liquidity: 421e6, mcap: 9e9 })]);
       const brief = await service().brief(MINT, open());
       expect(brief.priceUsd).to.equal(1.015);
@@ -135,7 +135,7 @@ describe('market data', () => {
       expect(brief.brief).to.not.contain('disagree');
     });
 
-    it('of exactly two contradicting prices takes the lower one and says that they disagree', async () => {
+    it('takes the lower of exactly two contradicting prices, and says that they disagree', async () => {
       market.behave.geckoterminal = json({}, 500);
       market.behave.dexscreener = json([pool('4950', { liquidity: { usd: 421e6 } })]);
       const brief = await service().brief(MINT, open());

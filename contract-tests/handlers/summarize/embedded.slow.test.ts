@@ -21,7 +21,7 @@ const splitSentences = (input: string): string[] => readingOf(input).sentencesOf
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 
-/** Whether `sentence` is in the text, which a description of the text need not be. */
+/** Checks the form of a summary and, unless it describes the text, that each of its sentences is in the text. */
 function checkInvariants(input: string, sentences: string[]): void {
   expect(sentences.length, 'number of sentences').to.be.within(1, 3);
   const described = extract(input)?.method === 'described';
@@ -94,7 +94,7 @@ describe('embedded summariser: its output', () => {
     expect(summary).to.not.match(/\*\*|\]\(|^[-*#]| [*#] /);
   });
 
-  it('says of source code what it defines', async () => {
+  it('says what a piece of source code defines', async () => {
     expect(extract(await text('code.txt'))?.method).to.equal('described');
   });
 

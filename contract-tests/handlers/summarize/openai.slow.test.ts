@@ -142,7 +142,7 @@ describe('OpenAI-compatible summariser', () => {
     ['a date', 'It approved the bridge on Tuesday.'],
     ['a name', 'It approved the bridge of Avignon.'],
   ] as const)
-    it(`asks once more if the answer invents ${name}, and then sells sentences of the text`, async () => {
+    it(`asks once more if the answer invents ${name}, and then sells sentences from the text`, async () => {
       const text = `${TEXT} The bridge crosses the river. Its arches are old. Ferries run.`;
       answer = (response, ask, nth) =>
         reply(JSON.stringify({ sentences: [nth === 1 ? invented : 'It approved the bridge.'] }))(
@@ -255,7 +255,7 @@ describe('OpenAI-compatible summariser', () => {
     });
   }
 
-  it('a text that itself apologises may be summarised that way', async () => {
+  it('accepts an apology in the summary if the text itself apologises', async () => {
     answer = reply('{"sentences":["I’m sorry, I can’t come to the meeting on Monday."]}');
     const letter = 'Dear Ann. I am sorry, I can’t come to the meeting on Monday. My train was cancelled.';
     expect(await summaryOf(connect(), letter)).to.match(/^I’m sorry/);

@@ -135,7 +135,7 @@ describe('embedded summariser: never says what the text does not say', () => {
     expect(faultsOf(text)).to.deep.equal([]);
   });
 
-  it('gives no answer of an FAQ without its question', () => {
+  it('gives no answer from an FAQ without its question', () => {
     const text =
       '## Can I cancel?\n\nYes. You can cancel within 14 days at no cost.\n\n## Who pays for the return?\n\nWe pay for returns within ' +
       'Europe. Elsewhere the buyer pays.\n\n## How long does delivery take?\n\nDelivery takes three to five working days.';
@@ -282,7 +282,7 @@ describe('embedded summariser: never says what the text does not say', () => {
     });
   });
 
-  it('quotes one passage from the beginning of a section, and at most one more, of the result', () => {
+  it('quotes at most two passages: one from the beginning of a section, and one with the result', () => {
     for (const { text, id } of [...readJudged(), ...readCorpus()]) {
       const extract = extractSummary(text);
       if (extract?.method !== 'extractive') continue;
@@ -326,7 +326,7 @@ describe('embedded summariser: never says what the text does not say', () => {
 
   const told =
     'The server reads this file at its start. It says who may see which folder, and how that is found out. ';
-  it('lists no comment of an example as a heading', () => {
+  it('does not list a comment in an example as a heading', () => {
     const example = [
       'AuthType Basic',
       '# (Following line optional)',
@@ -341,17 +341,17 @@ describe('embedded summariser: never says what the text does not say', () => {
       .and.not.match(/Following|then/);
   });
 
-  it('lists no comment of an indented example either', () => {
+  it('does not list a comment in an indented example as a heading either', () => {
     const kinds = toBlocks('.. code-block:: text\n\n  # or for all\n\nThe file').map(({ kind }) => kind);
     expect(kinds).to.not.include('heading');
   });
 
-  it('says of code that it is code, and quotes none of it without code marks', () => {
+  it('says that code is code, and quotes none of it without code marks', () => {
     const text = `# SPDX-License-Identifier: MIT\n\nimport json\nimport logging\n\nlogger = logging.getLogger(__name__)\n\n\nclass Settings:\n    def __init__(self):\n        self.depth = 4\n        self.width = 80\n        self.limit = 400\n\n    def load(self, path):\n        self.depth = json.load(\n            open(path))\n`;
     expect(summaryOf(text)).to.equal('Source code of 17 lines that defines Settings.');
   });
 
-  it('takes comments of a configuration for no headings, and quotes the first one unless it is a licence notice', () => {
+  it('does not take comments in a configuration for headings, and quotes the first one unless it is a licence notice', () => {
     const comment =
       '##\n#  File:\n#    site\n#  Description:\n#    This file serves one site and\n#    its pictures. Change it.\n##\n';
     const rules =
@@ -371,7 +371,7 @@ describe('embedded summariser: never says what the text does not say', () => {
     expect(summaryOf(text)).to.match(/^Write a program that decrypts what it reads/);
   });
 
-  it('says of declarations with comments that they are code', () => {
+  it('says that declarations with comments are code', () => {
     const method =
       '  /**\n   * Replaces a token with an empty string, if there is one.\n   */\n  static strip(match: string): string;\n';
     expect(summaryOf(`export declare class Lexer {\n${method.repeat(6)}}\n`)).to.equal(
@@ -438,7 +438,7 @@ describe('embedded summariser: never says what the text does not say', () => {
     expect(summaryOf(text)).to.not.contain('size');
   });
 
-  it('takes a title for the title of its text, whatever it says', () => {
+  it('treats the first heading as the title of the text, whatever it says', () => {
     const about = 'The members of the choir meet on the first evening of the month and sing for an hour.';
     for (const title of ['Contributing to the choir', 'licence-checker'])
       expect(
@@ -448,14 +448,14 @@ describe('embedded summariser: never says what the text does not say', () => {
         .and.not.contain('Usage');
   });
 
-  it('returns three of five sentences or fewer, whole and not joined', () => {
+  it('returns at most two of five short sentences, each whole and not joined to another', () => {
     const five =
       'One cat sat on the mat. Two dogs ran home. Three birds sang songs. Four fish swam away. Five cows slept well.';
     expect(extractSummary(five)?.sentences).to.have.length(2);
     expect(summaryOf(five)).to.not.contain(';');
   });
 
-  it('returns a sentence of over 60 words only if no other has the result, and then whole', () => {
+  it('returns a sentence of over 60 words only if it alone has the result, and then whole', () => {
     const long = `The court orders that ${'the defendant, the heirs and their agents '.repeat(9)}must leave the house by 1 May.`;
     const short = 'The clerk was late. The hall was cold. Ten people came. The judge read for an hour.';
     expect(summaryOf(`${short} ${long}`)).to.not.contain('must leave');
@@ -588,7 +588,7 @@ describe('embedded summariser: the final check', () => {
     );
   });
 
-  it('nor for any part of the third-party texts', () => {
+  it('finds no such fault in any part of the third-party texts', () => {
     const texts = [...readJudged(), ...readCorpus()].map(({ text }) => text);
     for (const text of texts) expect(faultsOf(text)).to.deep.equal([]);
     fc.assert(
@@ -635,7 +635,7 @@ describe('embedded summariser: on the corpus', () => {
     }
   });
 
-  it('keeps more facts than the first sentences do', () => {
+  it('keeps more facts than the first sentences of the texts do', () => {
     expect(mean(text => scoreOf(summaryOf(text.text), text).facts)).to.be.above(
       mean(text => scoreOf(leadThree(text), text).facts),
     );

@@ -129,7 +129,7 @@ describe('voices: the embedded engine', function () {
     }
   });
 
-  it('rejects text with nothing to say, and far more than can be said in time, as invalid', async () => {
+  it('rejects text with nothing to say, and text that is far too long to say in time, as invalid', async () => {
     for (const text of ['   ', '...', '', 'Привет', '你好', 'a'.repeat(30_000)])
       expect((await failureOf(speaker().speak(text, undefined, NEVER))).kind, text.slice(0, 10)).to.equal(
         'invalid',

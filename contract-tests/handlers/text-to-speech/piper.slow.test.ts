@@ -319,7 +319,7 @@ describe('voices: a Piper server', function () {
     expect(await kindOf(answer, { maxBodyBytes: 50_000 })).to.equal('failed');
   });
 
-  it('passes on when a busy server wants to be called again', async () => {
+  it('passes on the time after which a busy server wants to be called again', async () => {
     for (const status of [429, 503]) {
       const { speaker } = await piper(
         current((_call, response) => response.writeHead(status, { 'retry-after': '7' }).end()),
@@ -363,7 +363,7 @@ describe('voices: a Piper server', function () {
     expect((await speaker.health()).status).to.equal('ok');
   });
 
-  it('keeps offering the known voices while the server is away', async () => {
+  it('keeps offering the known voices while the server is down', async () => {
     let away = false;
     const { speaker } = await piper(
       (_call, response) => {

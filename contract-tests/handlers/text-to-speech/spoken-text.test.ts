@@ -158,7 +158,7 @@ describe('voices: text that can be spoken', () => {
     ['fine: naïve, 5 €, x², 😀, “quoted”, Łódź', []],
   ];
   for (const [text, words] of refused)
-    it(`of ${JSON.stringify(text)} an English voice cannot speak ${words.length ? words.join(', ') : 'nothing'}`, () => {
+    it(`an English voice cannot speak ${words.length ? words.join(', ') : 'nothing'} in ${JSON.stringify(text)}`, () => {
       expect(unspeakable(text, 'en-US')).to.deep.equal(words);
     });
 
