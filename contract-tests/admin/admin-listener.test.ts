@@ -123,7 +123,7 @@ describe('the admin listener', () => {
     });
   });
 
-  it('elsewhere gives programs without the token only the readiness status', async () => {
+  it('on any other address, gives programs without the token only the readiness status', async () => {
     const { url } = await start({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: TOKEN });
     const local = url.replace('0.0.0.0', '127.0.0.1');
     expect(await get(local, '/metrics')).to.include({ status: 401 });

@@ -288,7 +288,7 @@ describe('the operator page', () => {
     expect(await orderOf(sold)).to.equal('');
   });
 
-  it('shows none of these to anybody else', async () => {
+  it('shows none of these to anyone who is not signed in', async () => {
     const [id = ''] = await sell(world, {});
     for (const path of ['/sales', '/sales.csv', '/payers/x', '/overview?period=7d']) {
       const { status, text } = await get(path);

@@ -72,7 +72,7 @@ describe('work that ends unsold', () => {
     expect(Array.from({ length: 10 }, refused)).to.not.include(true);
   });
 
-  it('of a paid call counts only for its payer', () => {
+  it('counts only for its payer if the call was paid', () => {
     const paid = (payer: string): Party => party(payer, { source: undefined, backend: undefined });
     const strangers = (n: number): Party => party(`stranger ${n}`, { known: false });
     expect(begun(200, strangers)).to.be.below(200);

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** The version, or another package's (`npm:name@1.2.3`). */
+/** An exact version, or one of another package (`npm:name@1.2.3`). */
 const EXACT = /^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/;
 const KINDS = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies', 'overrides'];
 
@@ -15,7 +15,7 @@ const listed = (...patterns: string[]): string[] =>
     .filter(file => file !== '' && existsSync(join(ROOT, file)));
 const linesOf = (file: string): string[] => readFileSync(join(ROOT, file), 'utf8').split('\n');
 
-/** The folder with the lock file of a package.json: for workspaces, the root. */
+/** Whether a package.json has a lock file: in its own folder or, for a workspace, at the root. */
 function isLocked(manifest: string, workspaces: string[]): boolean {
   const folder = dirname(manifest);
   return workspaces.includes(folder) || existsSync(join(ROOT, folder, 'package-lock.json'));

@@ -71,7 +71,7 @@ describe('the size limit of a body', function () {
     expect(bodyLimit({ components: { schemas } }, pair(0))).to.equal(2 * 1024 * 1024);
   });
 
-  it('rejects 2 MB for brandFeedback without funds with 400, before the ledger or the facilitator is called', async () => {
+  it('rejects an unfunded brandFeedback call of 2 MB with 400, before the ledger or the facilitator is called', async () => {
     const asked = world.facilitator.count('/verify');
     const long = 'x'.repeat(2_000_000);
     for (const [body, error] of [

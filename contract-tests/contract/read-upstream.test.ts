@@ -4,7 +4,7 @@ import { parseContract } from '../../src/contract/parse-contract.js';
 
 const PATH = '/v1/items/{id}/of/{list}';
 
-/** A contract that sells one operation by `upstream` (YAML of one line). */
+/** A contract that sells one operation by `upstream` (one line of YAML). */
 function contractOf(upstream: string, { flow = 'authorization', method = 'get', body = '' } = {}): string {
   return `openapi: 3.1.0
 info: { title: A shop, version: 1.0.0 }

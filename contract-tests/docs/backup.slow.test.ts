@@ -29,7 +29,7 @@ describeInCi('docs/how-to/backup.md on PostgreSQL', function () {
   let url: string;
   let env: Record<string, string>;
 
-  /** Runs commands as PostgreSQL's user, which is never the superuser. */
+  /** Runs commands as PostgreSQL's system user, never as root. */
   async function bash(script: string, more: Record<string, string> = {}): Promise<string> {
     const command = ['bash', '-euo', 'pipefail', '-c', script];
     const [program = '', ...args] =

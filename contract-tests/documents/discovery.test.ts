@@ -64,7 +64,7 @@ describe('The discovery document', () => {
       expect(instructions).to.contain(header);
   });
 
-  it("for one upstream lists and describes only that upstream's operations", () => {
+  it("for one upstream, lists and describes only that upstream's operations", () => {
     const audio = discoveryOf(
       contract.paid.filter(operation => operation.tags.includes('Audio')),
       sellingOf(TERMS),

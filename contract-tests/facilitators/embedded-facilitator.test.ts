@@ -208,7 +208,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.settle(stored)).to.have.property('kind', 'settled');
   });
 
-  it('does not count a transaction that is only processed in its last check: it can be rolled back', async () => {
+  it('does not count a transaction that is only processed in its last check, because it can be rolled back', async () => {
     const stored = await signed();
     const respondWith = (value: unknown): string =>
       JSON.stringify({ jsonrpc: '2.0', id: 1, result: { context: { slot: 1 }, value } });

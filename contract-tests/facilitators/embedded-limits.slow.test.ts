@@ -12,7 +12,7 @@ const MAX_PRICE = 5_000_000n;
 const ENOUGH_UNITS = 60_000;
 const RUNS = { numRuns: 60 };
 
-/** The chain's charge for the priority of a transaction, in lamports. */
+/** The chain's priority fee for a transaction, in lamports. */
 const priorityOf = (units: number, price: bigint): bigint => (BigInt(units) * price + 999_999n) / 1_000_000n;
 
 /** Values around the limits, and random ones. */
@@ -108,7 +108,7 @@ describe('the cost of a payment for the fee payer, on a chain that charges it', 
     );
   });
 
-  it('never includes an instruction that names the fee payer, in any place and of any program', async () => {
+  it('never includes an instruction that names the fee payer, at any position and for any program', async () => {
     const kinds = ['memo', 'transfer', 'account', 'authority', 'destination', 'source'] as const;
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...kinds), fc.integer({ min: 0, max: 4 }), async (kind, at) => {

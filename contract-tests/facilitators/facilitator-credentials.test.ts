@@ -101,7 +101,7 @@ describe('credentials of a facilitator', () => {
       CDP_API_KEY_SECRET: 'secret',
     };
 
-    it("belong to the entry with their number, Coinbase's to its host", () => {
+    it("belong to the facilitator with the same number, and Coinbase's to its host", () => {
       const config = readConfig({
         ...GIVEN,
         FACILITATOR_1_HEADER: 'X-Api-Key: a:b c',

@@ -284,7 +284,7 @@ describe('several facilitators', () => {
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
     });
 
-    it('one that asks to wait is not asked earlier, and its 429 answers are counted', async () => {
+    it('one that asks to wait gets no earlier request, and its 429 answers are counted', async () => {
       a.onVerify = () => ({ kind: 'unavailable', detail: 'status 429', trouble: { rest: true, seconds: 7 } });
       await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();

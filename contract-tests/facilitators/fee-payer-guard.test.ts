@@ -7,7 +7,7 @@ const MOST_FEE = 30_000n;
 
 type Line = { level: 'info' | 'warn' | 'error'; message: string };
 
-/** A fee payer whose chain charges for what landed; reads show the balance at that time. */
+/** A fee payer on a chain that charges it for landed transactions; a read shows the balance at that time. */
 class Purse {
   now = 1_700_000_000_000;
   lamports: bigint;

@@ -120,7 +120,7 @@ describe('what a facilitator is sent for its directory', () => {
     expect(await facilitator.settle(ASK)).to.include({ kind: 'settled' });
   });
 
-  it('a payment that is refused for its own reasons is sent once', async () => {
+  it('a payment that is refused for reasons other than the listing is sent once', async () => {
     fake.says(200, { isValid: false, invalidReason: 'insufficient_funds' });
     expect(await facilitator.verify(ASK)).to.include({ kind: 'refused' });
     expect(fake.seen).to.have.length(1);

@@ -5,7 +5,7 @@ import { until } from '../support/faults.js';
 import type { TestChain } from '../support/test-chain.js';
 import type { Buyers } from './buyers.js';
 
-/** The lease of a claim, plus the time of further losses. */
+/** The lease of a claim, plus time in which further primaries may be lost. */
 const RESOLVED_MS = 300_000;
 const SETTLED = ['delivered', 'owed', 'refunded'];
 /** Longer than a settlement takes until it is final. */

@@ -200,7 +200,7 @@ describe('The router of any contract', () => {
     expect(({} as Record<string, unknown>).x).to.equal(undefined);
   });
 
-  it('reads the numbers of a list as strictly as others', () => {
+  it('reads the numbers in a list as strictly as other numbers', () => {
     const axes = (query: string) => asked('DELETE', '/woods/1', query);
     expect(axes('axe=1&axe=20')).to.have.deep.nested.property('asked.query.axe', [1, 20]);
     for (const query of ['axe=0x10', 'axe=1&axe=%207', 'axe=9007199254740993'])

@@ -22,7 +22,7 @@ describe('a budget of bytes', () => {
     }
   });
 
-  it('evicts the request without progress for the longest time, among those that share the exceeded limit', () => {
+  it('evicts the request that has made no progress for the longest time among those that share the exceeded limit', () => {
     const budget = new ByteBudget(800, 0);
     const evicted: string[] = [];
     const open = (name: string, ...as: [string, string?, string?]) => {

@@ -76,7 +76,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).status).to.equal(200);
   });
 
-  it('are counted for an address, as the limits count it', async () => {
+  it('are counted per address, which is determined as for the limits', async () => {
     for (const from of ['2001:db8::1', '2001:db8::2'])
       expect((await ask('byAddress', { from })).status).to.equal(200);
     expect((await ask('byAddress', { from: '2001:db8::3' })).status).to.equal(402);
@@ -102,7 +102,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(upstream.calls).to.have.length(2);
   });
 
-  it('of all callers together are bounded', async () => {
+  it('are limited for all callers together', async () => {
     for (const n of [1, 2, 3]) expect((await ask('few', { from: `9.9.9.${n}` })).status).to.equal(200);
     const refused = await ask('few', { from: '9.9.9.4' });
     expect([refused.status, errorOf(refused)]).to.deep.equal([
@@ -111,7 +111,7 @@ describe('Calls that are free for a while (x-free)', () => {
     ]);
   });
 
-  it('must be complete: a request for the price gets the price, and uses none', async () => {
+  it('are used by complete calls only: a request for the price gets the price, and uses none', async () => {
     for (const sent of [{}, { text: 7 }]) {
       const answer = await ask('byAddress', { sent });
       expect(answer.status).to.equal(402);
@@ -297,7 +297,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(shop.events.some(({ kind }) => kind === 'answered')).to.equal(false);
   });
 
-  it('are described wherever the operation is', () => {
+  it('are described wherever the operation is described', () => {
     const { contract } = shop;
     const selling = { publicUrl: TERMS.publicUrl, methods: sellingOf(TERMS).methods };
     const byAddress = 'The first 2 calls a day from an address are free.';

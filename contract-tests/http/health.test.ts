@@ -43,7 +43,7 @@ describe('Health reports the outcome of the last real calls', () => {
   const health = async (): Promise<HealthReport> =>
     (await call(`${world.url}/health`)).json() as unknown as HealthReport;
 
-  it('a summarizer that answers probes but no calls is not ok: since when, what happened, and no secrets', async () => {
+  it('a summarizer that answers probes but no calls is not ok: health says since when and what happened, without secrets', async () => {
     content = "I'm sorry, but I can't assist with that.";
     const before = await world.earned();
     const startedAt = Date.now();
@@ -75,7 +75,7 @@ describe('Recent calls', () => {
       .catch(() => undefined);
   }
 
-  it('one of our failures is reported without its message', async () => {
+  it('a failure of our own is reported without its message', async () => {
     const calls = new RecentCalls();
     await fail(calls, new Error(`connect to http://10.0.0.1/?key=${KEY}`));
     expect(calls.failureStreak('summarizer')?.why).to.not.match(/10\.0|secret/);

@@ -33,7 +33,7 @@ describe('HTTP for agents and crawlers', () => {
     expect(ports.size).to.equal(1);
   });
 
-  it('a challenge has the date of its second', async () => {
+  it('a challenge has the date of the second in which it is sent', async () => {
     const dates = new Set<number>();
     for (let asked = 0; dates.size < 3 && asked < 100; asked++) {
       const [answer = ''] = await exchange(world.url, unpaidCall('HTTP/1.1', ''), 1);

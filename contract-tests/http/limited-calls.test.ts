@@ -114,7 +114,7 @@ describe("the cost of a call for its source's limit", () => {
     expect(result.kind === 'unpriced' && result.answer).to.deep.include({ status: 503 });
   });
 
-  it('a transfer for a call whose price is unknown is not called “not charged”', async () => {
+  it('a transfer for a call whose price is unknown is not reported as “not charged”', async () => {
     const pricing = { needsBody: true, quote: () => Promise.reject(new Error('no price')) };
     const { serve } = limitedBy({
       check: { kind: 'payment', payment: { ...PAYMENT, moved: true } },

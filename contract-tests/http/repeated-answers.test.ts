@@ -47,7 +47,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it('is limited as much if some of it is sent over MCP', async function () {
+  it('is limited as much if some copies are sent over MCP', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge is open on Sundays only, says the mayor. '.repeat(3) };
     const signed = await signFor(world, '/v1/tts');

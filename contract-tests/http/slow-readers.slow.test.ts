@@ -160,7 +160,7 @@ describe('answers to clients that do not read', function () {
     let payment = await signFor(world, '/v1/tts');
     let sold = await postPatiently(`${world.url}/v1/tts`, body, payment);
     if (sold.status === 402) {
-      // The machine was too busy to speak while the payment was valid.
+      // The machine was too busy to produce the speech while the payment was valid.
       payment = await signFor(world, '/v1/tts');
       sold = await postPatiently(`${world.url}/v1/tts`, body, payment);
     }

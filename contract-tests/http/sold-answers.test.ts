@@ -101,7 +101,7 @@ describe('a sold answer over HTTP', () => {
     expect((await shop.buy('value', '/value')).status).to.equal(502);
   });
 
-  it('whose writing fails after the money moved is not marked as written; its buyer is told, and the same payment gets it', async () => {
+  it('whose writing fails after the money moved is not marked as written; the buyer gets an error, and the answer with the same payment', async () => {
     breakFirst();
     const payment = shop.pay('value');
     const first = await shop.call('/value', payment);

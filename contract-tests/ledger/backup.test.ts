@@ -83,7 +83,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect((await readdir(folder)).filter(name => name.includes('restored'))).to.deep.equal([]);
   });
 
-  it('is not restored over payments, or beside a running server', async () => {
+  it('is not restored over payments, or while a server is running', async () => {
     await sell(2);
     await backUpLedger({ url, to: copy });
     expect((await faultOf(restore())).message).to.include('in use by another running server');

@@ -82,7 +82,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
         [payers],
       );
       const claims = payers.map(payer => ledger.claim(payment({ payer })));
-      // Not on the same connection: a transaction sees activity as it was at its first look.
+      // On another connection, because a transaction keeps seeing activity as it was at its first look.
       const watching = new pg.Client({ connectionString: place.url });
       await watching.connect();
       const waiting = async (): Promise<number> => {
@@ -328,7 +328,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, slow, { newestLocal: 2 })).to.deep.equal({ kind: 'gone' });
     });
 
-    it('keeps the answer with the move, and replaces an earlier one', async () => {
+    it('stores the answer together with the move, and replaces an earlier answer', async () => {
       const one = await held(ledger);
       const answer = (text: string) => ({ status: 200, headers: { a: 'b' }, body: Buffer.from(text) });
       await ledger.saveAnswer(one.request.id, one.claim, answer('first'));

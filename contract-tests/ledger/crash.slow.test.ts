@@ -202,7 +202,7 @@ describe('ledger: crashes and files', function () {
 
   it('refuses a folder that it may not write to, with a sentence', async function () {
     await chmod(folder, 0o555);
-    // The superuser may write anywhere, so a child without privileges tries.
+    // Root may write anywhere, so a child without privileges tries.
     const child = start({}, [], process.getuid?.() === 0 ? 65_534 : undefined);
     await child.until(1).catch(() => this.skip());
     await chmod(folder, 0o755);

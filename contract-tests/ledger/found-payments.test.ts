@@ -109,7 +109,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.takeIn(found(sold))).to.equal('known');
     });
 
-    it('gets one call', async () => {
+    it('is given to one call', async () => {
       const lost = found();
       await ledger.takeIn(lost);
       const given = await Promise.all([

@@ -68,7 +68,7 @@ onEachEngine('The store of an operation', (make, engine) => {
   });
 
   if (engine === 'PostgreSQL')
-    it('stays as it is while another server runs, which may be of an earlier version: the start says to stop it', async () => {
+    it('stays as it is while another server runs, which may be of an earlier version: startup says to stop it', async () => {
       const older = await openLedger({ ...forServer(place.url), ...OWNER });
       try {
         await older.openStore(CUPS);
@@ -102,7 +102,7 @@ onEachEngine('The store of an operation', (make, engine) => {
     });
 
   if (engine === 'PostgreSQL')
-    it('changes beside servers that can run without the change, and beside no others', async () => {
+    it('changes while servers run that can do without the change, and while no others run', async () => {
       const older = await openLedger({ ...forServer(place.url), ...OWNER });
       try {
         await older.openStore(CUPS);

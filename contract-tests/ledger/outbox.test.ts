@@ -72,7 +72,7 @@ onEachEngine('The outbox', make => {
     expect(await written()).to.deep.equal([]);
   });
 
-  it('has the outcome of an order: opened, failed, refunded by a command beside the server', async () => {
+  it('has the outcome of an order: opened, failed, refunded by a command while the server is running', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     const id = await owed(ledger, 'upfront');
     await ledger.openOrder({ payment: id, request: '{}', wanted: 3, deadline: time.now + HOUR });
@@ -114,7 +114,7 @@ onEachEngine('The outbox', make => {
     expect(kindsOf(await ledger.takeEvents(SHOP, 10))).to.deep.equal(['sale.paid']);
   });
 
-  it('gives no event to two at once, and to another when a server is gone', async () => {
+  it('gives no event to two servers at once, and gives it to another one when a server is gone', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     for (let n = 0; n < 20; n++) await delivered(ledger, payment());
     const taken = await Promise.all(Array.from({ length: 8 }, () => ledger.takeEvents(SHOP, 5)));

@@ -91,7 +91,7 @@ function races(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const off of [[], ['seqscan'], ['hashjoin', 'mergejoin', 'hashagg', 'seqscan']])
-      it(`of two equal payments with shared rows, exactly one settles, however often both try at once`, async () => {
+      it(`an owed payment that is being changed at that moment is redeemed, whatever the query plan is (${off.length ? `without ${off.join(', ')}` : 'the usual one'})`, async () => {
         const [first] = servers;
         for (let n = 0; n < 60; n++)
           await paymentIn(first, n % 2 ? 'owed' : 'delivered', {

@@ -181,7 +181,7 @@ function changing(engine: string): void {
     expect(ledger.receivers).to.deep.equal([OWNER.payTo, OTHER.payTo]);
   });
 
-  it('is not changed while a server runs, or a payment is unresolved, or where there is nothing to change', async () => {
+  it('is not changed while a server runs, while a payment is unresolved, or if there is nothing to change', async () => {
     const change = async (payTo = OTHER.payTo) =>
       (await faultOf(changeReceiver({ url: place.url, payTo }))).message;
     expect(await change()).to.match(/in use by (another|a) running server/);

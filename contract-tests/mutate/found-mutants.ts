@@ -35,7 +35,7 @@ export const foundMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/found-payments.js',
     find: "state = 'owed' and operation = ${FOUND_ON_CHAIN} returning id",
     replace: "state = 'owed' returning id",
-    grep: 'gets one call',
+    grep: 'is given to one call',
   },
   {
     ...FOUND,

@@ -52,7 +52,7 @@ export const freeMutants: readonly Mutant[] = [
     find: "use('all', all)",
     replace: "use('all', 1e6)",
     test: FREE,
-    grep: 'of all callers together are bounded',
+    grep: 'are limited for all callers together',
   },
   {
     name: 'free: a caller that hangs up is not counted',

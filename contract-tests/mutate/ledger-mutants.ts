@@ -424,7 +424,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'await refuseUnresolved(run);',
     replace: '',
     test: 'ledger/receiver',
-    grep: 'is not changed while a server runs, or a payment is unresolved',
+    grep: 'is not changed while a server runs, while a payment is unresolved',
   },
   {
     name: 'a change of the receiver forgets the former one',

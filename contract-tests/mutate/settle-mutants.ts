@@ -146,7 +146,7 @@ const CHANGES: readonly Change[] = [
     name: 'the answer is not kept with the move',
     find: 'yield* (binds ? execute : finish)(saveAnswer({ ...answerRow(fence.id, answer), now: context.now() }));',
     replace: '',
-    grep: 'keeps the answer with the move',
+    grep: 'stores the answer together with the move',
   },
 ];
 

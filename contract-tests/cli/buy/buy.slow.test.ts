@@ -164,7 +164,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('refuses with a sentence what it can detect itself, and pays nothing', async () => {
+  it('refuses in one sentence what it can see to be wrong itself, and pays nothing', async () => {
     const earned = await world.earned();
     const [empty, broken] = [join(folder, 'empty.json'), join(folder, 'broken.json')];
     await writeFile(empty, JSON.stringify([...Keypair.generate().secretKey]));
@@ -322,7 +322,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('sends the same payment again after a 503 that says so, and after a lost connection', async () => {
+  it('sends the same payment again after a 503 that asks for it, and after a lost connection', async () => {
     const earned = await world.earned();
     const sent: { payment: string; at: number }[] = [];
     const url = await relayed(async (pass, { payment }) => {

@@ -57,7 +57,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
       .filter(finding => finding.fault !== undefined && finding.advice === advice)
       .map(({ promise, fault }) => `${promise}: ${fault}`);
 
-  it("finds no error where its clients can pay, and gives advice where some of them can't", async () => {
+  it("finds no error if its clients can pay, and gives advice if some of them can't", async () => {
     const url = await open((method, path, base) => {
       if (path === '/.well-known/x402')
         return { status: 200, body: { version: 1, resources: [`${base}/weather`] } };

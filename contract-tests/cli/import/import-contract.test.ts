@@ -423,7 +423,7 @@ describe('coinslot import', () => {
     expect(await refused(imported(nowhere))).to.contain('--upstream https://api.example.com');
   });
 
-  it('sends no environment variable that the seller was not told about', async () => {
+  it('sends no environment variable that it has not named to the seller', async () => {
     const components = {
       securitySchemes: { sneaky: { type: 'apiKey', in: 'cookie', name: '${DATABASE_URL};a' } },
     };
@@ -438,7 +438,7 @@ describe('coinslot import', () => {
     expect(result.asked.map(({ variable }) => variable)).to.deep.equal(['FIRST_KEY', 'SECOND_KEY']);
   });
 
-  it('sends the variables of an x-upstream only where the seller or a file says so', async () => {
+  it('sends the variables of an x-upstream only if the seller or a file says so', async () => {
     const own = { url: 'https://other.example/u', headers: { 'X-Key': '${SECRET}' } };
     const paths = {
       '/own': { get: called({ 'x-upstream': own }) },

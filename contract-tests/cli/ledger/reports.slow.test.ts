@@ -80,7 +80,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
       .and.match(/2026-11-20 +summarize +1 +0\.01/);
   });
 
-  it("shows the purchases of the operator's own wallets apart, in the summary and in the export", async () => {
+  it("shows the purchases of the operator's own wallets separately, in the summary and in the export", async () => {
     const [mine, theirs] = ['Mine11111', 'Theirs111'];
     const sold = { operation: 'summarize', amount: 10_000n };
     for (const payer of [mine, theirs, theirs]) await paymentIn(ledger, 'delivered', { ...sold, payer });

@@ -167,7 +167,7 @@ describe('ledger verify', function () {
     expect(human.stdout).to.include('No differences.').and.include('up to slot 9000 (finalized)');
   });
 
-  it('names payments that are missing, failed, unknown, uncounted, unreadable, under another signature or of another amount', async () => {
+  it('names payments that are missing, failed, unknown, uncounted or unreadable, or have another signature or amount', async () => {
     await sold();
     const missing = await paymentIn(ledger, 'delivered', { network: DEVNET, settlement: 'nowhere' });
     const failed = await paymentIn(ledger, 'owed', { settlement: land(undefined, { failed: true }) });
@@ -227,7 +227,7 @@ describe('ledger verify', function () {
     expect(verdict).to.include({ young: 1 });
   });
 
-  it('says what is missing: an RPC server, one of the same network, one that answers', async () => {
+  it('says which RPC server is missing: any, one of the same network, or one that answers', async () => {
     await sold();
     expect((await ledgerCommand({ STATE_DIR: stateDir }, 'verify')).stderr).to.include('Set SOLANA_RPC_URL');
     await rpc.close();

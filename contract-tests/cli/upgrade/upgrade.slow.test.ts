@@ -65,7 +65,7 @@ describe('coinslot upgrade', function () {
       'by',
       programVersion(),
     );
-    // A contract as an earlier version wrote it: with one answer more and one answer less than today.
+    // A contract as an earlier version wrote it, with an answer that today's does not have, and without one that it has.
     edit(file('generated', 'openapi.json'), text => {
       const document = JSON.parse(text) as Document;
       const [operation] = Object.values(document.paths);

@@ -218,7 +218,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(await panel.replyStore.replies(id)).to.deep.equal([]);
   });
 
-  it('continues when a question is open again', async () => {
+  it('works again when a question is reopened', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');

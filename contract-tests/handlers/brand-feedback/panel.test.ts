@@ -59,7 +59,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/style.css')).text).to.match(/\.foreign \{[^}]*unicode-bidi: isolate/);
     });
 
-    it('of 10 000 characters, and a limited part of more', async () => {
+    it('of up to 10 000 characters, and the beginning of a longer one', async () => {
       panel.replyStore.put(aQuestion({ question: 'ä'.repeat(10_000) }));
       panel.replyStore.put(aQuestion({ question: 'z'.repeat(1_000_000), brand: 'q'.repeat(100_000) }));
       await visitor.signIn();

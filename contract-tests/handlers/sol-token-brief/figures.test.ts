@@ -174,7 +174,7 @@ describe('market figures: validation of what sources send', () => {
     );
   });
 
-  it("reads from a source's headers when to come back, within limits", () => {
+  it("reads from a source's headers when to try again, within limits", () => {
     const now = 1_800_000_000_000;
     const seconds = (headers: Record<string, string>) => backoffSeconds(headers, now);
     expect(seconds({ 'retry-after': '7' })).to.equal(7);

@@ -172,7 +172,7 @@ describe('the sandbox market', () => {
     expect(post.statusCode).to.equal(405);
   });
 
-  it('gives the same numbers for the same time and seed, and others later or with another seed', async () => {
+  it('gives the same numbers for the same time and seed, and other numbers later or with another seed', async () => {
     let clock = NOW;
     const [one, two, other] = await Promise.all([
       start({ now: () => clock }),

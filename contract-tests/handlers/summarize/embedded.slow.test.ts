@@ -66,7 +66,7 @@ describe('embedded summariser: its output', () => {
     expect(summary).to.match(/\$3\.5 million project/);
   });
 
-  it('gives the news of a mail, not its headers, greeting, signature or quoted question', async () => {
+  it('gives the news in an e-mail, not its headers, greeting, signature or quoted question', async () => {
     const summary = (extractSummary(await text('mail.txt')) ?? []).join(' ');
     expect(summary).to.include('is postponed from 14 to 21 November');
     expect(summary).to.not.match(/From:|Message-ID|Hi all|Thanks|Head of Operations|wrote:|^>/);
@@ -212,7 +212,7 @@ describe('embedded summariser: any input', () => {
     maxLength: 60,
   });
 
-  it('answers one to three sentences of the text, or that it says nothing, the same every time', () => {
+  it('gives the same answer every time: one to three sentences of the text, or that it says nothing', () => {
     fc.assert(
       fc.property(soup, fc.constantFrom(' ', ''), (parts, glue) => {
         const input = parts.join(glue);

@@ -160,7 +160,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('rejects a voice the server does not have without a request, because the server would use another one', async () => {
+  it('rejects a voice that the server does not have without calling it, because the server would use another one', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     for (const id of ['en_US-nobody-medium', '', 'constructor'])
       expect((await failureOf(speaker.speak('Hello.', id, NEVER))).kind).to.equal('invalid');
