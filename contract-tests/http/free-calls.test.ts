@@ -67,7 +67,7 @@ describe('Calls that are free for a while (x-free)', () => {
       expect(spent.status).to.equal(402);
       expect(spent.headers.get('payment-required')).to.be.a('string');
       expect(errorOf(spent)).to.equal(
-        'the 2 free calls per day of your address are used up, there are more from 2026-11-24T00:00:00Z on: pay for this one',
+        'the 2 free calls per day of your address are used up until 2026-11-24T00:00:00Z: pay for this one',
       );
     }
     expect(upstream.calls).to.have.length(2);
@@ -107,7 +107,7 @@ describe('Calls that are free for a while (x-free)', () => {
     const refused = await ask('few', { from: '9.9.9.4' });
     expect([refused.status, errorOf(refused)]).to.deep.equal([
       402,
-      'the free calls of this hour are used up, there are more from 2026-11-23T13:00:00Z on: pay for this one',
+      'the free calls of this hour are used up until 2026-11-23T13:00:00Z: pay for this one',
     ]);
   });
 
@@ -192,7 +192,7 @@ describe('Calls that are free for a while (x-free)', () => {
     const spent = await ask('byWallet', { from: '9.9.9.9', headers: signed(wallet), at: second });
     expect([spent.status, errorOf(spent)]).to.deep.equal([
       402,
-      'the 2 free calls per day of this wallet are used up, there are more from 2026-11-24T00:00:00Z on: pay for this one',
+      'the 2 free calls per day of this wallet are used up until 2026-11-24T00:00:00Z: pay for this one',
     ]);
     const refused = await callTool(
       shop.url,

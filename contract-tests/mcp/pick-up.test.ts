@@ -170,7 +170,7 @@ describe('an answer that is fetched by its key, without the payment', () => {
       const answer = await call(`${url}/answers/${key}`);
       expect([answer.status, answer.json().error], key).to.deep.equal([
         404,
-        'No call of this server has this key. Use the whole URL of the Location header.',
+        'This server has no call with this key. Use the whole URL of the Location header.',
       ]);
     }
     const result = await callTool(url, 'pick_up', {});

@@ -112,7 +112,7 @@ describe('the arguments of a tool', () => {
       headers: { 'x-region': 'eu, us' },
     });
     expect(requestOf(styled, { days: ['1,2'] })).to.equal(
-      "days must have no ',' in it, which separates its parts in a query",
+      "days must not contain ',', which separates its parts in a query",
     );
     expect(requestOf(styled, { made: { gte: { deeper: 1 } } })).to.match(/^made must have text, numbers/);
   });

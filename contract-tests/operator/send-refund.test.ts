@@ -186,12 +186,12 @@ function promises(make: () => Promise<LedgerPlace>): void {
     ['is frozen', /is frozen/, () => chain.open(payer.address, 0n, 2)],
     [
       'belongs to somebody else now',
-      /not that payer's USDC account now/,
+      /no longer that payer's USDC account/,
       () => Object.assign(chain.accounts.get(accountOf(payer.address)) ?? {}, { owner: second.address }),
     ],
     [
       'holds another token',
-      /not that payer's USDC account now/,
+      /no longer that payer's USDC account/,
       () => Object.assign(chain.accounts.get(accountOf(payer.address)) ?? {}, { mint: second.address }),
     ],
   ];
@@ -210,7 +210,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     const id = await sold();
     const poor = newKeyPair();
     expect(await rejected(refund(id, { wallet: poor }))).to.include(
-      'has 0.00 USDC, and the refund needs 0.01',
+      'has 0.00 USDC, but the refund needs 0.01',
     );
     chain.lamports = 1_011_199n;
     const message = await rejected(refund(id, { floor: 1_000_000n }));

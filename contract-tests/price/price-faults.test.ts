@@ -36,17 +36,17 @@ const FAULTS: [object, RegExp][] = [
   [{ measure: 'length', steps: STEPS }, /by must be a JSON pointer to a value of the call: \/body, /],
   [{ by: '#/text', measure: 'length', steps: STEPS }, /by must be a JSON pointer/],
   [{ by: '/body/te~xt', measure: 'length', steps: STEPS }, /by must be a JSON pointer/],
-  [{ by: '/body/tex', measure: 'length', steps: STEPS }, /by leads to nothing that a call has: \/body\/tex/],
-  [{ by: '/query/text', measure: 'length', steps: STEPS }, /by leads to nothing that a call has/],
-  [{ by: '/body/toString', measure: 'length', steps: STEPS }, /by leads to nothing that a call has/],
+  [{ by: '/body/tex', measure: 'length', steps: STEPS }, /by points to nothing that a call has: \/body\/tex/],
+  [{ by: '/query/text', measure: 'length', steps: STEPS }, /by points to nothing that a call has/],
+  [{ by: '/body/toString', measure: 'length', steps: STEPS }, /by points to nothing that a call has/],
   [{ by: '/body/text', measure: 'size', steps: STEPS }, /measure must be one of value, length, items, bytes/],
   [
     { by: '/body/n', measure: 'length', steps: STEPS },
-    /measure length needs a value of type string, and by leads to integer/,
+    /measure length needs a value of type string, but by points to a value of type integer/,
   ],
   [
     { by: '/body/either', measure: 'length', steps: STEPS },
-    /by leads to one whose type the contract does not say/,
+    /by points to a value whose type the contract does not say/,
   ],
   [
     { by: '/body/maybe', measure: 'length', steps: STEPS },

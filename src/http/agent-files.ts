@@ -18,7 +18,7 @@ const FAVICON_PIXELS = 32;
  * The files that agents, crawlers and browsers ask for by convention, in addition to the operations of the
  * contract. The contract wins where both have a path.
  * @param exposed the headers that a page of another origin may read
- * @param pages of operations, where people sign in: closed to crawlers
+ * @param pages the pages of operations, where people sign in; they are closed to crawlers
  */
 export function agentFiles(
   contract: Contract,

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import type { Ledger } from '../ledger/store.js';
 
 /**
- * Keys of answers are made with this secret from `from` on, and accepted until `until`; null means without
- * end. In ms since 1970.
+ * Keys of answers are made with this secret from `from` on, and accepted until `until`; null means forever.
+ * In ms since 1970.
  */
 export type AnswerSecret = { secret: string; from: number; until: number | null };
 
 type Notes = Pick<Ledger, 'getMeta' | 'setMeta' | 'keepMeta'>;
 
 /**
- * The secret of a ledger where it was never changed, and the newest one for servers of 1.1.0, which read no
- * other note.
+ * The note that holds the secret of a ledger until it is first changed. After that, it holds the newest
+ * secret, for servers of version 1.1.0, which read no other note.
  */
 const SINGLE = 'answer keys';
 const ALL = 'answer secrets';
@@ -20,12 +20,12 @@ const SECRET_BYTES = 32;
 export const SECRETS_READ_EVERY_MS = 10_000;
 /** A new secret is used once every server has read it. */
 const STARTS_AFTER_MS = 3 * SECRETS_READ_EVERY_MS;
-/** How long a buyer's key can fetch an order. */
+/** How long keys made with a former secret are accepted: as long as a buyer can fetch an order with a key. */
 const FORMER_KEPT_MS = 30 * 24 * 60 * 60 * 1_000;
 
 const made = (): string => randomBytes(SECRET_BYTES).toString('hex');
 
-/** The present and coming secrets of a ledger, oldest first. The first server makes one. */
+/** A ledger's current and upcoming secrets, oldest first. The first server to call this creates one. */
 export async function readSecrets(notes: Notes, now: number): Promise<AnswerSecret[]> {
   const text = await notes.getMeta(ALL);
   if (text !== undefined)
@@ -37,7 +37,7 @@ export async function readSecrets(notes: Notes, now: number): Promise<AnswerSecr
 /**
  * Adds a secret to a ledger while servers run. All of them use it for new keys from the same moment on.
  * @param leaked whether the former secrets are void from that moment on
- * @returns that moment, and how long earlier keys are accepted, both in ms since 1970
+ * @returns that moment, and the time until which earlier keys are accepted, both in ms since 1970
  */
 export async function changeSecret(
   notes: Notes,

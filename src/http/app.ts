@@ -27,7 +27,7 @@ import { sendOutcome, type SendParts } from './send-outcome.js';
 import { sendGift } from './send-sold.js';
 import { notAllowed, outsideTheContract, preflight, serveFree, type ServeFreeParts } from './serve-free.js';
 
-const HEAD_SELLS_NOTHING = 'HEAD has no body, so it sells nothing: send it with GET';
+const HEAD_SELLS_NOTHING = 'HEAD returns no body, so nothing can be bought with it: use GET';
 
 export type AppParts = ServeFreeParts &
   PaidCallParts &
@@ -108,7 +108,11 @@ function keyOf({ operation, path }: Routed): string {
   return Object.values(rawParameters(operation.path, path))[0] ?? '';
 }
 
-/** Reported to the observer if the request carries a payment. @throws Halt */
+/**
+ * Refuses a method that the path does not have. If the request carries a payment, the refusal is reported to
+ * the observer.
+ * @throws Halt
+ */
 async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllowed): Promise<void> {
   const { priced } = route;
   if (!priced || !parts.offers.methods.areIn(ctx.req.rawHeaders)) throw notAllowed(ctx, route);
@@ -122,7 +126,7 @@ async function refuseMethod(ctx: Context, parts: AppParts, route: MethodNotAllow
   if (result.kind === 'throttled') sendThrottled(ctx, result);
 }
 
-/** The id of a request, which its answer names, too. */
+/** Sets the request's id as a header of its answer, and returns it. */
 function tellRequestId(ctx: Context): string {
   const requestId = requestIdOf(ctx.req.headers['x-request-id']);
   ctx.set('X-Request-Id', requestId);
@@ -151,7 +155,7 @@ async function servePaid(
   const { offers, holdMs } = parts;
   const asked = offers.methods.askedBy(ctx.querystring);
   const requestId = tellRequestId(ctx);
-  // A person who opens the URL in a browser wants the page, which makes the call itself.
+  // A person who opens the URL in a browser gets the page, which makes the call itself.
   const { freeCalls, ...selling } = parts;
   const isForPage = parts.people !== undefined && asksForPage(ctx.req);
   const result = await servePaidCall(isForPage ? selling : { ...selling, freeCalls }, {

@@ -3,15 +3,15 @@ export type BudgetOwner = { payment: string; payer: string; source: string };
 
 /** The share of all bytes that one owner may hold. */
 const SHARES = { payment: 1 / 8, payer: 1 / 4, source: 1 / 2 };
-/** A holder that made progress within this time is not evicted. */
+/** Bytes held by a caller that made progress within this time are not evicted. */
 const PATIENCE_MS = 1_000;
 
 type Kind = keyof BudgetOwner;
 type Pool = { limit: number; held: number; slowestFirst: Set<Reservation> };
 
 /**
- * Bytes held for callers, with a limit in total and for each payment, payer and source. When a limit is reached, the holders
- * without progress for the longest time are evicted.
+ * Bytes held for callers, with a limit in total and for each payment, payer and source. When a limit is
+ * reached, the holders that have gone longest without progress are evicted.
  */
 export class ByteBudget {
   readonly #all: Pool;

@@ -45,7 +45,10 @@ export class Deliveries {
     return { body: pieces, close };
   }
 
-  /** Reserves memory for an answer that is sent in another form. The same `cut` and result as `open`. */
+  /**
+   * Reserves memory for an answer that is sent in another form. `cut` and the result are the same as for
+   * `open`.
+   */
   reserve(owner: BudgetOwner, bytes: number, cut: () => void): Reservation | undefined {
     const hold = this.#budget.open(owner, cut);
     if (hold.grow(bytes)) return hold;

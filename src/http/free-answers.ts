@@ -74,7 +74,10 @@ function mapped<A, B>(entries: [string, A][], map: (value: A) => B): Record<stri
   return Object.fromEntries(entries.map(([id, value]) => [id, map(value)]));
 }
 
-/** Only those of operations in the contract: a shop need not have a health check or an index. */
+/**
+ * Keeps only the answers of operations in the contract, because a shop need not have a health check or an
+ * index.
+ */
 function declared<T>({ free }: Contract, answers: Partial<Record<string, T>>): [string, T][] {
   return free.flatMap(({ id }): [string, T][] => {
     const answer = answers[id];

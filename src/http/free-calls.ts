@@ -20,7 +20,10 @@ import type { SourceLimits } from './source-limits.js';
 export const FREE_LEFT = 'Free-Calls-Left';
 
 const WORK_MS = 20_000;
-/** How many wallets of one address can use all their free calls. Limited because wallets cost nothing. */
+/**
+ * How many wallets behind one network address can use all their free calls. Limited because wallets cost
+ * nothing.
+ */
 const WALLETS_OF_ADDRESS = 10;
 /**
  * How many callers with no free calls left this server remembers for a while, so that they cost no ledger
@@ -31,7 +34,7 @@ const REMEMBERED_MS = 60_000;
 const BUSY = `Too many free calls are under way. ${NOT_CHARGED}; try again, or pay.`;
 const UNCOUNTED = `Free calls cannot be counted at the moment. ${NOT_CHARGED}; try again, or pay.`;
 const BLOCKED = `payer: this shop serves nothing to this wallet, free or paid. ${NOT_CHARGED}; do not pay`;
-const SLOW = `The call was not done in time. ${NOT_CHARGED}; try again, or pay.`;
+const SLOW = `The call took too long. ${NOT_CHARGED}; try again, or pay.`;
 
 /** `answer`: a free answer, or a failure that used up no free call. `why`: the reason why this call is not free. */
 export type FreeCall =
@@ -66,7 +69,7 @@ export class FreeCalls {
   readonly #parts: FreeCallsParts;
   readonly #inHand = new CallsInHand();
   readonly #now: () => number;
-  /** The end of each used-up allowance, by its name. */
+  /** When each used-up allowance starts again, by its name. */
   readonly #usedUp = new LRUCache<string, number>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
 
   constructor(parts: FreeCallsParts, now: () => number = Date.now) {
@@ -174,7 +177,7 @@ export class FreeCalls {
       return { kind: 'pay', why: 'the signed statement is refused, invalid_siwx_nonce: it was used before' };
     const whose =
       name === own.name ? `the ${calls} free calls per ${per} of ${who}` : `the free calls of this ${per}`;
-    return { kind: 'pay', why: `${whose} are used up, there are more from ${until}Z on: pay for this one` };
+    return { kind: 'pay', why: `${whose} are used up until ${until}Z: pay for this one` };
   }
 }
 
@@ -187,7 +190,10 @@ async function askedOf({ read }: UnpaidCall, owner: BudgetOwner): Promise<AnyAsk
   return checked?.ok ? checked.asked : undefined;
 }
 
-/** An invalid, cancelled or too long call can cost the backend as much as an answer, so it counts. */
+/**
+ * A call that is invalid, cancelled or takes too long can cost the backend as much as an answer, so it uses
+ * up a free call.
+ */
 function isFaultOfOurs({ status, fault }: Failure, gone: AbortSignal): boolean {
   return status !== 400 && fault !== 'caller' && !gone.aborted;
 }

@@ -41,7 +41,7 @@ export function serveHeldProbe(
       outcomes.set(id, stayed ? 'stayed' : 'left');
     }
     const outcome = outcomes.get(id);
-    if (outcome === undefined) throw new Halt(404, 'No call of that name was held open here.');
+    if (outcome === undefined) throw new Halt(404, 'No call with this id was held open on this server.');
     const headers = { ...NOT_INDEXED, 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store' };
     send(ctx, 200, Buffer.from(JSON.stringify({ outcome })), headers);
   };

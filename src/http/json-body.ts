@@ -9,7 +9,10 @@ export class BodyFault extends Error {}
 /** How many members a body has had so far. */
 export type Counted = { members: number };
 
-/** Names and values together. No operation needs more than a few; 100 000 would take half a second to parse and sort. */
+/**
+ * Counts names and values together. No operation needs more than a few; 100 000 would take half a second to
+ * parse and sort.
+ */
 const MAX_MEMBERS = 1_000;
 const MAX_DEPTH = 64;
 const SHOWN_NAME_CHARACTERS = 50;
@@ -48,9 +51,9 @@ export function parseJsonObject(sent: Buffer): object {
 }
 
 /**
- * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name
- * twice in an object (parsers disagree on which of the two counts). A bare null is refused. Takes time linear
- * in the number of bytes.
+ * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice
+ * in an object (parsers disagree about which one counts). A bare null is refused. Takes time linear in the
+ * number of bytes.
  * @param counted shared by all JSON parts of one body
  * @throws BodyFault
  */

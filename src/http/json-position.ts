@@ -1,7 +1,9 @@
 const SPACE = /[ \t\n\r]*/y;
 const LITERAL = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
-/** The first character that can't stand in a string as it is. */
+/**
+ * Characters that do not stand for themselves in a JSON string: quotes, backslashes and control characters.
+ */
 const NOT_PLAIN = /["\\\u0000-\u001f]/g; // eslint-disable-line no-control-regex
 
 /** What may come next, besides a closing bracket. */

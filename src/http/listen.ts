@@ -47,7 +47,8 @@ export async function findFreePort(host: string, wanted: number, variable = 'POR
 
 /** Stops listening, lets open requests finish until `idle` resolves or 25 s have passed, then closes all connections. */
 export async function drain(server: Server, idle: () => Promise<void>): Promise<void> {
-  // Connections that wait to be accepted are accepted first: closing would reset them.
+  // First accepts the connections that are waiting to be accepted, because closing the server would reset
+  // them.
   await new Promise(resolve => setImmediate(resolve));
   const closed = new Promise(resolve => server.close(resolve));
   server.closeIdleConnections();

@@ -16,7 +16,7 @@ const MAX_PARTS = 256;
 const HEADERS = { headerPairs: 16, headerSize: 8 * 1024 };
 /** More than any client uses (RFC 2046: 70 characters), and no character that ends a quoted string. */
 const BOUNDARY = /^[ !#-[\]-~]{1,200}$/;
-const FAULT = 'the body is not a complete multipart/form-data, as its Content-Type says';
+const FAULT = 'the body is not a complete multipart/form-data form, although its Content-Type says so';
 const FILE_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/;
 
 /**
@@ -77,9 +77,9 @@ function delimitersIn(bytes: Buffer, boundary: string): number {
 }
 
 /**
- * The parser gets a header written here: in a header with two boundaries, it might use the one that was not
- * counted. Its buffer holds the whole body: with a smaller one, it would wait for ever for a reader of a part
- * that it skips.
+ * The Content-Type header for the parser is written here, because in a header with two boundaries the parser
+ * might use the one that was not counted. Its buffer holds the whole body, because with a smaller buffer it
+ * would skip a part and then wait forever for someone to read it.
  */
 function parserOf(boundary: string, bytes: number): InstanceType<typeof Busboy> {
   const headers = { 'content-type': `${MULTIPART_TYPE}; boundary="${boundary}"` };
@@ -94,7 +94,7 @@ function partOf({ name, bytes, filename, type }: Sent, as: FormField['as'], coun
   if (as === 'json') return { name, json: jsonOf(name, bytes, counted) };
   if (as === undefined && filename === undefined) return { name, text: utf8(name, bytes) };
   if (filename !== undefined && !isFileName(filename))
-    throw new BodyFault(`the file name of ${name} must not be empty and have no control characters`);
+    throw new BodyFault(`the file name of ${name} must not be empty or contain control characters`);
   const named = filename === undefined ? {} : { name: filename };
   return { name, file: { bytes, type: FILE_TYPE.test(type) ? type : 'application/octet-stream', ...named } };
 }

@@ -28,8 +28,8 @@ export type PaidCallParts = HandlerParts & {
   /** Limits how often one answer is sent. */
   pickUps: Pick<PickUps, 'takeAgain'>;
   /**
-   * Aborts when the server shuts down: it accepts no new payments, and callers that wait for an order are
-   * answered at once.
+   * Aborts when the server shuts down. The server then accepts no new payments, and immediately answers
+   * callers that wait for an order.
    */
   closing: AbortSignal;
 };
@@ -99,13 +99,13 @@ async function served(parts: PaidCallParts, arrived: ArrivedCall, spent: Spent):
   if ('status' in operation)
     return unpriced(parts, { ...call, read: asked }, read.payment, { owner, answer: operation });
   const check = await charge.checkPayment(carrier, operation, source);
-  if (check.kind === 'unpaid') throw new Error('a payment was read, and cannot be read again');
-  // The payment names a transfer made by the buyer. It is looked up again, which may fail.
+  if (check.kind === 'unpaid') throw new Error('a payment that was read before cannot be read again');
+  // The payment names a transfer that the buyer made. The transfer is looked up again, which may fail.
   if (!('payment' in check)) return unread(limits, arrived, check);
   return decided(parts, { ...call, operation, read: asked }, check, owner);
 }
 
-/** A call without payment is free, or is told its price. */
+/** Answers a call without a payment: with its result if the call is free, otherwise with its price. */
 async function unpaid(parts: PaidCallParts, call: ArrivedCall): Promise<PaidCallResult> {
   const free = await parts.freeCalls?.serve(call);
   if (free?.kind === 'given') return free;
@@ -156,7 +156,7 @@ async function unpriced(
   return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
 
-/** All callers that ask for a price share the memory of one payer. */
+/** All callers at one address that ask for a price share the memory of one payer. */
 function strangerAt(source: string): BudgetOwner {
   return { payment: `unpaid ${source}`, payer: `unpaid ${source}`, source };
 }
@@ -166,7 +166,7 @@ function once(read: ArrivedCall['read']): ArrivedCall['read'] {
   return owner => (asked ??= read(owner));
 }
 
-/** Continues once the price of the call is known: the payment pays for the call, or is refused. */
+/** Continues once the price of the call is known, and charges the payment or refuses it. */
 async function decided(
   parts: PaidCallParts,
   call: SpentCall,
@@ -208,7 +208,10 @@ async function chargedAt(
 
 type Unread = Extract<PaymentCheck, { kind: 'refused' | 'unavailable' }>;
 
-/** A payment that cannot be read, or whose buyer names a transfer that the chain does not show (yet). */
+/**
+ * The result for a payment that cannot be read, or whose buyer names a transfer that the chain does not show
+ * (yet).
+ */
 function unread(limits: SourceLimits, call: ArrivedCall, check: Unread): PaidCallResult {
   if (check.kind === 'refused') return rejected(limits, call, check.error, check.made);
   const away = countFailed(limits, call.source, check.made);
@@ -228,7 +231,7 @@ function rejected(
 }
 
 /**
- * Counts a call that is refused in any case, so that a source that keeps calling stays over its limit.
+ * Counts a call that is refused anyway, so that a source that keeps calling stays over its limit.
  * @param made whether the payment is a transfer that the buyer has sent or may have sent
  * @returns the refusal, if the source is over its limit
  */

@@ -6,7 +6,7 @@ import { readMultipart } from './multipart-body.js';
 
 /**
  * The form of a body that its Content-Type names.
- * @throws BodyFault if the operation takes no such type
+ * @throws BodyFault if the operation does not accept that type
  */
 export function typeOf(request: RequestBody, header = ''): { form: BodyForm; type: string } {
   if (header === JSON_TYPE && request.mimeType === header) return { form: request, type: header };

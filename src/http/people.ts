@@ -75,7 +75,10 @@ export function sendFaultPage(
   return true;
 }
 
-/** Sends the page of an operation: with the challenge's status and headers where a GET buys it, else as a document. */
+/**
+ * Sends the page of an operation. If a GET buys the operation, the page has the challenge's status and
+ * headers; otherwise it is sent as a document.
+ */
 export async function sendPaywall(
   request: IncomingMessage,
   response: ServerResponse,

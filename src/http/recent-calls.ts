@@ -88,7 +88,7 @@ export class RecentCalls {
   }
 }
 
-/** A cancelled call or an invalid request says nothing about the backend; a call that took too long does. */
+/** A cancelled call or an invalid request says nothing about the backend. A call that timed out does. */
 function resultOf(error: unknown, { aborted, reason }: AbortSignal): UpstreamAnswered['result'] {
   if (aborted) return reason instanceof TooLate ? 'failed' : 'cancelled';
   return isBackendFault(error) ? 'failed' : 'invalid';

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 const GROUPS_OF_64_BITS = 4;
 const GROUPS = 8;
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
-/** Normalised as `URL` writes it. */
+/** A mapped IPv4 address in the form that `URL` normalises it to. */
 const MAPPED_HEX = /^::ffff:([\da-f]+):([\da-f]+)$/;
 
 /**

@@ -45,7 +45,7 @@ export async function runHandler(
     }
     return answerOf(reply, route);
   } catch (error) {
-    // The call was cancelled because its caller left or the server is shutting down. That is no error.
+    // The call was cancelled because its caller left or the server is shutting down. That is not an error.
     if (call.signal.aborted)
       return errorAnswer(503, 'The call was cancelled before it was finished.', { 'Retry-After': '1' });
     return failureAnswer(error, log, call.order !== undefined);

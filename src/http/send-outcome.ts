@@ -61,7 +61,7 @@ export async function sendOutcome(
   }
 }
 
-/** The parts of an answer that the receipt of an outcome is added to. */
+/** Describes the answer that the receipt of an outcome is sent with. */
 export function goesWith({ kind }: Pick<Outcome, 'kind'>, payment?: Pick<Payment, 'challenge'>): Receipted {
   return { sold: kind === 'sold', challenge: payment?.challenge };
 }

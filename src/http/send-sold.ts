@@ -15,9 +15,10 @@ const NOT_SENT =
   'The answer could not be sent. You paid, and your answer is stored: send the same payment again.';
 
 /**
- * Registers a sale with the response that carries its answer, over any transport; the only place that records an answer as written. It is
- * written if its end was reported and the response then went out whole to an intact socket. If something else is sent instead, such as an
- * error page, the answer counts as lost.
+ * Registers a sale with the response that carries its answer, over any transport; the only place that records
+ * an answer as written. An answer counts as written if the returned function was called and the whole
+ * response then went out to an intact socket. If something else is sent instead, such as an error page, the
+ * answer counts as lost.
  * @returns a function to call when the last of the sold bytes was handed to the response
  */
 export function carrySale(
@@ -36,8 +37,8 @@ export function carrySale(
 export type SellingParts = { deliveries: Deliveries; log: Log };
 
 /**
- * A sold answer for one caller, with the server's own headers: receipt and link. `signed` are the headers
- * that only the answer itself carries.
+ * A sold answer for one caller, with the server's own headers: receipt and link. `signed`: the headers that
+ * are sent only with the answer itself, never with an error.
  */
 export type Sold = {
   answer: Success;
@@ -81,7 +82,7 @@ export async function sendSold(
 
 export const GIFT_NOT_SENT = 'The server is sending too many answers at once; try again.';
 
-/** Sends an answer that costs nothing, within the same memory as those that are sold. */
+/** Sends an answer that costs nothing. Its memory counts against the same budget as that of sold answers. */
 export function sendGift(
   ctx: Context,
   { deliveries }: Pick<SellingParts, 'deliveries'>,

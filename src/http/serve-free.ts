@@ -65,7 +65,10 @@ export function preflight(
   });
 }
 
-/** Requests other than GET for a file that agents and browsers ask for by convention (`agent-files.ts`). */
+/**
+ * Answers requests with methods other than GET for a file that agents and browsers request by convention
+ * (`agent-files.ts`).
+ */
 export function outsideTheContract(
   documents: StaticDocuments,
   methods: Pick<Methods, 'requestHeaders'>,

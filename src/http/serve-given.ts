@@ -23,7 +23,7 @@ export type GivenParts = HandlerParts &
     gifts: CallsInHand;
   };
 
-/** The API sees all free calls as one caller. */
+/** The API receives all free calls under this one caller name. */
 const CALLER = 'free';
 const BUSY = 'Too many free calls are under way; try again.';
 

@@ -15,15 +15,15 @@ import { sendSold, type SellingParts } from './send-sold.js';
 import { signedHeadersOf, type SigningParts } from './sign-receipts.js';
 
 /**
- * How often one answer may be asked for: with its payment, which anybody can send once it has landed, with
- * keys of callers that may be strangers, and with keys of its buyer. Each has its own limit, so that a
- * stranger cannot use up the buyer's.
+ * How often one answer may be requested. There are separate limits for requests with its payment (which
+ * anybody can send once it has landed), with keys of callers that may be strangers, and with keys of its
+ * buyer, so that a stranger cannot use up the buyer's limit.
  */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
 /** Sending an answer of this size again counts as 1; a smaller one counts in proportion, at least LEAST. */
 const WHOLE_BYTES = 256 * 1024;
 const LEAST = 0.02;
-const UNKNOWN = 'No call of this server has this key. Use the whole URL of the Location header.';
+const UNKNOWN = 'This server has no call with this key. Use the whole URL of the Location header.';
 
 /** The URL to which a key is appended; undefined if the contract does not declare the operation. */
 export function answersUrl({ free }: Contract, publicUrl: string): string | undefined {
@@ -34,7 +34,7 @@ export function answersUrl({ free }: Contract, publicUrl: string): string | unde
 type Nothing = Extract<PickedUp, { kind: 'nothing' }>;
 type Found = Omit<Extract<PickedUp, { kind: 'found' }>, 'method' | 'since'> & {
   method: Method;
-  /** Undefined if there were too many requests for the answer. */
+  /** When the payment arrived, in ms since 1970. Undefined if the answer was requested too often. */
   since?: number;
 };
 export type Fetched = (Nothing | Found) & { kept: Caller };
@@ -87,8 +87,8 @@ export class PickUps {
 export type PickUpParts = SellingParts & SigningParts & { limits: SourceLimits; pickUps: PickUps };
 
 /**
- * Answers a request for the answer of a key as the paid call would be answered now: the sold answer, 404, 502
- * or 503.
+ * Answers a request that presents a key. It gets what a repeat of the paid call would get now: the sold
+ * answer, 404, 502 or 503.
  */
 export async function servePickUp(ctx: Context, parts: PickUpParts, key: string): Promise<void> {
   const found = await parts.pickUps.get(key);

@@ -5,8 +5,9 @@ import { JSON_TYPE } from './run-handler.js';
 import { TOO_MANY_CALLS, type SourceLimits } from './source-limits.js';
 
 /**
- * Answers with the message that a wallet signs to use its free calls: x402's sign-in extension, as in a 402. The server's own 402s omit it,
- * because some clients sign in whenever they can and pay only after that has failed.
+ * Answers with the message that a wallet signs to use its free calls, in x402's sign-in extension, as a 402
+ * would carry it. The server's own 402s omit it, because some clients sign in whenever they can and pay only
+ * after that has failed.
  */
 export function serveSignIn(signIns: SignIns, limits: Pick<SourceLimits, 'takeUnpaid' | 'of'>): Middleware {
   return async (ctx, next) => {

@@ -60,8 +60,8 @@ export type HttpParts = {
 };
 
 /**
- * The HTTP server. In front of the app, it answers unpaid calls of paid operations and the static documents from prebuilt bytes. An
- * unpaid call can only be refused here.
+ * The HTTP server. In front of the app, it answers unpaid calls of paid operations and the static documents
+ * from prebuilt bytes. At this point, an unpaid call can only be refused, never served.
  */
 export function createHttpServer(
   {
@@ -149,7 +149,7 @@ function askedOf({ method = '', url = '' }: IncomingMessage, routes: HttpParts['
   return { method, path, query, route: routes.match(method, path) };
 }
 
-/** The document that a GET or HEAD asks for, of a free operation or beside the contract. */
+/** The document that a GET or HEAD asks for: that of a free operation, or a file outside the contract. */
 function documentAt(documents: StaticDocuments, { method, path, route }: Asked): StaticDocument | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined;
   if (route.kind === 'operation') return documents.get(route.id);

@@ -11,7 +11,7 @@ export type SigningParts = { receipts?: Pick<Receipts, 'sign'> };
 
 type SoldOutcome = Extract<Outcome, { kind: 'sold' }>;
 
-/** The signed receipts of a sale; undefined for every other outcome, and in a shop that signs nothing. */
+/** The signed receipts of a sale. Undefined for every other outcome, and in a shop that signs no receipts. */
 export async function signedFor(
   { receipts }: SigningParts,
   outcome: Outcome,
@@ -21,8 +21,9 @@ export async function signedFor(
 }
 
 /**
- * The headers of signed receipts, which go out only with the answer itself. If the answer's own headers
- * leave too little room for a proxy in front, they are dropped: first the answer receipt, then x402's.
+ * The headers of signed receipts, which go out only with the answer itself. Proxies limit the size of
+ * headers. If the answer's own headers leave too little room, the signed receipts are dropped: first the
+ * answer receipt, then x402's.
  * @param others the other headers; the signed receipt replaces the plain one among them
  */
 export async function signedHeadersOf(

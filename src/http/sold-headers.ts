@@ -1,7 +1,10 @@
 import { headerOf, isSold, unsendable } from '../contract/answer-headers.js';
 import type { Success } from '../sale/outcome.js';
 
-/** Types that a browser may display: none that can contain scripts, as SVG and HTML can. */
+/**
+ * Media types that a browser may display. Types that can contain scripts, such as SVG and HTML, are not among
+ * them.
+ */
 const SHOWN =
   /^(application\/([\w.-]+\+)?json|text\/plain|audio\/[\w.+-]+|image\/(png|jpe?g|gif|webp|avif|bmp|apng))$/;
 

@@ -12,7 +12,10 @@ const BURST = 1_000;
 const PER_SECOND = 100;
 /** A source that keeps being refused waits ten seconds at most. */
 const HIGHEST = 2 * BURST - 1;
-/** A call whose payment or body is refused: it costs the server a signature check, reads of the ledger, perhaps a facilitator's answer. */
+/**
+ * A call whose payment or body is refused uses this many units, because it costs the server a signature
+ * check, ledger reads, and perhaps a request to a facilitator.
+ */
 const FAILED_CALL = 10;
 const MAX_CONNECTIONS = 1_000;
 /** The reason given to a source over its limit. */
@@ -45,7 +48,10 @@ export class SourceLimits {
   readonly #observer: Pick<Observer, 'tell'>;
   #warned = false;
 
-  /** @param trustedProxies how many proxies stand in front; each appends the address that it was called from to `X-Forwarded-For` */
+  /**
+   * @param trustedProxies the number of proxies in front of the server; each appends its caller's address to
+   * `X-Forwarded-For`
+   */
   constructor({ trustedProxies, log, observer = UNOBSERVED }: LimitsParts, now: () => number = Date.now) {
     this.#proxies = trustedProxies;
     this.#log = log;
@@ -59,7 +65,10 @@ export class SourceLimits {
     });
   }
 
-  /** The source of a request (see `sourceOf`): behind proxies, the address that the outermost trusted one was called from. */
+  /**
+   * The source of a request (see `sourceOf`): behind proxies, the address of the outermost trusted proxy's
+   * caller.
+   */
   of(request: IncomingMessage): string {
     const { remoteAddress } = request.socket;
     if (this.#proxies === 0) {
@@ -77,17 +86,20 @@ export class SourceLimits {
     return this.isExempt(source) ? 0 : Math.ceil(this.#used.wait(source));
   }
 
-  /** Reports that a call is turned away, if its source is over its limit. @returns as `wait` */
+  /** Reports a call as turned away if its source is over its limit. @returns as `wait` */
   turnAway(source: string): number {
     const wait = this.wait(source);
     if (wait === 0) return 0;
     this.#observer.tell({ kind: 'throttled' });
-    // With an error, the log merges repeated lines into one with their number.
+    // Logged with `error`, because the log merges repeated errors into one line with a count.
     this.#log?.warn({ source, error: OVER_LIMIT }, 'turned away a call: its address is over its limit');
     return wait;
   }
 
-  /** Counts a call without a payment, if it may be answered. @returns 0, or after how many seconds it may */
+  /**
+   * Counts a call without a payment, if it may be answered.
+   * @returns 0, or the number of seconds until it may be answered
+   */
   takeUnpaid(source: string): number {
     const wait = this.turnAway(source);
     if (wait === 0 && !this.isExempt(source)) this.#used.add(source);
@@ -101,7 +113,7 @@ export class SourceLimits {
     return wait;
   }
 
-  /** Takes back what `takeUnpaid` counted: the call is counted in another way. */
+  /** Takes back what `takeUnpaid` counted, because the call is counted in another way. */
   giveBack(source: string): void {
     if (!this.isExempt(source)) this.#used.add(source, -1);
   }

@@ -6,8 +6,9 @@ import type { BudgetOwner } from './byte-budget.js';
 import type { Payment } from '../sale/check-payment.js';
 
 /**
- * `unpaid`: `why` it is not free, where calls may be. `rejected`: the payment can't be read or is for another offer, and nothing was sold for it: 402. `throttled`: the same or unpaid, but
- * its source is over its limit: 503.
+ * `unpaid`: the call has no payment; `why` says why it is not free, if the operation has free calls.
+ * `rejected`: the payment can't be read or is for another offer, and nothing was sold for it (402).
+ * `throttled`: the call is one of these two, but its source is over its limit (503).
  */
 export type PaidCallResult =
   | ({ kind: 'unpaid'; why?: string } & Quoted)
@@ -24,7 +25,7 @@ type Quoted = { operation: PricedOperation };
 
 export type Throttled = { kind: 'throttled'; error: string; retryAfterSeconds: number };
 
-/** What is known of a request before it is served. */
+/** The facts about a request that are known before it is served. */
 export type Asked = Pick<Answered, 'operation' | 'transport' | 'requestId' | 'amount' | 'spent'>;
 
 const UNREAD = { payment: undefined, payer: undefined, paid: false };

@@ -13,8 +13,8 @@ export const CALLER_LIVE_MS = 5_000;
 export const HANG_UP_MARGIN_MS = 250;
 
 /**
- * For how many more ms a caller counts as present that was last seen at `seen` (`performance.now()`). The time that a write spends in the
- * queue does not extend its caller's presence.
+ * How many more ms a caller that was last seen at `seen` (`performance.now()`) counts as present. The time
+ * that a write spends in the queue does not extend this.
  */
 export const liveSince = (seen: number): number => CALLER_LIVE_MS - Math.floor(performance.now() - seen);
 
@@ -62,7 +62,9 @@ export function callersOf({ engine, now }: Connection) {
   return {
     /** Whether other servers can use this ledger, and have callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
-    /** Resolves when a server notifies that the payment is decided, at the latest after so many milliseconds. */
+    /**
+     * Resolves when a server notifies that the payment is decided, or after `ms` milliseconds at the latest.
+     */
     changeOf: (id: string, ms: number): Promise<void> => engine.changeOf(id, ms),
     lookUp: (id: string, payer: string): Promise<PaymentLookup> =>
       engine.read(() => readPayment(id, payer, now)),

@@ -34,8 +34,9 @@ export type ClaimRequest = {
   /** Canonical JSON of the request, stored for work that may continue after its caller has left. */
   request?: string | null;
   /**
-   * The rail's state before the claim, as numbers that never decrease. Only a transfer after `after` counts as this payment's (on Solana, a
-   * slot). From `position` (a block height), the rail calculates when the transfer can no longer land.
+   * The rail's state before the claim, as numbers that never decrease. Only a transfer after `after` (on
+   * Solana, a slot) counts as this payment's. From `position` (a block height), the rail calculates when the
+   * transfer can no longer land.
    */
   after: bigint | number;
   position: bigint | number;

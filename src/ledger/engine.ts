@@ -42,7 +42,7 @@ export type Dialect = {
   readonly name: 'sqlite' | 'postgres';
   /** Column type of raw bytes. */
   readonly bytes: 'blob' | 'bytea';
-  /** Writers run concurrently, so rows that are read to be changed must be locked. */
+  /** Writers run concurrently, so rows must be locked when they are read in order to change them. */
   readonly concurrentWriters: boolean;
   /** Translates a query into the engine's SQL. Queries use `?` for values, `for update …` to lock rows, and `= any (array(…))`. */
   readonly spell: (sql: string) => string;
@@ -102,7 +102,7 @@ export type Engine = {
   transact<T>(work: (run: Run) => Promise<T>): Promise<T>;
   /** Notifies the other servers that a payment has changed. Best effort: they poll, too. */
   notifyChange(id: string): void;
-  /** Resolves when a server notifies that a payment has changed, at the latest after so many milliseconds. */
+  /** Resolves when a server notifies that a payment has changed, or after `ms` milliseconds at the latest. */
   changeOf(id: string, ms: number): Promise<void>;
   /**
    * Announces to other servers what this one uses, such as the version of an operation's tables. Replaces the earlier announcement of the

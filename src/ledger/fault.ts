@@ -39,7 +39,7 @@ export function unconfirmed(cause: unknown): LedgerFault {
   });
 }
 
-/** @returns a message for anything that was thrown */
+/** @returns the message of a thrown value, whatever its type */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }

@@ -9,8 +9,8 @@ import * as queries from './queries/found-payments.js';
 import { bindReceiver, endRestoration } from './queries/meta.js';
 
 /**
- * A finalized transfer on chain to a receiver of the ledger. `evidence`: see `ClaimRequest`. `slot`: the slot of the transfer. `payTo`: the
- * receiver to which the ledger is bound now if it has sold nothing yet.
+ * A finalized transfer on chain to a receiver of the ledger. `evidence`: see `ClaimRequest`. `slot`: the slot
+ * of the transfer. `payTo`: if the ledger has sold nothing yet, it is now bound to this receiver.
  */
 export type FoundPayment = Pick<Payment, 'id' | 'payer' | 'amount' | 'network' | 'evidence'> & {
   settlement: string;
@@ -38,7 +38,10 @@ export type TakenIn = 'taken' | 'known' | 'busy' | 'resolving' | 'alias';
 /** Payments that the ledger lost and the chain shows. All functions reject with a LedgerFault if the database fails. */
 export function foundPaymentsOf({ engine, now }: Connection) {
   return {
-    /** Records a payment as owed that was paid on chain but not in the ledger. Idempotent; safe while servers and other commands run. */
+    /**
+     * Marks a payment as owed if it was paid on chain but the ledger does not show it as paid. Idempotent;
+     * safe while servers and other commands run.
+     */
     takeIn: (found: FoundPayment): Promise<TakenIn> => engine.write(() => takeIn(found, now)),
     /**
      * Assigns the call to a payment that was found on chain, when its buyer presents it.

@@ -22,8 +22,8 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
       await engine.write(() => execute(refusePayer({ payer, now: now() })));
     },
     /**
-     * Deletes a slice of the payments that never reached `settling` and were last claimed before a position of the rail, so that their
-     * transactions can no longer land.
+     * Deletes a slice of the payments that never reached `settling` and were last claimed before the given
+     * position of the rail: their transactions can no longer land.
      * @returns how many; call again while it is not 0
      */
     deleteExpiredClaims: async ({ before }: { before: bigint | number }): Promise<number> => {

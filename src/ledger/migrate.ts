@@ -91,8 +91,9 @@ export function* checkReadable(): TransactionBody<void> {
 }
 
 /**
- * Inspects a ledger as a start would, without changing anything: no ledger yet, one with an older schema, which a start migrates, or the
- * ledger's own keys.
+ * Inspects a ledger as a server would at its start, without changing anything.
+ * @returns `none`: there is no ledger yet; `older`: it has an older schema, which a start would migrate;
+ * otherwise the ledger's own keys
  * @throws LedgerFault `open` if a start would be refused
  */
 export function* inspect(

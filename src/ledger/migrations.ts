@@ -127,8 +127,9 @@ const REFERENCES = [
 ] as const;
 
 /**
- * Stores ids as 32 bytes instead of 64 hex digits, because most indexes contain them. SQLite stores bytes unchanged in text columns, so only
- * the values change there. PostgreSQL changes the column types, for which the foreign keys are dropped and created again.
+ * Stores ids as 32 bytes instead of 64 hex digits, because most indexes contain them. SQLite stores bytes
+ * unchanged in text columns, so only the values change there. On PostgreSQL, the types of the columns change,
+ * so the foreign keys are dropped and created again.
  */
 function idsAsBytes({ name }: Dialect): string[] {
   if (name === 'sqlite')
@@ -156,21 +157,24 @@ function receiverOfSalesOnly(): string[] {
   ];
 }
 
-/** The sales of a period can be read without the earlier ones. */
+/** An index for reading the sales of a period without the earlier ones. */
 function salesInOrder(): string[] {
   return [
     'create index payments_settled on payments (settled_at, id) where settled_at is not null and alias_of is null',
   ];
 }
 
-/** An order that too few people answered gets a second deadline, once each time it is opened. */
+/**
+ * Records whether an order was extended. An order that too few people answered gets a second deadline, once
+ * each time it is opened.
+ */
 function extensionsOfOrders(): string[] {
   return ['alter table orders add column extended bigint not null default 0'];
 }
 
 /**
- * When an order may be worked on again, the number of attempts, and the last failure. Orders that failed before this migration can be
- * retried when their buyer asks.
+ * Adds columns to orders: the time from which work may be started again, the number of attempts, and the last
+ * failure. Orders that failed before this migration can be retried when their buyer asks.
  */
 function attemptsOfOrders(): string[] {
   return [
@@ -182,7 +186,9 @@ function attemptsOfOrders(): string[] {
   ];
 }
 
-/** The name of the payment method. `x402_version` is still written, for servers of the previous version. */
+/**
+ * Adds the name of the payment method. `x402_version` is still written, for servers of the previous version.
+ */
 function methodsByName(): string[] {
   return ['alter table payments add column method text'];
 }
@@ -200,7 +206,10 @@ function storesOfOperations(): string[] {
   ];
 }
 
-/** Finds the released payments whose transfer may still land, without reading those whose transfer can't. */
+/**
+ * An index for finding the released payments whose transfer may still land, without reading those whose
+ * transfer can't.
+ */
 function releasedToWatch(): string[] {
   return [
     "create index payments_released on payments (settling_at, id) where state = 'released' and audited_at is null",
@@ -253,7 +262,7 @@ function repaymentsInParts({ bytes }: Dialect): string[] {
   ];
 }
 
-/** How much of each quota is used up in the current period, and when that period ends. */
+/** A table of how much of each quota is used up in the current period, and when that period ends. */
 function usesOfQuotas(): string[] {
   return [
     'create table uses (name text primary key, used bigint not null, ends_at bigint not null)',
@@ -261,7 +270,9 @@ function usesOfQuotas(): string[] {
   ];
 }
 
-/** The id of the last request that presented a payment. People quote it when they ask about the payment. */
+/**
+ * Adds the id of the last request that presented a payment. People quote it when they ask about the payment.
+ */
 function requestsOfPayments(): string[] {
   return [
     'alter table payments add column request_id text',

@@ -80,7 +80,7 @@ export async function moveLedger(options: { from: string; to: string }): Promise
   }
 }
 
-/** @returns the URL of a ledger without secrets */
+/** @returns a ledger's URL without the secrets in it */
 export function publicName(url: string): string {
   if (url.startsWith('file:'))
     return `file:${url.startsWith('file://') ? fileURLToPath(url) : resolve(url.slice('file:'.length))}`;
@@ -135,7 +135,7 @@ async function resume(
     throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
   return target.transact(async write => {
     if (!(await runWith(write, readMeta())).has('arriving'))
-      throw new LedgerFault('open', `This ledger was copied to ${retired} before, completely. Use that one.`);
+      throw new LedgerFault('open', `This ledger has already been copied completely to ${retired}. Use that one.`);
     return verify(plans, { read, target, write });
   });
 }

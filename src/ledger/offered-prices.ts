@@ -9,7 +9,7 @@ export type PriceList = Readonly<Record<string, string>>;
 /** How long a payment of an earlier price is accepted after that price was last offered. MPP challenges expire after the same time. */
 const HONOURED_MS = 5 * 60_000;
 const FORGOTTEN_AFTER_MS = 2 * HONOURED_MS;
-/** The most price lists that are accepted at a time. Servers with the same prices share a list. */
+/** How many price lists are accepted at a time. Servers with the same prices share a list. */
 const MAX_LISTS = 8;
 
 /** The prices that the servers on one ledger offer, or offered until recently. */

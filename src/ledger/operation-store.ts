@@ -22,8 +22,9 @@ export type StoreDefinition = {
   /** The names of all its tables begin with this and `_`. */
   name: string;
   /**
-   * The tables with the columns of their primary keys, ordered so that foreign keys are valid when tables are copied in this order. A column
-   * `payment` must hold the id of a payment (`paymentKey`), a column `text` text from people, which the operator can delete.
+   * The tables with the columns of their primary keys, ordered so that foreign keys are valid when tables are
+   * copied in this order. A column `payment` must hold the id of a payment (`paymentKey`), and a column
+   * `text` must hold text that people wrote, which the operator can delete.
    */
   tables: Readonly<Record<string, readonly string[]>>;
   /** The steps to each version, in order. Never edit them once released. */

@@ -55,8 +55,9 @@ export function ordersOf(connection: Connection) {
     failOrder: async (payment: string, claim: number, failed: FailedAttempt): Promise<boolean> =>
       (await engine.write(() => fail(payment, claim, failed, connection))).length === 1,
     /**
-     * Counts a start of the work on an order in progress. `deadline`: of the attempt, if this is its first start. `attemptMs`: how long an
-     * attempt may take, which limits the pause after an interruption.
+     * Counts a start of the work on an order in progress. `deadline`: the deadline to give the attempt, if
+     * this is its first start. `attemptMs`: how long an attempt may take, which limits the pause after an
+     * interruption.
      * @returns undefined if there is no such order, or its work is paused after an interruption
      */
     beginOrder: (payment: string, attempt: { deadline: number; attemptMs: number }) =>
@@ -81,12 +82,16 @@ export function ordersOf(connection: Connection) {
     retryOrder: (payment: string, deadline: number) =>
       written(() => reopen({ payment, deadline, due: false, now: now() })),
     /**
-     * Replaces the attempt by another one with a later deadline. Possible once each time the order is opened.
+     * Replaces the attempt with another one with a later deadline. Possible once each time the order is
+     * opened.
      * @returns undefined if it was already extended, or if the attempt is not the current one or has ended
      */
     extendOrder: (payment: string, attempt: number, deadline: number) =>
       written(() => execute(queries.extendOrder({ payment, attempt, deadline }))),
-    /** Orders in progress whose work has parts, of one operation or all, oldest first, at most 1 000. */
+    /**
+     * Orders in progress whose work has parts, either of one operation or of all. Oldest first, at most
+     * 1 000.
+     */
     openOrders: async (operation?: string): Promise<Order[]> => {
       const rows = await engine.read(() => execute(queries.openOrders({ limit: MAX_OPEN, operation })));
       return rows.map(orderOf);

@@ -35,7 +35,7 @@ export type Attempted = { seq: number; attempt: number; answer: string; againMs?
 /** `listens`: whether there are targets; without any, no event is written. `onTold`: called when an event is written, before its commit. */
 export type Audience = { listens: boolean; onTold: () => void };
 
-/** What writing an event needs. */
+/** The parts of a connection that are needed to write an event. */
 export type Telling = { readonly audience: Audience; readonly now: Now };
 
 /** Writes an event, in the same transaction as the change that it reports. */
@@ -97,7 +97,10 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
     },
     /** Sets the function that is called whenever an event is written. */
     onTold: (listener: () => void): void => void (audience.onTold = listener),
-    /** Leases events that are due, oldest first. Of each payment's events only the first undelivered one, which keeps them in order. */
+    /**
+     * Leases events that are due, oldest first. Only the first undelivered event of each payment is leased,
+     * so that its events arrive in order.
+     */
     takeEvents: async (target: string, limit: number): Promise<OutboxEvent[]> => {
       const waiting = await engine.read(() => execute(queries.waits({ target, now: now() })));
       if (waiting.length === 0) return [];

@@ -2,8 +2,8 @@ import { idOf } from './ids.js';
 import type { PaymentRow, PaymentView } from './schema.js';
 
 /**
- * The operation recorded for a payment that the ledger had lost and that was found on chain, which does not show what was bought. The next
- * call that presents the payment is assigned to it.
+ * The operation recorded for a payment that the ledger had lost and that was found on chain. The chain does
+ * not show what was bought, so the next call that presents the payment is assigned to it.
  */
 export const FOUND_ON_CHAIN = '(found on chain)';
 

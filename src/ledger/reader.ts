@@ -45,8 +45,8 @@ export type Listing = {
   payer?: string;
   operation?: string;
   /**
-   * Only payments that were or may have been settled, by the time of settlement (of the claim, if it is unknown): from `from` to before
-   * `to`, in ms since 1970. Not with `newest`.
+   * Only payments that were or may have been settled, by the time of settlement (of the claim, if it is
+   * unknown): `from` is included and `to` is not, in ms since 1970. Not with `newest`.
    */
   booked?: { from?: number; to?: number };
   /** Continue after this one; not with `newest`. */
@@ -142,7 +142,7 @@ export function readerOf(connection: Connection) {
   };
 }
 
-/** Further reads, only for the operator's reports. */
+/** Reads that only the operator's reports use. */
 export type LedgerReports = ReturnType<typeof reportsOf>;
 
 export function reportsOf(connection: Connection) {

@@ -71,7 +71,7 @@ export type Refund = { signature: string; amount: bigint; slot: number; refunded
 export type RecordedRefund = 'refunded' | 'repaid' | 'not paid' | 'nothing left' | 'under way' | 'used';
 
 /**
- * What was done with a transfer for a repayment.
+ * The outcome of recording a transfer as a repayment.
  * - `done`: it is recorded, now or earlier.
  * - `twice`: another transfer had already made this repayment, so the payer was repaid twice.
  * - `used`: the transfer already counts as another repayment.
@@ -109,8 +109,9 @@ function repaymentOf(row: RepaymentRow) {
 }
 
 /**
- * Refunds to payers. An amount is reserved before anything is signed, and stays reserved until the transfer has landed or provably never can.
- * All refunds of a payment, reserved or landed, never exceed what was paid. All functions reject with a LedgerFault.
+ * Refunds to payers. An amount is reserved before anything is signed, and stays reserved until the transfer
+ * has landed or provably never can. The refunds of a payment, reserved and landed, never add up to more than
+ * was paid. All functions reject with a LedgerFault.
  */
 export function repaymentsOf(connection: Connection) {
   const { engine, now } = connection;
@@ -151,7 +152,10 @@ export function repaymentsOf(connection: Connection) {
       const id = randomBytes(ID_BYTES).toString('hex');
       return engine.write(() => start(connection, id, request));
     },
-    /** Stores the signed transaction before it is sent. @returns the stored one, which is another process's if that one was stored first */
+    /**
+     * Stores the signed transaction before it is sent.
+     * @returns the stored transaction, which is that of another process if it was stored first
+     */
     writeDownRepayment: (
       id: string,
       signed: { evidence: string; signature: string; position: number },
@@ -166,8 +170,10 @@ export function repaymentsOf(connection: Connection) {
     landRepayment: (id: string, landed: LandedRepayment): Promise<RepaymentOutcome> =>
       engine.write(() => land(connection, id, landed)),
     /**
-     * Records a refund that was sent by hand and found on chain. Cancels a payment link for the same refund that nobody has paid yet.
-     * @returns `refunded`: an owed payment was repaid in full; `repaid`: a part of it, or a payment whose answer was delivered
+     * Records a refund that was sent by hand and found on chain. Cancels a payment link for the same refund
+     * that nobody has paid yet.
+     * @returns `refunded`: an owed payment was repaid in full; `repaid`: a part of an owed payment was
+     * repaid, or a payment whose answer had been delivered
      */
     refund: (payment: string, paidBack: Refund): Promise<RecordedRefund> => {
       const id = randomBytes(ID_BYTES).toString('hex');
@@ -220,7 +226,10 @@ function* reserve(
   return repaymentOf(made);
 }
 
-/** Why the policy does not allow a refund, if so. Only one server at a time can check, so that together they stay within the cap. */
+/**
+ * Why the policy does not allow a refund; undefined if it does. Only one server at a time can check, so that
+ * all servers together stay within the cap.
+ */
 function* policyRefusal(
   { engine, now }: Connection,
   { afterMs, dailyCap }: RefundPolicy,

@@ -7,7 +7,7 @@ import * as queries from './queries/sales.js';
 import type { State } from './states.js';
 
 const MAX_LISTED = 1_000;
-/** SQLite reads them on the server's only thread, which takes about 20 ms. */
+/** SQLite reads this many sales in about 20 ms, on the server's only thread. */
 const MAX_SEARCHED = 10_000;
 const MAX_OF_A_PAYER = 10_000;
 

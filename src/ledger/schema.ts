@@ -18,7 +18,7 @@ export type PaymentRow = {
   /** 1 or 2. Still written for servers of earlier versions, which do not know `method`. */
   x402_version: number;
   method: string | null;
-  /** The rail's evidence. Other rails than Solana would store theirs in this column, too. */
+  /** The rail's evidence. Other rails would also store theirs in this column. */
   signed_transaction: string;
   identifier: string | null;
   flow: 'authorization' | 'upfront';

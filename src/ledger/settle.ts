@@ -18,7 +18,10 @@ import type { LockedRow } from './queries/equal-calls.js';
 import { settle } from './queries/transitions.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
-/** The most equal payments (those for the same call) that are considered. More than this is an attack with many signatures for one call. */
+/**
+ * The most equal payments (those for the same call) that are considered. If there are more, somebody is
+ * attacking with many signatures for one call.
+ */
 const MAX_EQUAL = 512;
 
 /** Two payments without identifier are for the same call if these are equal. `requestHash`: hex sha256 of operation and body. */
@@ -26,7 +29,10 @@ export type CallKey = { payer: string; operation: string; requestHash: string };
 
 /** A request to move a payment to `settling`. */
 export type SettleRequest = {
-  /** The call that the payment is for; absent if it has an identifier, because that decides whether it is another sale. */
+  /**
+   * The call that the payment is for; absent if the payment has an identifier, because then the identifier
+   * decides whether this is a new sale.
+   */
   call?: CallKey;
   /** The answer that is being paid for, stored as by `saveAnswer`. */
   answer?: AnswerContent;

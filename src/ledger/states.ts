@@ -3,7 +3,7 @@
 /**
  * - `claimed`: reserved by a server that is working on it; no settle request was sent.
  * - `settling`: a settle request was, or may have been, sent.
- * - `released`: the money was proven not to have moved.
+ * - `released`: it was proven that the money did not move.
  * - `delivered`: the money moved and the answer exists.
  * - `owed`: the money moved and the answer does not exist yet.
  * - `refunded`: the operator paid the money back.

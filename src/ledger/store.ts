@@ -57,7 +57,7 @@ export type LedgerOptions = {
   watch?: LedgerWatch;
 };
 
-/** The payments of one receiver, open for a server. */
+/** One receiver's ledger, opened for a server. */
 export type Ledger = Awaited<ReturnType<typeof openLedger>>;
 
 /**
@@ -99,7 +99,7 @@ export async function openLedger(options: LedgerOptions) {
     ...foundPaymentsOf(connection),
     ...outboxOf(connection),
     ...usesOf(connection),
-    /** All receivers that this ledger has had, without duplicates, the current one first. */
+    /** All receivers that this ledger has had, the current one first, without duplicates. */
     receivers: [...new Set([options.payTo, ...former.toReversed()])],
   };
 }

@@ -115,14 +115,19 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
 function outcomesOf(connection: ServerConnection) {
   const { engine, now } = connection;
   const { owner } = engine;
-  /** Other servers that have callers of the payment need not wait for their next poll. */
+  /**
+   * Notifies the other servers, so that those with callers of the payment need not wait for their next poll.
+   */
   const decided = async (id: string, change: Promise<number | undefined>): Promise<boolean> => {
     const callers = await change;
     if (callers !== undefined && callers > 1) engine.notifyChange(id);
     return callers !== undefined;
   };
   return {
-    /** settling or owed → delivered. Marks the payer as known, unless it was known at the claim: a refusal since then stays recorded. */
+    /**
+     * settling or owed → delivered. Marks the payer as known, unless the payer was already known at the
+     * claim: then, a refusal recorded since the claim stays in force.
+     */
     deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
       decided(
         id,

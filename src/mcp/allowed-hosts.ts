@@ -32,7 +32,7 @@ export function foreignHost(
   if (origin === undefined) return undefined;
   const page = hostnameOf(origin);
   const welcome = page !== undefined && (isLocal(page) || page === own || page === new URL(siteUrl).hostname);
-  return welcome ? undefined : `Web pages of ${shown(origin)} may not call this server.`;
+  return welcome ? undefined : `Web pages from ${shown(origin)} may not call this server.`;
 }
 
 function isOwn(host: string | undefined, own: string): boolean {

@@ -1,7 +1,10 @@
 import type { Json } from '../contract/json.js';
 import { isObject, objectOf } from '../contract/references.js';
 
-/** x402's binding of payments to MCP 2026-07-28: the price is a result of its own kind, not an error. */
+/**
+ * x402's binding of payments to MCP 2026-07-28: the price is sent as a separate kind of result, not as an
+ * error.
+ */
 export const PAYMENT_EXTENSION = 'org.x402/payment';
 
 /** MCP's tasks (SEP-2663): a long call is answered at once with a task, and its result is requested later. */
@@ -9,7 +12,10 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 const NAMESPACE = 'io.modelcontextprotocol';
 
-/** What the sender of a message says about itself. Only clients of MCP 2026-07-28 do, with each request. */
+/**
+ * What the sender of a message says about itself. Only clients of MCP 2026-07-28 send this, with every
+ * request.
+ */
 export type McpClient = {
   /** Whether the client supports links and results of several kinds. */
   current: boolean;

@@ -17,7 +17,10 @@ const DAY_SECONDS = 86_400;
 /** The headers that the MCP library reads. */
 const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
 
-/** The growth of a body as an argument: bytes as base64; line ends and quotes of a text as two characters. */
+/**
+ * The most bytes that a body can take as an argument. Raw bytes are sent as base64, and line ends and quotes
+ * in a text take two characters each.
+ */
 function argumentBytes({ kind, maxBytes }: RequestBody): number {
   return kind === 'json' || kind === 'form' ? maxBytes : 2 * maxBytes;
 }
@@ -129,7 +132,7 @@ export class McpEndpoint {
 }
 
 const METHODS = 'POST, OPTIONS';
-/** The error for a message that was not read, so it is unknown whether it has a payment. */
+/** The error for a message that was not read. Whether it carries a payment is unknown. */
 const UNREAD = `${OVER_LIMIT}. This message was not read and costs nothing: send the same message again later, with the same payment.`;
 const BUSY =
   'The server is busy and this request arrived too slowly. You were not charged for it: send it again.';

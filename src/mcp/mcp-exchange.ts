@@ -105,8 +105,9 @@ export class Exchange {
 }
 
 /**
- * Whether bytes begin with a JSON-RPC message that has a result, and not with a notification or an error. An id of any length comes
- * before; quotes in strings are escaped, so neither name can occur inside a string.
+ * Whether the bytes begin with a JSON-RPC message that has a result, rather than with a notification or an
+ * error. The id, which can have any length, may come before the result. Neither `"result":` nor `"error":`
+ * can occur inside a string, because the quotes in strings are escaped.
  */
 function isResult(chunk: Uint8Array): boolean {
   const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);

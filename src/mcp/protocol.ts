@@ -28,14 +28,20 @@ const TASK_SCHEMA = {
   }),
 };
 
-/** The most streams that announce changes to the tools, which never change while a server runs. */
+/**
+ * The most subscriptions to tool changes that may be open at a time. The tools never change while a server
+ * runs.
+ */
 const MAX_SUBSCRIPTIONS = 64;
 /** How long a ping waits if its caller asked for progress. */
 const PING_MS = 1_000;
-/** The most characters of a message about a refused request. */
+/** The most characters that are logged of the message about a refused request. */
 const MAX_LOGGED = 200;
 
-/** The protocol itself, by the official library. `exchangeOf`: the HTTP exchange of a request that was handed to it. */
+/**
+ * Serves the MCP protocol with the official library. `exchangeOf` returns the HTTP exchange of a request that
+ * was handed to the library.
+ */
 export function createProtocol(
   parts: CallToolParts & OwnHosts,
   exchangeOf: (request: Request) => Exchange | undefined,
@@ -69,7 +75,7 @@ function serverFactory(
   const tools = toolsOf(contract, offers.methods);
   return () => {
     const server = new Server(info, options);
-    // A client that asks for progress of a ping can see whether a proxy passes events on at once.
+    // By asking for the progress of a ping, a client can see whether a proxy passes events on immediately.
     server.setRequestHandler('ping', async (_ping, { http, mcpReq }) => {
       const exchange = http?.req && exchangeOf(http.req);
       const notify = exchange && notifierOf(exchange, mcpReq);
@@ -118,7 +124,8 @@ function registerTasks(
   const named = (taskId: string, request: Request | undefined): Promise<Task> =>
     taskNamed(parts, exchangeIn(request, exchangeOf), taskId);
   server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) => named(taskId, http?.req));
-  // The specification wants both acknowledged without the task. Orders never ask their client for input.
+  // The specification wants `tasks/update` and `tasks/cancel` to be acknowledged, without the task in the
+  // answer. Orders never ask their client for input, so an update has no effect.
   server.setRequestHandler('tasks/update', TASK_SCHEMA, async ({ taskId }, { http }) => {
     await named(taskId, http?.req);
     return {};
@@ -138,7 +145,7 @@ function exchangeIn(
   return exchange;
 }
 
-/** MCP's code for a request whose client has not declared the extension that it belongs to. */
+/** MCP's error code for a request that needs an extension which its client has not declared. */
 const NOT_DECLARED = -32_021;
 
 async function taskNamed(parts: CallToolParts, exchange: Exchange, taskId: string): Promise<Task> {
@@ -146,7 +153,7 @@ async function taskNamed(parts: CallToolParts, exchange: Exchange, taskId: strin
     throw new ProtocolError(NOT_DECLARED, `Declare the extension ${TASKS_EXTENSION} to use tasks.`);
   const task = await taskOf(parts, exchange, taskId);
   if (task) return task;
-  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No task of this server has this id any more.');
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'This server has no task with this id any more.');
 }
 
 /** Sends progress notifications to a caller that requested them. */

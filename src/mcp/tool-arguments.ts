@@ -20,8 +20,8 @@ export type ToolRequest = {
 };
 
 /**
- * Names the arguments for path, query and header parameters after them. If another parameter or `body` has the name, it is prefixed with
- * the parameter's place: `query_body`.
+ * Names each argument after the path, query or header parameter that it stands for. If the name is already
+ * used by another parameter or by `body`, the parameter's place is put in front: `query_body`.
  */
 function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
   const taken = new Set(request ? [BODY] : []);
@@ -38,8 +38,9 @@ function isWhole({ parameters, request }: PricedOperation): boolean {
 }
 
 /**
- * The input schema of the tool of an operation, without references: its body if that is an object, or, if it has parameters, an object of
- * these, with the body, if any, as the member `body`.
+ * The input schema of an operation's tool, without references. If the operation has no parameters and its
+ * body is an object, this is the body's schema. Otherwise it is an object with a member for each parameter
+ * and, if there is a body, the member `body`.
  */
 export function inputSchemaOf(operation: PricedOperation): Json & { type: 'object' } {
   const { request } = operation;
@@ -138,7 +139,7 @@ function wrongWith(
       ? `${name} must have text, numbers, true or false in it, and nothing deeper`
       : `${name} must be text, a number, true or false, or a list of these`;
   if (style?.kind === 'separated' && parts.some(each => String(each).includes(style.by)))
-    return `${name} must have no '${style.by}' in it, which separates its parts in a query`;
+    return `${name} must not contain '${style.by}', which separates its parts in a query`;
   return undefined;
 }
 

@@ -29,7 +29,7 @@ export function toolsOf(contract: Contract, methods: Methods): ToolDescription[]
   return tools.map(tool => named(tool) as ToolDescription);
 }
 
-/** The most characters for each tool; more is too much for a model with many tools. */
+/** The most characters of a tool's description. More is too much for a model with many tools. */
 const MAX_DESCRIPTION = 600;
 
 /** A text cut after the last sentence that fits, followed by a note that is never cut. */
@@ -73,7 +73,8 @@ function paidTool({ document }: Contract, operation: PricedOperation, methods: M
     title,
     description: described(text, noteOf(operation, methods)),
     inputSchema: inputSchemaOf(operation),
-    // Not read-only: it spends money, so a host that asks its user before tools with effects must ask before this one.
+    // Not read-only, because it spends money: a host that asks its user before calling tools with effects
+    // must ask before calling this one.
     annotations: { title, readOnlyHint: false, idempotentHint: false, openWorldHint: true },
   };
 }

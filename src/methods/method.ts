@@ -18,7 +18,10 @@ export type Credential = {
   identifier: string | null;
   /** Why it does not match the current offer. It may match an earlier one. */
   mismatch?: string;
-  /** The challenge that it answers, if each is unique: its id, and the values for the rail to check. */
+  /**
+   * The challenge that it answers, if the method's challenges are unique: its id, and the values for the rail
+   * to check.
+   */
   challenge?: { id: string; named: Hints };
   /** Set if the buyer already sent the transfer: then `evidence` is the name by which the rail finds it. */
   made?: Made;
@@ -32,10 +35,10 @@ export type Made = { amount: bigint; foreign: boolean; live: boolean };
 
 export type Reading =
   | { kind: 'credential'; credential: Credential }
-  /** It can't be read, or it matches no offer that this server ever made. */
+  /** The payment can't be read, or it matches no offer that this server ever made. */
   | { kind: 'refused'; method: Method; error: string };
 
-/** A 402 answer that is ready to send: headers beside the content type, and the body. */
+/** A 402 answer that is ready to send: its headers, without the content type, and its body. */
 export type Challenge = { headers: Record<string, string>; body: Buffer };
 
 /** The outcome of a payment, for its buyer. */
@@ -53,8 +56,8 @@ export type Receipt = {
 };
 
 /**
- * The answer that a receipt is sent with. `sold`: whether it is a sold answer. `challenge`: the id of the challenge that was paid, if
- * known.
+ * The answer that a receipt is sent with. `sold`: whether the answer was sold. `challenge`: the id of the
+ * challenge that was paid, if known.
  */
 export type Receipted = {
   sold: boolean;

@@ -62,7 +62,8 @@ export class Methods {
   }
 
   /**
-   * The challenge of the requested method, and those others that fit into the header limits of proxies; none is shortened.
+   * The challenge of the requested method, and those of the other methods that fit into the header limits of
+   * proxies. None is shortened.
    * @param receipt the headers of a receipt that is sent with it
    */
   challenges(

@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withAbortAfter } from './deadline.js';
 
-/** The path below which a server holds test calls for hanging up, and reports the outcome of each. */
+/**
+ * The path under which a server holds test calls open for their callers to hang up, and reports the outcome
+ * of each.
+ */
 export const HELD_PATH = '/.well-known/coinslot/held';
 /** The outcome of a held call: still held, ended without a hang-up, or the server saw its caller hang up. */
 export type HeldOutcome = 'held' | 'stayed' | 'left';
@@ -14,7 +17,8 @@ const NEVER = new AbortController().signal;
 
 /**
  * Calls a shop at its public URL, hangs up, and asks whether the server noticed. Nothing is bought.
- * @returns whether it did; undefined if that can't be known: no server answers, or the server does not hold such calls
+ * @returns whether the server noticed; undefined if that can't be known, because no server answers or the
+ * server does not hold test calls
  */
 export async function hangUpIsTold(
   publicUrl: string,
@@ -45,7 +49,9 @@ export async function hangUpIsTold(
   }
 }
 
-/** Behind a proxy with several servers, another server may answer, which does not have the call. */
+/**
+ * If a proxy stands in front of several servers, the answer may come from one that does not hold the call.
+ */
 async function outcomeOf(url: string, signal: AbortSignal): Promise<HeldOutcome | undefined> {
   const answer = await withAbortAfter(ASK_MS, signal, bounded => request(`${url}/outcome`, bounded));
   return answer?.outcome;

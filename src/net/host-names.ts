@@ -15,7 +15,7 @@ export function isLocal(name: string): boolean {
   return /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(name);
 }
 
-/** A host as a URL has it. */
+/** A host in the form that URLs use: IPv6 addresses are in brackets. */
 export function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }

@@ -73,7 +73,7 @@ export class HttpAnswer {
  * Why there is no answer:
  * - `aborted`: the request's signal aborted; `cause` is its reason;
  * - `late`: the deadline passed;
- * - `unreachable`: no connection could be opened, or the client is closed;
+ * - `unreachable`: no connection could be opened, or the client was closed;
  * - `private`: the client connects to public addresses only, and the address is not public;
  * - `cut`: the connection ended before an answer began;
  * - `broken`: the answer is not HTTP or ended early;

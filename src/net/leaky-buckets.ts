@@ -52,7 +52,10 @@ export class LeakyBuckets {
     return Math.max(0, this.level(key) + amount - capacity) / perSecond;
   }
 
-  /** Uses `amount` if `key`, and all keys together, may now. @returns 0, or after how many whole seconds they may */
+  /**
+   * Uses `amount` if `key`, and all keys together, may now.
+   * @returns 0, or the number of whole seconds until they may
+   */
   take(key: string, amount = 1): number {
     const wait = Math.max(this.wait(key, amount), this.#overall?.wait(ALL, amount) ?? 0);
     if (wait > 0) return Math.ceil(wait);

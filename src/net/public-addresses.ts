@@ -68,8 +68,9 @@ export type Resolver = (
 ) => void;
 
 /**
- * Opens connections to public addresses only. The address is checked in the look-up that the socket then connects to, so a name that
- * changes its address between a check and the connection changes nothing. One private address among several refuses the name.
+ * Opens connections to public addresses only. The address is checked in the look-up that the socket then
+ * connects to, so a name cannot pass the check with one address and then be connected to another. A name with
+ * several addresses is refused if one of them is private.
  */
 export function publicConnector(timeoutMs: number, resolve: Resolver = lookUp): buildConnector.connector {
   const lookup: LookupFunction = (host, options, callback) => {

@@ -22,7 +22,7 @@ function isTracing(): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(NAME) !== undefined;
 }
 
-/** Runs `work` in a span. `attributes` are only asked for with an SDK. */
+/** Runs `work` in a span. `attributes` is called only if an SDK is attached. */
 export function traced<T>(
   name: string,
   attributes: () => Attributes,

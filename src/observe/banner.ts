@@ -39,7 +39,7 @@ export function linksOf(
   };
 }
 
-/** For a POSIX shell. */
+/** Quotes a text for a POSIX shell. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -42,7 +42,7 @@ function plainLine(line: string): string {
   return `${JSON.stringify(told ? others : plain)}\n`;
 }
 
-/** Escaped as in JSON, which itself escapes only some of them. */
+/** Escapes a character as JSON does. `JSON.stringify` itself escapes only some of these characters. */
 function escaped(character: string): string {
   const written = JSON.stringify(character).slice(1, -1);
   if (written !== character) return written;
@@ -50,7 +50,10 @@ function escaped(character: string): string {
   return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** Lines are gathered for this long, in ms, or up to this many characters: one write of the file costs as much as many lines. */
+/**
+ * Log lines are gathered for this long, in ms, or until they have this many characters, and written together:
+ * a write takes as long for many lines as for one.
+ */
 const GATHER_MS = 100;
 const GATHERED_CHARACTERS = 64 * 1024;
 /** If the reader of the log does not read, lines beyond this are dropped. */

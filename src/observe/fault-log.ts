@@ -16,8 +16,9 @@ export type FaultLog = Listener & {
 };
 
 /**
- * Logs when a part of the server begins to fail, once a minute while it does, with the number of failures, and when it has recovered. The parts
- * are the ledger, each facilitator and each backend; their names come from the configuration and the contract, so they are few.
+ * Logs when a part of the server begins to fail, when it has recovered, and, once a minute in between, the
+ * number of failures. The parts are the ledger, each facilitator and each backend; their names come from the
+ * configuration and the contract, so they are few.
  */
 export function faultLog(log: Log, now: () => number = Date.now): FaultLog {
   const faults = new Map<string, Fault>();

@@ -16,14 +16,14 @@ export type MetricsSource = {
   undecided: () => Promise<Record<'settling' | 'owed', Undecided>>;
   /** The configured facilitators, and the backends of the operations that are sold. */
   services: () => { facilitators: readonly string[]; backends: readonly string[] };
-  /** Which services rest after failures. */
+  /** Which services are resting after failures. */
   breakers: () => { name: string; open: boolean }[];
   /** The embedded facilitator's fee payer, in lamports; undefined without one. */
   feePayer: () => { address: string; lamports: bigint } | undefined;
   answerStore: () => { bytes: number; budget: number };
-  /** Bodies of /health, by upstream: whether it is ok. */
+  /** Whether each upstream is ok, as the bodies of /health report it. */
   upstreams: () => Record<string, boolean>;
-  /** How old the view of the chain is, in ms; undefined if there was none. */
+  /** The age of the view of the chain, in ms; undefined before the first view. */
   chainAge: () => number | undefined;
   isReady: () => Promise<boolean>;
 };
@@ -187,12 +187,12 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ]),
     falseSettlements: count(
       'false_settlements_total',
-      'Calls that a facilitator reported as paid, and that the chain shows were not.',
+      'Calls that a facilitator reported as paid, although the chain shows that they were not.',
       ['operation'],
     ),
     throttled: count(
       'throttled_total',
-      'Calls that were turned away: their address was over its limit, or too many calls of their wallet, address or backend ended unsold.',
+      'Calls that were turned away: their address was over its limit, or too many calls from their wallet or address, or to their backend, had ended without a sale.',
     ),
     given: count(
       'free_calls_total',
@@ -236,7 +236,7 @@ function timesIn(registry: Registry) {
     upstream: durations('upstream_seconds', 'How long backends worked on calls.', ['upstream', 'result']),
     commit: durations(
       'ledger_commit_seconds',
-      'How long commits of the ledger took; the count is the number of commits asked for.',
+      'How long commits of the ledger took; the count is the number of requested commits.',
       [],
       COMMIT_SECONDS,
     ),
@@ -273,7 +273,7 @@ function gaugesIn(registry: Registry) {
     upstream: gauge('upstream_ok', '1 if /health says ok.', ['upstream']),
     chainAge: gauge(
       'chain_view_age_seconds',
-      'Age of the server’s view of the chain. Over 40 s nothing is sold.',
+      'Age of the server’s view of the chain. Above 40 s, nothing is sold.',
       [],
     ),
     ready: gauge('ready', '1 while calls can be sold, as in /ready.', []),

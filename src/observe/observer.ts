@@ -8,7 +8,10 @@ export type Observer = {
   unpaid(operation: string): void;
   /** The ledger has committed a write, which took this long, in ms. A sale has several. */
   committed(ms: number): void;
-  /** Runs one step of a paid call, and measures it. `work` rejects, but throws nothing. */
+  /**
+   * Runs one step of a paid call, and measures it. `work` must report failures by rejecting, not by throwing
+   * synchronously.
+   */
   step<T>(step: Step, call: ObservedCall, work: () => Promise<T>): Promise<T>;
   /** Runs a paid call as one trace, which continues that of its caller. */
   call<T>(call: CallStart, work: () => Promise<T>): Promise<T>;
@@ -98,7 +101,7 @@ export type OrderChanged = {
   payment: string;
   payer: string;
   amount: bigint;
-  /** The last request for it that this server saw; undefined if there was none since its start. */
+  /** The last request for the order that this server saw; undefined if there was none since its start. */
   requestId?: string | undefined;
   why?: string;
 };
@@ -119,7 +122,7 @@ export type Released = {
   why: string;
 };
 
-/** A facilitator reported this payment as settled, and the chain has shown that it was not. */
+/** A facilitator reported this payment as settled, but the chain has shown that it was not. */
 type FalseSettlement = {
   kind: 'false settlement';
   operation: string;

@@ -49,7 +49,10 @@ export function saleLog(log: DetailedLog): Listener {
   };
 }
 
-/** Calls that wait for an order have no separate lines: one for each attempt is enough. */
+/**
+ * Calls that wait for an order have no separate lines, because one line for each attempt at the order is
+ * enough.
+ */
 function isNews({ status, reported }: Answered): boolean {
   return status >= 400 && !reported;
 }
@@ -86,7 +89,7 @@ function logOrder(log: DetailedLog, { change, why, requestId, ...event }: OrderC
   const fields = { requestId, ...moneyOf(event), ...(why === undefined ? {} : { why }) };
   if (change === 'failed') log.warn(fields, `an order of ${operation} failed and stays owed: ${why}`);
   else if (change === 'given up')
-    log.error(fields, `an order of ${operation} failed, and no attempt follows by itself: ${why}`);
+    log.error(fields, `an order of ${operation} failed, and no further attempt starts automatically: ${why}`);
   else log.info(fields, `an order of ${operation} was ${change}`);
 }
 

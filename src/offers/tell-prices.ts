@@ -2,14 +2,18 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 
-/** A killed server records nothing more, so its prices expire sooner. */
+/**
+ * A server records its prices this often. If it is killed, it can't record them a last time, so they expire
+ * up to this much sooner.
+ */
 const TELL_EVERY_MS = 15_000;
 
 type Parts = { paid: readonly PricedOperation[]; ledger: Pick<Ledger, 'offerPrices'>; log: Log };
 
 /**
- * Publishes this server's prices in the ledger, so that every server accepts a price that another one, or this one before its last start,
- * offered in the last five minutes. Prices that depend on the call are not included.
+ * Publishes this server's prices in the ledger. Every server accepts the prices that any server on the ledger
+ * offered in the last five minutes, including those that it offered itself before its last start. Prices that
+ * depend on the call are not included.
  */
 export class OfferedPrices {
   readonly #parts: Parts;

@@ -3,7 +3,10 @@ import type { Anonymizer } from '../ledger/store.js';
 import { SIGNATURES } from '../rails/solana/fee-limits.js';
 import { anonymousEvidence } from '../rails/solana/kept-evidence.js';
 
-/** A refund that landed under another signature was paid with another wallet. */
+/**
+ * A refund that landed under another signature than that of the stored transaction was paid with another
+ * wallet. The stored transaction is then dropped.
+ */
 export const anonymizer: Anonymizer = {
   sale: evidence => anonymousEvidence(evidence, SIGNATURES),
   refund: (evidence, signature) =>

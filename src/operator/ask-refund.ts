@@ -11,7 +11,10 @@ import { changeOf, withChain } from './record-refund.js';
 import { memoOf } from './refund-transaction.js';
 import { reserveRefund, type AskedAmount } from './reserve-refund.js';
 
-/** The most transfers of a refund's link to examine. There can only be more if somebody abuses the link. */
+/**
+ * The most transfers to a refund's link that are examined. There can be more only if somebody abuses the
+ * link.
+ */
 const MAX_CANDIDATES = 100;
 const WAIT_MS = 600_000;
 const LOOK_AGAIN_MS = 2_000;
@@ -45,7 +48,8 @@ export function linkOf(repayment: Repayment, identity: Identity): string {
 }
 
 /**
- * Cancels a refund that is neither paid nor signed. Anyone with its link can still pay it, and that counts, too.
+ * Cancels a refund that is neither paid nor signed. Anyone with its link can still pay it, and such a payment
+ * still counts as the refund.
  * @throws OperatorFault if there is none
  */
 export async function cancelRefund(reader: ReportSource, name: string | undefined): Promise<Repayment> {

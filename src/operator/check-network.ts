@@ -13,7 +13,7 @@ export function usdcMintOf({ network }: Identity): string {
   throw new OperatorFault(`This ledger belongs to ${network}; the USDC mint of that network is not known.`);
 }
 
-/** @throws OperatorFault if the RPC servers are on a different network than the ledger */
+/** @throws OperatorFault if the RPC servers are on a network other than the ledger's */
 export async function checkNetwork(
   chain: SolanaChain,
   { network }: Identity,

@@ -1,4 +1,7 @@
-/** `decimal`: a negative number stays a number; other texts that begin with `-` might be formulas. */
+/**
+ * `decimal` marks a text as a number, which may be negative. Other texts that begin with `-` might be
+ * formulas.
+ */
 type Cell = string | number | bigint | { decimal: string } | null | undefined;
 
 /** One CSV record. Cells that a spreadsheet would run as a formula are turned into text. */

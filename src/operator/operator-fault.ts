@@ -1,2 +1,2 @@
-/** What the operator asked for can't be done. Only the message is shown. */
+/** The operator asked for something that can't be done. Only the message is shown. */
 export class OperatorFault extends Error {}

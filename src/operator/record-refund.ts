@@ -11,7 +11,7 @@ import { receiversOf } from './receivers.js';
 const CALL_MS = 20_000;
 const DEADLINE_MS = 120_000;
 
-/** Amounts in atomic units of USDC: what was paid, and what came back. */
+/** The amount that was paid and the amount that was refunded, in atomic units of USDC. */
 export type RecordedRefund = Pick<Payment, 'id' | 'amount' | 'payer'> & {
   transaction: string;
   refunded: bigint;
@@ -81,7 +81,7 @@ function notRecorded(
   return notPaid(payment);
 }
 
-/** @throws OperatorFault if the RPC servers belong to another network than the ledger */
+/** @throws OperatorFault if the RPC servers belong to a network other than the ledger's */
 export async function withChain<T>(
   identity: Identity,
   urls: string[],

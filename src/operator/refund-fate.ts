@@ -32,9 +32,9 @@ export function isWritten(repayment: Repayment): repayment is WrittenRefund {
 }
 
 /**
- * The outcome of a signed refund. One RPC server that shows it as final is enough. That it never landed must be reported by every server,
- * because one server may have lost it. Never rejects.
- * @param servers each RPC server by itself
+ * The outcome of a signed refund. A refund has landed if a single RPC server shows it as final. It counts as
+ * never landed only if every server reports so, because a single server may have lost it. Never rejects.
+ * @param servers the RPC servers, each as a client of its own
  */
 export async function fateOfRefund(
   servers: readonly FateChain[],

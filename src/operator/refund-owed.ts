@@ -14,13 +14,16 @@ import { lookForGivenUp, sendRefund } from './send-refund.js';
 
 const INTERVAL_MS = 60_000;
 const READ_MS = 10_000;
-/** After this time, the refund watch takes over, which needs no key. */
+/** After this time, the refund watch takes over. It needs no key. */
 const SEND_MS = 90_000;
 /** The wait after a failed refund of a payment: a quarter of an hour, then four times as long each time, at most a day. */
 const AGAIN_MS = { first: 15 * 60_000, factor: 4, most: 86_400_000 };
 /** After this many failed tries, only the operator can refund the payment. */
 const MAX_TRIES = 8;
-/** The SOL above the minimum below which the operator should add some: the fees of a hundred refunds. */
+/**
+ * When the fee payer has less SOL than this above its minimum, the operator should add some. This amount pays
+ * the fees of a hundred refunds.
+ */
 const LOW_LAMPORTS = 1_000_000n;
 
 type OwedLedger = Pick<
@@ -38,7 +41,10 @@ type OwedLedger = Pick<
   | 'setMeta'
 >;
 
-/** `floor`: the USDC that the wallet keeps, in atomic units. `servers`: each RPC server of `chain` by itself. */
+/**
+ * `floor`: the USDC that the wallet keeps, in atomic units. `servers`: the RPC servers of `chain`, each as a
+ * client of its own.
+ */
 export type OwedOptions = {
   ledger: OwedLedger;
   chain: SolanaChain;
@@ -57,8 +63,9 @@ export type OwedOptions = {
 type Funds = { usdc: bigint; lamports: bigint };
 
 /**
- * Refunds owed orders that were given up, with a key that the server holds. The ledger decides, for all servers together, what is due and
- * how much may be refunded in a day. Each refund is sent like the operator's own.
+ * Refunds owed orders that were given up, with a key that the server holds. The ledger decides, for all
+ * servers together, what is due and how much may be refunded in a day. Each refund is sent in the same way as
+ * one that the operator starts.
  */
 export class OwedRefunds {
   readonly #options: OwedOptions;

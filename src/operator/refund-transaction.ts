@@ -81,7 +81,7 @@ async function payersAccount(
   const { data, owner: program } = account;
   const whole = program === TOKEN_PROGRAM && data.length === TOKEN_ACCOUNT_BYTES;
   if (!whole || toAddress(data.subarray(0, 32)) !== mint || toAddress(data.subarray(32, 64)) !== payer)
-    throw otherWay(`The account ${address}, from which ${payer} paid, is not that payer's USDC account now`);
+    throw otherWay(`The account ${address}, from which ${payer} paid, is no longer that payer's USDC account`);
   if (data[STATE_AT] !== INITIALIZED) throw otherWay(`The account ${address} of ${payer} is frozen`);
   return address;
 }
@@ -122,7 +122,7 @@ async function checkFunds(
   const held = await usdcOf(chain, source, signal);
   if (held < amount)
     throw new OperatorFault(
-      `The wallet ${owner} has ${toDecimal(held)} USDC, and the refund needs ${toDecimal(amount)}: send USDC to it.`,
+      `The wallet ${owner} has ${toDecimal(held)} USDC, but the refund needs ${toDecimal(amount)}: send USDC to it.`,
     );
 }
 

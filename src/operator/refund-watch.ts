@@ -13,7 +13,7 @@ const PAGE = 20;
 /** A process that has not signed its reserved refund after this time was killed. */
 const UNSIGNED_MS = 15 * 60_000;
 
-/** `servers`: each RPC server of `chain` by itself. */
+/** `servers`: the RPC servers of `chain`, each as a client of its own. */
 type Options = {
   ledger: Pick<
     LedgerReader,
@@ -27,8 +27,8 @@ type Options = {
 };
 
 /**
- * Looks for the transfers that pay the links of refunds, and resends signed refunds, which needs no key, until they have landed or are
- * proven never to land. Every server may do this: a transfer counts once.
+ * Looks for the transfers that pay the links of refunds, and resends signed refunds until they have landed or
+ * are proven never to land. This needs no key. Every server may do it, because a transfer counts only once.
  */
 export class RefundWatch {
   readonly #options: Options;
@@ -77,7 +77,7 @@ export class RefundWatch {
     if (isWritten(repayment)) return this.#settle(repayment);
     const { ledger, now = Date.now } = this.#options;
     if (now() - repayment.createdAt > UNSIGNED_MS)
-      await ledger.cancelRepayment(repayment.id, 'whoever began it never signed it');
+      await ledger.cancelRepayment(repayment.id, 'the process that started it never signed it');
   }
 
   async #settle(refund: WrittenRefund): Promise<void> {

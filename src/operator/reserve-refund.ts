@@ -8,7 +8,7 @@ import { mayBeRepaid, notPaid } from './record-refund.js';
 export type AskedAmount = { amount?: string | undefined; reason?: string | undefined };
 
 /**
- * Reserves a refund. If one with the same way and amount is under way, returns that one.
+ * Reserves a refund. If a refund of the same amount is already under way, in the same way, returns that one.
  * @throws OperatorFault that says what is wrong; nothing was changed then
  */
 export async function reserveRefund(
@@ -29,7 +29,7 @@ export async function reserveRefund(
   if (started.kind === 'not paid') throw notPaid(payment);
   if (started.kind === 'too much')
     throw new OperatorFault(
-      `Of payment ${id}, ${toDecimal(started.left)} USDC can be refunded, not ${toDecimal(wanted ?? left)}. Nothing was changed.`,
+      `Only ${toDecimal(started.left)} USDC of payment ${id} can be refunded, not ${toDecimal(wanted ?? left)}. Nothing was changed.`,
     );
   if (!('repayment' in started)) throw new Error('only the operator decides here');
   const { repayment } = started;

@@ -22,7 +22,7 @@ type RefundLedger = Pick<
   | 'cancelRepayment'
 >;
 
-/** `servers`: each RPC server of `chain` by itself. */
+/** `servers`: the RPC servers of `chain`, each as a client of its own. */
 export type RefundSending = {
   ledger: RefundLedger;
   chain: SolanaChain;
@@ -68,7 +68,7 @@ async function writeDown(
   const stored = await signRefund(chain, mint, refund, wallet, signal).then(
     signed => ledger.writeDownRepayment(id, signed),
     async (error: unknown) => {
-      // False if another process stored a transaction meanwhile: that one is sent.
+      // False if another process stored a transaction in the meantime. That transaction is then sent.
       if (!(await ledger.cancelRepayment(id, messageOf(error)))) return ledger.repayment(id);
       throw error instanceof OperatorFault
         ? new OperatorFault(`${error.message} Nothing was sent.`)
@@ -128,7 +128,7 @@ async function record(
   const outcome = await ledger.landRepayment(id, fate.landed);
   if (outcome === 'done') return signature;
   throw new OperatorFault(
-    `The transaction ${signature} has landed, and the ledger has another one for refund ${id} (${outcome}): compare both with the chain.`,
+    `The transaction ${signature} has landed, but the ledger has another one for refund ${id} (${outcome}): compare both with the chain.`,
   );
 }
 

@@ -48,8 +48,9 @@ export async function describeTransfer(
 }
 
 /**
- * The method's layout of a payment: if the payer paid the fee, it can only answer an MPP challenge. For other payments, MPP requires the
- * same instructions as x402, but in any order.
+ * The hints with which to check a transaction; undefined if no server can have accepted it. If the payer paid
+ * the fee, the transaction can only answer an MPP challenge. Otherwise its hint is the fee payer: x402 and
+ * MPP require the same instructions, and MPP allows any order.
  */
 function formOf(encoded: string, memo: string | null): Hints | undefined {
   if (!isSelfPaid(encoded)) return { feePayer: feePayerOf(encoded) };
@@ -93,7 +94,7 @@ export function incoming(bytes: Uint8Array, account: string): bigint | undefined
   return sum;
 }
 
-/** Signers come first; among signers and among others, those that may be written to. */
+/** Signers come first. Among the signers, and among the other accounts, the writable ones come first. */
 function isWritable(
   { signatures, readonlySigners, readonlyOthers, keys }: SolanaTransaction,
   index: number,

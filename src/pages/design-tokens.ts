@@ -1,4 +1,4 @@
-/** The colours of a shop: of its buttons and marks, and of the text on them. CSS colours. */
+/** A shop's CSS colours: for its buttons and marks, and for the text on them. */
 export type Accent = { accent: string; onAccent: string };
 
 /** Also used by the front page, unless the contract has its own colour. */

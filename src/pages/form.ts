@@ -14,7 +14,7 @@ const OPTIONS = {
   json: false,
   text: false,
   formLimit: MAX_FORM_BYTES,
-  // Forms have flat fields only. Of two fields with one name, the first counts.
+  // Forms have flat fields only. If two fields have the same name, the first counts.
   queryString: { allowDots: false, depth: 0, parameterLimit: 20, duplicates: 'first' } as object,
 };
 

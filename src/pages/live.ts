@@ -69,7 +69,7 @@ export class LiveStreams {
       this.#seen = state;
       for (const client of this.#clients) this.#send(client, CHANGE);
     } catch {
-      // It cannot be read: the pages stay as they are until the next poll.
+      // The state cannot be read. The pages stay as they are until the next poll.
     }
   }
 

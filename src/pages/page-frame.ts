@@ -1,6 +1,6 @@
 import { escapeHtml } from './escape.js';
 
-/** An HTML document. Paths are of this server; `head` (more elements of the head) and `body` are HTML. */
+/** An HTML document. Paths lead to this server; `head` (more elements of the head) and `body` are HTML. */
 export type PageFrame = {
   title: string;
   style: string;
@@ -14,7 +14,7 @@ export type PageFrame = {
   isPublic?: boolean;
 };
 
-/** The icon of the server, which the public listener has. */
+/** The server's icon, which the public listener serves. */
 export const ICON = '<link rel="icon" href="/icon.svg" type="image/svg+xml">\n';
 
 /** The document around every page for people: landing page and reference, panel, operator page. */

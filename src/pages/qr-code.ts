@@ -3,7 +3,10 @@ import { renderSVG, renderUnicodeCompact } from 'uqr';
 /** Modules of quiet space around it, as ISO/IEC 18004 requires. */
 const BORDER = 4;
 
-/** A text as a QR code: an SVG element with the name `label`, black on white in every colour scheme. */
+/**
+ * A text as a QR code: an SVG element with the accessible name `label`, black on white in every colour
+ * scheme.
+ */
 export function qrCode(text: string, label: string): string {
   const svg = renderSVG(text, { border: BORDER, pixelSize: 4, ecc: 'M' });
   return svg.replace('<svg ', `<svg class="qr" role="img" aria-label="${label}" `);

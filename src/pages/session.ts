@@ -31,7 +31,7 @@ export class Sessions {
   readonly #now: () => number;
 
   /**
-   * @param page its name; a session of one page does not open another, even with the same token
+   * @param page the name of the page; a session of one page does not open another, even with the same token
    * @throws RangeError if the token has fewer than 16 characters.
    */
   constructor(token: string, notes: SharedNotes, now: () => number, page: string) {

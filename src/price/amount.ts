@@ -1,10 +1,10 @@
-/** What prices are in. */
+/** The currency of prices. */
 export type Asset = { readonly name: string; readonly decimals: number };
 
 /** An amount of money in atomic units of an asset. */
 export type Amount = { readonly asset: Asset; readonly atomic: bigint };
 
-/** On every Solana network. */
+/** The same on every Solana network. */
 export const USDC: Asset = { name: 'USDC', decimals: 6 };
 
 const DECIMAL = new RegExp(`^(0|[1-9][0-9]*)(?:\\.([0-9]{1,${USDC.decimals}}))?$`);

@@ -1,6 +1,6 @@
 import { toAtomic, toDecimal, USDC, type Amount } from './amount.js';
 
-/** @throws Error that begins with the name of the key */
+/** @throws Error whose message begins with the name of the key */
 export function amountAt(key: string, value: unknown): Amount {
   try {
     return { asset: USDC, atomic: toAtomic(value) };

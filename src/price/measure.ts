@@ -87,9 +87,10 @@ export function isAtMost(a: Exact, b: Exact): boolean {
 /** Why this measure can't be applied to a value; undefined if it can. */
 export function unmeasured(name: MeasureName, { types, always }: DescribedValue): string | undefined {
   const fit: readonly string[] = MEASURES[name].types;
+  const found = types.length > 0 ? `of type ${types.join(' or ')}` : 'whose type the contract does not say';
   if (types.length === 0 || !types.every(each => fit.includes(each)))
-    return `measure ${name} needs a value of type ${fit.join(' or ')}, and by leads to ${types.join(' or ') || 'one whose type the contract does not say'}`;
+    return `measure ${name} needs a value of type ${fit.join(' or ')}, but by points to a value ${found}`;
   return always
     ? undefined
-    : 'by leads to a value that a call may leave out: make it required, or give it a default';
+    : 'by points to a value that a call may leave out: make it required, or give it a default';
 }

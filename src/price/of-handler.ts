@@ -5,7 +5,7 @@ import type { Asked, OwnPrice, PriceKind } from './price.js';
 
 const DEADLINE_MS = 1_000;
 
-/** `mode: handler`: the handler's function `price` returns it, from `min` to `max`. */
+/** `mode: handler`: the handler's function `price` returns the price, from `min` to `max`. */
 export const ofHandler: PriceKind = {
   keys: ['min', 'max'],
   read: xPrice => ({

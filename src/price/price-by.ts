@@ -3,11 +3,12 @@ const EXAMPLES =
 const UNITS = /^(value|length|items|bytes) of (\/\S+), (\S+) per (\d{1,15}), at most (\S+)$/;
 const HANDLER = /^handler, at most (\S+)$/;
 
-/** The rule of a rising price, in the form of the commands' options. */
+/** A price that depends on the call, as the value of an option of the commands gives it. */
 export type PriceBy = { mode: 'tiered' | 'handler'; max: string; [key: string]: unknown };
 
 /**
- * The `x-price` members of a price that depends on the call, except `min`, currency and flow.
+ * Reads the `x-price` members, except `min`, currency and flow, from the value of an option such as the
+ * examples above.
  * @throws Error whose message follows the name of the option
  */
 export function readPriceBy(text: string): PriceBy {
@@ -19,7 +20,7 @@ export function readPriceBy(text: string): PriceBy {
   return { mode: 'tiered', by, measure, per: { amount, units: Number(units) }, max };
 }
 
-/** @param least what a call costs at least */
+/** @param least the lowest price of a call, in USDC */
 export function risingFrom(least: string, { max, ...rule }: PriceBy): Record<string, unknown> {
   return { ...rule, min: least, max };
 }

@@ -17,11 +17,11 @@ export interface Price {
   readonly least: Amount;
   /** Whether the price depends on the call, so that it is unknown before the body is read. If not, most, least and quote are the same. */
   readonly needsBody: boolean;
-  /** The value that it depends on, for people: `by the length of /body/text: …`. */
+  /** What the price depends on, for human readers: `by the length of /body/text: …`. */
   readonly terms?: string;
   /** Whether the operation's handler has a function that returns it. */
   readonly ofHandler?: true;
-  /** The price of a call whose body is valid: the same for the same call, from `least` to `most`. */
+  /** The price of a call whose body is valid, from `least` to `most`. Equal calls have equal prices. */
   quote(asked: Asked, own?: OwnPrice): Amount | Promise<Amount>;
 }
 
@@ -35,7 +35,10 @@ export type DescribedValue = {
   readonly bytes: boolean;
 };
 
-/** Finds the value to which a JSON pointer leads into `{ params, query, headers, body }`; undefined if no call has it. */
+/**
+ * Finds the value at a JSON pointer into `{ params, query, headers, body }`; undefined if no call has such a
+ * value.
+ */
 export type ValueAt = (steps: readonly string[]) => DescribedValue | undefined;
 
 /** Reads the prices of one kind from `x-price`. */

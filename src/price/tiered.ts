@@ -14,7 +14,7 @@ import type { Asked, Price, PriceKind, ValueAt } from './price.js';
 
 type Keys = Readonly<Record<string, unknown>>;
 
-/** The price for a number, and its description. */
+/** How a price is calculated from a number, and how it is described. */
 type Rule = { least: Amount; most: Amount; words: (unit: string) => string; costs: (size: Exact) => Amount };
 
 const MAX_STEPS = 100;
@@ -53,10 +53,10 @@ function stepsOf(by: unknown): string[] {
     .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** Whether the text of the value is bytes. @throws Error if the contract has no such value */
+/** Whether the value's text encodes bytes. @throws Error if the contract has no such value */
 function described(steps: readonly string[], measure: MeasureName, valueAt: ValueAt): boolean {
   const value = valueAt(steps);
-  if (!value) throw new Error(`by leads to nothing that a call has: /${steps.join('/')}`);
+  if (!value) throw new Error(`by points to nothing that a call has: /${steps.join('/')}`);
   const wrong = unmeasured(measure, value);
   if (wrong !== undefined) throw new Error(wrong);
   return value.bytes;

@@ -563,7 +563,7 @@ describe('coinslot import', () => {
       },
     );
     expect(rowOf(result, '/a').price).to.equal('0.01 to 0.05');
-    expect(rowOf(result, '/b').leftOut).to.contain('by leads to nothing');
+    expect(rowOf(result, '/b').leftOut).to.contain('by points to nothing');
     const [operation] = await sold(result);
     expect([operation?.path, operation?.price.shown]).to.deep.equal(['/a', '0.01 to 0.05 USDC']);
     const { atomic } = await operation!.pricing.quote({

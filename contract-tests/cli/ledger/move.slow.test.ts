@@ -183,7 +183,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
       );
     const again = await move();
     expect(again.status).to.equal(1);
-    expect(again.stderr).to.include('before, completely');
+    expect(again.stderr).to.include('has already been copied completely');
   });
 
   it('refuses a source that a server has open, and a target that has sold something', async () => {

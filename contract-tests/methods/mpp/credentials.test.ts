@@ -183,10 +183,10 @@ describe('mpp: credentials', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`) as object;
     const { request } = challengeFor(SUMMARIZE);
     const MALFORMED: Record<string, RegExp> = {
-      Payment: /not one of Payment/,
-      'Payment !!!': /not one of Payment/,
+      Payment: /not valid for the scheme Payment/,
+      'Payment !!!': /not valid for the scheme Payment/,
       'Payment e30': /must have required property 'challenge'/,
-      [changed(pay(), { request: 'e30' })]: /request of the challenge is not a charge/,
+      [changed(pay(), { request: 'e30' })]: /request in the challenge is not a charge request/,
       [changed(pay(), { request: { ...request, deep } })]: /nested too deeply/,
       [changed(pay(), { opaque: deep })]: /nested too deeply/,
       [changed(pay(), { type: 'bundle' }, 'payload')]: /type bundle is not accepted/,
@@ -271,7 +271,7 @@ describe('mpp: credentials', () => {
         description: SUMMARIZE.summary,
       },
     ]);
-    expect(JSON.stringify(llmsTexts(contract, selling))).to.include('with a client of MPP');
+    expect(JSON.stringify(llmsTexts(contract, selling))).to.include('with an MPP client');
   });
 
   it('a receipt goes with nothing but what was sold, and names its challenge', () => {

@@ -153,7 +153,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     ['is two headers of one name', /not base64/, () => signature(`${base64Json({})}, ${base64Json({})}`)],
     [
       'is base64 of something other than JSON',
-      /not base64 of JSON/,
+      /not base64-encoded JSON/,
       () => signature(Buffer.from('pay me').toString('base64')),
     ],
     ['is cut off', /not base64/, () => signature(v2Header(offer, craft({})).slice(0, 301))],

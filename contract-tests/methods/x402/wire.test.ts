@@ -113,8 +113,8 @@ describe('wire: a payment that does not decode is refused with the reason', () =
     ['base64 and base64url mixed', `${V2}-+`, /not base64/],
     ['padding in the middle', `AA==${V2}`, /not base64/],
     ['a header sent twice, joined by Node', `${V2}, ${V2}`, /not base64/],
-    ['base64 of something else', Buffer.from('hello').toString('base64'), /not base64 of JSON/],
-    ['cut JSON', Buffer.from('{"x402Version":2').toString('base64'), /not base64 of JSON/],
+    ['base64 of something else', Buffer.from('hello').toString('base64'), /not base64-encoded JSON/],
+    ['cut JSON', Buffer.from('{"x402Version":2').toString('base64'), /not base64-encoded JSON/],
     ['null', base64Json(null), /not a JSON object/],
     ['a number', base64Json(7), /not a JSON object/],
     ['a text', base64Json('payment'), /not a JSON object/],
@@ -179,7 +179,7 @@ describe('wire: a payment that does not decode is refused with the reason', () =
       ).toString('base64'),
       /must have required property/,
     ],
-    ['JSON nested without end', Buffer.from('['.repeat(10_000)).toString('base64'), /not base64 of JSON/],
+    ['JSON nested without end', Buffer.from('['.repeat(10_000)).toString('base64'), /not base64-encoded JSON/],
   ];
   for (const [name, value, reason] of BAD) {
     it(name, () => {

@@ -1,15 +1,19 @@
 import pg from 'pg';
 import { LedgerFault, messageOf } from '../fault.js';
 
-/** The timeout for connecting and for the query after it, each. Both together are shorter than a pool's wait for a connection. */
+/**
+ * The timeout for connecting, and again for the query that follows. The sum of both is shorter than a pool's
+ * wait for a connection.
+ */
 const PROBE_MS = 2_000;
 
 type Host = { url: string; name: string; host: string; port: number };
 
 /**
- * The hosts of a replicated PostgreSQL, in libpq's notation: `postgres://user@one:5432,two:5432/ledger`. Whenever a connection breaks, all
- * hosts are asked whether they can be written. Connections to the others are then closed, because a former primary that was frozen and
- * resumes would answer with outdated rows.
+ * The hosts of a replicated PostgreSQL, in libpq's notation: `postgres://user@one:5432,two:5432/ledger`.
+ * Whenever a connection breaks, every host is checked again for whether it accepts writes. Connections to
+ * those that do not are closed, because a former primary that was frozen and resumes would answer with
+ * outdated rows.
  */
 export class PostgresHosts {
   readonly #hosts: Host[];

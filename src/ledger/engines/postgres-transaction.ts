@@ -79,7 +79,10 @@ export class Transaction {
     throw refusal ? refusal.reason : this.#unknown(first.reason);
   }
 
-  /** Commits unless that was done, and returns the connection to the pool. @throws LedgerFault `unknown` */
+  /**
+   * Commits, unless the last query already did, and returns the connection to the pool.
+   * @throws LedgerFault `unknown`
+   */
   async commit(): Promise<void> {
     if (this.#state === 'open') {
       this.#state = 'ended';
@@ -92,7 +95,10 @@ export class Transaction {
     this.#client.release();
   }
 
-  /** Rolls back. A connection that fails to, or that `isUseless`, is closed, upon which PostgreSQL ends its transaction. */
+  /**
+   * Rolls back and returns the connection to the pool. If the rollback fails, or `isUseless` is set, the
+   * connection is closed instead, and PostgreSQL then ends the transaction.
+   */
   async abandon(isUseless = false): Promise<void> {
     const failed = (): void => void (this.#isBroken = true);
     if (this.#state === 'open') await this.#client.query('ROLLBACK').catch(failed);

@@ -116,7 +116,7 @@ async function requireUsable(pool: pg.Pool, isPooled: boolean): Promise<void> {
     );
     const problem = rows[0] && problemOf(rows[0]);
     if (problem) throw new LedgerFault('open', problem);
-    // A pooler reports another process id than PostgreSQL's when a client connects.
+    // When a client connects, a pooler reports a process id other than PostgreSQL's.
     const { processID } = client as unknown as { processID: number };
     if (!isPooled && rows[0]?.pid !== processID) throw new LedgerFault('open', POOLER);
   } finally {
@@ -305,7 +305,10 @@ const payersOf = (operations: readonly Scope[]): string[] => [
   ...new Set(operations.flatMap(({ payer }) => payer ?? [])),
 ];
 
-/** Repeats a transaction that PostgreSQL rolled back because of others (such as a deadlock), or that failed before its commit was sent. */
+/**
+ * Repeats a transaction that PostgreSQL rolled back because of a conflict with others (such as a deadlock),
+ * or that failed before its commit was sent.
+ */
 async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -317,7 +320,10 @@ async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Whether the connection broke before the commit. A LedgerFault says itself whether anything was written, so it is never repeated. */
+/**
+ * Whether the connection broke before the commit. A LedgerFault already states whether anything was written,
+ * so its transaction is never repeated.
+ */
 const isBroken = (error: unknown): boolean =>
   !(error instanceof LedgerFault) && (BROKEN.test(codeOf(error)) || BROKEN.test(messageOf(error)));
 

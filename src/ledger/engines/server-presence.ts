@@ -8,7 +8,7 @@ import type { PostgresHosts } from './postgres-hosts.js';
 
 export const CONNECT_MS = 5_000;
 export const STATEMENT_MS = 10_000;
-/** Notifications on their way. Others are left out. */
+/** The most notifications that may be under way at a time. Further ones are not sent. */
 const MOST_NOTIFYING = 100;
 const PRESENCE_RETRY_MS = 2_000;
 const PRESENCE_CHECK_MS = 10_000;
@@ -36,7 +36,10 @@ export class ServerPresence {
     this.#role = role;
   }
 
-  /** @throws LedgerFault `open` for a server, if the ledger is being moved or its receiver changed; for those two, if a server has it open */
+  /**
+   * @throws LedgerFault `open`: for a server, if the ledger is being moved or its receiver changed; for a
+   * move or a change of receiver, if a server has the ledger open
+   */
   static async announce(hosts: PostgresHosts, role: Role): Promise<ServerPresence> {
     const presence = new ServerPresence(hosts, role);
     try {
@@ -54,7 +57,10 @@ export class ServerPresence {
     );
   }
 
-  /** Not in the transaction of the change: PostgreSQL commits those that notify one after another, and refuses them if its queue is full. */
+  /**
+   * The notification is sent outside the transaction that makes the change, because PostgreSQL commits
+   * transactions that notify one after another, and refuses them if its notification queue is full.
+   */
   notifyChange(id: string): void {
     if (!this.#client || this.#notifying >= MOST_NOTIFYING) return;
     this.#notifying += 1;
@@ -62,7 +68,9 @@ export class ServerPresence {
     void notified.finally(() => (this.#notifying -= 1));
   }
 
-  /** Resolves when a server has notified a change of the payment, at the latest after so many milliseconds. */
+  /**
+   * Resolves when a server has notified a change of the payment, or after `ms` milliseconds at the latest.
+   */
   async changeOf(id: string, ms: number): Promise<void> {
     await once(this.#changes, eventOf(id), { signal: AbortSignal.timeout(Math.ceil(ms)) }).catch(
       () => undefined,

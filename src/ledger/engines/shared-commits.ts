@@ -30,8 +30,9 @@ export type ChainRunner = {
 };
 
 /**
- * Operations that are requested while a commit is under way share the next one. Those on one payment or one payer are a chain and run one after
- * another, since within one transaction locks do not separate them. A chain that has to wait for another server gets its own transaction.
+ * Operations that are requested while a commit is under way share the next one. Operations on one payment or
+ * one payer form a chain and run one after another, because locks do not separate operations within one
+ * transaction. A chain that has to wait for another server gets its own transaction.
  */
 export class SharedCommits {
   readonly #runner: ChainRunner;

@@ -178,8 +178,9 @@ function lockOf(file: string): string {
 }
 
 /**
- * Locks the ledger by an exclusive transaction on a separate database, held as long as the process runs. The kernel releases the file locks
- * however the process ends. The ledger itself stays readable for other processes.
+ * Locks the ledger with an exclusive transaction on a separate database, held as long as the process runs.
+ * The kernel releases the file locks however the process ends. The ledger itself stays readable for other
+ * processes.
  */
 function takeLock(file: string): Connection {
   let lock: Connection | undefined;
@@ -268,8 +269,9 @@ function connect(file: string, reads: boolean): Connection {
 }
 
 /**
- * Decides whether SQLite itself waits for the disk, which blocks the server at every commit, or a `WriteAheadLog` does so in a thread. The
- * latter needs WAL mode, which not every file system supports, and a process that keeps the file open.
+ * Decides whether SQLite itself waits for the disk, which blocks the server at every commit, or a
+ * `WriteAheadLog` does so in a thread. A `WriteAheadLog` needs WAL mode, which not every file system
+ * supports, and a process that keeps the file open.
  */
 function writesLog(db: Connection, reads: boolean): boolean {
   const mode = db.prepare('PRAGMA journal_mode').get() as { journal_mode?: unknown } | undefined;
@@ -294,7 +296,8 @@ class WriteAheadLog {
   /** Calls back once everything committed so far is on disk. */
   sync(done: (error: Error | null) => void): void {
     try {
-      // SQLite creates the log with the first commit and keeps it while the ledger is open. It holds no locks on it.
+      // SQLite creates the log with the first commit, keeps it while the ledger is open, and holds no locks
+      // on it.
       this.#fd ??= openSync(this.#path, 'r+');
     } catch (error) {
       return done(error as Error);

@@ -28,8 +28,8 @@ type Task = {
 };
 
 /**
- * Opens a SQLite file. One process writes it. Writes that are requested in one turn of the event loop, or while the disk is busy, share
- * a commit.
+ * Opens a SQLite file. Only one process may write to it. Writes that are requested in one turn of the event
+ * loop, or while the disk is busy, share a commit.
  * @param url,role see `SqliteFile.open`
  * @throws LedgerFault `open`
  */

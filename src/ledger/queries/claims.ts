@@ -107,7 +107,7 @@ export const insert = (p: NewClaim & At) =>
       ${p.now} + ${p.live_ms}, 1, 0, ${p.claim_slot}, ${p.claim_height}, ${p.now}, ${p.request_id})
     on conflict do nothing returning claim, runs, callers`;
 
-/** Claims a payment again, when its lease has ended, for the same or another call: it was not settled. */
+/** Claims an unsettled payment again once its lease has ended, for the same or another call. */
 export const retake = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set operation = ${p.operation}, request_hash = ${p.request_hash}, request = ${p.request},
@@ -116,7 +116,10 @@ export const retake = (p: NewClaim & At) =>
     where id = ${idBytes(p.id)} and state = 'claimed' and alias_of is null and lease_until <= ${p.now}
     returning claim, runs, callers`;
 
-/** The same for a request that already waits for the payment, which keeps its call and its callers. */
+/**
+ * Like `retake`, for a request that already waits for the payment. The payment keeps its call and its
+ * callers.
+ */
 export const retakeForCaller = (p: NewClaim & At) =>
   one<ClaimedRow>`
     update payments set ${takenOver(p)}
@@ -143,7 +146,10 @@ export const hold = (p: Fence & At & { lease_ms: number }) =>
   one<IdRow>`
     update payments set lease_until = ${p.now} + ${p.lease_ms} where ${ours(p)} and alias_of is null returning id`;
 
-/** Takes over a payment past `claimed` whose lease has ended, unless it is owed and being refunded in full: its work must not go on. */
+/**
+ * Takes over a payment past `claimed` whose lease has ended, unless it is owed and being refunded in full,
+ * because then its work must not continue.
+ */
 export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: number }) =>
   one<PaymentView>`
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}

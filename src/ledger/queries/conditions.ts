@@ -9,7 +9,10 @@ export type IdRow = { id: IdBytes };
 /** The time at which the statement runs; see clock.ts. */
 export type At = { now: Query };
 
-/** Identifies a row and the claim that may change it. A server whose claim is no longer the current one can't. */
+/**
+ * Identifies a row and the claim that may change it. A server whose claim is no longer the current one can't
+ * change the row.
+ */
 export type Fence = { id: string; claim: number; owner: string };
 
 /** Two payments without a payment-identifier are for the same call if these columns are equal. */

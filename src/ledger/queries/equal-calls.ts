@@ -44,7 +44,10 @@ const DECISIVE = [
 ] as const;
 const DECISIVE_COLUMNS = raw(DECISIVE.join(', '));
 
-/** The columns that the decision needs (reading all would cost more), and the time, after this row and those before it were locked. */
+/**
+ * The columns that the decision needs (reading all of them would cost more), and the time at which the row
+ * was read: after it, and the rows before it, were locked.
+ */
 export type LockedRow = Pick<PaymentRow, (typeof DECISIVE)[number]> & { now: number };
 
 /** Locks only the row itself, which has an identifier and therefore no equal payments. */

@@ -3,7 +3,10 @@ import { raw, sql } from '../sql.js';
 import type { PaymentRow, RefundRow, RepaymentRow } from '../schema.js';
 import { SUM_OF_AMOUNTS } from './conditions.js';
 
-/** A page of a period: from `from` to before `to`, after the row `id` at the time `at`. */
+/**
+ * A page of a period: `from` is included and `to` is not. The page begins after the row `id` at the time
+ * `at`.
+ */
 export type MovedWithin = { from: number; to: number; at: number; id: string; limit: number };
 
 export type MovedSaleRow = Pick<

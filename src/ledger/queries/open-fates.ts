@@ -20,7 +20,7 @@ const SETTLED_AT = raw('settled_at');
 const RELEASED = raw("state = 'released' and audited_at is null");
 const SETTLING = raw("state = 'settling' and decided_at is null");
 const SETTLING_AT = raw('settling_at');
-/** `+ 0` makes SQLite use the index of undecided payments, of which there are few. */
+/** `+ 0` makes SQLite choose the index of undecided payments, which is small. */
 const SORTED_BY_SETTLING_AT = raw('settling_at + 0');
 
 /** Payments whose outcome is not yet final on chain, at most `limit` of each kind. See `maintenanceOf`. */

@@ -36,7 +36,10 @@ export const openRepayments = (p: { created_at: number; id: string; limit: numbe
     where decided_at is null and created_at >= ${p.created_at} and (created_at > ${p.created_at} or id > ${p.id})
     order by created_at, id limit ${p.limit}`;
 
-/** Stores a signed transaction unless there is one: another server then sends the stored one. */
+/**
+ * Stores a signed transaction, unless one is stored already. The server that comes second sends the stored
+ * one.
+ */
 export const writeDownRepayment = (p: Id & { evidence: string; signature: string; position: number }) =>
   one<RepaymentRow>`
     update repayments set evidence = ${p.evidence}, signature = ${p.signature}, position = ${p.position}

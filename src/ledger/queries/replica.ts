@@ -4,7 +4,10 @@ import { one, raw } from '../sql.js';
 export const walPosition = () =>
   one<{ position: string }>`select cast(pg_current_wal_lsn() as text) as position`;
 
-/** `behind`: 0 if the replica has replayed the log up to `position`, otherwise 1. `age`: of the last replayed commit, in ms. */
+/**
+ * `behind`: 0 if the replica has replayed the log up to `position`, otherwise 1. `age`: the age of the last
+ * replayed commit, in ms.
+ */
 export const replicaState = ({ position }: { position: string }) =>
   one<{ replica: number; behind: number; age: number | null }>`
     select ${raw('case when pg_is_in_recovery() then 1 else 0 end')} as replica,

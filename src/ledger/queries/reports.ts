@@ -105,7 +105,10 @@ export const firstClaimOf = (p: { from: number; to: number }) =>
   one<{ created_at: number | null }>`
     select min(created_at + 0) as created_at from payments where ${IS_SALE} and settled_at >= ${p.from} and settled_at < ${p.to}`;
 
-/** Payments by time of booking: of settlement, or, while that is unknown, of the first claim. */
+/**
+ * Payments by the time at which they are booked: the time of settlement or, while that is unknown, of the
+ * first claim.
+ */
 export const listBooked = (p: Listed & { state: State | null; from: number; to: number }) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments

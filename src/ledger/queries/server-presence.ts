@@ -2,8 +2,8 @@ import { list, one, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 
 /*
- * Advisory locks by which servers on PostgreSQL see each other. The numbers are arbitrary, but must be the same in all versions of this
- * program.
+ * Advisory locks with which servers on PostgreSQL detect each other. The numbers are arbitrary, but must be
+ * the same in all versions of this program.
  */
 
 /** Held by every server. Its second key is a hash of the schema's name. */
@@ -43,5 +43,5 @@ export const serversUsing = ({ uses }: { uses: readonly string[] }) =>
 const hashed = (use: string): Query =>
   sql`(hashtext(current_schema() || ' ' || ${use})::bigint & 4294967295)::oid`;
 
-/** The channel of the servers of one ledger. The name of a channel may have 63 bytes. */
+/** The channel of the servers of one ledger. The name of a channel may have at most 63 bytes. */
 export const CHANNEL = `'coinslot_' || md5(current_schema())`;

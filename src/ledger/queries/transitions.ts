@@ -24,8 +24,9 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 type Proof = { by: 'work' | 'chain' };
 
 /**
- * Changes the row only if the claim is the current one, the ledger is not bound to another receiver, and the newest caller is present or the
- * buyer has already sent the transfer (`moved_after`). `alone`: only if there are no equal payments, too.
+ * Changes the row only if the claim is the current one, the ledger is not bound to another receiver, and the
+ * newest caller is present or the buyer has already sent the transfer (`moved_after`). `alone`: changes it
+ * only if there are also no equal payments.
  */
 export const settle = (
   p: Fence &

@@ -6,8 +6,8 @@ import { encoded, type Sent } from './credential.js';
 
 const ANSWER_NEW = 'answer the one in this answer';
 const IF_MADE =
-  'a transfer that you sent yourself has bought nothing; the operator of this shop can credit it or pay it back';
-/** A signature of the chain in base58. */
+  'a transfer that you sent yourself has bought nothing, but the operator of this shop can credit or refund it';
+/** A transaction signature in base58. */
 const SIGNATURE = /^[1-9A-HJ-NP-Za-km-z]{64,88}$/;
 const AMOUNT = /^[1-9][0-9]{0,15}$/;
 

@@ -7,7 +7,10 @@ import { TOKEN_PROGRAM, type NetworkName } from '../../rails/solana/networks.js'
 import type { ChallengeIds } from './challenge-ids.js';
 import { encoded } from './credential.js';
 
-/** The protocol's names of the networks. The sandbox uses devnet's, as in x402, so that one client setting works for both. */
+/**
+ * The protocol's names for the networks. The sandbox uses devnet's, as in x402, so that one client setting
+ * works for both.
+ */
 const NETWORKS: Record<NetworkName, string> = { sandbox: 'devnet', devnet: 'devnet', mainnet: 'mainnet' };
 
 /** How long a challenge can be paid. Its blockhash, if it has one, is valid for 60 to 90 s. */

@@ -17,7 +17,7 @@ export type Sent = {
   payload: { type: string; transaction?: string; signature?: string };
 };
 
-/** The request of method `solana`, intent `charge`, as far as it is used. */
+/** The fields of a charge request (method `solana`, intent `charge`) that the server uses. */
 export type ChargeRequest = {
   amount: string;
   currency: string;
@@ -77,11 +77,11 @@ const isRequest = ajv.compile<ChargeRequest>({
 export function readCredential(carrier: Carrier): Sent | string | undefined {
   const value = 'meta' in carrier ? carrier.meta[CREDENTIAL_KEY] : inHeader(carrier.headers.authorization);
   if (value === undefined) return undefined;
-  if (!isWire(value)) return `the credential is not one of Payment: ${faultOf(isWire.errors)}`;
+  if (!isWire(value)) return `the credential is not valid for the scheme Payment: ${faultOf(isWire.errors)}`;
   const { id, ...sent } = value.challenge;
   const request = typeof sent.request === 'string' ? jsonIn(sent.request) : sent.request;
   if (!isRequest(request))
-    return `the request of the challenge is not a charge: ${faultOf(isRequest.errors)}`;
+    return `the request in the challenge is not a charge request: ${faultOf(isRequest.errors)}`;
   const slots = slotsIn(sent);
   if (!slots) return 'the challenge of the credential is nested too deeply';
   return { id, slots, request, payload: value.payload };

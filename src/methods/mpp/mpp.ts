@@ -104,7 +104,7 @@ function readingOf(method: Method, sent: Sent, operation: PricedOperation, judgi
   const amount = BigInt(request.amount);
   const live = faultOf({ ...operation, price: { ...operation.price, atomic: amount } }) === undefined;
   const made = { amount, live, foreign: !judging.ids.made(id, sent.slots) };
-  // Anyone who reads the chain can name the transfer, but not the challenge that it answers.
+  // Anyone who reads the chain can name the transfer, but only its buyer knows the challenge that it answers.
   return {
     kind: 'credential',
     credential: { ...common, evidence: payload.signature ?? '', identifier: id, made },
@@ -142,7 +142,7 @@ function documentsOf({ asset }: MppTerms): MethodDocuments {
       'Or pay with MPP (method solana, intent charge): answer the Payment challenge in the WWW-Authenticate header of the 402 with a ' +
       'credential of type transaction in the Authorization header (or signature, where payment comes before the work).',
     steps: [
-      `Or, with a client of MPP: answer the \`Payment\` challenge in the header \`WWW-Authenticate\` of the same 402 (method \`solana\`, intent ` +
+      `Or, with an MPP client: answer the \`Payment\` challenge in the header \`WWW-Authenticate\` of the same 402 (method \`solana\`, intent ` +
         `\`charge\`, USDC mint \`${asset}\`) with a credential of type \`transaction\` in the header \`Authorization\`. Where payment comes ` +
         'before the work, and you pay the fee, it may be of type `signature` and name the transfer that you sent. The receipt is in ' +
         '`Payment-Receipt`.',

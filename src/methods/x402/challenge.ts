@@ -12,7 +12,10 @@ import { TOKEN_PROGRAM } from '../../rails/solana/networks.js';
 /** The version of x402 that a challenge is in. */
 export type ChallengeVersion = 1 | 2;
 
-/** The size of a body that has this many bytes in base64. A v1 challenge is not sent in a header; the same limit only keeps it short. */
+/**
+ * The length of a body that fills the header when it is encoded as base64. A v1 challenge is not sent in a
+ * header; there, the limit only keeps it short.
+ */
 function maxBodyBytes(version: ChallengeVersion, { otherMethodsBytes = 0 }: Terms): number {
   const others = version === 1 ? 0 : OTHER_HEADER_BYTES + otherMethodsBytes;
   return ((MAX_HEADER_BYTES - others) / 4) * 3;
@@ -81,7 +84,10 @@ function challengeText(
   });
 }
 
-/** Placeholders for the parts that change while a server runs: an unused address and a blockhash of no chain. */
+/**
+ * Placeholders for the parts that change while a server runs: an address that nobody uses, and a blockhash
+ * that no chain has.
+ */
 const EXAMPLE_LIVE: Hints = {
   feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',
   recentBlockhash: 'EkSnNWid2cvwEVnVx9aBqawnmiCNiDgp3gUdkDPTKN1N',
@@ -96,7 +102,7 @@ export function exampleChallenge(
   return inVersion(version, Buffer.from(challengeText(operation, terms, EXAMPLE_LIVE, version, {})));
 }
 
-/** What is sold (x402 v2 ResourceInfo). */
+/** Describes the operation that is sold (x402 v2 ResourceInfo). */
 export function resourceOf(operation: PricedOperation, terms: Terms, withTags = true): Json {
   const { service } = terms;
   const tags = withTags ? tagsOf(operation.tags) : [];

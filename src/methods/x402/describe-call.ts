@@ -106,7 +106,8 @@ export function discovery(
  */
 export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   const { method, path, parameters, request } = operation;
-  // Crawlers know two kinds: a DELETE without a body is described like a GET.
+  // Crawlers know two kinds of call, those with a query and those with a body. A DELETE without a body is
+  // described like a GET.
   const bodyType = bodyTypeOf(request);
   const post = request !== undefined || !['GET', 'DELETE'].includes(method);
   const groups = (
@@ -142,7 +143,7 @@ export function bazaarOf(operation: PricedOperation, whole: boolean): Json {
   };
 }
 
-/** x402's names of the kinds of bodies. */
+/** x402's name for a kind of body. */
 function bodyTypeOf(request: RequestBody | undefined): 'json' | 'form-data' | 'text' {
   if (!request || request.kind === 'json') return 'json';
   return request.form ? 'form-data' : 'text';

@@ -10,7 +10,7 @@ import { bazaarOfTool } from './tool-challenge.js';
 /** An operation's entry in the directory of a facilitator (members of an x402 v2 PaymentPayload). */
 export type ListingParts = { resource: Json; extensions: { bazaar: Json } };
 
-/** It is not sent in a header, but facilitators limit the size of requests. */
+/** A listing is not sent in a header, but facilitators limit the size of requests. */
 const MAX_BYTES = 16 * 1024;
 
 /**

@@ -15,7 +15,10 @@ const MAX_TAGS = 5;
 /** The server's default icon. */
 export const ICON_PATH = '/icon.png';
 
-/** From `info` of the contract: its title, and the icon of `x-logo.url` if there is one. */
+/**
+ * The service as `info` in the contract describes it: its title, and the icon in `x-logo.url` if there is
+ * one.
+ */
 export function serviceOf({ document }: Contract, publicUrl: string): Service {
   const { title, 'x-logo': logo } = objectOf(document.info);
   const { url } = objectOf(logo);

@@ -1,6 +1,9 @@
 import type { Json } from '../../contract/json.js';
 
-/** A schema of only what this server sends: the extension's own also covers EIP-712 and takes twice as many header bytes. */
+/**
+ * A schema that covers only what this server sends. The extension's own schema also covers EIP-712 and takes
+ * twice as many header bytes.
+ */
 const TEXT = { type: 'string' };
 const SCHEMA = {
   type: 'object',

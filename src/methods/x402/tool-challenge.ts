@@ -29,7 +29,7 @@ export function toolChallenge(operation: PricedOperation, { body }: Challenge, t
     ...challenge,
     ...(error === UNPAID ? { error: UNPAID_TOOL } : {}),
     accepts: challenge.accepts.map(option => ({ ...option, resource: url })),
-    // v1 has neither.
+    // v1 has no `resource` and no `extensions` at this level.
     ...(challenge.x402Version === 1
       ? {}
       : {

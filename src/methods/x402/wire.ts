@@ -148,7 +148,7 @@ function parse(header: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw new Unreadable('the payment header is not base64 of JSON');
+    throw new Unreadable('the payment header is not base64-encoded JSON');
   }
 }
 
