@@ -39,7 +39,7 @@ export function agentFiles(
     [SCHEMATHESIS_PATH, file(SCHEMATHESIS_CONFIG, 'application/toml; charset=utf-8')],
     ['/icon.svg', file(ICON_SVG, 'image/svg+xml')],
     [ICON_PATH, icon(ICON_PIXELS)],
-    // Browsers request this name, and accept a PNG.
+    // Browsers request this path and accept a PNG there.
     ['/favicon.ico', icon(FAVICON_PIXELS)],
   ]);
   for (const { path } of [...contract.paid, ...contract.given, ...contract.free]) files.delete(path);

@@ -160,7 +160,9 @@ export async function sendDocument(
   else response.end(encoded.body);
 }
 
-/** The smallest encoding that `Accept-Encoding` names (RFC 9110); one with weight 0 is refused. */
+/**
+ * The smallest encoding that `Accept-Encoding` allows (RFC 9110). An encoding with weight 0 is not allowed.
+ */
 function negotiated(request: IncomingMessage, document: StaticDocument): Coding {
   if (!document.has('gzip') || !hasHeader(request.rawHeaders, 'accept-encoding')) return 'plain';
   const named = String(request.headers['accept-encoding'] ?? '')

@@ -35,7 +35,7 @@ export function requireJsonType(header = ''): void {
 
 /** @throws BodyFault */
 export function requireUtf8(header: string, charset = 'utf-8'): void {
-  // Of several charset parameters, some readers use the first and others the last.
+  // If there are several charset parameters, some parsers use the first and others the last.
   const several = (header.match(/;[ \t]*charset[ \t]*=/gi) ?? []).length > 1;
   if (several || !UTF8.test(charset)) {
     throw new BodyFault('the charset in Content-Type must be utf-8, or left out; encode the body as UTF-8');

@@ -31,7 +31,7 @@ class Scan {
   }
 
   /**
-   * The index of the first character that is not valid JSON: the length of the text if it only ends too
+   * The index of the first character that is not valid JSON, or the length of the text if it merely ends too
    * early.
    */
   fault(): number {

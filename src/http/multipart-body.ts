@@ -67,7 +67,10 @@ function sentParts(bytes: Buffer, header: string): Promise<Sent[]> {
   });
 }
 
-/** How often a form's boundary begins a line, counted before anything is parsed: ten thousand parts would take seconds. */
+/**
+ * How often a form's boundary begins a line. Counted before anything is parsed, because ten thousand parts
+ * would take seconds to parse.
+ */
 function delimitersIn(bytes: Buffer, boundary: string): number {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   let count = bytes.indexOf(delimiter.subarray(2)) === 0 ? 1 : 0;

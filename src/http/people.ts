@@ -94,7 +94,7 @@ export async function sendPaywall(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Raw headers without those named, in lower case. */
+/** The raw headers except those with the given names, which are in lower case. */
 function without(headers: readonly string[], names: readonly string[]): string[] {
   return headers.filter((_, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
 }

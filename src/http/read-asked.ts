@@ -9,7 +9,7 @@ import { parsedBody, typeOf } from './parse-body.js';
 
 export type ReadParts = { bodies: BodyReader; routes: Routes };
 
-/** Reads and validates what a request asks of an operation. @throws BodyFault, BodiesFull */
+/** Reads and validates the input of a call. @throws BodyFault, BodiesFull */
 export async function readAsked(
   ctx: Context,
   { bodies, routes }: ReadParts,
@@ -26,7 +26,7 @@ export async function readAsked(
   }
 }
 
-/** The body of a call; undefined if the operation takes none, or an optional one was not sent. */
+/** The body of a call; undefined if the operation takes none, or if its body is optional and was not sent. */
 async function bodyOf(
   request: IncomingMessage,
   bodies: BodyReader,

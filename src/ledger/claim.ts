@@ -11,7 +11,7 @@ import { countAliases, lockRow } from './queries/equal-calls.js';
 import type { LockedRow } from './queries/equal-calls.js';
 import { hintOf, recentHint } from './queries/offered-hints.js';
 
-/** What a server knows of a payment when it reserves it. */
+/** What a server knows about a payment when it reserves it. */
 export type ClaimRequest = {
   /** sha256 of the signed message bytes, 64 lower-case hex digits. */
   id: string;

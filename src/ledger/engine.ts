@@ -80,7 +80,10 @@ export type Scope = {
   payment?: string;
   /** The payer to lock from before the first query until the commit, because the operation depends on other payments of this payer. */
   payer?: string;
-  /** It waits for no row that others are changing, so it may use the connection that shared transactions use. */
+  /**
+   * The operation waits for no row that others are changing, so it may use the connection that shared
+   * transactions use.
+   */
   neverWaits?: boolean;
 };
 

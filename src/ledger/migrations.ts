@@ -74,7 +74,10 @@ function firstTables({ bytes }: Dialect): string[] {
   ];
 }
 
-/** Claims are looked up in an index without aliases; the aliases of one payment can be counted. */
+/**
+ * Creates an index without aliases, in which claims are looked up, and one for counting the aliases of a
+ * payment.
+ */
 function aliasesApart(): string[] {
   return [
     'drop index payments_open',

@@ -6,7 +6,10 @@ import * as queries from './queries/offered-prices.js';
 /** The prices that do not depend on the call, by operationId, in atomic units. */
 export type PriceList = Readonly<Record<string, string>>;
 
-/** How long a payment of an earlier price is accepted after that price was last offered. MPP challenges expire after the same time. */
+/**
+ * How long a payment at an earlier price is accepted after that price was last offered. MPP challenges expire
+ * after the same time.
+ */
 const HONOURED_MS = 5 * 60_000;
 const FORGOTTEN_AFTER_MS = 2 * HONOURED_MS;
 /** How many price lists are accepted at a time. Servers with the same prices share a list. */

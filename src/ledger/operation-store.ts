@@ -151,7 +151,7 @@ export function* storedRows(payment: string): TransactionBody<Record<string, Sto
   return found;
 }
 
-/** Empties the columns `text`, which hold text from people, in all operations' rows about a payment. */
+/** Empties the columns `text`, which hold text that people wrote, in all operations' rows about a payment. */
 export function* removeStoredTexts(dialect: Dialect, payment: string): TransactionBody<void> {
   for (const store of yield* execute(allStores()))
     for (const [table, key] of tablesOf(store)) {

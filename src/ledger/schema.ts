@@ -47,7 +47,7 @@ export type PaymentRow = {
   audited_at: number | null;
   /** Set at delivery. Not in `answers`, where an update would rewrite the body. */
   answer_expires_at: number | null;
-  /** Decimal sums of the repayments that landed, and that are under way. */
+  /** Decimal sums of the repayments that have landed, and of those that are under way. */
   repaid: string;
   repaying: string;
   /** The last transaction that repaid the payment or a part of it. */

@@ -139,7 +139,10 @@ function outcomesOf(connection: ServerConnection) {
         id,
         engine.write(() => owe({ id, claim, owner }, how, connection)),
       ),
-    /** settling → released: the money did not move (a refusal that precedes signing, failure or absence proven). */
+    /**
+     * settling → released: the money did not move, because the payment was refused before it was signed, or
+     * because its failure or absence was proven.
+     */
     release: (id: string, claim: number, reason: string): Promise<boolean> =>
       decided(
         id,

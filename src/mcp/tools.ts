@@ -43,7 +43,10 @@ function described(text: string, note: string): string {
   return `${shown} ${note}`;
 }
 
-/** Replaces `GET /path` in all descriptions of a schema by the name of that operation's tool: a model has tools, not URLs. */
+/**
+ * Replaces `GET /path` in all descriptions of a schema with the name of that operation's tool, because a
+ * model has tools, not URLs.
+ */
 function namesOfTools({ paid, free }: Contract): (value: unknown) => unknown {
   const names = new Map<string, string>();
   for (const { method, path, id } of paid) names.set(`${method} ${path}`, id);

@@ -74,9 +74,12 @@ export type ToolPart = { structured: Json; meta: Json };
 
 /** A method's texts in the documents of a shop. */
 export type MethodDocuments = {
-  /** Its entry of `protocols` in `x-payment-info`; undefined if another method of its protocol provides it. */
+  /**
+   * Its entry in the `protocols` of `x-payment-info`; undefined if another method of its protocol provides
+   * it.
+   */
   protocol?: Json;
-  /** Its entry of `offers` there (the draft payment-discovery of MPP), for an operation. */
+  /** Its entry for an operation in the `offers` there (MPP's draft payment-discovery). */
   offer?: (operation: PricedOperation) => Json;
   /** How to read its challenge and send its payment, as sentences. */
   instructions: string;

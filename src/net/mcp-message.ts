@@ -11,7 +11,7 @@ export const MCP_HEADERS = {
   accept: 'application/json, text/event-stream',
 };
 
-/** The handshake of a client that knows nothing of a server. */
+/** The handshake of a client that knows nothing about a server. */
 export const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,

@@ -21,7 +21,10 @@ export function bannerOf(
   return `\n${lines.map(([name = '', value = '']) => `  ${name.padEnd(11)} ${value}\n`).join('')}\n`;
 }
 
-/** The lines that replace the banner in a pipe or a file: the addresses of the pages, without the tokens that open them. */
+/**
+ * The lines that replace the banner when the output is a pipe or a file: the addresses of the pages, without
+ * the tokens that open them.
+ */
 export function linksOf(
   url: string,
   { operator, pages }: { operator: string; pages: readonly { name: string; url: string }[] },

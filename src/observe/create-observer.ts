@@ -43,7 +43,7 @@ export function createObserver(
         measured(step, operation, ms);
       };
       const result = traced(step, () => attributesOf(operation, requestId), work);
-      // Set up before the caller waits for it, so that `spent` is filled in when the caller continues.
+      // Added before the caller waits for the result, so that `spent` is filled in when the caller continues.
       result.then(done, done).catch(onFault);
       return result;
     },

@@ -26,7 +26,10 @@ export function receiversOf({ payTo, formerReceivers }: Identity, mint: string):
   return [...receivers.values()].toReversed();
 }
 
-/** The receiver that a payment was paid to, by its signed transaction. The current one if the transaction can't be read. */
+/**
+ * The receiver that a payment was paid to, according to its signed transaction. The current receiver if the
+ * transaction can't be read.
+ */
 export function receiverOf(
   { evidence }: Pick<Payment, 'evidence'>,
   receivers: readonly Receiver[],

@@ -9,7 +9,9 @@ import { memoOf, readRefund } from './refund-transaction.js';
 /** A refund that was signed and stored. */
 export type WrittenRefund = Repayment & { evidence: string; signature: string; position: number };
 
-/** `never`: it refunded nothing and never will. `open`: neither is proven, or a server can't be asked. */
+/**
+ * `never`: it refunded nothing and never will. `open`: neither outcome is proven, or a server can't be asked.
+ */
 export type RefundFate =
   | { kind: 'landed'; landed: LandedRepayment }
   | { kind: 'never'; why: string }

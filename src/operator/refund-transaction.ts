@@ -136,7 +136,7 @@ async function checkFee(
   const lamports = await chain.balance(feePayer.address, signal);
   if (lamports < floor + fee)
     throw new OperatorFault(
-      `${feePayer.address}, which pays the fee, has ${inSol(lamports)} SOL and must keep ${inSol(floor)}: send SOL to it.`,
+      `${feePayer.address}, which pays the fee, has ${inSol(lamports)} SOL but must keep ${inSol(floor)}: send SOL to it.`,
     );
 }
 

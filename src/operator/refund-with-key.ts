@@ -46,7 +46,7 @@ export async function refundWithKey(
   }
 }
 
-/** The RPC servers as separate clients. A server of another network counts as not answering. */
+/** The RPC servers as separate clients. A server on another network counts as not answering. */
 export function serversAt(urls: readonly string[], network: string): SolanaChain[] {
   return urls.map(url => createChain({ urls: [url], network, timeoutMs: CALL_MS }));
 }

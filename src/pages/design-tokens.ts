@@ -54,7 +54,10 @@ export function tokens(own?: Accent): string {
 `;
 }
 
-/** For a page whose colour scheme is a class of its root, `light` or `dark`, whatever the browser prefers. */
+/**
+ * Like `tokens`, for a page whose root element sets the colour scheme with a class, `light` or `dark`,
+ * whatever the browser prefers.
+ */
 export function tokensByClass(own?: Accent): string {
   return `${tokens(own)}:root.light { ${accentText(own ?? ACCENT)} ${LIGHT} }
 :root.dark { ${accentText(own ?? ACCENT_IN_THE_DARK)} ${DARK} }

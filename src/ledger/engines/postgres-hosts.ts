@@ -21,7 +21,9 @@ export class PostgresHosts {
   #primary: Host | undefined;
   #search: Promise<Host> | undefined;
 
-  /** @throws LedgerFault `open` if `target_session_attrs` in the URL asks for servers that can't be written */
+  /**
+   * @throws LedgerFault `open` if `target_session_attrs` in the URL asks for servers that are not writable
+   */
   constructor(url: string) {
     const [start = '', list = ''] = /^\w+:\/\/(?:[^@/?]*@)?([^@/?]*)/.exec(url) ?? [];
     const [before, after] = [start.slice(0, start.length - list.length), url.slice(start.length)];

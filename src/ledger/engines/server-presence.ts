@@ -28,7 +28,7 @@ export class ServerPresence {
   #ended = false;
   readonly #uses = new Map<string, string>();
   #notifying = 0;
-  /** One event per payment that a server has changed. */
+  /** Emits an event for each payment that a server has changed. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
 
   private constructor(hosts: PostgresHosts, role: Role) {

@@ -69,7 +69,10 @@ const interrupted = ({ payment, now }: Key & At) =>
   sql`(finished_at is null and next_attempt_at > ${now}
       and exists (select 1 from payments where id = ${idBytes(payment)} and lease_until <= ${now}))`;
 
-/** `due`: only if a call may start the next attempt now. Otherwise for the operator, who need not wait. */
+/**
+ * With `due`, the order is reopened only if a call may start the next attempt now. Without it, the operator
+ * reopens the order and need not wait.
+ */
 export const reopenOrder = (p: Key & At & { deadline: number; due: boolean }) =>
   one<OrderRow>`
     update orders set attempts = attempts + 1, tries = tries + 1, starts = 0, next_attempt_at = 0, deadline = ${p.deadline},
@@ -87,7 +90,10 @@ export const extendOrder = (p: Key & { attempt: number; deadline: number }) =>
 export const setDone = (p: Key & { done: number }) =>
   sql`update orders set done = ${p.done} where payment = ${idBytes(p.payment)}`;
 
-/** Whether an order was given up at least `afterMs` ago: only the operator may start another attempt. */
+/**
+ * Whether an order was given up at least `afterMs` ago. Only the operator can start another attempt at such
+ * an order.
+ */
 const givenUp = (p: At & { afterMs: number }) =>
   sql`finished_at is not null and next_attempt_at is null and finished_at <= ${p.now} - ${p.afterMs}`;
 

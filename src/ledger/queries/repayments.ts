@@ -53,7 +53,7 @@ export const landRepayment = (
       source = ${p.source}, decided_at = ${p.now}, failure = null
     where id = ${p.id} and state <> 'done' returning *`;
 
-/** @param p.signature the transaction proven never to land; null if nothing was signed */
+/** @param p.signature the transaction that was proven never to land; null if nothing was signed */
 export const endRepayment = (
   p: Id & At & { state: 'failed' | 'cancelled'; signature: string | null; failure: string },
 ) =>

@@ -19,7 +19,7 @@ export type Slots = {
 export class ChallengeIds {
   readonly #secrets: readonly [string, ...string[]];
 
-  /** @param secrets the first makes ids; those of all are accepted */
+  /** @param secrets the first one makes ids; ids made with any of them are accepted */
   constructor(secrets: readonly [string, ...string[]]) {
     this.#secrets = secrets;
   }

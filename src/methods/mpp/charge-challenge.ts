@@ -28,7 +28,7 @@ export type MppTerms = {
   realm: string;
 };
 
-/** A challenge of method `solana`, intent `charge`. */
+/** A challenge with method `solana` and intent `charge`. */
 export type MppChallenge = {
   id: string;
   realm: string;

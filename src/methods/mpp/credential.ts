@@ -87,7 +87,10 @@ export function readCredential(carrier: Carrier): Sent | string | undefined {
   return { id, slots, request, payload: value.payload };
 }
 
-/** Over MCP, the request is JSON, and some clients send `opaque` as its decoded object. Undefined if one is nested too deeply. */
+/**
+ * Over MCP, the request is JSON, and some clients send `opaque` as its decoded object. Undefined if either is
+ * nested too deeply.
+ */
 function slotsIn({ request, opaque, ...rest }: Omit<Wire['challenge'], 'id'>): Slots | undefined {
   try {
     return {
@@ -106,7 +109,7 @@ export function encoded(value: string | Json): string {
   return typeof value === 'string' ? value : Buffer.from(canonicalJson(value)).toString('base64url');
 }
 
-/** The JSON of base64url, padded or not; undefined if it is invalid. */
+/** The JSON in a base64url text, which may be padded; undefined if it is invalid. */
 export function jsonIn(base64: string): unknown {
   try {
     return JSON.parse(Buffer.from(base64, 'base64url').toString('utf8')) as unknown;
@@ -115,7 +118,7 @@ export function jsonIn(base64: string): unknown {
   }
 }
 
-/** Undefined unless the header is of the scheme `Payment`. */
+/** Undefined unless the header uses the scheme `Payment`. */
 function inHeader(header: string | undefined): unknown {
   const [, base64] = SCHEME.exec(header ?? '') ?? [];
   if (base64 !== undefined) return jsonIn(base64) ?? 'neither base64url nor JSON';
