@@ -381,7 +381,7 @@ describe('the operator page', () => {
     expect(page.text).to.include('value="0.01"').and.not.include('<svg');
     const link = (fields: Record<string, string>) => post(`/payments/${id}/refund/link`, { form, ...fields });
     for (const [amount, why] of [
-      ['0.02', 'can be refunded, not 0.02'],
+      ['0.02', `Only 0.01 USDC of payment ${id} can be refunded, not 0.02`],
       ['1e3', 'is not a decimal string'],
       ['-1', 'is not a decimal string'],
       ['0', 'must be more than zero'],

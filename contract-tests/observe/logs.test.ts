@@ -83,7 +83,9 @@ describe('The log of sales', () => {
   it('says when no further attempt at an order starts automatically', () => {
     hear({ kind: 'order', change: 'given up', ...MONEY, why: 'All 5 attempts are used up.' });
     expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment });
-    expect(lines[0]?.message).to.match(/no further attempt starts automatically: All 5 attempts are used up\.$/);
+    expect(lines[0]?.message).to.match(
+      /no further attempt starts automatically: All 5 attempts are used up\.$/,
+    );
   });
 
   it('has no line for calls that wait for an order, except at level debug', () => {

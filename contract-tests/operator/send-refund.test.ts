@@ -77,7 +77,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   it('is paid once, in parts up to the amount, and never more', async () => {
     const id = await sold();
     await refund(id, { amount: '0.004' });
-    expect(await rejected(refund(id, { amount: '0.006001' }))).to.include('0.006 USDC can be refunded');
+    expect(await rejected(refund(id, { amount: '0.006001' }))).to.include('Only 0.006 USDC of payment');
     await refund(id);
     expect(chain.held(payer.address)).to.equal(PAID);
     expect(await rejected(refund(id))).to.include('was refunded as a whole');

@@ -135,7 +135,10 @@ async function resume(
     throw new LedgerFault('open', `This ledger is retired: it was copied to ${retired}. Use that one.`);
   return target.transact(async write => {
     if (!(await runWith(write, readMeta())).has('arriving'))
-      throw new LedgerFault('open', `This ledger has already been copied completely to ${retired}. Use that one.`);
+      throw new LedgerFault(
+        'open',
+        `This ledger has already been copied completely to ${retired}. Use that one.`,
+      );
     return verify(plans, { read, target, write });
   });
 }

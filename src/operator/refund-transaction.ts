@@ -81,7 +81,9 @@ async function payersAccount(
   const { data, owner: program } = account;
   const whole = program === TOKEN_PROGRAM && data.length === TOKEN_ACCOUNT_BYTES;
   if (!whole || toAddress(data.subarray(0, 32)) !== mint || toAddress(data.subarray(32, 64)) !== payer)
-    throw otherWay(`The account ${address}, from which ${payer} paid, is no longer that payer's USDC account`);
+    throw otherWay(
+      `The account ${address}, from which ${payer} paid, is no longer that payer's USDC account`,
+    );
   if (data[STATE_AT] !== INITIALIZED) throw otherWay(`The account ${address} of ${payer} is frozen`);
   return address;
 }

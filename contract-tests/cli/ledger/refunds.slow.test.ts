@@ -337,7 +337,7 @@ describe('npm run ledger -- refund', function () {
     expect(stdout).to.include(signature);
     expect(status).to.equal(0);
     expect((await ledgerCommand(env, 'refund', id, '--amount', '0.300001')).stderr).to.include(
-      '0.30 USDC can be refunded',
+      'Only 0.30 USDC of payment',
     );
     expect((await ledgerCommand(env, 'refund', id, '--amount', '0')).stderr).to.include('more than zero');
     await linkOf(id);

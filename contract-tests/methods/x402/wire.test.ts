@@ -179,7 +179,11 @@ describe('wire: a payment that does not decode is refused with the reason', () =
       ).toString('base64'),
       /must have required property/,
     ],
-    ['JSON nested without end', Buffer.from('['.repeat(10_000)).toString('base64'), /not base64-encoded JSON/],
+    [
+      'JSON nested without end',
+      Buffer.from('['.repeat(10_000)).toString('base64'),
+      /not base64-encoded JSON/,
+    ],
   ];
   for (const [name, value, reason] of BAD) {
     it(name, () => {
