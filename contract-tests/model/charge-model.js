@@ -3,11 +3,11 @@
 //   node contract-tests/model/charge-model.js              all checks: a table, and the shortest trace of every counterexample
 //   node contract-tests/model/charge-model.js quick        those that take seconds
 //   node contract-tests/model/charge-model.js fixed any    one protocol, one check (see PROTOCOLS and CHECKS); MAX=<states> bounds it
-// It fails if a check does not end as it must: the protocol holds, and without any one of its rules it does not.
+// It fails if a check does not end as expected: the protocol must hold, and must not hold without any one of its rules.
 //
 // Breadth-first search over all interleavings. One payer, one operation, one body: all payments here are "the same call". P1.. are
 // payments, A and B servers, R1.. requests (one request = one connection). Time is in ticks: one tick = one renewal period (2 s); a
-// caller who is not renewed for C ticks has lapsed. A transaction on the ledger is one step (payer lock and row locks under READ
+// caller that is not renewed for C ticks has lapsed. A transaction on the ledger is one step (payer lock and row locks under READ
 // COMMITTED give that); everything between two of them interleaves freely: arrivals (late and out of order), hang-ups, 503s, crashes,
 // pauses, the facilitator, the chain.
 
@@ -70,7 +70,8 @@ export const PROTOCOLS = {
   'fixed-early': off('early'),
 };
 
-// What may happen. payments, requests: at most. swallow: a proxy may hide that the client hung up. sign: when the client signs anew:
+// What may happen. payments, requests: at most. swallow: a proxy may hide that the client hung up. sign: when the client signs a
+// new payment:
 // 'known' (its last request ended by 503, 402, a cut, or a hang-up that the server is told of) or 'any' (always).
 // older: a client may go back to an older one of its payments. identified: all its payments carry one payment-identifier. pickUp: it may
 // fetch the answer by its key. unwritten: the ledger may fail when a settled payment is to be written down as delivered.
@@ -91,7 +92,8 @@ export const CHECKS = {
   crash: { ...BASE, crashes: 1 },
   pause: { ...BASE, pauses: 1 },
   lost: { ...BASE, crashes: 1, lost: true }, // also: from everywhere the client can still get its answer
-  // A proxy keeps open what the client gave up. It had arrived before, and the client's last request ends in a way the server knows of.
+  // A proxy keeps a request open that the client gave up. It had arrived before, and the server knows that the client's last
+  // request has ended.
   proxy: { ...BASE, swallow: 'open' },
   'proxy-crash': { ...BASE, swallow: 'open', crashes: 1, faults: false },
   'proxy-pause': { ...BASE, swallow: 'open', pauses: 1, faults: false },
@@ -106,10 +108,10 @@ export const CHECKS = {
   'stranger-crash': { ...BASE, stranger: true, crashes: 1, faults: false },
   'stranger-proxy': { ...BASE, stranger: true, swallow: 'open', requests: 4, faults: false },
   'stranger-lost': { ...BASE, stranger: true, requests: 4, faults: false, lost: true },
-  // The same with hang-ups that are noticed at once or never, to see what else there is.
+  // The same with hang-ups that are noticed at once or never, which leaves only the other counterexamples.
   calm: { ...BASE, swallow: 'open', faults: false, late: false },
   'calm-crash': { ...BASE, crashes: 1, late: false },
-  // A client that goes back to older payments, once its last request has ended in a way that the server knows of.
+  // A client that goes back to older payments once the server knows that its last request has ended.
   older: { ...BASE, older: 'known' },
   older3: { ...BASE, older: 'known', payments: 3, requests: 4, faults: false },
   'older-crash': { ...BASE, older: 'known', crashes: 1, faults: false },
@@ -155,7 +157,7 @@ export const CHECKS = {
     faults: false,
     lost: true,
   },
-  // Its ledger fails between the settlement and `delivered`: the answer goes out, and nothing says that it did.
+  // The ledger fails between the settlement and `delivered`, so the answer is sent but not recorded.
   unwritten: { ...BASE, unwritten: true },
   'unwritten-crash': { ...BASE, unwritten: true, crashes: 1, faults: false },
   'unwritten-proxy': { ...BASE, unwritten: true, swallow: 'open', faults: false },
@@ -169,7 +171,7 @@ export const CHECKS = {
     swallow: true,
     faults: false,
   },
-  // It fetches the answer by its key, as soon as there is one.
+  // The client fetches the answer by its key as soon as there is one.
   pickup: { ...BASE, pickUp: true, crashes: 1, faults: false, lost: true },
   'pickup-identified': {
     ...BASE,
@@ -182,7 +184,7 @@ export const CHECKS = {
     lost: true,
   },
   all: { ...BASE, older: 'known', pickUp: true, unwritten: true, crashes: 1, faults: false, lost: true },
-  // Also while its last request only seems to be alive.
+  // The client goes back to older payments even while its last request seems to be alive.
   'older-any': { ...BASE, swallow: 'open', older: 'any', faults: false },
   // Expected to fail with any protocol.
   any: { ...BASE, swallow: 'open', sign: 'any' }, // P2 signed while P1's only connection seems alive: looks like `two`
@@ -312,13 +314,16 @@ function machine(rule, check) {
   }
 
   // ---- one request ---------------------------------------------------------------------------------------------------------
-  /** A connection that the client gave up and its server takes for alive, or will when it arrives. */
+  /**
+   * Whether there is a connection that the client gave up, but that its server takes for alive, or will when the
+   * request arrives.
+   */
   function zombie(s) {
     for (let i = 0; i < s[USED]; i++)
       if (s[R0 + i * REQ + rc] === LEFT && [0, OPEN].includes(s[R0 + i * REQ + rk])) return true;
     return false;
   }
-  /** The client's end is over, in a way that its server knows of. */
+  /** The client's end is closed, and its server knows it. */
   function ended(t, q) {
     if (t[q + rc] === WAITING) {
       t[q + rc] = LEFT;
@@ -326,7 +331,7 @@ function machine(rule, check) {
     }
     t[q + rk] = CLOSED;
   }
-  /** A caller is told 503, or its hang-up was noticed: known to the ledger before anything else happens. */
+  /** A caller gets a 503, or its hang-up is noticed. The ledger records it before anything else happens. */
   function departs(t, q) {
     const o = t[q + rr] * ROW;
     if (rule.sole) {
@@ -347,7 +352,7 @@ function machine(rule, check) {
     const up = s[S0 + v] === 1,
       o = r * ROW;
     if (c === WAITING && !check.two && k !== CLOSED) {
-      // One that hangs up before it was read is not read, unless a proxy hides it.
+      // A request whose client hangs up before it was read is never read, unless a proxy hides the hang-up.
       to(`client hangs up ${req(i)}`, t => {
         t[q + rc] = LEFT;
         t[MAYSIGN] = k === OPEN || !zombie(t) ? 1 : 0;
@@ -368,7 +373,8 @@ function machine(rule, check) {
         t[q + rk] = CLOSED;
       });
     if (k !== OPEN) return;
-    // Its own claim was freed: it claims again. Another one's was: it leaves that one, and claims its own.
+    // If its own claim was freed, the request claims again. If it waited for another claim that was freed, it claims its own
+    // payment.
     if (check.identified && s[o + st] === CLAIMED && !s[o + ph]) {
       const free = s[p * ROW + st] === NONE || (s[p * ROW + st] === CLAIMED && !s[p * ROW + ph]);
       if (r === p && present(s, o) && s[q + rw] === s[o + n])
@@ -416,7 +422,7 @@ function machine(rule, check) {
     t[o + seen] = 0;
     t[o + gone] = 0;
   }
-  /** The other payment with the identifier of this one that was, may have been, or is about to be paid for. */
+  /** Another payment with the same identifier that was charged, may have been, or is about to be. */
   function other(s, p) {
     for (let x = 0; x < NP; x++) {
       const e = x * ROW;
@@ -752,7 +758,7 @@ function machine(rule, check) {
       }
     });
   }
-  /** Forgets what can't matter any more, so that equal states meet. */
+  /** Forgets data that can't matter any more, so that equivalent states become equal. */
   function tidy(t) {
     for (let i = 0; i < t[USED]; i++) {
       const q = R0 + i * REQ;
@@ -782,7 +788,10 @@ function machine(rule, check) {
   return { initial, steps, bad, good, open: check.two ? () => true : waitsInVain };
 }
 
-/** Breadth first: so the first violation has the shortest trace. With `live`, also: a good state is reachable from every open one. */
+/**
+ * Searches breadth first, so that the first violation has the shortest trace. With `live`, also checks that a good
+ * state is reachable from every open one.
+ */
 export function explore(rule, check, max = 6_000_000) {
   const m = machine(rule, check),
     live = check.lost || check.two;
@@ -890,9 +899,9 @@ const PLAN = [
   ['fixed-note', 'proxy'],
   ['fixed-early', 'stranger'],
 ];
-/** What no protocol can do (docs/explanation/promises.md, "What is not promised"). */
+/** Checks that no protocol can pass (docs/explanation/promises.md, "What is not promised"). */
 const BEYOND = ['any', 'late', 'two-pause'];
-/** Of each kind of check one that takes seconds. */
+/** One check of each kind that takes only seconds. */
 const QUICK = [
   ...['older-proxy', 'older-crash', 'identified-lost', 'unwritten-proxy', 'pickup', 'proxy-crash', 'two'].map(
     c => ['fixed', c],

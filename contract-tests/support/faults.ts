@@ -126,7 +126,10 @@ export type RpcFault = 'none' | 'slow' | 'dropAfter' | 'error' | 'lag' | 'noRow'
 type RpcResult = { result?: unknown; error?: unknown };
 type Latest = { context: { slot: number }; value: { lastValidBlockHeight: number } };
 
-/** How many slots a lagging server is behind: so many that it does not show a landed payment once the payment is dead by block height. */
+/**
+ * How many slots a lagging server is behind: enough that it does not yet show a payment whose blockhash has already
+ * expired by height.
+ */
 const LAG = EXPIRED_AFTER_BLOCKS + 200;
 
 /**

@@ -17,7 +17,10 @@ export async function sqlitePlace(): Promise<LedgerPlace> {
   return { url: `file:${folder}/ledger.db`, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** The name of its database sessions: tests in other processes use the same database (THESE_SESSIONS). */
+/**
+ * Makes a schema, whose name is also the application_name of its sessions, because tests in other processes use the
+ * same database (THESE_SESSIONS).
+ */
 export async function postgresPlace(base: string): Promise<LedgerPlace> {
   const schema = `t${randomUUID().replaceAll('-', '')}`;
   const run = async (command: string): Promise<void> => {

@@ -56,7 +56,7 @@ export function answerOf(sent: Sent): string {
   return sent.answer.body.toString();
 }
 
-/** Lands a payment without the server's knowledge, as a facilitator does whose answer is lost. */
+/** Lands a payment without the server's knowledge, as a facilitator whose answer is lost does. */
 export async function land(transaction: string): Promise<void> {
   const { facilitator } = testChain.sandbox;
   const { feePayer, network, usdcMint: asset, payTo } = testChain.sandbox.info;

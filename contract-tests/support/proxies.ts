@@ -72,7 +72,7 @@ export function openHaproxyOver({ hosts, port, ready }: Beside): Promise<Proxy> 
   );
 }
 
-/** Caddy with the file of compose.yaml, in front of several servers, which checks the same. */
+/** Caddy with the file that compose.yaml uses, in front of several servers, whose readiness it checks in the same way. */
 export function openCaddyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
   const servers = hosts.map(host => `${host}:${port}`).join(' ');
   return openProxy('caddy', own =>

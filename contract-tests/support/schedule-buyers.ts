@@ -21,17 +21,17 @@ const WAYS: [number, Way][] = [
   [3, 'hangUp'],
 ];
 const COPIES = 3;
-/** How long (ms, at most) a buyer still waits after its request is known to wait, before it gives up. */
+/** The longest time in ms that a buyer waits before it gives up, once the ledger shows that its request is waiting. */
 const PATIENCE_MS = 250;
 /**
- * How long after a hang-up the server notices it, where the buyer signs again at once. The notice is committed within
+ * The delay until the server notices a hang-up after which the buyer signs again at once. The notice is committed within
  * HANG_UP_MARGIN_MS (250 ms).
  */
 const NOTICED_MS = { least: 50, most: 150 };
-/** The same where the buyer first sends its old payment again. */
+/** The same delay if the buyer first sends its old payment again. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
-/** The share of purchases with a payment-identifier, and of those made over HTTP and MCP. */
+/** The share of purchases with a payment-identifier, and the share made over HTTP and MCP. */
 const IDENTIFIED = 0.4;
 const OVER_DOORS = 0.5;
 /** How often a buyer sends an older one of its payments, and how often it first tries to fetch its answer by its key. */
@@ -59,7 +59,7 @@ export class BuyerSide {
   readonly #schedule: Schedule;
   /** Requests that are still running after their buyers hung up. */
   readonly #left: Promise<void>[] = [];
-  /** The runs that payments lost because the facilitator failed. */
+  /** The runs that were lost because the facilitator failed. */
   readonly #excused = new Set<string>();
 
   constructor(schedule: Schedule) {
@@ -104,7 +104,7 @@ export class BuyerSide {
         this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
       } else if (!hidden) attempt = this.#orOlder(record, attempt);
     }
-    // Not the reader that the schedule began with: its server may have been killed and closed since.
+    // Uses the current reader, because the server of the first one may have been killed and closed.
     const story = await storyOf(this.#schedule.reader, record);
     violations.push(
       `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${story}`,
@@ -238,7 +238,7 @@ export class BuyerSide {
 
   #afterwards(sending: Promise<Sent>, end: (late: Sent) => void | Promise<void>): void {
     const left = sending.then(end);
-    // A failure is reported to whoever waits for all of these.
+    // `ended` reports failures.
     left.catch(() => {});
     this.#left.push(left);
   }

@@ -15,7 +15,7 @@ type FinishedSchedule = Pick<
 >;
 
 /**
- * What a finished schedule has violated. Every purchase is charged at most once; the money on the chain equals the
+ * Lists the promises that a finished schedule broke. Every purchase is charged at most once; the money on the chain equals the
  * settled rows; every settled row has its answer, with the same bytes at every server. @param landed how often each
  * payment landed, by its id
  */
@@ -75,7 +75,7 @@ function* runFaults({ runs, deaths }: FinishedSchedule, record: Record): Generat
   }
 }
 
-/** A link must lead to the answer of the payment that was made, and none may be given if nothing was or may have been paid. */
+/** A link must lead to the payment's answer, and may be given only if the payment was made or may have been. */
 async function linkFaults(schedule: FinishedSchedule, record: Record): Promise<string[]> {
   const faults: string[] = [];
   const { url } = schedule.doorsOf(schedule.testServers[0]!);

@@ -76,7 +76,7 @@ function kill(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   } catch {
-    // It leads no group, or has ended.
+    // The process does not lead a group, or has ended.
   }
 }
 

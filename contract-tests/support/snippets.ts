@@ -29,7 +29,7 @@ export function snippetsOf(page: string): Snippet[] {
 
 /** How a snippet is checked. */
 export type Held =
-  /** A test runs it: the test's file, and words of it that show that. */
+  /** Another test runs it: that test's file, and a text in it that proves it. */
   | { by: string; part: string }
   /** snippets.slow.test.ts runs it. */
   | 'run here'

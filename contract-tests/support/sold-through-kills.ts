@@ -32,8 +32,8 @@ export type KilledSale = {
   /** Two people answer on the panel. */
   answerOnPanel(): Promise<void>;
   /**
-   * Sends the same payment again until it is answered, and checks the promises about it. @param paidOut what
-   * marketplaces may have got from the buyer's wallet, which pays for both
+   * Sends the same payment again until it is answered, and checks the promises about it. @param paidOut the amount that
+   * marketplaces may have got from the buyer's wallet, which pays them, too
    */
   finish(paidOut: bigint): Promise<Answer>;
 };

@@ -165,7 +165,7 @@ export class TestChain {
         if (entry.err) continue;
         const wire = Buffer.from(this.sandbox.chain.details(entry).wire, 'base64');
         const { message } = VersionedTransaction.deserialize(wire);
-        // Incoming money is not one of the payments.
+        // A transfer to the payer is not one of its payments.
         if (!message.staticAccountKeys.slice(0, 2).some(key => key.equals(payer.publicKey))) continue;
         const id = sha256(message.serialize());
         counts.set(id, (counts.get(id) ?? 0) + 1);
