@@ -40,7 +40,7 @@ describe('the check of directories', () => {
         subject: 'directories',
         found:
           'pay.example does not list textToSpeech (http), since 2026-06-30T15:20:00.000Z: info failed schema validation',
-        todo: 'mend its words, schemas or examples in openapi.yaml, or set x-listed: false',
+        todo: 'correct its descriptions, schemas or examples in openapi.yaml, or set x-listed: false',
       },
     ]);
   });

@@ -31,10 +31,10 @@ export type AdminListener = { url: string; link: string; close: () => Promise<vo
 
 type PlaceOptions = {
   admin: AdminConfig;
-  /** A server on any free port also has its listener on a free port. */
+  /** Whether the server listens on any free port. If so, the admin listener does, too. */
   anyPort: boolean;
   isSandbox: boolean;
-  /** The set variables with tokens of pages. */
+  /** The names of the page-token variables that are set. */
   pageTokens?: readonly string[];
   stateDir: string;
   log: Log;
@@ -80,7 +80,7 @@ async function listenSomewhere(server: Server, options: PlaceOptions): Promise<v
   }
 }
 
-/** The token of the last start, so that links and bookmarks stay valid. */
+/** The token that was generated at the last start. It is reused, so that links and bookmarks stay valid. */
 async function keptToken(stateDir: string): Promise<string | undefined> {
   const text = await readFile(join(stateDir, LINK_FILE), 'utf8').catch(() => '');
   return /#([\w-]{32})\s*$/.exec(text)?.[1];

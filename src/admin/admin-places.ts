@@ -6,7 +6,7 @@ type Place = { busy: number; known: boolean };
 
 /**
  * The connections of the admin listener: a limited number. When there are more, the connection that has been idle longest is closed,
- * first of those without the operator's token, so that nobody can shut the operator out by holding connections open.
+ * preferably one without the operator's token, so that nobody can shut the operator out by holding connections open.
  */
 export class AdminPlaces {
   readonly #most: number;

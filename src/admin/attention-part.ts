@@ -23,7 +23,7 @@ type Waiting = {
   inProgress: ReadonlySet<string>;
 };
 
-/** The payments that are owed or unresolved, without the owed ones whose orders are in progress. */
+/** The owed and the unresolved payments, except owed ones whose orders are in progress. */
 export function attentionHtml(view: Waiting): string {
   const owed = read(view.owed, rows =>
     titled('Owed: paid, not yet answered', waiting(view, rows, 'owed', view.inProgress.size)),

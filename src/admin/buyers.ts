@@ -3,21 +3,21 @@ import type { Sale } from '../ledger/store.js';
 /** The buyers of one operation, without the operator's own wallets. `returning`: those who bought on more than one day. */
 export type BuyersOf = { operation: string; buyers: number; returning: number };
 
-/** The last UTC day (since 1970) on which a payer bought an operation, and the one before that. */
+/** The last two different UTC days (since 1970) on which a payer bought an operation. */
 type Days = { last: number; before: number };
 
-/** The most buyers to remember; new ones beyond it are not counted. About 30 MB. */
+/** The most buyers to remember, about 30 MB. Once there are this many, new buyers are not counted. */
 const MAX_KEPT = 200_000;
 const NEVER = -1;
 
-/** The buyers of each operation within some days. Counting a sale twice does no harm. */
+/** The buyers of each operation within a range of days. Counting a sale twice does no harm. */
 export class Buyers {
   readonly #max: number;
   /** Days by operation and payer. */
   readonly #days = new Map<string, Map<string, Days>>();
   #kept = 0;
   #first = 0;
-  /** Whether all were counted. */
+  /** Whether all buyers were counted. */
   isWhole = true;
 
   constructor(max = MAX_KEPT) {
@@ -43,7 +43,7 @@ export class Buyers {
     if (this.#kept === 0) this.isWhole = true;
   }
 
-  /** The buyers since a day. */
+  /** The number of buyers of each operation since a day. */
   since(first: number): BuyersOf[] {
     return [...this.#days].map(([operation, of]) => {
       const found = { operation, buyers: 0, returning: 0 };

@@ -8,7 +8,7 @@ import type { UnitSales } from './tally.js';
 const MAX_SERIES = 6;
 const OTHERS = 'others';
 
-/** A series of one colour: an operation, or all those without their own colour. */
+/** The part of the chart that has one colour: one operation, or all operations that have no colour of their own. */
 type Series = { name: string; amounts: Map<number, bigint>; total: bigint };
 
 /**
@@ -53,7 +53,7 @@ function colourOf(name: string, index: number): number {
   return name === OTHERS ? MAX_SERIES + 1 : index + 1;
 }
 
-/** The operations with the highest revenue, each with its amounts by unit; the others are summed up in one more. */
+/** The operations with the highest revenue, each with its amounts by unit; the others are added up in one more series. */
 function seriesOf(sales: readonly UnitSales[]): Series[] {
   const of = new Map<string, Series>();
   for (const { operation, unit, amount } of sales) add(of, operation, unit, amount);

@@ -3,7 +3,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { Shown } from './operator-layout.js';
 import { paymentsTable } from './sales-part.js';
 
-/** The target of a search: the only payment found, or the payer that was entered; undefined if there are several to choose from. */
+/** The path of the only page that a search can mean: the one payment found, or the payer entered. Undefined if there is a choice. */
 export function onlyPlace(found: readonly Payment[], text: string): string | undefined {
   const [first, ...others] = found;
   if (first && others.length === 0) return `/payments/${first.id}`;

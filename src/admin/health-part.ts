@@ -59,7 +59,7 @@ export function backendsHtml(
   );
 }
 
-/** The operations in the directories of facilitators. */
+/** Whether each facilitator's directory lists the operations. */
 export function directoriesHtml(heard: readonly HeardVerdict[], now: number): string {
   const columns = [
     { title: 'Operation' },
@@ -70,7 +70,7 @@ export function directoriesHtml(heard: readonly HeardVerdict[], now: number): st
     { title: 'Detail' },
   ];
   return grid(
-    'The operations in the directories of facilitators',
+    'Operations in the facilitators’ directories',
     columns,
     heard
       .slice(0, MAX_VERDICTS)

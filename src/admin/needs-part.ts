@@ -11,7 +11,7 @@ import { waysOut } from './attention-part.js';
 import { escapeHtml } from '../pages/escape.js';
 import { badge, span } from './operator-layout.js';
 
-/** The data that is searched for something to do. Parts of the ledger that cannot be read are replaced by the reason. */
+/** The data in which the checks below look for problems. Parts of the ledger that cannot be read are replaced by the reason. */
 type Looked = {
   now: number;
   health: HealthReport;

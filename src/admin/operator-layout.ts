@@ -10,7 +10,7 @@ export const SCRIPT = `${EXCHANGE_TOKEN}\n${browserScript('admin/assets/sales-ch
 const CHART = '<link rel="stylesheet" href="/chart.css">\n<script src="/chart.js" defer></script>\n';
 const FILES = { style: '/style.css', script: '/operator.js' };
 
-/** The pages around the operator page of a shop. */
+/** The pages that a visitor sees before signing in to a shop's operator page. */
 export function operatorEntrance(shop: string): EntrancePages {
   return entrancePages({
     ...FILES,
@@ -41,7 +41,7 @@ ${main}
   return pageFrame({ ...FILES, title: `${title} – ${shop} operator`, head: CHART, body });
 }
 
-/** A moment for people: relative to `now`, with the exact time for the pointer and for programs. */
+/** HTML for a time: relative to `now`, with the exact time as a tooltip and in machine-readable form. */
 export function ago(ms: number, now: number): string {
   const iso = new Date(ms).toISOString();
   return `<time datetime="${iso}" title="${iso}">${span(now - ms)} ago</time>`;
@@ -143,7 +143,7 @@ export function badge(state: string): string {
 
 export type Column = { title: string; number?: boolean };
 
-/** A scrolling table, or a text if it is empty. Cells are HTML. On a phone, tables with the look `payments` are compact. */
+/** A scrolling table, or the text `none` if there are no rows. Cells are HTML. On a phone, tables with the look `payments` are compact. */
 export function grid(
   name: string,
   columns: readonly Column[],

@@ -41,7 +41,7 @@ type OperatorOptions = OperatorParts & {
 const CSS = 'text/css; charset=utf-8';
 const JAVASCRIPT = 'text/javascript; charset=utf-8';
 const BROKEN =
-  'It could not be made because of an error in the server, which its log describes. Go back, or open the overview.';
+  'The page could not be built because of an error in the server. The server’s log describes it. Go back, or open the overview.';
 /** Longer than any text that identifies a payment. */
 const MAX_FIND = 300;
 const SAID = {
@@ -210,7 +210,7 @@ class OperatorPage {
     const seq = Number(paramsOf(ctx)['seq']);
     if (!Number.isSafeInteger(seq) || !(await this.#options.ledger.resendEvent(seq)))
       throw new PageFault(404, 'This event is no longer stored. Nothing was sent.');
-    this.#options.log.info({ event: seq }, 'the operator had an event sent again');
+    this.#options.log.info({ event: seq }, 'the operator requested that an event be sent again');
     see(ctx, '/events?said=again');
   };
 
@@ -265,7 +265,7 @@ class OperatorPage {
     throw new PageFault(409, NOT_RETRYABLE);
   }
 
-  /** @throws PageFault if it cannot be done now */
+  /** @throws PageFault if the task cannot be done now */
   async #openTask(ctx: Context): Promise<OpenTask> {
     return openTask(this.#options.sections, await this.#facts(ctx), taskNameOf(ctx), itemOf(ctx));
   }

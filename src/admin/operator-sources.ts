@@ -41,13 +41,13 @@ export type OperatorParts = {
   refund: (id: string, tx: string) => Promise<unknown>;
   /** Reserves a refund for a wallet to pay. @throws OperatorFault, LedgerFault: nothing was changed */
   askRefund: (id: string, asked: AskedAmount) => Promise<unknown>;
-  /** Cancels it. @throws OperatorFault, LedgerFault */
+  /** Cancels a reserved refund. @throws OperatorFault, LedgerFault */
   cancelRefund: (id: string) => Promise<unknown>;
   /** The Solana Pay link of a refund. */
   refundLink: (refund: Repayment) => Promise<string>;
   /** The explorer that transactions and addresses link to. */
   explorer?: Explorer | undefined;
-  /** Sections of operations about their orders. */
+  /** The operations' own sections about their orders. */
   sections: Sections;
   /** Starts another attempt at an owed order. @returns false if one is in progress */
   retry: (payment: Payment) => Promise<boolean>;

@@ -12,7 +12,7 @@ export type Sections = Readonly<Record<string, AdminSection>>;
 /** A task that the operator can do with an item of an order. */
 export type OpenTask = { task: AdminTask; order: OrderView; path: string };
 
-/** The operation's section about an order, on the page of its payment; empty if there is none or it fails. The rest of the page is shown anyway. */
+/** The operation's own section about an order. Empty if there is none; a short message if it fails, so that the rest of the page is shown. */
 export async function sectionHtml(sections: Sections, facts: PaymentFacts, log: Log): Promise<string> {
   const [order, section] = [viewOf(facts), sections[facts.payment.operation]];
   if (!order || !section) return '';

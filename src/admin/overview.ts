@@ -37,7 +37,7 @@ export type Overview = {
   newest: Sale[] | string;
   undecided: Undecided | string;
   unresolved: Payment[] | string;
-  /** Without those whose orders are in progress, which have their own list. */
+  /** The owed payments, except those whose orders are in progress, which have their own list. */
   owed: Owed[] | string;
   /** Ids of the payments whose orders are in progress. */
   inProgress: ReadonlySet<string>;
@@ -53,8 +53,8 @@ export type Overview = {
 const MAX_ORDERS = 50;
 
 /**
- * The parts of the page, ordered by what an operator wants to know first. Each is replaced when something changes, and reports itself
- * what it can't read.
+ * The parts of the page, ordered by what an operator wants to know first. Each part is replaced in the browser when its data changes, and
+ * reports the data that it can't read.
  */
 export function overviewHtml(view: Overview): string {
   const { now, history, counted } = view;

@@ -10,14 +10,14 @@ export type PayerSales = {
   last: number;
 };
 
-/** The buyers within a time, without the operator's own wallets: all, those that came back in another unit, and the best. */
+/** The buyers since a unit, without the operator's own wallets: how many, how many bought in several units, and those that paid most. */
 export type WhoBought = {
   payers: number;
   returning: number;
   own: { wallets: number; sales: number; amount: bigint };
-  /** The best buyers by amount. */
+  /** The buyers that paid most. */
   best: PayerSales[];
-  /** Whether all were counted. */
+  /** Whether all buyers were counted. */
   isWhole: boolean;
 };
 
@@ -36,7 +36,7 @@ export class Payers {
   #kept = 0;
   /** Earlier units are not kept. */
   #first = 0;
-  /** The first unit of which all payers are recorded. */
+  /** The first unit for which all payers are recorded. */
   #wholeFrom = 0;
 
   constructor(own: ReadonlySet<string>, max = MAX_KEPT) {

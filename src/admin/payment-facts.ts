@@ -4,7 +4,7 @@ import type { Ledger, Order, Payment, Refund, Repayment } from '../ledger/store.
 export type PaymentFacts = {
   payment: Payment;
   order: Order | undefined;
-  /** Until when (ms since 1970) interrupted work is paused, if it is. */
+  /** The time (ms since 1970) until which interrupted work is paused; undefined if it is not paused. */
   pausedUntil: number | undefined;
   refund: Refund | undefined;
   /** Oldest first. */
@@ -31,7 +31,7 @@ export async function paymentFacts(
   };
 }
 
-/** Until when (ms since 1970) interrupted work is paused, if it is. */
+/** The time (ms since 1970) until which interrupted work is paused; undefined if it is not paused. */
 export function pausedUntil({ leased }: Payment, order: Order | undefined, now: number): number | undefined {
   if (!order || order.finishedAt !== null || leased) return undefined;
   const next = order.nextAttemptAt ?? 0;

@@ -63,7 +63,7 @@ function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
   if (isRejected({ order }))
     return `You rejected this order: the work has ended and its request is deleted. Refund it. ${order?.failure ?? ''}`;
   if (payment.flow !== 'upfront')
-    return 'The money has moved and there is no answer yet. The work is done when the caller sends its payment again. You can also refund it.';
+    return 'The money has moved and there is no answer yet. The server does the work when the caller sends the payment again. You can also refund it.';
   if (pausedUntil !== undefined)
     return `The money has moved, and the work was interrupted. A server continues with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
   if (!order || order.finishedAt === null) return 'The money has moved and the server works on the answer.';

@@ -57,7 +57,7 @@ function askForm({ payment, formKey, isInProgress }: RefundView, left: bigint): 
 function underWay({ payment, formKey, link }: RefundView, { id, amount, state }: Repayment): string {
   const usdc = toDecimal(amount);
   if (link === undefined || state === 'sending')
-    return `<p>${usdc} USDC are being sent with a key: refund <span class="id">${escapeHtml(id)}</span>. It is recorded once the chain shows it as final.</p>
+    return `<p>${usdc} USDC are being sent with a key: refund <span class="id">${escapeHtml(id)}</span>. It is recorded once its transaction is final on the chain.</p>
 <p class="actions"><a class="button quiet" href="/payments/${payment.id}">Back</a></p>`;
   return `<div class="pay" data-awaits>${qrCode(link, `QR code that pays ${usdc} USDC back`)}
 <div><p><strong>Scan this with the wallet that pays ${usdc} USDC</strong>, or <a href="${escapeHtml(link)}">open it in a wallet on this device</a>. It contains amount, receiver and the memo <span class="id">refund:${escapeHtml(id)}</span>.</p>

@@ -15,7 +15,7 @@ export type History = Tallied & {
 const SLICE = 100;
 /** Sales within this time of the newest one are counted again next time, because another may be committed late. */
 const SETTLING_MS = 15_000;
-/** Sales this old at the first read are counted backwards from there. None is committed that late. */
+/** At the first read, sales older than this are final, because no sale is committed this late. They are counted newest first. */
 const FIRM_MS = 60_000;
 /** How long a reader waits for earlier sales to be counted. */
 const PATIENCE_MS = 200;

@@ -22,7 +22,7 @@ type Parts = Pick<OperatorParts, 'ledger' | 'reports' | 'ownWallets' | 'counted'
 type Send = (ctx: Context, title: string, main: (now: number) => Promise<string>) => Promise<void>;
 
 const CSV_SLICE = 500;
-/** The most exports at a time: each keeps resources while it is read. */
+/** The most exports at a time: each one holds resources until its download ends. */
 const MAX_EXPORTS = 2;
 const COLUMNS = [
   'settled_at',
@@ -103,7 +103,7 @@ export class SalesPages {
 
   #download(ctx: Context, text: AsyncIterable<string>, { type, name }: { type: string; name: string }): void {
     if (this.#exports >= MAX_EXPORTS)
-      throw new PageFault(503, 'Two exports are being read already. Wait for one of them.', {
+      throw new PageFault(503, 'Two exports are already running. Wait until one of them has ended.', {
         'Retry-After': '10',
       });
     this.#exports += 1;

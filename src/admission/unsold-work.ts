@@ -18,7 +18,7 @@ const MAX_WAIT_SECONDS = 300;
 const LONG_WORK_MS = 1_000;
 /** The backend's own failures count less. They alone never block anybody for longer than it takes to earn one run. */
 const BACKEND_FAULT = 1 / 4;
-/** How much unverified work of a known payer may be under way. */
+/** How many unverified runs of a known payer may be under way at once. */
 const UNVERIFIED_WORK = 4;
 
 /**
@@ -32,15 +32,15 @@ export type Party = {
   known: boolean;
 };
 
-/** The account that is used up, and the seconds until the next try, at least 1. */
+/** The account that is used up, and the seconds (at least 1) until the caller may try again. */
 export type UsedUp = { whose: 'payer' | 'source' | 'backend'; seconds: number };
 
 /** A run that is under way. */
 export type Started = { end(): void };
 
-/** Work that is under way. The first report about it counts; without a report it counts for nobody. */
+/** Work that is under way. Only the first report of its outcome counts; without a report, no account is charged. */
 export type Working = Started & {
-  /** Ends the work; the time of the settlement does not count. */
+  /** Records that the work has ended, so that the settlement does not count as working time. */
   done(): void;
   sold(): void;
   unsold(fault: Fault): void;
@@ -52,10 +52,10 @@ export type PayerAllowance = { capacity: number; perSecond: number; highest: num
 type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };
 
 /**
- * Limits unsold work: the call was refused, failed, came too late, could not be settled, or its caller left. Each payer, each source and
- * each backend has an account. A payer may have ten such runs, and one more every 15 s; each paid run adds an eighth of a run to its
- * account, and unsold runs covered by that affect no other account. Work in progress counts, too. Work of more than a second counts
- * double.
+ * Limits unsold work: runs for a call that was refused, failed, came too late, could not be settled, or whose caller left. Each payer, each
+ * source and each backend has an account. A payer may have ten such runs, and one more every 15 s. Each paid run adds an eighth of a run to
+ * the payer's account; unsold runs that these eighths cover affect no other account. Work in progress counts, too. Work of more than a
+ * second counts double.
  */
 export class UnsoldWork {
   readonly #payers: LeakyBuckets;
@@ -103,7 +103,7 @@ export class UnsoldWork {
   turnedAway({ payer, source, backend }: Party, { whose }: UsedUp): void {
     const { log, observer = UNOBSERVED } = this.#reports;
     observer.tell({ kind: 'throttled' });
-    // With an error, the log merges repeated lines into one with their number.
+    // The log merges lines with the same `error` into one that says how many there were.
     const error = `too much unsold work of one ${whose}`;
     log?.warn({ payer, source, backend, error }, 'turned away a call: too many calls ended without a sale');
   }

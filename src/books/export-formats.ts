@@ -8,7 +8,7 @@ export const FORMATS = {
   json: 'the same as a JSON array',
   hledger: 'a journal for hledger',
   beancount: 'a file for beancount',
-  stripe: 'sales and refunds as Stripe exports its balance, for programs that import that',
+  stripe: 'sales and refunds in the format of Stripe’s balance export, for programs that import it',
 } as const;
 
 export type Format = keyof typeof FORMATS;
@@ -63,7 +63,7 @@ async function* asJson(movements: AsyncIterable<Movement>, rates?: FiatRates): A
   yield separator === '[\n' ? '[]\n' : '\n]\n';
 }
 
-/** The counter-account of a movement in double-entry books. */
+/** The two accounts of a movement in double-entry books: the one that holds the money, and its counter-account. */
 function accountsOf({ kind, operation, account, asset }: Movement): { own: string[]; other: string[] } {
   const other = {
     sale: ['Income', 'Sales', operation],
@@ -110,7 +110,7 @@ async function* beancount(movements: AsyncIterable<Movement>, rates?: FiatRates)
   }
 }
 
-/** Accounts of beancount have letters, digits and hyphens, and begin with a capital or a digit. */
+/** A part of a Beancount account name: letters, digits and hyphens, beginning with a capital letter or a digit. */
 function component(text: string): string {
   const sound = text.replace(/[^A-Za-z0-9]+/g, '-').replace(/^-|-$/g, '');
   return sound === '' ? 'Other' : sound[0]?.toUpperCase() + sound.slice(1);
@@ -122,8 +122,8 @@ const STRIPE_COLUMNS = ['id', 'Type', 'Source', 'Amount', 'Fee', 'Net', 'Currenc
 const STRIPE_MORE = ['Available On (UTC)', 'Description', 'Transfer'];
 
 /**
- * The columns of Stripe's export of a balance. Without rates, amounts are in USDC and the fees, which are in SOL, are left out; with rates, each
- * row has its fee in the currency.
+ * The columns of Stripe's balance export. Without rates, amounts are in USDC and the fees, which are in SOL, are left out; with rates, each
+ * row has its fee in the currency of the rates.
  */
 async function* stripe(movements: AsyncIterable<Movement>, rates?: FiatRates): AsyncGenerator<string> {
   yield csvLine([...STRIPE_COLUMNS, ...STRIPE_MORE]);

@@ -26,7 +26,7 @@ export class FiatRates {
   }
 
   /**
-   * Reads a file or the answer of a URL: CSV with or without a line of titles.
+   * Reads a file or the answer of a URL: CSV with or without a header line.
    * @throws OperatorFault that says what is wrong with it
    */
   static async from(source: string): Promise<FiatRates> {
@@ -51,7 +51,7 @@ export class FiatRates {
 
   /**
    * The value of a movement on its day, as a decimal string of 6 digits, rounded half away from zero.
-   * @throws OperatorFault if there is no rate of that day or of the week before it
+   * @throws OperatorFault if there is no rate for that day or the week before it
    */
   valueOf({ amount, asset, at }: Pick<Movement, 'amount' | 'asset' | 'at'>): string {
     const product = amount * this.#rateAt(asset.name, at);
@@ -62,7 +62,7 @@ export class FiatRates {
     return `${product < 0n && rounded > 0n ? '-' : ''}${digits.slice(0, -DIGITS)}.${digits.slice(-DIGITS)}`;
   }
 
-  /** The rate of a day as a decimal string. @throws OperatorFault as `valueOf` */
+  /** The rate of a day as a decimal string. @throws OperatorFault in the same cases as `valueOf` */
   rateOf({ asset, at }: Pick<Movement, 'asset' | 'at'>): string {
     const digits = this.#rateAt(asset.name, at).toString().padStart(13, '0');
     return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/0{1,12}$/, '').replace(/\.$/, '');

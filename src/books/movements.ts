@@ -74,7 +74,7 @@ function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
   ];
 }
 
-/** @param signers how many signatures it has at least: a buyer who pays the fee is the only signer of a sale */
+/** @param signers the fewest signatures of a transaction whose fee this shop pays: if a buyer pays the fee, only the buyer signs */
 function feeMovement(
   of: Pick<Movement, 'at' | 'payment' | 'operation' | 'transaction'>,
   evidence: string,

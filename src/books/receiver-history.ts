@@ -51,7 +51,7 @@ export async function accountHistory(
   return { account, opening: await balanceBefore(from), closing: await balanceBefore(to), within, around };
 }
 
-/** Newest first, back to the last one with a balance before the period. */
+/** The account's transactions, newest first, back to one that shows the balance before the period. */
 async function entriesSince(
   chain: HistoryChain,
   account: string,

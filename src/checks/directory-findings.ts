@@ -2,7 +2,7 @@ import type { HeardVerdict } from '../facilitators/listing-verdicts.js';
 import type { Finding } from './preflight.js';
 
 const subject = 'directories';
-const MEND = 'mend its words, schemas or examples in openapi.yaml, or set x-listed: false';
+const MEND = 'correct its descriptions, schemas or examples in openapi.yaml, or set x-listed: false';
 
 /** The last answer of each facilitator's directory, from the ledger. */
 export function directoryFindings(

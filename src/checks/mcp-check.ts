@@ -6,7 +6,7 @@ import type { Check } from './preflight.js';
 const WAIT_MS = 5_000;
 const MAX_SAID = 300;
 
-/** Whether an MCP client can connect at the public URL, through any proxy. No finding if no server answers. */
+/** Whether an MCP client can connect at the public URL, also through a proxy. No finding if no server answers. */
 export function mcpCheck(publicUrl: string): Check {
   const subject = 'MCP';
   const url = publicUrl + MCP_PATH;
@@ -20,7 +20,7 @@ export function mcpCheck(publicUrl: string): Check {
       if (answer.greeted) return [{ level: 'ok', subject, found: `${url} accepts clients` }];
       const found = `${url} answers ${answer.status}: ${answer.said}`;
       const todo =
-        'let the proxy in front pass POST /mcp with the Host of its caller (ops/ has complete files)';
+        'make the proxy pass on POST /mcp with the Host header of the caller (ops/ has complete configuration files)';
       return [{ level: 'warning', subject, found, todo }];
     },
   };

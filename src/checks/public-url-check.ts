@@ -15,8 +15,8 @@ export type Reach = (url: string, signal: AbortSignal) => Promise<void>;
 /**
  * Whether agents on the Internet can use this URL. On mainnet it must be https with a public host; on devnet, a testing network, this is
  * only a warning.
- * @param reach also request it from here. This proves little: the server may not run yet, and the network may block requests from its own
- * machines
+ * @param reach if given, it also requests the URL from this machine. This proves little: the server may not run yet, and the network may
+ * block requests from its own machines
  */
 export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: Reach): Check {
   const subject = 'PUBLIC_URL';
@@ -47,7 +47,7 @@ export function publicUrlFault({ protocol, hostname }: URL): string | undefined 
   return undefined;
 }
 
-/** Whether the proxy in front of this server passes on hang-ups. No finding if that can't be known. */
+/** Whether the server notices callers who hang up, even behind a proxy. No finding if that can't be known. */
 export function hangUpCheck(publicUrl: string, isTold = hangUpIsTold): Check {
   const subject = 'PUBLIC_URL';
   return {
