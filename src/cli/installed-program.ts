@@ -40,7 +40,7 @@ function findInstalled(folder: string, packageName: string): { at: string; manif
   }
 }
 
-/** The file that `import` uses of an entry with conditions. */
+/** The file that `import` loads, from an entry of `exports` that may have conditions. */
 function entryOf(conditions: unknown): string | undefined {
   if (typeof conditions !== 'object' || conditions === null)
     return typeof conditions === 'string' ? conditions : undefined;

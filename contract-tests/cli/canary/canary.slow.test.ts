@@ -217,7 +217,7 @@ describe('coinslot canary', function () {
         const header = Buffer.from(JSON.stringify(other)).toString('base64');
         return { headers: { ...headers, 'payment-response': header } };
       },
-      says: [/receipt is wrong: transaction is/, /the transfer is \w+, the receipt names 5{88}/],
+      says: [/receipt is wrong: transaction is/, /the transfer is \w+, but the receipt names 5{88}/],
     },
   ];
   for (const { name, change, says } of FAULTS)

@@ -116,8 +116,8 @@ describe('The conformance report on the MCP server of a shop', function () {
     const all = await checkShop(`${url}/mcp`);
     expect(all.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
     expect(all.map(({ promise }) => promise)).to.include.members([
-      'MCP: a model sees which tools cost',
-      'MCP: summarize without payment returns its challenge, in every place in which clients look',
+      'MCP: a model sees which tools cost money',
+      'MCP: summarize without payment returns its challenge in every place where clients look for it',
     ]);
   });
 
@@ -125,7 +125,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     bend = { tools: tools => tools.map(tool => ({ ...tool, description: 'Does something.' })) };
     const found = (await checkShop(`${url}/mcp`)).filter(({ fault }) => fault !== undefined);
     expect(found).to.have.length(1);
-    expect(found[0]).to.include({ promise: 'MCP: a model sees which tools cost', advice: true });
+    expect(found[0]).to.include({ promise: 'MCP: a model sees which tools cost money', advice: true });
   });
 
   const faults: [string, Bend, RegExp][] = [
@@ -163,7 +163,7 @@ describe('The conformance report on the MCP server of a shop', function () {
           };
         },
       },
-      /summarize without payment.*: it asks for 7, over HTTP the price is 10000/,
+      /summarize without payment.*: it asks for 7, but over HTTP the price is 10000/,
     ],
     [
       'returns the price as if that were the answer',

@@ -54,7 +54,7 @@ describe('coinslot list', function () {
 
   it('tells people what to fix and what to do next', async () => {
     const { stdout, status } = await list([world.url, '--offline']);
-    expect(stdout).to.match(/^MEND {4}directories list this address.*\n {10}\S/m);
+    expect(stdout).to.match(/^FIX {5}directories list this address.*\n {10}\S/m);
     expect(stdout).to.match(/^PayAI +unknown: it was not asked\n {10}- sell each operation once/m);
     expect(stdout).to.contain('mcp-publisher publish');
     expect(status).to.equal(1);

@@ -85,7 +85,7 @@ function paidRequests(contract: Contract, operation: PricedOperation): Request[]
   ];
 }
 
-/** A collection is text: it has no bytes and no files. */
+/** The body of a request. Left out if it is binary or has files, because a collection contains only text. */
 function bodyOf(request: RequestBody): Pick<Call, 'body' | 'form' | 'text'> {
   const { kind, example } = request;
   if (kind === 'json') return { body: example };

@@ -41,7 +41,7 @@ function compile(): void {
   for (const orphan of orphansOf(folder)) rmSync(orphan);
 }
 
-/** The settings that affect the size of documents: a URL of usual length unless it is set. */
+/** The settings that affect the size of documents. If PUBLIC_URL is not set, a URL of typical length takes its place. */
 function termsOf(contract: Contract): Terms {
   const { caip2: network, v1: v1Network, usdcMint: asset } = NETWORKS.mainnet;
   const publicUrl = process.env['PUBLIC_URL'] ?? 'https://pay.example.com';

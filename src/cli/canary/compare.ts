@@ -84,7 +84,7 @@ async function checkReceipts({ url, payer, payment, answer }: Bought): Promise<v
     must(own.payload[name] === value, `${name} is ${String(own.payload[name])}, not ${value}`);
 }
 
-/** The chain must show the signed transaction itself, and so this amount to this receiver, under the receipt's signature. */
+/** The chain must show the signed transaction, which fixes amount and receiver, and its signature must be the one in the receipt. */
 async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of'>): Promise<void> {
   const unseen = { ...payment };
   delete unseen.landed;
@@ -94,7 +94,7 @@ async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of
     must(fate.kind !== 'dead', 'the payment was not settled and never will be');
     const told = receiptOf(answer)?.transaction;
     if (fate.kind === 'landed')
-      return must(fate.signature === told, `the transfer is ${fate.signature}, the receipt names ${told}`);
+      return must(fate.signature === told, `the transfer is ${fate.signature}, but the receipt names ${told}`);
     must(Date.now() < deadline, `the transfer is not found: ${fate.why}`);
     await sleep(CHAIN_PAUSE_MS);
   }

@@ -84,7 +84,7 @@ function lookAtName(contract: Contract, folder: string): Finding[] {
   return found === undefined ? [] : [{ level: 'warning', subject: 'openapi.yaml', found }];
 }
 
-/** The environment variables of the shop's operations, each with whether it is set. */
+/** The environment variables of the shop's operations, and whether each is set. */
 function lookAtSettings(handlers: HandlerTable, config: Config): Finding[] {
   const reader = config.reader();
   readSettings(handlers, reader, config.network.name);
@@ -101,8 +101,8 @@ function lookAtSettings(handlers: HandlerTable, config: Config): Finding[] {
 }
 
 const LEDGER_STATES: Record<LedgerState['kind'], string> = {
-  none: 'there is none yet, the first start creates it',
-  older: 'it has an older schema, the next start brings it up to date',
+  none: 'there is none yet; the first start creates it',
+  older: 'it has an older schema; the next start brings it up to date',
   unsold: 'nothing was sold yet, so PAY_TO may still be changed',
   ours: 'it belongs to PAY_TO',
 };

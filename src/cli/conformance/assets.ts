@@ -1,4 +1,4 @@
-/** An address of Solana. */
+/** A Solana address. */
 export const BASE58 = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 
 /** The USDC mints of Solana's networks and the contract of Base: all have six decimals. */
@@ -9,7 +9,7 @@ const DOLLARS = new Set([
   '0x036cbd53842c5426634e7929541ec2318f3dcf7e',
 ]);
 
-/** Whether an asset is such a token. */
+/** Whether an asset is one of these tokens. */
 export function isDollar(asset: string): boolean {
   return DOLLARS.has(asset) || DOLLARS.has(asset.toLowerCase());
 }

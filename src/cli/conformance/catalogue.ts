@@ -18,9 +18,9 @@ export type Sold = {
   headers?: Record<string, string>;
   /** Example of a body: JSON, or text or bytes of the type in `headers`. */
   body?: unknown;
-  /** Schema of a JSON body, its references followed one level. */
+  /** Schema of a JSON body, with its references resolved one level deep. */
   schema?: Json;
-  /** Whether the description offers challenges of x402 v1 with the query parameter `x402Version`. */
+  /** Whether the description offers x402 v1 challenges with the query parameter `x402Version`. */
   v1: boolean;
   /** The operation object of the description. */
   described?: Json;
@@ -45,12 +45,12 @@ export type Catalogue = {
 
 const NEVER = new AbortController().signal;
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
-/** The methods to try, in order, on an address without a description. */
+/** The methods to try, in order, at an address without a description. */
 const TRIED = ['POST', 'GET'];
 
 /**
- * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one
- * operation. Rejects if nothing answers there, and when the signal aborts, because a shop may list any number of addresses.
+ * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one operation.
+ * Rejects if nothing answers there, and when the signal aborts. A signal is needed because a shop may list any number of addresses.
  */
 export async function readCatalogue(url: string, signal: AbortSignal = NEVER): Promise<Catalogue> {
   const base = withoutSlash(url);

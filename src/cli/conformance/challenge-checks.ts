@@ -102,7 +102,7 @@ export function checkOptions(
   for (const option of accepts) {
     const { network } = option;
     if (x402Version === 2) must(CAIP2.test(network), `the network ${network} is not a CAIP-2 name`);
-    else must(!network.includes(':'), `the network ${network} is not a network of v1`);
+    else must(!network.includes(':'), `the network ${network} is not the name of a network in x402 v1`);
     checkAddresses(option);
     for (const name of ['amount', 'maxAmountRequired']) {
       const asked = option[name];
@@ -111,7 +111,7 @@ export function checkOptions(
       if (amount !== undefined && isDollar(option.asset))
         must(
           asked === toAtomic(amount).toString(),
-          `${name} is ${textOf(asked)}, the price ${amount} is ${toAtomic(amount)}`,
+          `${name} is ${textOf(asked)}, but the price of ${amount} USD is ${toAtomic(amount)}`,
         );
     }
   }

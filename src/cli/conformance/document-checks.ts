@@ -39,7 +39,7 @@ async function checkDiscovery(catalogue: Catalogue, discovery: Json, findings: F
     must(new Set(resources).size === resources.length, `it lists an operation twice: ${resources.join(' ')}`);
     for (const operation of document ? sold : []) {
       const listed = resources.some(resource => isResourceOf(operation, base, resource));
-      must(listed, `it lists ${resources.join(' ') || 'nothing'}, and not ${operation.url}`);
+      must(listed, `it lists ${resources.join(' ') || 'nothing'}, but not ${operation.url}`);
     }
     const dead = sold.find(({ method }) => !method);
     must(!dead, `nothing at ${dead?.url} answers 402`);
@@ -134,7 +134,7 @@ async function checkCached(url: string): Promise<void> {
   must(head.headers.get('etag') === etag, 'HEAD has a different ETag');
 }
 
-/** The fault of a value under a schema of a document; undefined if it has none, or if the schema can't be used. */
+/** Why a schema of a document refuses a value; undefined if it does not, or if the schema can't be used. */
 export function offSchema(document: Json, schema: unknown, value: unknown): string | undefined {
   const ajv = new Ajv2020({ strict: false, validateSchema: false, logger: false });
   formats.default(ajv);

@@ -24,7 +24,7 @@ export function withoutSlash(url: string): string {
   return url.replace(/(?<!\/)\/+$/, '');
 }
 
-/** One HTTP call, limited in size and time, and by `init.signal`. Redirects are not followed: x402 clients lose their payment in one. */
+/** One HTTP call, limited in size and time, and by `init.signal`. Does not follow redirects, in which x402 clients lose their payment. */
 export async function call(
   url: string,
   init: RequestInit = {},

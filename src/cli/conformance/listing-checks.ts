@@ -64,7 +64,7 @@ export async function checkListing(
     'every price is accepted by facilitators with directories: 0.001 USD or more',
     each((_asked, challenge) => lookAtAmounts(challenge)),
   );
-  await findings.should('everything is paid to one receiver, by which directories know the shop', () => {
+  await findings.should('everything is paid to one receiver, which identifies the shop in directories', () => {
     const receivers = receiversOf(asked);
     for (const [network, all] of receivers)
       must(all.size === 1, `on ${network} the money goes to ${[...all].join(' and ')}`);
@@ -90,7 +90,7 @@ async function checkDescription(
     const email = isObject(contact) ? contact['email'] : undefined;
     must(
       typeof email === 'string' && EMAIL.test(email),
-      `it is ${textOf(email)}: add it to openapi.yaml, because x402scan and AgentCash prove by it that a shop is yours`,
+      `it is ${textOf(email)}: add it to openapi.yaml, because x402scan and AgentCash use it to verify that a shop is yours`,
     );
   });
   const described = sold.flatMap(operation => (operation.described ? [{ operation }] : []));
@@ -140,7 +140,7 @@ const isDecimal = (value: unknown): boolean => typeof value === 'string' && DECI
 function lookAtBazaar(operation: Sold, { x402Version, extensions }: Challenge): void {
   must(x402Version === 2, 'its challenge is x402 v1: directories list only v2');
   const bazaar = extensions?.['bazaar'];
-  must(isObject(bazaar), 'it has none: declare the extension of x402, or facilitators list nothing');
+  must(isObject(bazaar), 'it has none: declare this x402 extension; without it, facilitators list nothing');
   checkBazaar(bazaar, operation);
   const { routeTemplate } = bazaar;
   if (routeTemplate === undefined) {
@@ -171,18 +171,18 @@ function lookAtIcon({ url, iconUrl }: Json): void {
   if (iconUrl === undefined) return;
   const text = textOf(iconUrl);
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
-  // The shop's own address is covered by its own rule.
+  // Another check covers the shop's own address.
   if (parsed && typeof url === 'string' && URL.canParse(url) && new URL(url).origin === parsed.origin) return;
   must(
     parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !isIP(bareHost(parsed.hostname)),
-    `iconUrl is ${text.slice(0, 100)}: directories show one that is an http(s) URL, without a user, at a host with a name`,
+    `iconUrl is ${text.slice(0, 100)}: directories need an http(s) URL with a host name and without user name`,
   );
 }
 
 function lookAtHead(bytes: number): void {
   must(
     bytes <= MAX_HEAD_BYTES,
-    `${bytes} bytes from its status line to its last header, nginx passes ${MAX_HEAD_BYTES}: shorten its summary, its examples or PUBLIC_URL`,
+    `${bytes} bytes from its status line to its last header, but nginx passes on only ${MAX_HEAD_BYTES}: shorten its summary, its examples or PUBLIC_URL`,
   );
 }
 

@@ -9,15 +9,15 @@ import { call, isObject, textOf, withoutSlash, type Reply } from './http-call.js
 type Tool = Json & { name: string };
 
 const TIMEOUT_MS = 20_000;
-/** The arguments of a ping that waits a second. */
+/** How long to wait for the answer to a ping that asks for progress. */
 const STREAM_MS = 5_000;
 const MAX_TOOLS = 200;
 const MAX_PAGES = 20;
 const NEVER = new AbortController().signal;
 
 /**
- * Examines the MCP server of a shop, if it names one or is one. Only paid tools are called, without a payment: a free tool might have
- * effects.
+ * Checks the MCP server of a shop, if the shop names one or is itself one. Only paid tools are called, without a payment: a free tool might
+ * have effects.
  */
 export async function checkMcp(
   catalogue: Catalogue,
@@ -37,7 +37,7 @@ export async function checkMcp(
   if (!tools) return;
   const priced = pricedIn(catalogue.sold, tools);
   if (isAlone)
-    await findings.should('MCP: a model sees which tools cost', () =>
+    await findings.should('MCP: a model sees which tools cost money', () =>
       must(priced.size > 0, 'no description names a price, USDC or x402: no tool was called'),
     );
   else await findings.must('MCP: each paid operation is a tool', () => allAreTools(catalogue.sold, priced));
@@ -51,7 +51,7 @@ export async function checkMcp(
   await checkStream(endpoint, findings);
 }
 
-/** The MCP endpoint that a shop names. It must be on its own host, since its prices are compared. */
+/** The MCP endpoint that a shop names. It must be on the shop's own host, because its prices are compared with those over HTTP. */
 async function endpointOf({ base, index }: Catalogue): Promise<string | undefined> {
   const { origin } = new URL(base);
   const reply = await call(`${base}/.well-known/mcp/server.json`).catch(() => undefined);
@@ -206,7 +206,7 @@ async function checkPriced(
 ): Promise<void> {
   const { name } = tool;
   await findings.must(
-    `MCP: ${name} without payment returns its challenge, in every place in which clients look`,
+    `MCP: ${name} without payment returns its challenge in every place where clients look for it`,
     async () => {
       const args = isObject(operation?.body) ? operation.body : {};
       const result = await server.ask('tools/call', { name, arguments: args });
@@ -215,7 +215,7 @@ async function checkPriced(
       if (operation?.amount === undefined) return;
       const amounts = challenge.map(({ amount, maxAmountRequired }) => textOf(amount ?? maxAmountRequired));
       const price = toAtomic(operation.amount).toString();
-      must(amounts.includes(price), `it asks for ${amounts.join(', ')}, over HTTP the price is ${price}`);
+      must(amounts.includes(price), `it asks for ${amounts.join(', ')}, but over HTTP the price is ${price}`);
     },
   );
   await findings.must(`MCP: ${name} has no output schema, which clients would apply to its price`, () =>
@@ -223,7 +223,7 @@ async function checkPriced(
   );
 }
 
-/** What an unpaid result accepts. @throws Broken */
+/** The payment options in the result of an unpaid call. @throws Broken */
 function challengeIn({ isError, structuredContent, content }: Json): Json[] {
   must(
     isError === true,
@@ -231,7 +231,7 @@ function challengeIn({ isError, structuredContent, content }: Json): Json[] {
   );
   must(
     isObject(structuredContent) && Array.isArray(structuredContent['accepts']),
-    'structuredContent is no PaymentRequired',
+    'structuredContent is not a PaymentRequired object',
   );
   const [first] = Array.isArray(content) ? (content as unknown[]) : [];
   const text = isObject(first) && typeof first['text'] === 'string' ? first['text'] : '';
@@ -246,8 +246,8 @@ function challengeIn({ isError, structuredContent, content }: Json): Json[] {
 }
 
 /**
- * Progress of a call must come while it runs. On servers that support it, a ping that asks for progress shows this: the first bytes must
- * not be the whole answer.
+ * Progress must arrive while a call runs. A ping that asks for progress shows whether it does, if the server supports such pings: the first
+ * bytes must not be the whole answer.
  */
 async function checkStream(endpoint: string, findings: Findings): Promise<void> {
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: { progressToken: 'progress' } } };

@@ -45,7 +45,7 @@ export async function checkMpp(operation: Sold, reply: Reply, findings: Findings
   const name = `${operation.method} ${operation.path}`;
   const challenges = paymentChallengesIn(reply);
   if (challenges.length === 0) return;
-  await findings.must(`${name}: its challenge of MPP can be answered, at its price`, () => {
+  await findings.must(`${name}: its MPP challenge can be answered, at its price`, () => {
     for (const challenge of challenges) checkChallenge(challenge, operation);
   });
   await findings.should(`${name}: each payment by MPP is unique`, () => {
@@ -56,7 +56,7 @@ export async function checkMpp(operation: Sold, reply: Reply, findings: Findings
           'no externalId: two payments of the same price with the same blockhash are the same transaction',
         );
   });
-  await findings.should(`${name}: a browser can read its challenge of MPP`, () =>
+  await findings.should(`${name}: a browser can read its MPP challenge`, () =>
     expectHeader(reply, 'access-control-expose-headers', /\bWWW-Authenticate\b|^\*$/i),
   );
   await findings.must(
@@ -105,7 +105,7 @@ function checkCharge(request: Json, { amount }: Sold): void {
   if (amount !== undefined && isDollar(textOf(currency)))
     must(
       textOf(request['amount']) === toAtomic(amount).toString(),
-      `its amount is ${textOf(request['amount'])}, the price ${amount} is ${toAtomic(amount)}`,
+      `its amount is ${textOf(request['amount'])}, but the price of ${amount} USD is ${toAtomic(amount)}`,
     );
 }
 

@@ -37,7 +37,7 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
   await findings.must(`${name} can be paid within the limit`, async () => {
     must(
       amount <= purse.maxPrice,
-      `it costs ${toDecimal(amount)} USDC, --max-price is ${toDecimal(purse.maxPrice)}`,
+      `it costs ${toDecimal(amount)} USDC, but --max-price is ${toDecimal(purse.maxPrice)}`,
     );
     headers = await sign(challenge, purse);
   });
@@ -87,7 +87,7 @@ async function readOffer(operation: Sold): Promise<Challenge | undefined> {
   try {
     return readChallenge(await call(operation.url, askingPrice(operation)));
   } catch {
-    // The check of its challenge reports this.
+    // `checkChallenges` reports this fault.
     return undefined;
   }
 }

@@ -22,7 +22,7 @@ export async function checkOffers(
   );
 }
 
-/** @throws Broken if the answer of a sale has no receipt that its shop signed, or one for something else */
+/** @throws Broken if the answer of a sale has no receipt signed by the shop, or a receipt for something else */
 export async function checkReceipt(
   { headers, body }: Pick<Reply, 'headers' | 'body'>,
   receipt: unknown,
@@ -51,7 +51,7 @@ async function checkSigned(
     const verified = await verifiedFor(each, url);
     must(verified.kind === kind, `it is not ${kind}, but ${verified.kind}`);
     const about = String(verified.payload['resourceUrl']);
-    must(new URL(about).host === new URL(url).host, `it is about ${about}, and was sold at ${url}`);
+    must(new URL(about).host === new URL(url).host, `it is about ${about}, but the call was sold at ${url}`);
     const [other] = contradictions(verified, known);
     must(other === undefined, other ?? '');
   }

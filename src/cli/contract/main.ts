@@ -25,7 +25,7 @@ function withComments(document: object, added: readonly Added[]): string {
   return yaml.toString({ lineWidth: LINE_WIDTH, singleQuote: true });
 }
 
-/** The key of a member, or the item of a list, before which a comment stands. */
+/** The node above which a comment is to be written: the key of a member, or the item of a list. */
 function nodeAt(yaml: Document, path: readonly string[]): Node | undefined {
   const parent = yaml.getIn(path.slice(0, -1), true);
   const last = path.at(-1);

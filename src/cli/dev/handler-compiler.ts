@@ -31,14 +31,14 @@ export class HandlerCompiler {
     if (typeof ts?.createEmitAndSemanticDiagnosticsBuilderProgram === 'function')
       return new HandlerCompiler(folder, ts);
     throw new BuildFault(
-      'The package typescript that is installed here can only be run as a command, and coinslot dev needs its interface for programs: ' +
+      'The package typescript that is installed here can only be run as a command, but coinslot dev needs its API: ' +
         'npm install --save-dev typescript@5',
     );
   }
 
   /**
    * @returns the compiled files that changed since the last time
-   * @throws BuildFault that lists what does not compile, each with file and line; then all compiled files are checked again
+   * @throws BuildFault that lists all compile errors, each with file and line. The next call then looks up all modules again
    */
   compile(): Changes {
     const ts = this.#ts;

@@ -30,7 +30,7 @@ async function load(): Promise<void> {
   }
 }
 
-/** The place in the shop's code that failed, if it did. */
+/** The first line of the stack trace that points into the shop's handlers; empty if none does. */
 function placeOf(cause: unknown): string {
   const frames = cause instanceof Error ? (cause.stack?.match(/^ +at .*$/gm) ?? []) : [];
   const own = frames.find(frame => /\/dist\/handlers\//.test(frame));
@@ -40,5 +40,5 @@ function placeOf(cause: unknown): string {
 // It ends when coinslot dev does, even if that was killed.
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 process.on('message', (order: Order) => void (order === 'load' ? load() : import(START)));
-// Loaded ahead of time: this is most of the time of a start.
+// Loaded ahead of time, because this takes most of the time of a start.
 await import(LARGEST_PART);

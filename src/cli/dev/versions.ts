@@ -1,7 +1,7 @@
 import { applyChanges, type Changes } from './changed-files.js';
 import { VersionFault, VersionProcess } from './version-process.js';
 
-/** The outcome of a version. `before`: the previous one keeps selling, or none does. */
+/** The outcome of an attempt to sell a version. `before`: the previous one keeps selling, or none does. */
 export type Outcome = { sells: 'new'; banner: string } | { sells: 'before' | 'none' };
 
 /**

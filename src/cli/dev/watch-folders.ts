@@ -11,7 +11,7 @@ const MAX_FOLDERS = 2_000;
 const MADE = /^(node_modules|dist(-.*)?|generated|\..*)$/;
 
 /**
- * Watches a folder and those below it. It watches folders, because an editor may replace a file by a new one, and Node's recursive
+ * Watches a folder and those below it. It watches folders, because an editor may replace a file with a new one, and Node's recursive
  * watching on Linux watches files.
  * @param apart a folder that is not watched
  * @param changed called with the paths of what changed, relative to the folder; the callee reads the files itself
@@ -48,7 +48,7 @@ export function watchFolders(folder: string, apart: string, changed: (paths: str
       paths.add(relative(folder, name === null ? at : join(at, name)));
       timer ??= setTimeout(report, SETTLE_MS, EMPTY_MS);
     });
-    // A folder that is gone.
+    // The folder is gone.
     watcher.on('error', () => drop(at));
     watchers.set(at, watcher);
   };

@@ -16,8 +16,8 @@ type Adopting = ReportSource & {
 };
 
 /**
- * `payTo`: of a ledger that has sold nothing. `from`: transfers before this time, in ms since 1970, are left out. `own`: the operator's
- * wallets.
+ * `payTo`: the receiver, if the ledger has sold nothing. `from`: transfers before this time, in ms since 1970, are left out. `own`: the
+ * operator's wallets.
  */
 type Options = AuditOptions & { payTo: string | undefined; from: number; own: readonly string[] };
 
@@ -32,9 +32,9 @@ const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> 
 };
 
 /**
- * Adds payments to the ledger, as owed, that are on chain but not paid in the ledger. Transfers that no server could have accepted as a
+ * Looks for payments that are on chain but not paid in the ledger, and adds them as owed. Transfers that no server could have accepted as a
  * payment, or that come from a receiver of the ledger, are only listed.
- * @throws OperatorFault; UpstreamFailure if the chain cannot be read. payments added before that stay
+ * @throws OperatorFault; UpstreamFailure if the chain cannot be read: payments added before that stay
  */
 export async function adopt(reader: Adopting, options: Options): Promise<Report> {
   const identity = await boundIdentity(reader, options.payTo);
@@ -48,7 +48,7 @@ export async function adopt(reader: Adopting, options: Options): Promise<Report>
   return report(outcome, looked, settled);
 }
 
-/** A ledger that has sold nothing gets the receiver for which it is to be used. */
+/** The ledger's identity. A ledger that has sold nothing gets `payTo` as its receiver. */
 async function boundIdentity(reader: Adopting, payTo: string | undefined): Promise<Identity> {
   const identity = await reader.identity();
   const receiver = identity.payTo ?? payTo;
@@ -115,7 +115,7 @@ function report({ slot }: Outcome, looked: readonly Looked[], unsettled: string 
   if (taken.length === 0) lines.push('Nothing was taken in.');
   else
     lines.push(
-      `Taken in as owed: ${countOf(taken.length, 'payment')}, ${toDecimal(sum)} USDC. A buyer who sends the same payment again gets an answer for it. ` +
+      `Added as owed: ${countOf(taken.length, 'payment')}, ${toDecimal(sum)} USDC. A buyer who sends the same payment again gets an answer for it. ` +
         `Otherwise pay it back, and record that: ${commandLine('ledger')} refund <payment> --tx <signature>`,
       '',
       ...rowsOf(taken),

@@ -69,15 +69,15 @@ type Audited = { receiver: Receiver; history: History; transfers: number };
 type Compared = { reader: ReportSource; mint: string; receivers: readonly Receiver[] };
 
 /**
- * Compares the ledger with the history of its receiver's USDC account at `finalized`, and with those of former receivers: each payment is
- * compared with the account to which it was paid. The chain is read first, so that every transfer in it already has a row in the ledger.
+ * Compares the ledger with the histories of the USDC accounts of its current and former receivers at `finalized`. Each payment is compared
+ * with the account to which it was paid. The chain is read first, so that every transfer in it already has a row in the ledger.
  * @throws OperatorFault; UpstreamFailure if the chain cannot be read
  */
 export async function audit(reader: ReportSource, options: AuditOptions): Promise<Report> {
   return report(await compareWithChain(reader, await reader.identity(), options));
 }
 
-/** The same, as data. `identity`: the ledger's, or what it will be if it has sold nothing yet. */
+/** Like `audit`, but returns data. `identity`: the ledger's own or, if it has sold nothing yet, the one it will get. */
 export async function compareWithChain(
   reader: ReportSource,
   identity: Identity,
@@ -207,10 +207,10 @@ async function compare(
 function unknownText({ amount, payer, at, slot, memo }: TransferIn): string {
   const when = at === null ? '' : ` at ${time(at)}`;
   const said = memo === null ? '' : `, memo '${memo}'`;
-  return `${toDecimal(amount)} USDC of ${payer ?? 'somebody'}${when} in slot ${slot}${said}`;
+  return `${toDecimal(amount)} USDC from ${payer ?? 'somebody'}${when} in slot ${slot}${said}`;
 }
 
-/** Whether the operator moved money from another receiver of the ledger to this one. It is counted as money out over there. */
+/** Whether the operator moved money from another receiver of the ledger to this one. That receiver's tally counts it as money out. */
 function movedBetween(
   receivers: readonly Receiver[],
   { payTo }: Receiver,

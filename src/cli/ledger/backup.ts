@@ -12,7 +12,7 @@ export async function backUp(url: string, to: string | undefined): Promise<Repor
     data: { file: to, newest: time(newest) },
     lines: [
       `Backed up to ${to}: checked, and on disk. ${newestSale(newest)}`,
-      'It holds payments and answers: keep it where only you can read it, and on another machine than the ledger.',
+      'It holds payments and answers: keep it where only you can read it, and not on the ledger’s machine.',
     ],
   };
 }
@@ -31,5 +31,5 @@ export async function restore(url: string, from: string | undefined): Promise<Re
 }
 
 function newestSale(newest: number | null): string {
-  return newest === null ? 'There is no sale in it.' : `The newest sale in it is of ${time(newest)}.`;
+  return newest === null ? 'There is no sale in it.' : `The newest sale in it was at ${time(newest)}.`;
 }

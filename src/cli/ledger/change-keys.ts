@@ -3,18 +3,18 @@ import type { openLedgerReader } from '../../ledger/store.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { time, type Report } from './print.js';
 
-/** Replaces the secret from which the keys of answers are made. It is never shown. */
+/** Replaces the secret from which the keys of answers are made. The secret is never shown. */
 export async function answerKeys(
   reader: Awaited<ReturnType<typeof openLedgerReader>>,
   { change, leaked = false }: { change?: boolean | undefined; leaked?: boolean | undefined },
 ): Promise<Report> {
-  if (!change) throw new OperatorFault('Say --change. Nothing was changed.');
+  if (!change) throw new OperatorFault('Add --change to replace the secret. Nothing was changed.');
   const changed = await changeSecret(reader, { leaked, now: Date.now() });
   return {
     data: changed,
     lines: [
-      `All servers of this ledger give keys of answers of another secret from ${time(changed.from)} on.`,
-      `Keys that were given before are taken until ${time(changed.formerUntil)}. Whoever has paid gets a new one with the same payment.`,
+      `From ${time(changed.from)} on, all servers of this ledger make the keys of answers with the new secret.`,
+      `Earlier keys are accepted until ${time(changed.formerUntil)}. Buyers who send the same payment again get a new key.`,
     ],
   };
 }

@@ -37,7 +37,7 @@ const COLUMNS: readonly CsvColumn[] = [
 
 /**
  * The lines of a CSV file (RFC 4180, UTF-8, with a header line) of all payments that were or may have been settled.
- * @param own the operator's own addresses: if there are any, the last column says which payments are theirs
+ * @param own the operator's own addresses: if there are any, the last column says which payments they made
  * @param range.from,range.to UTC days as YYYY-MM-DD, both included
  * @throws OperatorFault
  */
@@ -53,7 +53,7 @@ export async function* csvLines(
     yield csvLine(columns.map(([, read]) => read(payment)));
 }
 
-/** Days, both included, as times in ms since 1970, the last one not. @throws OperatorFault */
+/** A range of days, both included, in ms since 1970: from the start of `from` to the start of the day after `to`. @throws OperatorFault */
 export function daysOf(range: { from?: string; to?: string }): { from?: number; to?: number } {
   const from = range.from === undefined ? undefined : startOfDay('--from', range.from);
   const to = range.to === undefined ? undefined : startOfDay('--to', range.to) + DAY_MS;

@@ -100,7 +100,7 @@ const databaseUrl = (): string =>
   given.of('DATABASE_DIRECT_URL') ?? given.of('DATABASE_URL') ?? `file:${stateDir()}/ledger.db`;
 const ownWallets = (): string[] => ownWalletsIn(given);
 
-/** Where `show` links transactions to. The ledger of a sandbox has the name of devnet, and NETWORK tells them apart. */
+/** The explorer that `show` links transactions to. A sandbox's ledger is also marked as devnet, so NETWORK decides. */
 function explorerHere(): Explorer | undefined {
   const wanted = given.of('EXPLORER') ?? 'solscan';
   const network = given.of('NETWORK');
@@ -309,7 +309,7 @@ async function move({ from, to: named }: Values): Promise<Report> {
   };
 }
 
-/** A URL, or a file of the caller's folder. */
+/** A URL as it is, or the path of a file relative to the caller's folder. */
 function inFolder(source: string | undefined): string | undefined {
   return source !== undefined && /^https?:/.test(source) ? source : inCallersFolder(source);
 }

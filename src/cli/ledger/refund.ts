@@ -45,7 +45,7 @@ export async function refund(
   const data = { id: payment.id, refund: repayment.id, usdc, receiver: repayment.receiver, link };
   const lines = [
     `Refund ${repayment.id}: ${usdc} USDC to ${repayment.receiver} for payment ${payment.id}.`,
-    'Open this link with the wallet that is to pay. It is recorded once the chain shows it as final.',
+    'Open this link with the wallet that is to pay. The refund is recorded once its transaction is final on the chain.',
     link,
     ...qrLines(link),
   ];

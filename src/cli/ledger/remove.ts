@@ -21,7 +21,7 @@ export async function rejectOrder(
   return {
     data: { id, usdc, payer, reason },
     lines: [
-      `Rejected: the work for ${id} has ended, and its request was deleted. ${usdc} USDC of ${payer} are owed: ${commandLine('ledger')} refund ${id}`,
+      `Rejected: the work for ${id} has ended, and its request was deleted. ${usdc} USDC are owed to ${payer}: ${commandLine('ledger')} refund ${id}`,
     ],
   };
 }
@@ -33,11 +33,11 @@ export async function remove(reader: ReportSource, name: string | undefined): Pr
 
 async function removePayer(reader: ReportSource, payer: string): Promise<Report> {
   const { removed, open } = await reader.removePayer(payer, anonymizer);
-  if (removed + open === 0) throw new OperatorFault(`There is no payment of ${payer} in this ledger.`);
+  if (removed + open === 0) throw new OperatorFault(`There is no payment from ${payer} in this ledger.`);
   const lines = [
-    `Removed the address from ${removed} payments, and what was asked and answered for them. The books are unchanged.`,
+    `Removed the address from ${removed} payments, with their requests and answers. The books are unchanged.`,
   ];
-  const rest = `${open} payments keep it: they are not over, were settled less than a minute ago, or are being refunded. Repeat this then.`;
+  const rest = `${open} payments keep it, because they have not ended, were settled less than a minute ago, or are being refunded. Repeat the command later.`;
   return { data: { payer, removed, open }, lines: open === 0 ? lines : [...lines, rest] };
 }
 

@@ -93,7 +93,7 @@ export async function summary(reader: ReportSource, own: readonly string[] = [])
     ),
     '',
     `Revenue: ${toDecimal(earned)} USDC (delivered and owed, less refunds)`,
-    ...(apart ? [`Of it from your own wallets (OWN_WALLETS): ${toDecimal(ownEarned)} USDC`] : []),
+    ...(apart ? [`Of this, from your own wallets (OWN_WALLETS): ${toDecimal(ownEarned)} USDC`] : []),
   ];
   const totals = {
     revenue: toDecimal(earned),

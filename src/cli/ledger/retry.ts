@@ -5,7 +5,7 @@ import { OperatorFault } from '../../operator/operator-fault.js';
 import type { Report } from './print.js';
 
 /**
- * Starts another attempt at an order whose last one has ended. A server of this ledger begins it, and sets its deadline then.
+ * Requests another attempt at an order whose last attempt has ended. A server of this ledger begins the attempt and then sets its deadline.
  * @throws OperatorFault
  */
 export async function retry(reader: ReportSource, name: string | undefined): Promise<Report> {

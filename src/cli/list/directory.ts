@@ -31,7 +31,7 @@ export async function askDirectory(url: string, init: RequestInit = {}, ms = ASK
   }
 }
 
-/** JSON in the body of a request. */
+/** A POST request with JSON as its body. */
 export function posted(body: unknown, headers: Record<string, string> = {}): RequestInit {
   return {
     method: 'POST',
@@ -70,9 +70,9 @@ export function standingOf(
 ): Standing {
   const missing = sold.filter(operation => !listed.includes(operation)).map(nameOf);
   if (missing.length === 0)
-    return { directory, state: 'listed', found: `all ${sold.length} operations stand there`, next: [] };
+    return { directory, state: 'listed', found: `all ${sold.length} operations are listed there`, next: [] };
   if (listed.length === 0)
-    return { directory, state: 'not listed', found: 'none of the operations stands there', next };
+    return { directory, state: 'not listed', found: 'none of the operations is listed there', next };
   const found = `${listed.length} of ${sold.length} operations are listed there, but not ${missing.slice(0, 5).join(', ')}`;
   return { directory, state: 'partly listed', found, next };
 }

@@ -22,7 +22,7 @@ export const DIRECTORIES: Directories = {
 export type Task = {
   url: string;
   directories: Directories;
-  /** No directory is asked. */
+  /** If true, no directory is asked. */
   offline: boolean;
   /** Registers at x402scan with this key: 64 bytes, seed and public key. */
   secretKey?: Uint8Array;
@@ -42,7 +42,7 @@ export async function listShop(task: Task): Promise<Listing> {
   await checkAgentcash(shop, findings);
   if (!(await checkBazaars(shop.asked, findings)))
     notes.push(
-      'the validators of @x402/extensions did not run: npm install --save-dev @x402/extensions@2.27.0 (120 MB), and again',
+      'the validators of @x402/extensions did not run: npm install --save-dev @x402/extensions@2.27.0 (120 MB), then run this command again',
     );
   const standings = await standingsOf(shop, task, findings, notes);
   const registered = standings.find(({ directory }) => directory === 'x402scan')?.state;

@@ -118,7 +118,7 @@ function readKey(file: string): Uint8Array {
 
 function lineOf({ promise, fault, advice }: Finding): string {
   if (fault === undefined) return `ok      ${promise}\n`;
-  return `${advice ? 'advice ' : 'MEND   '} ${promise}\n          ${fault}\n`;
+  return `${advice ? 'advice ' : 'FIX    '} ${promise}\n          ${fault}\n`;
 }
 
 function linesOf({ directory, state, found, next }: Standing): string {

@@ -30,7 +30,7 @@ export async function askMcpRegistry(
     return { directory: DIRECTORY, state: 'not listed', found, next: [] };
   }
   const entry = heard.json;
-  await findings.must(`${SERVER_JSON_PATH} is valid by the schema of the MCP registry`, () =>
+  await findings.must(`${SERVER_JSON_PATH} conforms to the schema of the MCP registry`, () =>
     lookAtEntry(entry),
   );
   const name = textOf(entry['name']);

@@ -20,7 +20,7 @@ type Method = Parameters<typeof getL3ForOpenAPI>[2];
 
 const READ_MS = 20_000;
 const MAX_NAMED = 3;
-/** Rules of the packages that this command reports itself, in its own words. */
+/** The packages' rules that this command also checks itself. The packages' complaints about them are left out. */
 const OWN = ['OPENAPI_CONTACT_MISSING'];
 
 /** The rules of x402scan and AgentCash: `@agentcash/discovery` checks the documents that were read; it sends no requests itself. */
@@ -61,7 +61,7 @@ async function report(
     if (where && !kind.places.includes(where)) kind.places.push(where);
     kinds.set(complaint.code, kind);
   }
-  if (kinds.size === 0) return findings.must(`${judge} finds nothing to mend`, () => {});
+  if (kinds.size === 0) return findings.must(`${judge} finds no fault`, () => {});
   for (const { complaint, places } of kinds.values()) {
     const { severity, code, message, hint } = complaint;
     const more = places.length > MAX_NAMED ? ` and ${places.length - MAX_NAMED} more` : '';

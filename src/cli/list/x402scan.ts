@@ -15,7 +15,7 @@ const MAX_FAILED = 5;
 
 /** The standing if no registration was requested, because looking up a shop there costs money. */
 export function x402scanUnasked(url: string): Standing {
-  const found = 'it was not asked: a look-up there costs 0.01 USDC. Registering again does no harm';
+  const found = 'it was not asked, because a look-up there costs 0.01 USDC. Registering again does no harm';
   const next = [
     'coinslot list <url> --register --keypair <file> registers the shop: any Solana key pair of yours, which signs in and pays nothing',
     `or fill in its form: ${url}/resources/register`,
@@ -64,7 +64,7 @@ function verdictOf(heard: Exclude<Heard, { why: string }>, url: string, shop: Re
         next: [],
       };
     const found = `it registered ${registered} of ${all} operations`;
-    const next = [...reasons, 'mend these, and register again'];
+    const next = [...reasons, 'correct these, and register again'];
     return { directory: DIRECTORY, state: 'partly listed', found, next };
   }
   const { error } = json;

@@ -10,7 +10,7 @@ export type Started = { command: string; args: string[] };
 export type Place = { home: string; folder: string; platform: NodeJS.Platform; env: NodeJS.ProcessEnv };
 
 type Host = {
-  /** As people call it. */
+  /** The name that messages show. */
   title: string;
   file(place: Place): string;
   /** The settings with the server added. @throws OptionFault if the present settings can't be edited safely */
@@ -76,7 +76,7 @@ function inJson(member: string, entry: (started: Started) => object): Host['adde
   return (settings, name, started) => {
     const all = settings.trim() === '' ? {} : objectIn(settings);
     const servers = all[member] ?? {};
-    if (!isObject(servers)) throw new OptionFault(`its member ${member} is no object.`);
+    if (!isObject(servers)) throw new OptionFault(`its member ${member} is not an object.`);
     const indent = /^[ \t]+/m.exec(settings)?.[0] ?? 2;
     const changed = { ...all, [member]: { ...servers, [name]: entry(started) } };
     return `${JSON.stringify(changed, null, indent)}\n`;

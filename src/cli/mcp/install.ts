@@ -45,7 +45,7 @@ export async function install(values: InstallValues, around: Surroundings): Prom
   return true;
 }
 
-/** Hosts take letters, digits, `-` and `_`, and put the name before those of the tools. */
+/** Hosts accept letters, digits, `-` and `_` in a server's name, and prefix the names of its tools with it. */
 function nameOf(given: string | undefined, endpoint: string): string {
   const { hostname } = new URL(endpoint);
   const name = given ?? (hostname.replace(/[^A-Za-z0-9]+/g, '-').replace(/^-|-$/g, '') || 'shop');

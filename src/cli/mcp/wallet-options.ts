@@ -35,7 +35,7 @@ export type WalletValues = {
 
 /** The validated options. */
 export type WalletSettings = {
-  /** Of the MCP server. */
+  /** The URL of the shop's MCP endpoint. */
   endpoint: string;
   secretKey: Uint8Array;
   limits: Limits;

@@ -41,8 +41,8 @@ const NOT_PASSED_ON =
 const RECEIPTS = /^((x-)?payment-response|answer-receipt)$/;
 
 /**
- * The server of a mock. It charges as the real server does, without a chain: a paid call without a payment gets its price, and with any
- * payment an example and a receipt. `Prefer: code=N` chooses any other answer. Prism makes the answers.
+ * The server of a mock. It charges as the real server does, without a chain: a paid call gets its price or, if it carries any payment, an
+ * example and a receipt. `Prefer: code=N` chooses any other answer. Prism makes the answers.
  */
 export function createFront(parts: FrontParts): Server {
   return createServer((request, response) => {
@@ -77,7 +77,7 @@ function challengeFor(methods: Methods, priced: PricedOperation, query: string, 
   return { status: 402, headers: { ...headers, 'Content-Type': JSON_TYPE }, body };
 }
 
-/** Prism's answer, with the receipt of this call, this mock's address, and a playable sound. */
+/** Prism's answer, with a receipt for this call, this mock's address in its links, and a playable sound in place of an example. */
 async function paidAnswer(
   parts: FrontParts,
   request: IncomingMessage,
@@ -128,7 +128,7 @@ async function askPrism(parts: FrontParts, request: IncomingMessage, body: Buffe
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers))
     if (value !== undefined && !NOT_PASSED_ON.test(name)) headers.set(name, String(value));
-  // Prism never answers a body that is declared as JSON but is not.
+  // Prism never responds to a body that is declared as JSON but is not.
   const isJson = bodyKindOf(bareType(request.headers['content-type'] ?? JSON_TYPE)) === 'json';
   const sound = body.length === 0 || !isJson || parsed(body) !== undefined;
   if (!sound) headers.set('prefer', 'code=400');

@@ -66,7 +66,7 @@ function withExample(document: Json, name: string, header: Header): Header {
   return example === undefined ? whole : { ...whole, example };
 }
 
-/** Examples of the contract name mainnet and an example's address. */
+/** Replaces mainnet, its USDC and the example URL, which the contract's examples name, with those of the mock. */
 function onOneNetwork(document: Json, { network, asset, publicUrl }: Terms): Json {
   const text = JSON.stringify(document)
     .replaceAll(NETWORKS.mainnet.caip2, network)

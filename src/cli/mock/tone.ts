@@ -5,7 +5,7 @@ const VOLUME = 0.2;
 const BYTES_PER_SAMPLE = 2;
 const HEADER_BYTES = 44;
 
-/** Half a second of a tone as WAV: mono, 22.05 kHz, 16 bits. */
+/** A tone of half a second as a WAV file: mono, 22.05 kHz, 16 bits. */
 export function tone(): Buffer {
   const samples = Math.round(RATE_HZ * SECONDS);
   const bytes = samples * BYTES_PER_SAMPLE;

@@ -2,7 +2,7 @@ import { isMap, isScalar, parseDocument, type Document } from 'yaml';
 import { operationsOf } from '../../contract/expand/draft.js';
 import type { Json } from '../../contract/json.js';
 
-/** The contract or the command can't be carried out; `message` says why and what to do. */
+/** The contract can't be edited as requested; `message` says why and what to do. */
 export class OperationFault extends Error {}
 
 /** The kinds of components that operations can refer to. */
@@ -90,7 +90,7 @@ export class ContractText {
     return [operationId, ...emptied];
   }
 
-  /** Copies missing components that are referred to from another contract. */
+  /** Copies from `other` the components that this contract refers to but does not have. */
   copyMissing(other: ContractText): void {
     for (let more = true; more;) {
       const [missing] = this.#missing().filter(([kind, name]) => other.has(['components', kind, name]));

@@ -27,7 +27,7 @@ const LONG_TEXT = 80;
 const LONG_LIST = 90;
 /** Longer parts are not written on one line. The length is measured as JSON. */
 const LONG_PART = 160;
-/** The yaml package pads lists as it pads objects. */
+/** The yaml package writes spaces inside the brackets of lists, as it does in objects. */
 const PADDED_LIST = /^([^'"]*: )\[ (.*) \]$/;
 const PADDED_NAMES = /: \[ ([\w, -]+) \]/g;
 

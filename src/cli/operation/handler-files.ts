@@ -30,7 +30,7 @@ function layoutOf(folder: string): Layout {
 }
 
 /**
- * Writes a handler that sells nothing until it is written, its entry in handlers/index.ts, and a test that fails until then.
+ * Writes a handler that sells nothing until it is implemented, its entry in handlers/index.ts, and a test that fails until then.
  * @returns the names of the files
  */
 export function addHandler(folder: string, operation: NewOperation): string[] {

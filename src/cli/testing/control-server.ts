@@ -104,7 +104,7 @@ async function jsonOf(request: IncomingMessage): Promise<Json> {
   }
 }
 
-/** `body` is base64 if it is no JSON. */
+/** `body` is base64 if it is not JSON. */
 function describe({ json, body, headers, ...rest }: Answer): Json {
   const kept = json === undefined ? { body: body.toString('base64') } : { json };
   return { ...rest, ...kept, headers: Object.fromEntries(headers) };

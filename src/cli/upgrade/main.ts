@@ -118,7 +118,7 @@ async function upgrade(from: string | undefined): Promise<void> {
   writeOut(
     '\nThe shop builds with this version. Next: coinslot build, and its tests; then coinslot check.\n',
   );
-  writeOut('The first start may change the ledger: make a backup before (docs/how-to/upgrade.md).\n');
+  writeOut('The first start may change the ledger: back it up first (docs/how-to/upgrade.md).\n');
 }
 
 try {
