@@ -133,7 +133,7 @@ describe('A contract with an error stops the start, and the message', () => {
       minimal(
         `get: ${sold('parameters: [{ name: Transfer-Encoding, in: header, schema: { type: string } }]')}`,
       ),
-      'Transfer-Encoding is a header that no buyer chooses, so it can be no parameter',
+      'Transfer-Encoding is a header that buyers cannot choose, so it cannot be a parameter',
     ],
     [
       'a header that is both declared and sent',

@@ -180,7 +180,7 @@ describe('The router of any contract', () => {
       ['comma=1,0x2', /^comma must be written as in JSON/],
       ['comma=1,2,3,4', /^comma must have at most 3 items$/],
       ['comma=1&comma=2', /^comma must be sent only once$/],
-      ['pairs=w,1,h', /^pairs must be names and values in turn, with ',' between them$/],
+      ['pairs=w,1,h', /^pairs must be alternating names and values, separated by ','$/],
       ['pairs=w,1,d,2', /^unknown field 'd' in pairs; it takes only w, h$/],
       ['colours=a', /^size.width is missing$/],
       ['width=1&width=2', /^width must be sent only once$/],

@@ -161,7 +161,7 @@ describe('A kind of price that the server was not written for', () => {
     const [sold] = shop.contract.paid;
     const asked = { params: {}, query: {}, body: { text: 'x'.repeat(51) } };
     const refusal = await quoted(sold!, asked).catch((error: unknown) => error);
-    expect(String(refusal)).to.include('the price of count is beyond its bounds: 0.0051');
+    expect(String(refusal)).to.include('the price of count is outside its range: 0.0051');
   });
 
   it('names the field that it needs in a contract without it', () => {

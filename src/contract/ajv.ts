@@ -120,8 +120,8 @@ const LIMIT: NonNullable<KeywordDefinition['error']> = {
 };
 
 /**
- * ajv's own minLength and maxLength count every code point of every string. A string has at most `length` code points and at
- * least half as many, so most strings need no counting, and for the others it can end early.
+ * ajv's own minLength and maxLength count every code point of every string. A string has at most `length` code points and at least half as
+ * many, so most strings need no counting. For the others, counting can end early.
  */
 const minLength: KeywordDefinition = {
   keyword: 'minLength',

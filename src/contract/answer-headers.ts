@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { isSoldStatus } from './sold-status.js';
 
-/** Headers that concern the connection, the encoding, the payment or a browser. No sold answer has one from a handler or an upstream. */
+/** Headers that concern the connection, the encoding, the payment or a browser. Buyers never get them from a handler or an upstream. */
 const NEVER_SOLD =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-(length|encoding)|date|set-cookie|payment-.*|answer-receipt|x-payment.*|retry-after|www-authenticate|access-control-.*)$/;
 /** Headers that the server writes itself, and headers that affect all pages of its origin. */

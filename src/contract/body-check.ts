@@ -17,8 +17,8 @@ export type CheckedBody = { ok: true; value: unknown; type?: string } | { ok: fa
 type Read = { ok: true; value: unknown } | { ok: false; error: string };
 
 /**
- * Checks bodies, whatever their type, and sets defaults. Types of JSON are not coerced; the texts of a form become values by the types of
- * their schema, as those of a query do.
+ * Checks bodies of all types, and sets defaults. Values in JSON are not coerced. The texts of a form are converted to the types that their
+ * schema names, like the texts of a query.
  */
 export class BodyCheck {
   readonly #json: Ajv2020;

@@ -52,7 +52,7 @@ function covers(declared: string, type: string): boolean {
 }
 
 /**
- * The form of a request for a content type. Where application/json is declared, other JSON types count as it.
+ * The form of a request for a content type. Where application/json is declared, other JSON types match it.
  * @returns the form and the type of the call
  */
 export function formOfType<F extends { mimeType: string }>(

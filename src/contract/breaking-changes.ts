@@ -3,8 +3,8 @@ import { objectOf } from './references.js';
 
 /**
  * The changes between two versions of the contract that break clients of the first: an operation, status, field or header is gone or has
- * another type, a request must have more, an answer promises less, or the price changed. Covers the parts of OpenAPI that these contracts
- * use, and prices, which no general tool knows.
+ * another type, a request needs more, an answer promises less, or the price changed. Covers the parts of OpenAPI that these contracts use,
+ * and prices, which no general tool knows.
  * @returns a sentence for each change, empty if old clients keep working
  */
 export function breakingChanges(released: Json, now: Json): string[] {

@@ -49,7 +49,7 @@ export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patc
 
 /**
  * A compiled contract, the hash of its source text, and the hashes of the further files it was made from, by path. `by`: the version of
- * this program that compiled it; absent in those of 1.1.0 and earlier.
+ * this program that compiled it; absent if that was 1.1.0 or earlier.
  */
 export type Compiled = { sha256: string; document: Json; files?: Record<string, string>; by?: string };
 
@@ -155,7 +155,7 @@ function readOperation(contract: Contract, place: Place, fault: Fault, prices: t
       'limits free calls, but x-free-proxy makes all calls free: remove one of the two',
     );
   if ('x-price' in operation && given)
-    return fault([...at, 'x-free-proxy'], 'makes an operation free that has a price: remove one of the two');
+    return fault([...at, 'x-free-proxy'], 'makes a priced operation free: remove one of the two');
   if (given) {
     const read = readGiven(place, fault);
     if (read) contract.given.push(read);
@@ -227,7 +227,7 @@ function sectionOf(
   if (!isObject(section) || Object.keys(others).length > 0 || !names(tags) || !names(operations))
     return void fault('must be { tags: [names of tags] } or { operations: [operationIds] }');
   for (const id of operations.filter(each => !paid.some(operation => operation.id === each)))
-    fault(`lists ${id}, which is no paid operation`);
+    fault(`lists ${id}, which is not a paid operation`);
   return paid
     .filter(({ id, tags: own }) => operations.includes(id) || own.some(tag => tags.includes(tag)))
     .map(({ id }) => id);

@@ -10,7 +10,7 @@ const MAX_NAMES = 20;
 type AjvError = Pick<ErrorObject, 'instancePath' | 'keyword' | 'params'> &
   Partial<Pick<ErrorObject, 'message' | 'parentSchema' | 'data'>>;
 
-/** What is wrong with a request: openapi-backend checks `/requestBody`, `/path` and `/query` of it. */
+/** What is wrong with a request. In openapi-backend's errors, the parts of a request are `/requestBody`, `/path` and `/query`. */
 export function requestFault(errors: readonly AjvError[]): string {
   const error = errors.find(({ instancePath }) => !instancePath.startsWith('/requestBody')) ?? errors[0];
   if (!error) return 'the request does not match the contract';
@@ -20,7 +20,7 @@ export function requestFault(errors: readonly AjvError[]): string {
     : worded(error, steps);
 }
 
-/** What is wrong with the body of an answer, or with a value: names its fields as a caller would: `n`, `kids.0.name`. */
+/** What is wrong with the body of an answer, or with another value. Fields are named as a caller would name them: `n`, `kids.0.name`. */
 export function valueFault(errors: readonly AjvError[] | null | undefined, name?: string): string {
   const [error] = errors ?? [];
   if (!error) return `${name ?? THE_BODY} does not match the contract`;

@@ -23,7 +23,7 @@ export function hasMoreMembers(bytes: Buffer, most: number): boolean {
 export function endOfString(bytes: Buffer, start: number): number {
   const end = bytes.indexOf(QUOTE, start + 1);
   if (end < 0) return bytes.length;
-  // A string with escaped quotes may have millions of them, and each search costs as much as dozens of bytes.
+  // A string may have millions of escaped quotes, and a search for each would cost as much as reading dozens of bytes.
   return bytes[end - 1] === BACKSLASH ? endOfEscaped(bytes, start) : end;
 }
 

@@ -103,9 +103,9 @@ export type Asked<O> = {
   params: Params<O>;
   query: Query<O>;
   body: Body<O>;
-  /** The content type of the body, of several that the contract declares; undefined if that is the first. */
+  /** The content type of the body; undefined if it is the first one that the contract declares. */
   type?: string;
-  /** The content type that the caller prefers, of several that the contract declares; undefined if that is the first. */
+  /** The content type that the caller prefers for the answer; undefined if it is the first one that the contract declares. */
   accept?: string;
 } & (keyof HeaderParams<O> extends never ? unknown : { headers: HeaderParams<O> });
 
@@ -176,9 +176,9 @@ export type AnyAsked = {
   body: unknown;
   /** Undefined if the operation declares no header parameters. */
   headers?: Readonly<Record<string, unknown>>;
-  /** The content type of the body, of several that the contract declares; undefined if that is the first. */
+  /** The content type of the body; undefined if it is the first one that the contract declares. */
   type?: string;
-  /** The content type that the caller prefers, of several that the contract declares; undefined if that is the first. */
+  /** The content type that the caller prefers for the answer; undefined if it is the first one that the contract declares. */
   accept?: string;
 };
 export type AnyCall = AnyAsked & { signal: AbortSignal; caller: string; order?: OpenOrder };

@@ -12,8 +12,8 @@ type Read<T extends Text> = { ok: true; texts: Record<string, T> } | { ok: false
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
 
 /**
- * The query parameters that an operation declares, as texts; others are ignored. openapi-backend would refuse these, and read `a[b]=1`
- * as an object. @param query without its question mark
+ * The query parameters that an operation declares, as texts. Undeclared ones are ignored here, because openapi-backend would refuse them.
+ * It would also read `a[b]=1` as an object. @param query without its question mark
  */
 export function queryTexts(parameters: readonly Parameter[], query: string): Read<Text> {
   const sent = new URLSearchParams(query);
@@ -50,7 +50,7 @@ export function headerTexts(
   return { ok: true, texts };
 }
 
-/** A deep copy for ajv, which writes the values it reads into it. */
+/** A deep copy for ajv, because ajv changes the object that it validates. */
 export function copied<T extends Text>(texts: Record<string, T>): Record<string, T> {
   const all = Object.entries(texts);
   return Object.fromEntries(

@@ -25,7 +25,7 @@ export function templateFault(template: string): string | undefined {
   for (const segment of template.split('/')) {
     const fixed = segment.replace(PARAMETER, '');
     if (/[{}]/.test(fixed)) return `has braces that are not a parameter: ${segment}`;
-    // Splitting between several needs backtracking, which takes long for a hostile path.
+    // Dividing a segment between several parameters needs backtracking, which takes long for a hostile path.
     if (parameterNames(segment).length > 1) return `has more than one parameter in a segment: ${segment}`;
     // openapi-backend would read these characters as part of its regular expression.
     if (names.length > 0 && /[$()*+[\\\]^|]/.test(fixed))

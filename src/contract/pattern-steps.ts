@@ -13,8 +13,8 @@ const MOST_WAYS = 10_000;
 const MOST_WAYS_EACH = 100;
 
 /**
- * Whether a backtracking engine needs few steps for each character of a text at most. True only for simple cases: repeated characters, at
- * most one repetition unbounded, and no repeated groups that could match in several ways.
+ * Whether a backtracking engine never needs more than a few steps per character of a text. True only for simple cases: repeated characters,
+ * at most one repetition unbounded, and no repeated groups that could match in several ways.
  */
 export function hasFewSteps({ alternatives }: AST.Pattern): boolean {
   const all = alternatives.map(each => {

@@ -40,7 +40,7 @@ const SETS: Record<'digit' | 'space' | 'word', Range[]> = {
 const ASSERTIONS = { start: '\\A', end: '\\z' };
 
 /**
- * A pattern of ECMAScript, read with the flag u, in the syntax of RE2, whose time is linear in the length of a text.
+ * Translates an ECMAScript pattern (with the flag u) into the syntax of RE2, which takes time linear in the length of a text.
  * @throws NotRegular
  */
 export function patternText({ alternatives }: AST.Pattern): string {

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import type { CalledOperation } from './contract.js';
 
 /**
- * The content type that a call asks for by its `Accept`, where the operation declares several. Undefined for the first one, which is the
- * default and the answer to an unknown type.
+ * The content type that a call asks for in its `Accept` header, if the operation declares several. Undefined for the first one, which is
+ * the default and is also sent to calls that accept none of them.
  */
 export function preferredType({ answers }: CalledOperation, accept: string | undefined): string | undefined {
   if (accept === undefined) return undefined;

@@ -2,8 +2,9 @@ import type { Json } from './json.js';
 import { fieldsOf, isObject, objectOf, resolved } from './references.js';
 
 /**
- * How a list or an object is written in a query, if not as repeated `name=item`: items or names and values between separators; members as
- * parameters of their own; or brackets, `name[member]=value` and `name[]=item`. `lists`: the known members that are lists.
+ * How a list or an object is written in a query, if not as repeated `name=item`. `separated`: as one text, with separators between the
+ * items or the names and values. `members`: each member is a parameter of its own. `brackets`: as `name[member]=value` and `name[]=item`.
+ * `lists`: the known members, and whether each is a list.
  */
 export type QueryStyle =
   | { kind: 'separated'; by: string; object: boolean }
@@ -129,7 +130,7 @@ export function encodedQuery(parameter: Written, value: unknown): string[] {
   });
 }
 
-/** A text of a call, a list of them, or those of the members of an object. */
+/** The text of a parameter in a call, the texts of a list, or the texts of an object's members. */
 export type Text = string | string[] | { [member: string]: string | string[] };
 
 /** A query can't be read; the message says why. */
@@ -155,7 +156,7 @@ function separatedText(name: string, { by, object }: { by: string; object: boole
   const parts = text === '' ? [] : text.split(by);
   if (!object) return parts;
   if (parts.length % 2 > 0)
-    throw new QueryFault(`${name} must be names and values in turn, with '${by}' between them`);
+    throw new QueryFault(`${name} must be alternating names and values, separated by '${by}'`);
   return Object.fromEntries(
     parts.flatMap((part, index) => (index % 2 > 0 ? [] : [[part, parts[index + 1] ?? ''] as const])),
   );

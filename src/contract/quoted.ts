@@ -21,11 +21,11 @@ export async function quoted(
   const { pricing } = operation;
   const { atomic } = await pricing.quote(asked, own);
   if (atomic < pricing.least.atomic || atomic > pricing.most.atomic)
-    throw new Error(`the price of ${operation.id} is beyond its bounds: ${toDecimal(atomic)}`);
+    throw new Error(`the price of ${operation.id} is outside its range: ${toDecimal(atomic)}`);
   return atPrice(operation, atomic);
 }
 
-/** The operation at another price than its own. The same object for the same price while it is cached. */
+/** The operation at a given price. While it is cached, the same price gives the same object. */
 export function atPrice(operation: PricedOperation, atomic: bigint): PricedOperation {
   const { price } = operation;
   if (atomic === price.atomic && price.shown === shownAs(atomic)) return operation;

@@ -20,7 +20,7 @@ export type AnswerForm = Form & { status: SoldStatus };
 /** The forms of an answer; the first one of a status is the default. */
 export type AnswerForms = [AnswerForm, ...AnswerForm[]];
 
-/** The forms of an unchecked answer, as far as its contract declares them. */
+/** The form of an unchecked answer whose contract declares no content type. */
 const ANYTHING: Form = { mimeType: 'application/octet-stream', kind: 'binary' };
 const NOTHING: Form = { mimeType: '', kind: 'none' };
 const CONTENT = 'content: { application/json: { schema: { type: object } } }';

@@ -163,7 +163,7 @@ function wrongInHeader({ name, style, schema }: Json, document: Json): string | 
   if (shapeOf(document, schema) === 'object') return 'must not be an object, because it is in a header';
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(String(name))) return 'is not a valid header name';
   if (isNoParameter(String(name)))
-    return 'is a header that no buyer chooses, so it can be no parameter: remove it';
+    return 'is a header that buyers cannot choose, so it cannot be a parameter: remove it';
   return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
 }
 

@@ -17,7 +17,7 @@ export type BodyForm = {
   /** As in the document; may contain references into it. `plain` is the same without references, and with bytes as texts. */
   schema: Json;
   plain: Json;
-  /** Whether it is an object, and nothing else. */
+  /** Whether the schema allows only objects. */
   object: boolean;
   /** Whether its members are a tool's arguments, instead of the body being one argument. */
   objectArguments: boolean;
@@ -25,7 +25,7 @@ export type BodyForm = {
   example: unknown;
   /** The largest body in bytes (see `bodyLimit`). */
   maxBytes: number;
-  /** The fields of a form of either kind. */
+  /** The fields, if the body is a form or a multipart form. */
   form?: readonly FormField[];
 };
 

@@ -17,13 +17,13 @@ import { preferredType } from './preferred-type.js';
 import type { SentBody } from './sent-body.js';
 import { isSoldStatus } from './sold-status.js';
 
-/** An operation of the contract that a request named, by a raw path. */
+/** The operation of the contract that a request calls, found by its raw path. */
 export type Routed = {
   kind: 'operation';
   id: string;
   priced: PricedOperation | undefined;
   given: GivenOperation | undefined;
-  /** The operation in the form of openapi-backend. */
+  /** The operation in the form that openapi-backend uses. */
   operation: Operation;
   path: string;
 };
@@ -66,8 +66,8 @@ const NOT_FOUND = { kind: 'notFound' } as const;
 const MAX_MATCHES = 2_000;
 
 /**
- * The operations of the contract: openapi-backend finds the one of a request, validates input and answers, and holds the handlers. Its
- * `handleRequest` is not used: payment is read before the body, and a call without payment gets 402 whatever its body.
+ * The operations of the contract. openapi-backend finds the operation of a request, validates input and answers, and holds the handlers.
+ * Its `handleRequest` is not used: payment is read before the body, and a call without payment gets 402 whatever its body.
  */
 export class Routes {
   readonly #contract: Contract;
@@ -126,7 +126,7 @@ export class Routes {
       customizeAjv: (_own, _options, context) => ajvs[context as keyof typeof ajvs],
     });
     await api.init();
-    // Set after the start, which would resolve the references of its schemas (see `definitionOf`).
+    // Set after `init`, which would resolve the references in the schemas (see `definitionOf`).
     api.router.definition = definitionOf(contract) as never;
     return new Routes(contract, api, ajvs.responseValidator, new BodyCheck(ofBodies, ajvs.paramsValidator));
   }
@@ -141,7 +141,7 @@ export class Routes {
     }
   }
 
-  /** Registers handlers by operationId. @throws Error for one of no operation */
+  /** Registers handlers by operationId. @throws Error for an unknown operationId */
   register(handlers: Readonly<Record<string, OperationHandler>>): void {
     for (const [id, served] of Object.entries(handlers))
       this.#api.register(id, (_context: unknown, call?: AnyCall) => served.call(call));
@@ -264,7 +264,7 @@ export class Routes {
     const misread =
       misreadParameter(raw, params) ??
       misreadParameter(inQuery.texts, query) ??
-      // openapi-backend has coerced these in place.
+      // openapi-backend has coerced the header values in place.
       misreadParameter(inHeaders.texts, sent.headers);
     if (misread !== undefined) return { ok: false, error: misread };
     const named = headersNamed(parameters, sent.headers);
@@ -274,7 +274,7 @@ export class Routes {
   /** Checks an answer against the contract: status, body and required headers. Returns what is wrong, if anything. */
   checkReply(route: Routed, reply: AnyReply): string | undefined {
     const { id, priced = route.given } = route;
-    if (reply.status === 402) return 'status 402 is the challenge, which no handler answers';
+    if (reply.status === 402) return 'status 402 is for the challenge; a handler must not answer with it';
     const declared = this.#declared.get(id)?.[reply.status];
     if (!declared) return `status ${reply.status} is not declared`;
     const sold = isSoldStatus(reply.status) ? priced : undefined;

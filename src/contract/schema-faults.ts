@@ -19,8 +19,8 @@ type Check = (schema: Json, value: unknown, name?: string) => string | undefined
 type Pair = { what: string; at: string[]; schema: Json | undefined; value: unknown; name?: string };
 
 /**
- * Reports what is wrong with the schemas of the operations that are called: one that does not compile, which would fail the first call, one that
- * refuses the example beside it, which discovery crawlers and buyers send, or one that refuses what the server itself answers.
+ * Reports faulty schemas of the operations that are called. A schema is faulty if it does not compile (the first call would fail), refuses
+ * the example beside it (which discovery crawlers and buyers send), or refuses what the server itself answers.
  */
 export async function reportSchemas(contract: Contract, fault: Fault): Promise<void> {
   let sound = true;

@@ -15,10 +15,10 @@ export type SentBody = { form: BodyForm; type: string; value: unknown };
 type Wrong = { wrong: string };
 
 /**
- * The body that is sent for a value: for that of a call, of an example, or of the arguments of a tool, where a file or bytes are base64 or
- * a data URL, whose type may name another type of the request.
- * @param type of the body; default: the first
- * @returns what is wrong, in a sentence, if the value is no body
+ * The body for a value that comes from a call, an example, or the arguments of a tool. In the value, files and bytes are base64 or a data
+ * URL. The type in a data URL may choose another of the request's types.
+ * @param type of the body; default: the first one that the request declares
+ * @returns what is wrong, in a sentence, if the value is not a valid body
  */
 export function sentBodyOf(request: RequestBody, value: unknown, type?: string): SentBody | Wrong {
   const named = (type === undefined ? undefined : formOfType(formsOf(request), type)) ?? {

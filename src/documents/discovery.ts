@@ -107,7 +107,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   return document;
 }
 
-/** In the form that directories read. */
+/** The price of an operation in the form that directories read. */
 function pricesOf({ price, pricing }: PricedOperation): Json {
   const { mode, currency, amount } = price;
   if (!pricing.needsBody) return { mode, currency, amount };
@@ -116,7 +116,7 @@ function pricesOf({ price, pricing }: PricedOperation): Json {
 
 const COMPONENT = /"(#\/components\/[^"]+)"/g;
 
-/** Drops components that nothing refers to any more, since each operation has its own 402, and their dependencies. */
+/** Now that each operation has its own 402, drops the components that nothing refers to any more, and then their dependencies. */
 function dropUnused(document: Json, replaced: ReadonlySet<unknown>): void {
   const suspects = [...replaced].filter(each => typeof each === 'string');
   for (let at = 0; at < suspects.length; at++) {
@@ -138,7 +138,7 @@ function serviceInfo({ paid }: Contract, publicUrl: string, homepage: string): J
   };
 }
 
-/** A free operation. */
+/** Describes an operation that is free and served by an API. */
 function showGift(
   document: { paths: Record<string, Record<string, Json>> },
   operation: GivenOperation,

@@ -28,7 +28,7 @@ export function llmsTexts(contract: Contract, selling: Selling): LlmsTexts {
 
 const pageOf = (blocks: string[]): string => `${blocks.join('\n\n')}\n`;
 
-/** One line: llms.txt readers split it into lines. Empty if it is not a text. */
+/** A text on one line, because readers split llms.txt into lines. Empty if the value is not a string. */
 export const line = (text: unknown): string =>
   typeof text === 'string' ? text.trim().replace(/\s+/g, ' ') : '';
 

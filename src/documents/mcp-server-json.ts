@@ -14,8 +14,8 @@ const PUBLISHER = 'io.modelcontextprotocol.registry/publisher-provided';
 const MAX_TEXT = 100;
 
 /**
- * The entry of this service for the MCP registry (its `server.json`), which `mcp-publisher` publishes. Its name is the host name in
- * reverse order, whose ownership is proved, and the title: `com.example.shop/petstore`.
+ * The entry of this service for the MCP registry (its `server.json`), which `mcp-publisher` publishes. Its name consists of the host name
+ * in reverse order and the title, such as `com.example.shop/petstore`. The publisher must prove that the host is theirs.
  */
 export function serverJson(contract: Contract, selling: Selling): Json {
   const { publicUrl } = selling;

@@ -14,7 +14,7 @@ const GENERATED = 'generated from its schema';
 /** Marks a schema whose example was generated. */
 const MARK = 'x-generated-example';
 
-/** The owner of an example: a parameter or a media type, its place, and the values it can have whatever its schema allows. */
+/** The parameter or media type that has an example, and its place. `fits`: whether a value can be sent, whatever the schema allows. */
 type Holder = { holder: Json; at: string[]; side: Side; fits: (value: unknown) => boolean };
 
 /** A sample that the schema allows, made from one that it may reject; or undefined. */
@@ -44,7 +44,7 @@ function addExample({ document, added }: Draft, { holder, at, side, fits }: Hold
   }
 }
 
-/** Drops values that the schema itself refuses. A schema that can't be compiled gets no examples; it is reported elsewhere. */
+/** Replaces values that the schema refuses. A schema that can't be compiled gets no example; its fault is reported elsewhere. */
 function repairOf({ document }: Draft): Repair {
   const compiled = compilerOf(document);
   return (schema, sample) => {

@@ -14,7 +14,7 @@ export type Draft = { document: Json; added: Added[]; conflicts: Conflict[] };
 /** An operation of a draft and its place. */
 export type DraftOperation = { path: string; method: string; at: string[]; item: Json; operation: Json };
 
-/** Adds the members that an object does not have. @param at its place */
+/** Adds those members that the object lacks. @param at the object's place */
 export function fill(draft: Draft, target: Json, at: string[], members: Json, why: string): void {
   for (const [key, value] of Object.entries(members)) {
     if (Object.hasOwn(target, key)) continue;
@@ -46,7 +46,7 @@ export function givenOf(draft: Draft): DraftOperation[] {
   );
 }
 
-/** A deep copy in which no object has two places: a YAML alias is one object in two places. */
+/** A deep copy in which no object occurs twice. In a document with YAML aliases, the same object occurs in several places. */
 export function copied(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copied);
   if (!isObject(value)) return value;

@@ -7,7 +7,7 @@ export type Lengths = { minLength?: unknown; maxLength?: unknown };
 /** How often more than the minimum a repeated part occurs; the first count that fits is used. */
 const MORE = [...Array(40).keys(), 64, 128, 256, 512];
 const MOST = 1_000;
-/** The first of these characters that a class contains is used for it. */
+/** Of these characters, the first one that a class contains is used for it. */
 const CHARACTERS = [...'a1A-_.,:;/+*=@#$%&!?~\'"`^|<>()[]{}\\ \t\n0éЖ中😀'];
 
 /** A text that matches a pattern, if one is easy to make. */

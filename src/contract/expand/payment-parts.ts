@@ -144,7 +144,7 @@ function withReceipt(draft: Draft, sold: Json, at: string[]): Json {
   return answer;
 }
 
-/** The answers that can be fetched by key, by status, each with the contents of all answers sold with that status. */
+/** The declared answers of the pick-up operation, by status. Each has the contents of all answers sold with that status. */
 export function fetchedAnswers(draft: Draft, answer: Json): Json {
   const sold = pricedOf(draft).flatMap(({ operation }) => soldOf(operation).map(([status]) => status));
   return Object.fromEntries(

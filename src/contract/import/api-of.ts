@@ -63,8 +63,8 @@ export class Api {
   }
 
   /**
-   * The document's own `x-upstream` of an operation, unless the seller gives the API's address.
-   * @throws LeftOut if the document comes from the web and names variables of this machine in it
+   * The `x-upstream` that the document itself gives an operation; undefined if the seller gives the API's address.
+   * @throws LeftOut if the document comes from the web and this `x-upstream` names environment variables
    */
   ownUpstreamOf(operation: Json): unknown {
     if (this.#upstream !== undefined && !this.#kept) return undefined;
@@ -165,7 +165,7 @@ export class Api {
   }
 }
 
-/** The parameters that its x-upstream sends, so that buyers are not asked for them. */
+/** The headers and query parameters that an operation's x-upstream sends, so that buyers are not asked for them. */
 function ownCredentials(operation: Json): Credentials {
   const { url, headers } = objectOf(operation['x-upstream']);
   const texts = Object.entries(objectOf(headers)).map(([name, value]) => [name, String(value)]);

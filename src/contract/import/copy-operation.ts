@@ -207,14 +207,14 @@ function copyContent(
   return made;
 }
 
-/** Without parameters such as charset. A range for any type counts as JSON, because frameworks declare it for undescribed answers. */
+/** A content type without parameters such as charset. A range for any type counts as JSON: frameworks declare it for undescribed answers. */
 function plainType(type: string): string {
   const [plain = ''] = type.split(';', 1);
   const trimmed = plain.trim().toLowerCase();
   return trimmed === '*/*' || trimmed === 'application/*' ? 'application/json' : trimmed;
 }
 
-/** Its own example or the first of several, if it is short enough to read. */
+/** The holder's own example or the first of several, if it is short enough to read. */
 function exampleOf(source: Source, holder: Json, side: keyof typeof MAX_EXAMPLE): Json {
   const { example, examples } = holder;
   const values =

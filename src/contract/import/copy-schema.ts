@@ -70,7 +70,7 @@ export class SchemaCopies {
     const name = this.#nameOf(reference);
     if (name === undefined) return {};
     const made: Json = { $ref: `#/components/schemas/${name}` };
-    // Members beside a reference count since OpenAPI 3.1.
+    // Since OpenAPI 3.1, members beside a reference are part of the schema.
     if (this.#source.version === 3.1)
       for (const [key, value] of Object.entries(beside)) this.#keyword(made, key, value);
     return typeof description === 'string' ? { ...made, description: cut(description) } : made;
@@ -134,7 +134,7 @@ export class SchemaCopies {
     else if (key === 'discriminator') this.#discriminator(made, value);
   }
 
-  /** Whether any text can be matched safely against a pattern; one that can't be used is left out, with a note. */
+  /** Whether a pattern is safe to match with any text. An unsafe pattern is left out, with a note. */
   #isMatched(pattern: string): boolean {
     if (!this.#patterns.has(pattern)) this.#patterns.set(pattern, patternFault(pattern));
     const wrong = this.#patterns.get(pattern);
@@ -167,7 +167,7 @@ function isSchema(value: unknown): boolean {
   return isObject(value) || typeof value === 'boolean';
 }
 
-/** Removes escapes that the flag u does not allow: those of characters that need none. */
+/** Removes the escapes of characters that need none, because the flag u does not allow them. */
 function withoutNeedlessEscapes(pattern: string): string {
   return pattern.replace(/\\([^])/g, (escape, character: string) =>
     /[\s!"#%&',:;<=>@_`~]/.test(character) ? character : escape,
@@ -191,7 +191,7 @@ function distinct(values: unknown[]): unknown[] {
   return [...byText.values()];
 }
 
-/** Until OpenAPI 3.0, `exclusiveMinimum: true` stood beside `minimum`; now it is the number itself. */
+/** Until OpenAPI 3.0, `exclusiveMinimum: true` changed the meaning of `minimum`. Since 3.1, its value is the bound itself. */
 function exclusive(made: Json, own: Json): Json {
   for (const [key, beside] of LIMITS) {
     if (own[key] !== true || typeof made[beside] !== 'number') continue;
@@ -210,8 +210,8 @@ function listed(made: Json): Json {
 }
 
 /**
- * Drops examples and defaults of another type, such as a number as text, and those that hold references: they are not values of this
- * schema.
+ * Drops examples and defaults of another type, such as a number as text, and those that hold references, because they are not values of
+ * this schema.
  */
 function withoutOddValues(made: Json): Json {
   const types = [made.type ?? []].flat();

@@ -38,7 +38,7 @@ export type ImportOptions = {
   load?: Load;
 };
 
-/** An operation of the document, and the outcome of it. */
+/** An operation of the document, and whether it is for sale. */
 export type Row = {
   method: string;
   path: string;

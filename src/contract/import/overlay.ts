@@ -43,8 +43,8 @@ function readAction(action: unknown, index: number): Action {
 }
 
 /**
- * Changes a document as an overlay says.
- * @returns the changed one
+ * Applies an overlay to a document.
+ * @returns the changed document
  * @throws ImportFault for a target that is not supported or not in the document, so that a price can't disappear together with a path
  */
 export function applyOverlay(document: Json, { actions }: Overlay): Json {

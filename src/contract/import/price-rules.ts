@@ -71,7 +71,8 @@ export function readPattern(text: string): string {
 }
 
 /**
- * The rule for an operation: the most specific one, which has the most characters besides `*`; of equals, the last.
+ * The rule for an operation: the most specific one, whose pattern has the most characters besides `*`. If several have equally many, the
+ * last.
  * @returns undefined if none matches
  */
 export function ruleFor<R extends { pattern: string }>(rules: readonly R[], operation: Named): R | undefined {

@@ -177,7 +177,7 @@ function readAny(text: string, name: string): unknown {
     }
   }
   try {
-    // An alias would be one object in two places.
+    // With a YAML alias, the same object would occur in several places.
     return unshared(parse(text, { logLevel: 'error' }));
   } catch (error) {
     const [line = ''] = (error as Error).message.split('\n', 1);
@@ -185,7 +185,7 @@ function readAny(text: string, name: string): unknown {
   }
 }
 
-/** A copy in which no object has two places and dates are texts, as in JSON. */
+/** A copy in which no object occurs twice and dates are texts, as in JSON. */
 function unshared(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }

@@ -18,8 +18,8 @@ const MAX_REASONS = 2;
 /**
  * Leaves out what the contract reader refuses; only that reader knows what can be sold. Optional parts and examples of the operation are
  * removed first.
- * @param documentOf builds the contract that sells these
- * @returns why each of the others can't be sold
+ * @param documentOf builds the contract that sells the given candidates
+ * @returns why each of the rejected candidates can't be sold
  */
 export async function settle<T extends Candidate>(
   all: readonly T[],
@@ -124,7 +124,7 @@ function parametersOf({ operation }: Candidate): Json[] {
   return Array.isArray(operation.parameters) ? (operation.parameters as Json[]) : [];
 }
 
-/** The build makes new examples from the schemas. */
+/** Removes all examples of the operation itself. The build makes new ones from the schemas. */
 function withoutOwnExamples(described: readonly Json[]): boolean {
   for (const holder of described)
     for (const each of [holder, objectOf(holder.schema)]) {
@@ -135,7 +135,7 @@ function withoutOwnExamples(described: readonly Json[]): boolean {
   return true;
 }
 
-/** Removes examples from the schemas that these refer to. Tried second, because other schemas may refer to them, too. */
+/** Removes examples from the schemas that an operation refers to. Tried second, because other operations may refer to them, too. */
 function withoutExamplesOfSchemas(described: readonly Json[], document: Json): boolean {
   for (const { schema } of described) {
     const target = referred(document, objectOf(schema));
@@ -144,7 +144,7 @@ function withoutExamplesOfSchemas(described: readonly Json[], document: Json): b
   return true;
 }
 
-/** The schema that another one refers to. */
+/** The component that a schema refers to. */
 function referred(document: Json, { $ref: reference }: Json): Json {
   const name = typeof reference === 'string' ? reference.split('/').at(-1) : undefined;
   return name === undefined ? {} : objectOf(objectOf(objectOf(document.components).schemas)[name]);
