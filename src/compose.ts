@@ -159,7 +159,7 @@ async function adminOf(
   return admin;
 }
 
-/** Only reports read it. */
+/** The replica of the database, from which only reports are read; undefined if there is none. */
 function replicaOf(
   { config: { databaseReadUrl: url }, log, disposers }: Base,
   primary: Offering['ledger'],

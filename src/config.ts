@@ -175,7 +175,7 @@ function readOwnWallets(read: SettingReader): ReadonlySet<string> {
 
 const MAX_DAYS = 36_500;
 
-/** The minimum, because younger answers can still be fetched by their buyers. */
+/** 0 days means that nothing is removed. */
 function readRetention(read: SettingReader): Config['retention'] {
   const days = (name: string): number | undefined => read.integer(name, 0, 0, MAX_DAYS) || undefined;
   return { texts: days('RETENTION_DAYS'), payers: days('PAYER_RETENTION_DAYS') };

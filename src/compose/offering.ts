@@ -102,7 +102,7 @@ export async function openOffering(base: Base): Promise<Offering> {
   return { chain, ledger, facilitator, hints, rail, offers, trust, guard, verdicts };
 }
 
-/** Undefined if no sales are offered to get listed in directories. */
+/** Offers some sales through facilitators that list what they settle; undefined if none is configured for that. */
 function catalogueOf(
   { config, log }: Base,
   parts: Pick<Offering, 'ledger' | 'facilitator' | 'hints' | 'trust' | 'verdicts'>,

@@ -8,7 +8,7 @@ import { Receipts } from '../receipts/receipts.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
-/** Undefined if the shop serves a document of its own where the keys would be published. */
+/** Undefined if the shop itself serves a document at the path where the keys would be published. */
 export async function openReceipts(
   { config, contract, terms, log, disposers }: Base,
   { ledger }: Offering,

@@ -39,7 +39,7 @@ export function readFacilitators(read: SettingReader, fallback: string | undefin
 /** Facilitators that settle some sales so that their directories list the shop, and the time between two such sales. */
 export type CatalogueConfig = { facilitators: readonly FacilitatorConfig[]; everyMs: number };
 
-/** `CATALOGUE_FACILITATORS`, which has no `embedded`, and `CATALOGUE_HOURS`. */
+/** `CATALOGUE_FACILITATORS`, which can't contain `embedded`, and `CATALOGUE_HOURS`. */
 export function readCatalogue(read: SettingReader): CatalogueConfig {
   const name = 'CATALOGUE_FACILITATORS';
   const everyMs = read.integer('CATALOGUE_HOURS', 6, 1, 168) * 60 * 60 * 1_000;
@@ -75,7 +75,7 @@ function facilitatorOf(read: SettingReader, entry: string, prefix: string): Faci
   return [{ kind: 'http', url, ...(header && { header }), ...(rate > 0 && { rate }), ...(cdp && { cdp }) }];
 }
 
-/** Settings of an entry that is missing in the list or is the embedded one would be ignored. */
+/** Reports numbered settings that would be ignored, because the entry with that number is missing or is `embedded`. */
 function checkNumbers(read: SettingReader, entries: string[]): void {
   for (const name of read.names()) {
     const [, number] = /^FACILITATOR_(\d+)_(?:HEADER|RATE)$/.exec(name) ?? [];

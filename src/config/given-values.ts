@@ -5,7 +5,7 @@ import { join } from 'node:path';
 const MAX_BYTES = 64 * 1024;
 const SUFFIX = '_FILE';
 
-/** A setting that is set twice, or in a file that can't be read. `message` begins with the name. */
+/** A setting is set twice, or its file can't be read. `message` begins with the name. */
 export class GivenFault extends Error {}
 
 /**

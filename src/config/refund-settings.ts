@@ -12,7 +12,7 @@ export type RefundConfig = { afterMs: number; keyPair: KeyPair; floor: bigint; d
 const MINUTE_MS = 60_000;
 const MAX_MINUTES = 43_200;
 
-/** `REFUND_OWED_AFTER` and the settings of its wallet; undefined if it is not set; then only the operator refunds. */
+/** `REFUND_OWED_AFTER` and the settings of its wallet. Undefined if it is not set: then only the operator refunds. */
 export function readRefunds(read: SettingReader): RefundConfig | undefined {
   const keyPair = keyPairOf(read, 'REFUND_KEYPAIR');
   const [floor, dailyCap] = [usdcOf(read, 'REFUND_FLOOR'), usdcOf(read, 'REFUND_DAILY_CAP')];

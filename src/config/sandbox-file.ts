@@ -33,7 +33,7 @@ export type SandboxInfo = {
   /** Id of the chain; every HTTP answer of the sandbox has it in the header `coinslot-sandbox`. */
   id: string;
   pid: number;
-  /** The process that started the sandbox, which ends with it; null for a sandbox started by hand. */
+  /** The process that started the sandbox; the sandbox ends when it does. Null for a sandbox started by hand. */
   parent: number | null;
 };
 

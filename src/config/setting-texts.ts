@@ -64,7 +64,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'generated',
   },
   TRUST_PROXY: {
-    what: "how many proxies stand in front, each of which appends its caller's address to `X-Forwarded-For`",
+    what: "how many proxies are in front of the server, each of which appends its caller's address to `X-Forwarded-For`",
     see: 'how-to/operating.md#limits-per-address',
   },
   SHOP_DIR: {
@@ -94,7 +94,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/backends.md#a-pooler-in-front-of-postgresql',
   },
   SOLANA_RPC_URL: {
-    what: 'Solana RPC servers in order of preference. A server of another network is named in the log and never used. User, password and query are sent with each request and never shown',
+    what: 'Solana RPC servers in order of preference. A server for another network is named in the log and never used. User, password and query are sent with each request and never shown',
     values: 'URLs, comma-separated',
     fallback: "the network's public server",
     see: 'how-to/backends.md#rpc-servers',
@@ -176,7 +176,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/sell-an-existing-api.md#what-unsold-calls-cost',
   },
   ANSWER_STORE_MB: {
-    what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes, or for a day if it was given as a link over MCP (no longer while more than half the space is used). When the space is used up, calls get 503',
+    what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes. If it was given as a link over MCP, it is kept for a day, unless more than half the space is used. When the space is used up, calls get 503',
   },
   RETENTION_DAYS: {
     what: 'days after which the ledger deletes the requests of finished orders, what people wrote for them, and request ids; 0: never',

@@ -13,7 +13,7 @@ export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 /** The most challenges of an operation per minute that name a directory facilitator's fee payer. Several, because most callers never pay. */
 const MAX_OFFERS = 3;
 const WINDOW_MS = 60_000;
-/** The pause in offering after a payment came for it, was refused or failed. It doubles with consecutive failures. */
+/** After a payment, its operation is not offered for this long. After a failure, nothing is; each further failure doubles the time. */
 const REST_MS = 10 * 60_000;
 /** A fee payer recorded longer ago might no longer be accepted when the payment comes. */
 const RECORDED_MS = 2 * 60_000;
@@ -34,7 +34,7 @@ type Parts = {
 class Directory {
   /** The fee payer that was recorded in the ledger, and when. */
   recorded: { feePayer: string; at: number } | undefined;
-  /** The last sale of each operation, of all servers; undefined until the ledger was read. */
+  /** The last sale of each operation on any server; undefined until the ledger has been read. */
   sold: Map<string, number> | undefined;
   /** Until when an operation is not offered. */
   readonly rests = new Map<string, number>();
@@ -45,8 +45,8 @@ class Directory {
 
 /**
  * Chooses sales that are offered through a facilitator only so that its directory lists them: the first one of each operation, over HTTP
- * and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. Each server of a
- * ledger offers them until it has read (every 20 s) that one of them has sold.
+ * and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. The servers of a ledger
+ * offer a sale until they read (every 20 s) that one of them has made it.
  */
 export class DirectoryOffers {
   readonly #parts: Parts;
@@ -60,7 +60,7 @@ export class DirectoryOffers {
     this.#directories = new Map(parts.names.map(name => [name, new Directory()]));
   }
 
-  /** The fee payer for the challenge of a call without payment; undefined if the usual one is due. */
+  /** The fee payer for the challenge of a call without payment; undefined if it is to name the usual one. */
   feePayerFor({ operation, transport }: Called): string | undefined {
     if (operation.unlisted) return undefined;
     const key = keyOf({ operation: operation.id, transport });
@@ -129,7 +129,7 @@ export class DirectoryOffers {
     const { operation, transport } = listed;
     this.#parts.log.info(
       { facilitator: name, operation, transport },
-      `${operation} (${transport}) was sold over ${name} for its directory`,
+      `${operation} (${transport}) was sold through ${name} for its directory`,
     );
     this.#writing = this.#writing.then(() => this.#write(name, directory));
   }
@@ -140,7 +140,7 @@ export class DirectoryOffers {
     this.rest(name, ms);
     this.#parts.log.warn(
       { facilitator: name, operation, transport },
-      `${name} failed a payment that was offered for its directory: nothing is offered over it for ${Math.round(ms / 60_000)} min`,
+      `${name} failed a payment that was offered for its directory: nothing is offered through it for ${Math.round(ms / 60_000)} min`,
     );
   }
 
@@ -167,7 +167,7 @@ function keyOf({ operation, transport }: Listed): string {
   return `${transport} ${operation}`;
 }
 
-/** The note of the ledger with the last sale of each operation over a facilitator. */
+/** The key of the ledger's note with the last sale of each operation through a facilitator. */
 function noteOf(name: string): string {
   return `catalogued ${name}`;
 }

@@ -42,7 +42,7 @@ export type EmbeddedTiming = {
   lookMs: number;
 };
 
-/** Verify, work, sign and settle together take less than the lease of a claim. */
+/** Together, verifying, working, signing and settling take less time than the lease of a claim. */
 const TIMING: EmbeddedTiming = {
   verifyMs: 10_000,
   signMs: 5_000,
@@ -98,7 +98,7 @@ export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator>
 const COSTLY =
   'too many transfers of this payer failed on the chain after they had passed the simulation; try again in an hour';
 
-/** Begins like x402's reasons for refusals before signing. */
+/** Begins with x402's reason for a refusal before signing (see `REFUSALS_BEFORE_SIGNING`). */
 const SPENT =
   'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
 
@@ -217,7 +217,7 @@ function read(base64: string): SolanaTransaction {
 
 /**
  * Sends the signed transaction until it is confirmed or has expired. Every other result is unknown, even a transaction that failed on the
- * chain, because only `finalized` proves that. Can be repeated with the same bytes at any time and at any server.
+ * chain, because only `finalized` proves that. Can be repeated with the same bytes at any time and on any server.
  */
 async function settle(all: Embedded, request: FacilitatorRequest): Promise<SettleResult> {
   const { guard, funds, timing, closing } = all;

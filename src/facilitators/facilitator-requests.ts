@@ -13,7 +13,7 @@ import type { Listings } from './listings.js';
 /** Builds requests to the facilitators. */
 export class FacilitatorRequests {
   readonly #terms: Terms;
-  /** By token account. */
+  /** The receivers by their token accounts. */
   readonly #receivers: ReadonlyMap<string, string>;
   readonly #listings: Listings | undefined;
 
@@ -33,7 +33,7 @@ export class FacilitatorRequests {
     return { transaction: evidence, requirements, listing: this.#listings?.of(call) };
   }
 
-  /** Uses the offer under which the payment was claimed, whatever the current price and receiver, and nothing for a directory. */
+  /** Repeats the offer under which the payment was claimed, whatever the current price and receiver. Has no listing for a directory. */
   repeatRequest({ evidence, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
     const payTo = this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo;

@@ -36,7 +36,7 @@ export async function loadFacilitatorTrust(
         liars.add(facilitator);
         log.warn(
           { facilitator },
-          'this facilitator once reported a settlement that never happened: every settlement of it is checked on chain',
+          'this facilitator once reported a settlement that never happened: all of its settlements are checked on chain',
         );
       }
     },

@@ -39,7 +39,7 @@ export type Facilitator = {
 
 /** The facilitator can't be used with this configuration. The server does not start. */
 export class FacilitatorFault extends Error {}
-/** The facilitator did not answer. The server starts with the fee payer that the ledger has. */
+/** The facilitator did not answer. The server starts with the fee payer that is recorded in the ledger. */
 export class FacilitatorUnreachable extends Error {
   readonly trouble: Trouble;
 
@@ -60,8 +60,8 @@ const EMPTY_WALLET = 'insufficient_funds';
 const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
 
 /**
- * Settle verifies before it signs, and verify reads the wallet and simulates. Possible causes: the wallet is empty, the blockhash is
- * unknown or expired, or the transfer has already landed and may have emptied the wallet.
+ * Refusals that a landed transfer can cause, because settling first verifies, which reads the wallet and simulates: the transfer may have
+ * emptied the wallet. Other causes: the wallet was empty before, or the blockhash is unknown or expired.
  */
 export const REFUSALS_OF_LANDED_TRANSFERS = new Set([EMPTY_WALLET, SIMULATION_FAILED]);
 

@@ -24,7 +24,7 @@ export type FacilitatorEntry = {
   rate?: number | undefined;
   /** Its only fee payer, if it can't have another one; former ones are no longer offered. */
   onlyFeePayer?: string | undefined;
-  /** Set if it is used only for its directory, for the payments offered for that. */
+  /** Set if it settles only those payments that are offered so that its directory lists an operation. */
   forDirectory?: boolean | undefined;
   /**
    * Set if it settles payments that name its fee payer but is never offered: the former or next key of the facilitator with the same
@@ -101,7 +101,7 @@ export class Facilitators {
     return this.#owners.get(feePayer)?.name;
   }
 
-  /** The same, but reads the ledger if it is not known here. */
+  /** Like `nameOf`, but also reads the ledger if the fee payer is not known here. */
   async findName(feePayer: string): Promise<string | undefined> {
     if (!this.#owners.has(feePayer)) this.learn(await this.recorded());
     return this.nameOf(feePayer);

@@ -29,7 +29,7 @@ const READ_EVERY_MS = 30_000;
 /** How soon at the latest the balance is read after the fee payer was used or refused. */
 const READ_SOON_MS = 3_000;
 const READ_DEADLINE_MS = 10_000;
-/** Between signing and sending there is one commit of the ledger, which may wait for an equal payment. */
+/** Between signing and sending, the ledger commits once, and that commit may wait for a copy of the same payment. */
 export const UNSENT_MS = 15_000;
 /** The time within which a sent transaction lands, or never does: 150 blocks. */
 export const UNSEEN_MS = 120_000;
@@ -67,7 +67,7 @@ export class FeePayerGuard {
     this.#lost = new LeakyBuckets({ ...LOST_FEES, now: this.#now });
   }
 
-  /** Reads the balance now and from now on. Resolves after the first read, even if it failed. */
+  /** Reads the balance immediately, and from then on at regular intervals. Resolves after the first read, even if it failed. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => void this.read(), READ_EVERY_MS).unref();
     await this.read();

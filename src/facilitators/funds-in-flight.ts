@@ -29,7 +29,7 @@ export class FundsInFlight {
   }
 
   /**
-   * Reserves the amount of a transfer before it is signed, and asks the chain if more is in flight from its account.
+   * Reserves the amount of a transfer before it is signed, and asks the chain if other transfers from its account are in flight.
    * @returns false if the account cannot pay it in addition to the reserved amounts; then nothing is reserved
    * @throws UpstreamFailure if the chain cannot be asked
    */

@@ -167,7 +167,7 @@ function clientOf(url: string, { headers = {}, authorize }: Credentials): Client
 }
 
 const TOKEN = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/g;
-/** Shorter words of a header, such as `Bearer`, are no secrets. */
+/** Shorter words of a header, such as `Bearer`, are not secrets. */
 const MIN_SECRET_LENGTH = 7;
 
 /** Removes the credentials from a text. */

@@ -7,7 +7,7 @@ export const EXTENSION_RESPONSES = 'extension-responses';
 const MAX_CHARACTERS = 4 * 1024;
 /** How long no listing is sent to a facilitator that refused one, in ms. */
 export const REFUSED_FOR_MS = 24 * 60 * 60 * 1_000;
-/** Statuses with which a request is refused for its contents, not for its payment. */
+/** Statuses and words of a refusal that concerns the contents of the request rather than its payment. */
 const REFUSAL = /\bstatus 4(00|13|15|22)\b|extension|bazaar|unrecognized|additional propert/i;
 
 /** Reads the header; a malformed one counts as no answer. */

@@ -82,12 +82,12 @@ export class ListingVerdicts {
     if (status === 'refused')
       return this.#log.warn(
         { ...fields, why },
-        `${facilitator} refuses requests that ask to be listed: ${why}. For a day it is sent none; LISTED=false sends none at all`,
+        `${facilitator} refuses requests that ask to be listed: ${why}. It gets none for a day; with LISTED=false, it never gets any`,
       );
     if (status === 'rejected')
       return this.#log.warn(
         { ...fields, why },
-        `${facilitator} does not list ${operation} (${transport}): ${why}. It was sent the words, schemas and examples of this operation in openapi.yaml`,
+        `${facilitator} does not list ${operation} (${transport}): ${why}. The entry has the descriptions, schemas and examples of this operation in openapi.yaml`,
       );
     const how = status === 'success' ? 'lists' : 'is about to list';
     this.#log.info(fields, `${facilitator} ${how} ${operation} (${transport})`);
@@ -98,7 +98,7 @@ function keyOf({ operation, transport }: ListingVerdict): string {
   return `${transport} ${operation}`;
 }
 
-/** The note of the ledger that has the verdicts of a facilitator. */
+/** The key of the ledger's note with the verdicts of a facilitator. */
 export function verdictsKey(facilitator: string): string {
   return `listings ${facilitator}`;
 }

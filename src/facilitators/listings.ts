@@ -13,7 +13,7 @@ export type Listing = {
   members: string;
 };
 
-/** The directory entries of the operations. Each is serialised once: it is the longest part of a request to a facilitator. */
+/** The directory entries of the operations. Each is serialised once, because it is the longest part of a request to a facilitator. */
 export class Listings {
   readonly #terms: Terms;
   readonly #toolOf: (operation: PricedOperation) => ToolShape;

@@ -25,8 +25,8 @@ type Parts = {
 };
 
 /**
- * Keeps challenges at the fee payer that the facilitators choose. It is recorded in the ledger before any challenge names it, because a
- * buyer may send the payment to another server than the one that made the offer.
+ * Makes challenges name the fee payer that the facilitators choose now. The fee payer is recorded in the ledger before any challenge names
+ * it, because a buyer may send the payment to a different server from the one that made the offer.
  */
 export class OfferedFeePayers {
   readonly #parts: Parts;

@@ -18,8 +18,8 @@ const OPTIONS = {
 };
 
 /**
- * The verdict of x402's reference implementation on a payment (scheme `exact` on SVM). Its packages are large, and a server that asks
- * other facilitators is installed without them.
+ * The verdict of x402's reference implementation on a payment (scheme `exact` on SVM). Its packages are large, and a server that uses only
+ * other facilitators does not need them.
  * @param feePayer the address that pays the fees
  * @throws FacilitatorFault if they are not installed
  */
@@ -27,7 +27,7 @@ export async function loadReferenceVerdict(feePayer: string): Promise<ReferenceV
   const { ExactSvmScheme } = await import('@x402/svm/exact/facilitator').catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new FacilitatorFault(
-      `FACILITATOR_URL: embedded needs the package ${PACKAGE}, whose verdict is the second on each payment: npm install ${PACKAGE}`,
+      `FACILITATOR_URL: embedded needs the package ${PACKAGE}, which also checks each payment: npm install ${PACKAGE}`,
     );
   });
   return async ({ transaction, requirements }, simulate) => {

@@ -70,7 +70,7 @@ async function send({ chain, log }: Sending, signed: Signed, signal: AbortSignal
 
 const SIGNATURE_BYTES = 64;
 
-/** The signature of whoever pays the fee, base58: the name of the transaction. Undefined if its slot is empty. */
+/** The signature of the fee payer in base58, which identifies the transaction. Undefined if its slot is empty. */
 export function signatureOf(base64: string): string | undefined {
   const slot = Buffer.from(base64, 'base64').subarray(1, 1 + SIGNATURE_BYTES);
   return slot.some(byte => byte !== 0) ? base58.encode(slot) : undefined;
