@@ -161,14 +161,14 @@ describe('The conformance report', function () {
     ],
     [
       'a header that is too large for proxies',
-      'nginx passes 4096',
+      'nginx passes on only 4096',
       (_path, _method, reply) => {
         if (reply.status === 402) edit(reply, '"accepts"', `"filler":"${'x'.repeat(3000)}","accepts"`);
       },
     ],
     [
       'another price than in the description',
-      'the price 0.50 is 500000',
+      'the price of 0.50 USD is 500000',
       (path, _method, reply) => {
         if (path.startsWith('/brand-feedback')) edit(reply, /"500000"/g, '"50000"');
       },

@@ -150,7 +150,7 @@ describe('The conformance report on a shop that is not a Coinslot', () => {
       const found = broken(await checkShop(url));
       expect(called).to.include('/api/cities/Bergen/weather');
       expect(found).to.have.length(faults);
-      if (faults) expect(found[0]).to.contain('amount is 20000, the price 0.03 is 30000');
+      if (faults) expect(found[0]).to.contain('amount is 20000, but the price of 0.03 USD is 30000');
     });
   }
 

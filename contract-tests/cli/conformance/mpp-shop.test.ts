@@ -86,7 +86,7 @@ describe('The conformance report on a shop that takes MPP only', () => {
   const BROKEN: Record<string, [Bend, RegExp]> = {
     'another price': [
       { request: { ...REQUEST, amount: '20000' } },
-      /amount is 20000, the price 0\.01 is 10000/,
+      /amount is 20000, but the price of 0\.01 USD is 10000/,
     ],
     'a price in dollars': [{ request: { ...REQUEST, amount: '0.01' } }, /not a positive whole number/],
     'a fee payer without its key': [

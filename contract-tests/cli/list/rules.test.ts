@@ -69,7 +69,7 @@ describe('coinslot list, the rules of directories', () => {
     ['no 402 among the responses', 'add 402', each => put(each.document, `${operation} responses 402`)],
     [
       'another price in the 402',
-      'amount is 30000, the price 0.02 is 20000',
+      'amount is 30000, but the price of 0.02 USD is 20000',
       each => put(each.challenge, 'accepts 0 amount', '30000'),
     ],
     [
@@ -127,7 +127,11 @@ describe('coinslot list, the rules of directories', () => {
 
   const hints: Harm[] = [
     ['no contact', 'add it to openapi.yaml', each => put(each.document, 'info contact')],
-    ['headers that nginx drops', 'nginx passes 4096', each => (each.headers['X-Long'] = 'x'.repeat(3000))],
+    [
+      'headers that nginx drops',
+      'nginx passes on only 4096',
+      each => (each.headers['X-Long'] = 'x'.repeat(3000)),
+    ],
     [
       'a price that Coinbase does not accept',
       'refuses less than 1000',

@@ -94,7 +94,10 @@ async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of
     must(fate.kind !== 'dead', 'the payment was not settled and never will be');
     const told = receiptOf(answer)?.transaction;
     if (fate.kind === 'landed')
-      return must(fate.signature === told, `the transfer is ${fate.signature}, but the receipt names ${told}`);
+      return must(
+        fate.signature === told,
+        `the transfer is ${fate.signature}, but the receipt names ${told}`,
+      );
     must(Date.now() < deadline, `the transfer is not found: ${fate.why}`);
     await sleep(CHAIN_PAUSE_MS);
   }

@@ -64,11 +64,14 @@ export async function checkListing(
     'every price is accepted by facilitators with directories: 0.001 USD or more',
     each((_asked, challenge) => lookAtAmounts(challenge)),
   );
-  await findings.should('everything is paid to one receiver, which identifies the shop in directories', () => {
-    const receivers = receiversOf(asked);
-    for (const [network, all] of receivers)
-      must(all.size === 1, `on ${network} the money goes to ${[...all].join(' and ')}`);
-  });
+  await findings.should(
+    'everything is paid to one receiver, which identifies the shop in directories',
+    () => {
+      const receivers = receiversOf(asked);
+      for (const [network, all] of receivers)
+        must(all.size === 1, `on ${network} the money goes to ${[...all].join(' and ')}`);
+    },
+  );
 }
 
 /** The receivers, by network. */
