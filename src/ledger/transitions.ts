@@ -6,6 +6,7 @@ import type { ClaimResult, ClaimRequest } from './claim.js';
 import type { ServerConnection } from './connection.js';
 import { changes, execute, finish } from './engine.js';
 import type { Query, Scope, TransactionBody } from './engine.js';
+import { claimedForCertain, freedForCertain } from './freed-claims.js';
 import { tellOf, wasSettled, type Telling } from './outbox.js';
 import { paymentOf } from './payment.js';
 import type { Payment } from './payment.js';
@@ -15,7 +16,6 @@ import * as moves from './queries/transitions.js';
 import { knowPayer } from './queries/payers.js';
 import type { PaymentView } from './schema.js';
 import { settlePayment } from './settle.js';
-import { claimedForCertain } from './unknown-claims.js';
 import type { SettleRequest, SettleDecision } from './settle.js';
 
 /** How a payment was settled. */
@@ -94,7 +94,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     ...outcomesOf(connection),
     /** Ends a claim that was not settled, and deletes its answer. `keepRun`: whether the run counts towards the payment's limit of runs. */
     freeClaim: (id: string, claim: number, { keepRun }: { keepRun: boolean }): Promise<boolean> =>
-      freeClaim({ id, claim, owner }, keepRun),
+      freedForCertain(() => freeClaim({ id, claim, owner }, keepRun)),
     /** Deletes a claim whose payment was refused at verification, so that `settle` does not consider it for equal payments. */
     deleteClaim: (id: string, claim: number): Promise<boolean> =>
       dropped(engine.write(() => removeClaim({ id, claim, owner }))),

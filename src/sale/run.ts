@@ -48,7 +48,7 @@ export async function freeClaim({ ledger, log }: Deps, { id, claim }: Run, keepR
   try {
     await ledger.freeClaim(id, claim, { keepRun });
   } catch (error) {
-    log.warn({ payment: id, error }, 'could not free a claim; its lease will expire');
+    log.warn({ payment: id, error }, 'could not free a claim yet; its lease will expire');
   }
 }
 

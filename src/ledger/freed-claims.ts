@@ -7,13 +7,23 @@ const RETRY_MS = [1_000, 4_000, 10_000, 20_000, 30_000];
 /**
  * Makes a claim. If it is unknown whether the claim was committed, frees it in the background, because nobody works on it and nobody else
  * could claim the payment until its lease ends.
- * @param free must free this claim only. Repeated until the ledger answers
+ * @param free must free this claim only
  */
 export async function claimedForCertain<T>(claim: Promise<T>, free: () => Promise<unknown>): Promise<T> {
   try {
     return await claim;
   } catch (error) {
     if (error instanceof LedgerFault && error.code === 'unknown') void freeLater(free);
+    throw error;
+  }
+}
+
+/** Frees a claim. If that fails, it is repeated in the background until the ledger answers. */
+export async function freedForCertain<T>(free: () => Promise<T>): Promise<T> {
+  try {
+    return await free();
+  } catch (error) {
+    void freeLater(free);
     throw error;
   }
 }
