@@ -12,7 +12,7 @@ describe('An agent that knows only the address', function () {
   });
   after(() => world.close());
 
-  it('learns from /llms.txt what is sold, and at what price', async () => {
+  it('learns from /llms.txt which operations are sold, and at what price', async () => {
     const offers = await readOffers(world.url);
     expect(offers.map(({ url, usdc, method }) => [method, url, usdc])).to.deep.equal(
       SOLD.paid.map(({ method, examplePath, price }) => [method, world.url + examplePath, price.amount]),

@@ -33,7 +33,7 @@ type Scene = {
   /** Waits until a condition on the ledger holds. */
   until: (condition: (reader: LedgerReader & LedgerReports) => Promise<boolean>) => Promise<void>;
 };
-/** Arranges that the server is killed at one moment of the sale. Runs beside the paid call. */
+/** Kills the server at one moment of the sale, while the paid call is in progress. */
 type Moment = (scene: Scene) => Promise<void> | void;
 
 const killAt =
@@ -54,7 +54,7 @@ const killAt =
       if (when === 'after') ask.drop();
     });
 
-/** During, or right after, the server's own search for the transfer. */
+/** Kills the server during its own search for the transfer, or right after it. */
 const killAtLook =
   (answered: boolean): Moment =>
   ({ rpc, kill }) =>
@@ -79,7 +79,10 @@ const answerBy = async ({ people, id }: Scene, count: number): Promise<void> => 
     await person.answer(id, `I am number ${index + 1}.`, 'neutral');
 };
 
-/** The first stands for the others: the fault schedules in one process (sale/faults.slow.test.ts) interrupt sales anywhere. */
+/**
+ * A short run tests only the first moment, because the fault schedules (sale/faults.slow.test.ts) interrupt sales at
+ * every step.
+ */
 const MOMENTS: Record<string, Moment> = {
   'when the money moved and nobody was told': killAt('/settle', 'after'),
   'while the payment is verified': killAt('/verify', 'before'),
@@ -191,7 +194,7 @@ describe('brandFeedback on a server that is killed', function () {
     for (const end = Date.now() + ANSWERED_MS; ; await pause(100)) {
       const answer = await send();
       if (answer.status !== 503 || Date.now() > end) return answer;
-      // Nobody replies before the question is open: the panel slows people down who try too often.
+      // Nobody replies before the question is open: the panel slows down people who try too often.
       if (!(await reader?.order(id))) continue;
       for (const [index, person] of people.entries())
         await person.reply(id, `I am number ${index + 1}.`, 'neutral');
@@ -199,7 +202,7 @@ describe('brandFeedback on a server that is killed', function () {
   }
 
   for (const [name, moment] of rows(Object.entries(MOMENTS))) {
-    it(`promises 5 and 10: killed ${name}: one transfer, one order, and the answer arrives`, async () => {
+    it(`promises 5 and 10: a server killed ${name} makes one transfer and one order, and the answer arrives`, async () => {
       if (name.includes('verified')) await loseStanding();
       const before = await earned();
       const { id, headers } = await signBrand(served.url, buyer);
@@ -208,7 +211,7 @@ describe('brandFeedback on a server that is killed', function () {
         post(served.url + BRAND_PATH, body, { ...headers, Prefer: `wait=${wait}` });
       const kill = (): void => void served.child.kill('SIGKILL');
       const scene: Scene = { id, kill, facilitator, rpc, people, until };
-      // Traps are set before the call comes.
+      // The kill is prepared before the call is sent.
       const killed = moment(scene);
       const cut = send(30).catch(() => undefined);
       await killed;
@@ -230,7 +233,7 @@ describe('brandFeedback on a server that is killed', function () {
     });
   }
 
-  it('after all of it: every paid call is delivered and none is owed', async () => {
+  it('after all these kills, every paid call is delivered and none is owed', async () => {
     const rows = (await reader?.list({ operation: 'brandFeedback' })) ?? [];
     const paid = rows.filter(({ state }) => state !== 'released');
     expect(paid).to.have.lengthOf(sales);

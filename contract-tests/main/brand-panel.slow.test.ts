@@ -48,7 +48,7 @@ describe('brandFeedback, paid first and answered later', function () {
       }
     }
 
-    it('only the right token opens the page, and the answer is what people wrote, without mock', async () => {
+    it('only the right token opens the page, and the answer is what people wrote, and is not marked as mock', async () => {
       const stranger = new Respondent(testServer.url);
       expect(await stranger.signIn('a-token-that-is-wrong')).to.equal(401);
       const before = await world.earned();
@@ -73,7 +73,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await person(2).reply(payment.id, 'Too late.')).to.equal('closed');
     });
 
-    it('promise 5: a caller who waits too long is told that it is paid and in progress, and the same payment gets the answer later', async () => {
+    it('promise 5: a caller who waits too long gets a 503 that says “paid and in progress”, and the same payment gets the answer later', async () => {
       const before = await world.earned();
       const payment = await sign(testServer);
       const body = aBody(1);
@@ -100,7 +100,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });
 
-    it('promise 5: at most four callers are held for one payment, the fifth is answered at once', async () => {
+    it('promise 5: at most four callers are held for one payment, and a fifth is answered at once', async () => {
       const payment = await sign(testServer);
       const body = aBody(1);
       expect((await send(testServer, payment, body, 0)).status).to.equal(503);
@@ -179,7 +179,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(orders.filter(order => order !== undefined)).to.have.lengthOf(1);
     });
 
-    it('promise 11: another payment-identifier is a new sale, the same one the same sale, with another body 400', async () => {
+    it('promise 11: a new payment-identifier makes a new sale, a repeated one belongs to the same sale, and with another body it gets a 400', async () => {
       const before = await world.earned();
       const body = aBody(1);
       const [one, other] = [randomBytes(12).toString('hex'), randomBytes(12).toString('hex')];

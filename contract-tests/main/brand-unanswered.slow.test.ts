@@ -54,7 +54,7 @@ describe('brandFeedback, paid first and answered later', function () {
     });
     await signedIn(testServer.url);
     const payment = await sign(testServer);
-    // Our own search for the transfer takes half a minute; other tests run meanwhile.
+    // The server's own search for the transfer takes half a minute; other tests run meanwhile.
     lying = { testServer, facilitator, payment, answer: send(testServer, payment, aBody(1), 60) };
     lying.answer.catch(() => {});
   });
@@ -69,7 +69,7 @@ describe('brandFeedback, paid first and answered later', function () {
       someone = await signedIn(testServer.url);
     });
 
-    it('with some replies: 200 with what came, and the summary says how many are missing', async () => {
+    it('with some replies, the answer is a 200 with those replies, and its summary says how many are missing', async () => {
       const payment = await sign(testServer);
       const body = aBody(3);
       const held = send(testServer, payment, body);
@@ -83,7 +83,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(aggregate.summary).to.match(/^Only 1 of 3 people/);
     });
 
-    it('with none: 503, the order stays owed, and the same payment starts an attempt that can be answered', async () => {
+    it('with no replies, the answer is a 503, the order stays owed, and the same payment starts another attempt', async () => {
       const before = await world.earned();
       const payment = await sign(testServer);
       const body = aBody(1);
@@ -115,7 +115,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });
 
-    it('once the operator recorded a refund: 502 that says so, and nobody is asked any more', async () => {
+    it('once the operator has recorded a refund, the answer is a 502 that says so, and nobody is asked any more', async () => {
       const payment = await sign(testServer);
       const body = aBody(1);
       const failed = await send(testServer, payment, body);
@@ -148,7 +148,7 @@ describe('brandFeedback, paid first and answered later', function () {
 
   // Last, because its call has been waiting since the beginning.
   describe('without money or people', () => {
-    it('when too many questions wait already: 503 before money moves, and the payment stays valid', async () => {
+    it('if too many questions are already waiting, the answer is a 503 before money moves, and the payment stays valid', async () => {
       await mkdir(join(world.stateDir, 'full'));
       const url = fileUrl(join(world.stateDir, 'full', 'ledger.db'));
       const { payTo, network } = world.sandbox.info;
@@ -186,7 +186,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });
 
-    it('promise 9: after a false report of the facilitator, nobody is asked: pending, no question, nothing delivered', async () => {
+    it('promise 9: after a false report from the facilitator, the payment stays pending, nobody is asked, and nothing is delivered', async () => {
       const { testServer, payment, facilitator, answer } = lying ?? expect.fail('not asked');
       const someone = await signedIn(testServer.url);
       const told = await answer;

@@ -19,7 +19,7 @@ describe('brandFeedback, paid first and answered later', function () {
   allInOneWorld();
 
   describe('in the sandbox', () => {
-    it('is answered by sample respondents, marked as mock, and exactly the price moves', async () => {
+    it('is answered by sample respondents, is marked as mock, and costs exactly the price', async () => {
       const before = await world.earned();
       const body = aBody();
       const answer = await post(world.url + BRAND_PATH, body, await signFor(world, BRAND_PATH));
@@ -96,7 +96,7 @@ describe('brandFeedback, paid first and answered later', function () {
   });
 
   describe('with nobody on the panel', () => {
-    it('is not sold: 503 before money moves, health says so, and the payment stays valid until somebody comes', async () => {
+    it('is not sold: the answer is a 503 before money moves, health says why, and the payment stays valid until a respondent comes', async () => {
       const testServer = await openServer('empty', {});
       const before = await world.earned();
       const payment = await sign(testServer);

@@ -161,7 +161,7 @@ describe('The configuration', () => {
     ['FEE_PAYER_HOURLY_CAP', '29999'],
   ];
   for (const [name, value] of faulty) {
-    it(`refuses ${name}=${value} and says so once`, () => {
+    it(`refuses ${name}=${value} with a single error`, () => {
       const faults = faultsOf({ [name]: value });
       expect(faults).to.have.length(1);
       expect(faults[0]).to.contain(name);
@@ -250,7 +250,7 @@ describe('The configuration', () => {
       });
     }
 
-    it('is refused if it is invalid, or its halves do not belong together', () => {
+    it('is refused if it is invalid, or if its public key does not belong to its private key', () => {
       const wrongs: [unknown, RegExp][] = [
         ['abc', /not a list of 64 numbers/],
         [numbers.slice(1), /not a list of 64 numbers/],
@@ -265,7 +265,7 @@ describe('The configuration', () => {
   });
 
   it('reports all errors at once', () => {
-    // It is an error only without its partner.
+    // FACILITATOR_URL is wrong only if SOLANA_RPC_URL is unset.
     const alone = faulty.filter(([name]) => name !== 'FACILITATOR_URL');
     const env = { ...Object.fromEntries(alone), SOLANA_RPC_URL: 'ws://a,,x' };
     const message = faultsOf({ ...env, FACILITATOR_URL: 'http://f' }).join('\n');

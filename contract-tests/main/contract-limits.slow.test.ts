@@ -15,7 +15,7 @@ type Limit = {
   field: string;
   keyword: string;
   limit: unknown;
-  /** Undefined: the field is left out. */
+  /** If undefined, the field is left out. */
   within: unknown;
   beyond?: unknown;
 };
@@ -25,15 +25,15 @@ const HANDLERS = fileURLToPath(new URL('../../handlers', import.meta.url));
 const FORBIDDEN = 'zz';
 const PROSE = 'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes. ';
 
-/** This many characters of prose, two of which need two UTF-16 units: a limit counts each of them once. */
+/** Prose of this many characters. It contains two ships, each of two UTF-16 units, which a limit must count as one character. */
 function prose(length: number): string {
   const text = PROSE.repeat(Math.ceil(length / PROSE.length)).slice(0, length);
   return length < 20 ? text : `🚢 ${text.slice(2, -2)}🚢.`;
 }
 
 /**
- * How each keyword is changed. The limit of a text is raised; the name of something that exists (`name`) has exactly
- * the allowed length.
+ * How each keyword is changed. The limit of free text is raised; a field that names an existing thing (`name`) gets
+ * exactly the length of that name.
  */
 const CHANGES: Record<string, Change> = {
   minLength: ({ minLength }, name) => {
@@ -91,7 +91,7 @@ function changeAll(document: Json, nameOf: (field: string) => string | undefined
   return changed;
 }
 
-/** The limits in the contract, to name a test for each. */
+/** The limits in the contract: each gets a test of its own. */
 const LIMITS = changeAll(structuredClone(SOLD.document), () => undefined);
 
 describe('every limit is in the contract alone: a server with another contract has other limits', function () {
@@ -122,7 +122,7 @@ describe('every limit is in the contract alone: a server with another contract h
 
   async function send({ operation, path, field, keyword }: Limit, value: unknown): Promise<Answer> {
     const body = { ...exampleOf(operation), [field]: value };
-    // An order is accepted as soon as it is paid; only an answer shows a default.
+    // An order is accepted as soon as it is paid, but a default can be seen only in the answer.
     const wait = keyword === 'default' ? 60 : 0;
     return post(world.url + path, body, { Prefer: `wait=${wait}`, ...(await signFor(world, path)) });
   }
@@ -150,7 +150,7 @@ describe('every limit is in the contract alone: a server with another contract h
     });
   }
 
-  it('and describes itself with them', async () => {
+  it('and publishes these limits in its own openapi.json', async () => {
     const { paths } = (await call(`${world.url}/openapi.json`)).json();
     for (const { path, field, keyword, limit } of limits) {
       const { requestBody } = objectOf(objectOf(objectOf(paths)[path]).post);
@@ -160,7 +160,7 @@ describe('every limit is in the contract alone: a server with another contract h
   });
 });
 
-/** The refusal that the contract causes, which comes from the server and not from a backend. */
+/** The server's own error for each violated limit. A backend would word it differently. */
 const WORDS: Record<string, (limit: unknown, field: string) => RegExp> = {
   minLength: (limit, field) => new RegExp(`^${field} must have at least ${String(limit)} characters`),
   maxLength: (limit, field) => new RegExp(`^${field} must have at most ${String(limit)} characters`),

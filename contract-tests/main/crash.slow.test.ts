@@ -34,7 +34,7 @@ type Sale = { id: string; transaction: string; headers: Environment; body: { tex
 
 describe('a server that is killed or stopped', function () {
   this.timeout(180_000);
-  // No two calls are equal: a new payment for an equal call that is unresolved would attach to it instead of being settled.
+  // No two calls are equal: a new payment would attach to an unresolved payment for an equal call instead of being settled.
   let calls = 0;
   allOnOneChain();
 
@@ -89,7 +89,10 @@ describe('a server that is killed or stopped', function () {
     return counts;
   }
 
-  /** Transfers and balance at one moment: unresolved payments may be settled in the background meanwhile. */
+  /**
+   * Transfers and balance at the same moment. It retries, because unresolved payments may be settled in the background
+   * meanwhile.
+   */
   async function standing(): Promise<{ landed: Map<string, number>; earned: bigint }> {
     for (;;) {
       const earned = await till().earned();
@@ -102,7 +105,7 @@ describe('a server that is killed or stopped', function () {
     (JSON.parse(body.toString()) as { paymentPayload: { payload: { transaction: string } } }).paymentPayload
       .payload.transaction;
 
-  it('killed while payments of a new payer are being verified: payments that were only claimed are redeemed after the restart', async () => {
+  it("killed while a new payer's payments are being verified: they were only claimed, and are redeemed after the restart", async () => {
     const calls = 10;
     const before = await till().earned();
     const served = await serve(proxied('verifying'));
@@ -110,7 +113,7 @@ describe('a server that is killed or stopped', function () {
     facilitator.intervene(async ({ path, forward, respond }) => {
       if (path === '/verify' && ++verifies === calls) served.child.kill('SIGKILL');
       const answer = await forward();
-      // No payment passes verify before the last one has arrived there.
+      // No payment passes verify before the last one has reached it.
       while (path === '/verify' && verifies < calls) await sleep(5);
       respond(answer.status, answer.body);
     });
@@ -126,7 +129,7 @@ describe('a server that is killed or stopped', function () {
   });
 
   describe('kill -9 in the middle of many paid calls', () => {
-    /** Left to make test-all: the schedules of sale/faults.slow.test.ts kill servers at such moments, too. */
+    /** Runs only in make test-all, because the schedules of sale/faults.slow.test.ts also kill servers at such moments. */
     const each = isEverythingRun ? it : it.skip;
     const CALLS = 10;
     let served: Served;
@@ -139,7 +142,7 @@ describe('a server that is killed or stopped', function () {
     before(async () => {
       earlier = await landings();
       served = await serve(env());
-      // Makes the payer a known one.
+      // Makes the payer known to the server.
       const [first] = await sign(served.url, 1);
       const answer = await redeem(served.url, first!);
       expect(answer.status, answer.body.toString()).to.equal(200);
@@ -171,7 +174,7 @@ describe('a server that is killed or stopped', function () {
       if (answer?.status === 200) answered.set(sale.id, answer.body);
     };
 
-    /** Makes paid calls until the server is dead, restarts it and returns what was sold. */
+    /** Makes paid calls until the server is dead, then restarts it. @returns the sales */
     async function surviveKill(afterwards?: Intervention): Promise<Sale[]> {
       const made = await sign(served.url, CALLS);
       sales.push(...made);
@@ -263,7 +266,7 @@ describe('a server that is killed or stopped', function () {
       await checkSales(await surviveKill());
     });
 
-    it('after delivery: every answer is still there, byte for byte', async () => {
+    it('after delivery: every answer is kept, byte for byte', async () => {
       let delivered = 0;
       const made = await sign(served.url, CALLS);
       sales.push(...made);
@@ -280,7 +283,7 @@ describe('a server that is killed or stopped', function () {
       await checkSales(made);
     });
 
-    it('and after all of it: the money on the chain equals the answers given', async () => {
+    it('after all these kills, the money on the chain equals the answers given', async () => {
       await checkSales(sales);
     });
   });

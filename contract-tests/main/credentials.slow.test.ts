@@ -194,7 +194,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     expect(answers.join('\n')).not.to.match(SECRETS);
   });
 
-  it('do not appear in the sentence that ends a start: facilitator down, another network, no URL at all', async () => {
+  it('do not appear in the error that ends a start: facilitator down, wrong scheme, or not a URL at all', async () => {
     const port = await freePort();
     const facilitatorUrl = await facilitator.open('/x402');
     await facilitator.close();
@@ -234,7 +234,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     ['http//a:b@d?c', 'http//…'],
     ['nothing of the kind', 'nothing of the kind'],
   ] as const)
-    it(`leave ${shown} of ${url}`, () => {
+    it(`are hidden in ${url}, which is shown as ${shown}`, () => {
       expect(shownUrl(url)).to.equal(shown);
     });
 });

@@ -17,7 +17,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
   let world: World;
   let folder: string | undefined;
   afterEach(async () => {
-    // The key that replaced the first.
+    // The server that a test started in place of the first one.
     await world.server.stop();
     await world.close();
     if (folder) await rm(folder, { recursive: true });
@@ -89,7 +89,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await world.earned()).to.equal(20_000n);
   });
 
-  it('does not start with an empty fee payer: it says whom to send SOL', async () => {
+  it('does not start with an empty fee payer: it says which address to send SOL to', async () => {
     const { file, key } = await keyFile();
     world = await openWorld();
     await world.server.stop();
@@ -122,7 +122,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await world.connection.getBalance(key.publicKey)).to.equal(0);
   });
 
-  it('changes its fee payer without refusing a payment: the former one signs payments that name it, and so does the next one', async () => {
+  it('changes its fee payer without refusing a payment: the former and the next one each sign the payments that name them', async () => {
     const [former, next] = [await keyFile(), await keyFile('next.json')];
     world = await openWorld();
     for (const { key } of [former, next]) await airdrop(key.publicKey, SOL);
@@ -138,7 +138,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await feePayerOf()).to.equal(next.key.publicKey.toBase58());
     expect((await summarize(forFormer)).status, 'names the former one').to.equal(200);
     const forNext = await signFor(world, '/v1/summarize');
-    // As a server that still offers the former one, beside one that offers the next.
+    // Like a server that still offers the former key while another already offers the next one.
     await restart(former.file, next.file);
     expect(await feePayerOf()).to.equal(former.key.publicKey.toBase58());
     expect((await summarize(forNext)).status, 'names the next one').to.equal(200);

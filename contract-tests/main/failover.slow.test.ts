@@ -23,7 +23,7 @@ import { SUMMARIZE } from '../support/test-chain.js';
 const SCRIPT = fileURLToPath(new URL('../support/facilitator-process.js', import.meta.url));
 const SALES = 150;
 const PARALLEL = 6;
-/** A is killed after this many sales, and comes back after this many. */
+/** The numbers of sales after which A is killed, and after which it comes back. */
 const [KILLED_AT, BACK_AT] = [SALES / 3, (2 * SALES) / 3];
 
 type Sale = { at: number; feePayer: string; transaction: string };

@@ -70,7 +70,7 @@ describe('Secrets in files', function () {
     );
   }
 
-  /** What everybody can see of a process and of its descendants. */
+  /** The arguments and environments of a process and of its descendants. */
   function inProc(pid: number): string {
     const of = (file: string): string => readFileSync(`/proc/${pid}/${file}`, 'latin1');
     const started = readdirSync(`/proc/${pid}/task`).flatMap(task => of(`task/${task}/children`).split(' '));

@@ -222,7 +222,7 @@ describe('On mainnet', function () {
     expect(await faultOfStart()).to.contain('spl-token create-account');
   });
 
-  it('a facilitator that was never reached is refused at start, one that was reached before is not', async () => {
+  it('a facilitator that was never reached is refused at start, but one that was reached before is not', async () => {
     const { port: facilitatorPort } = stub.facilitator.address() as AddressInfo;
     await stopServer(stub.facilitator);
     stub.facilitator.address = () => ({ port: facilitatorPort, family: 'IPv4', address: '127.0.0.1' });

@@ -66,7 +66,7 @@ describe('npm start', function () {
       scripts: Record<string, string>;
     };
     for (const [name, command] of Object.entries(scripts)) {
-      // It ends by itself.
+      // A short step that npm runs before packing.
       if (name === 'prepack') continue;
       const last = command.split(' && ').at(-1);
       expect(last, name).to.match(/^exec /);

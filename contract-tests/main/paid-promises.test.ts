@@ -72,7 +72,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     return payment;
   }
 
-  it('work that is done again and fails delivers nothing: 502 with the receipt, and the next try is answered', async () => {
+  it('work that is repeated and fails delivers nothing: the answer is a 502 with the receipt, and the next try is answered', async () => {
     const payment = await owed();
     const outcome = await world.redeem(payment, { work: async () => failed(502) });
     expect(outcome).to.have.nested.property('answer.status', 502);
@@ -84,7 +84,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('work that is done again and fails is bounded: between attempts 503 with Retry-After, and an answer in the end', async () => {
+  it('work that is repeated and fails is limited: between attempts the answer is a 503 with Retry-After, and in the end the buyer gets its answer', async () => {
     const payment = await owed();
     let attempts = 0;
     const work = async (): Promise<Answer> => {
@@ -108,7 +108,7 @@ describe('what is paid and owed stays owed until there is an answer', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('is made again, also while strangers have used up the limit for unsold work', async () => {
+  it('is worked on again even while strangers have used up the limit for unsold work', async () => {
     const payment = await owed();
     world.charge = world.newCharge({ unsoldPerHour: 2 });
     const fail = { work: async (): Promise<Answer> => failed(400), limitedSource: '203.0.113.7' };
@@ -124,7 +124,10 @@ describe('what is paid and owed stays owed until there is an answer', () => {
 describe('money that a facilitator reports is believed only as far as it was seen', () => {
   eachInANewWorld();
 
-  /** Buys an order: a charge that asks again at once shows whether an uncertain result was taken as certain. */
+  /**
+   * Buys an order with a charge that repeats its settle request at once, which would show if an uncertain result were
+   * taken for certain.
+   */
   function order(change: Parameters<typeof world.newCharge>[0]): Promise<Outcome> {
     const work = {
       wanted: () => 1,
@@ -153,7 +156,7 @@ describe('money that a facilitator reports is believed only as far as it was see
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('after a lie the answer waits for the chain', async () => {
+  it('after a false report, the answer waits for the chain', async () => {
     const trust = { lied: () => true };
     world.charge = world.newCharge({ trust, confirm: async () => false });
     const payment = world.payment();
@@ -163,7 +166,7 @@ describe('money that a facilitator reports is believed only as far as it was see
     expect((await world.redeem(world.payment())).kind).to.equal('sold');
   });
 
-  it('the second ask’s success counts only once it was seen', async () => {
+  it('a success reported for the second settle request counts only once the transfer was seen', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     world.charge = world.newCharge({ confirm: async () => false, askAgainAfterMs: 0 });
     const payment = world.payment();

@@ -216,7 +216,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
-  /** What a client does that adds no memo: it signs over the offered blockhash, else over one of its own. */
+  /** Signs as a client that adds no memo does: over the offered blockhash, or over one that it fetches if none is offered. */
   async function signWithoutMemo(): Promise<Record<string, string>> {
     const [offer] = challengeOf(await summarize({})).accepts as [Offer];
     const { feePayer, recentBlockhash } = offer.extra;
@@ -235,7 +235,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + 100_000n);
   });
 
-  it('a buyer without a memo whose two calls have one transaction is told so, and given another blockhash', async () => {
+  it('a buyer without a memo who sends one transaction for two calls gets an error that says so, and another blockhash', async () => {
     const headers = await signWithoutMemo();
     expect((await summarize(headers)).status).to.equal(200);
     const second = await untilAnswered(() =>
@@ -258,7 +258,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(renewed.status, renewed.body.toString()).to.equal(200);
   });
 
-  it('a payment with a fee payer that another server of the ledger offered is accepted', async () => {
+  it('a payment that names a fee payer offered by another server of the ledger is accepted', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const pay = async (): Promise<string | undefined> => {
       const [offer] = challengeOf(await summarize({})).accepts as [Offer];
@@ -290,7 +290,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('promise 3: with another body or operation the payment is refused, and no blockhash invites signing the same again', async () => {
+  it('promise 3: with another body or operation the payment is refused, without a blockhash over which the buyer would sign the same transaction again', async () => {
     const headers = await signFor(world, '/v1/summarize');
     expect((await summarize(headers)).status).to.equal(200);
     const earned = await world.earned();
@@ -372,7 +372,7 @@ describe('a paid call, end to end on a real local Solana', () => {
       }).map(([name, value]) => `${name}: ${value}`);
       socket.write(`POST /v1/summarize HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${text}`);
     };
-    // From a payer without money, because payments of known payers are not verified.
+    // The payer is new and has no money, because payments from known payers are not verified.
     const offer = await offerOf(world.url);
     const { transaction } = craftPayment(recipeOf(offer, Keypair.generate()));
     write({ 'PAYMENT-SIGNATURE': v2Header(offer, transaction) }, ahead);

@@ -76,7 +76,7 @@ describe('The receiver changes', function () {
     return { redeem, answer: await redeem(url), payTo: offer.payTo };
   }
 
-  it('and what was delivered or is owed under the former one is fetched; each payment is judged by its own receiver', async () => {
+  it('and answers delivered or owed under the former one can still be fetched; each payment is checked against its own receiver', async () => {
     mint = new PublicKey(world.sandbox.info.usdcMint);
     const buyer = Keypair.fromSecretKey(world.buyer);
     for (const { publicKey } of [buyer, first])
@@ -92,7 +92,7 @@ describe('The receiver changes', function () {
         ),
       ),
     );
-    // Until the ledger belongs to the second receiver, it does not accept these.
+    // Until the ledger belongs to the second receiver, the server does not accept payments to it.
     await move(buyer, second, 5_000n);
 
     const before = await openServer('shop', { PAY_TO: addressOf(first), HOLD_SECONDS: '1' });

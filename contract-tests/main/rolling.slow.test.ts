@@ -45,7 +45,7 @@ const running = (folder: string): string[] => [
   `exec '${process.execPath}' '${folder}/dist/src/main.js'`,
 ];
 
-/** This program with one additional migration, which only adds, in a folder of its own. */
+/** This program, in a folder of its own, with an additional migration that only adds a column. */
 function nextVersion(): string {
   const copy = copyRepository('coinslot-next-');
   const file = join(copy, 'dist/src/ledger/migrations.js');
@@ -72,7 +72,7 @@ onEachEngine(
 /** Buyers, and others who only ask for the price, until `end`. */
 class Load {
   readonly statuses = new Map<string, number>();
-  /** Everything except a price, a sold answer, or 503 with Retry-After. */
+  /** All answers other than a price, a sold answer, or a 503 with Retry-After. */
   readonly failed: string[] = [];
   readonly paid = new Set<string>();
   readonly #url: string;
@@ -229,7 +229,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
       if (existsSync(next)) await rm(next, { recursive: true });
     });
 
-    it('fails no call: each is answered, or gets a 503 with Retry-After and is answered then', async () => {
+    it('fails no call: each is answered, at once or after a 503 with Retry-After', async () => {
       const own = { ...databaseSettings(place) };
       const { beside, envs } = await twoServers('rolling', own);
       const old: Served[] = [];
@@ -255,13 +255,13 @@ function rolling(make: () => Promise<LedgerPlace>): void {
         process.stdout.write(`answers by status: ${JSON.stringify([...load.statuses])}\n`);
       expect(load.failed).to.deep.equal([]);
       await expectAllDelivered(place, load);
-      // Back to the earlier version: it can run without the new parts, so it starts.
+      // The earlier version starts again, because it can run without the added column.
       await started[0]?.kill();
       await (await serve({ ...envs[0], STATE_DIR: join(folder, 'back') }, () => {}, earlier)).kill();
       await started[1]?.kill();
     });
 
-    it('explains that a program which is too old for the ledger must not start', async () => {
+    it('explains why a program that is too old for the ledger does not start', async () => {
       const file = join(next, 'dist/src/ledger/migrations.js');
       const text = readFileSync(file, 'utf8');
       writeFileSync(

@@ -15,7 +15,7 @@ const note = { type: 'object', required: ['text'], properties: { text } };
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'integer' } };
 const json = (schema: object): object => ({ required: true, content: { 'application/json': { schema } } });
 
-/** A document as an API has it, with a price and an upstream for each operation. */
+/** An API's own document, with a price and an upstream added to each operation. */
 function contractOf(api: string): string {
   const sold = (path: string, operation: object): object => ({
     'x-price': { mode: 'fixed', currency: 'USD', amount: '0.01', flow: 'authorization' },

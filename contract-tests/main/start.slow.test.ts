@@ -86,7 +86,7 @@ describe('A server that is starting', function () {
     await expectClosed();
   });
 
-  it("says why it can't listen if that fails in the end, and closes what it had opened", async () => {
+  it("says why it can't listen if its port was taken meanwhile, and closes what it had opened", async () => {
     const { starting, letGoOn } = await startHeld();
     const other = createServer().listen(Number(env.PORT), '127.0.0.1');
     await once(other, 'listening');
@@ -96,7 +96,7 @@ describe('A server that is starting', function () {
     expect((fault as Error).message).to.include('is in use; set PORT to another one');
     await new Promise(resolve => other.close(resolve));
     await expectClosed();
-    // The lock of its ledger is free, too.
+    // The ledger's lock has been released as well.
     await (await compose(readConfig(env))).stop();
   });
 });
@@ -181,7 +181,7 @@ describe('A built server', function () {
     throw new Error(`no answer: ${end?.said ?? 'it still starts'}`);
   }
 
-  it('does not open after the contract was changed until it is built again, and then asks the new price', async () => {
+  it('does not open after a change of the contract until it is rebuilt, and then asks for the new price', async () => {
     change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
     const { code, said } = await (await run()).ended;
     expect(said.trim()).to.match(

@@ -31,13 +31,13 @@ const SEED = Number(process.env['STORM_SEED'] ?? Math.floor(Math.random() * 1e9)
 const FINAL_MS = 60_000;
 
 type Json = Record<string, unknown>;
-/** A call that a payment may be sent with: over HTTP, and as a tool. */
+/** A call to send a payment with, as an HTTP request and as a tool call. */
 type Call = { path: string; tool: string; body: Json };
 type Purchase = {
   id: string;
   /** The v2 and v1 envelopes of one transaction. */
   headers: [Record<string, string>, Record<string, string>];
-  /** First the call that the buyer means, then those that it does not. */
+  /** First the call that the buyer wants, then other calls that try the same payment. */
   calls: [Call, ...Call[]];
   /** The answers, by call. */
   answers: Map<Call, Set<string>>;
@@ -73,7 +73,7 @@ for (const kind of rows(['http', 'embedded'] as const))
 
       async function sign(n: number, round: number): Promise<Purchase> {
         const offer = await offerOf(served.url);
-        // Each has a payer of its own: an equal call of one payer could be served by an earlier payment.
+        // Each purchase has its own payer, because a payer's equal call could be served by its earlier payment.
         const payer = payers[round * PURCHASES + n];
         const { transaction, messageBytes } = craftPayment({ ...recipeOf(offer, payer!), computePrice: 1n });
         const text = (more: string): Json => ({ text: `${TEXT} Round ${round}, purchase ${n}${more}.` });

@@ -57,7 +57,7 @@ describe('A shop whose contract has only its own operation', function () {
 
   const buy = async (): Promise<Answer> => post(world.url + PATH, ASKED, await signFor(world, PATH));
 
-  it('answers an unpaid call with 402, in both versions, and an example of the call', async () => {
+  it('answers an unpaid call with 402 in both versions of x402, and with an example of the call', async () => {
     const unpaid = await post(world.url + PATH, ASKED);
     expect(unpaid.status).to.equal(402);
     const challenge = challengeOf(unpaid);
@@ -100,7 +100,7 @@ describe('A shop whose contract has only its own operation', function () {
     expect(sold._meta).to.have.nested.property('x402/payment-response.success', true);
   });
 
-  it('has the documents of every shop, and serves the whole contract', async () => {
+  it('publishes the same documents as any shop, and serves the whole contract', async () => {
     for (const path of ['/', '/health', '/.well-known/x402'])
       expect((await call(world.url + path)).status, path).to.equal(200);
     const served = (await call(`${world.url}/openapi.json`)).json() as unknown as {

@@ -10,7 +10,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       OWN,
     ) !== undefined;
 
-  it('a request under the name of the server, an address or localhost, with any port', () => {
+  it("accepts a Host that is the server's name, an IP address or localhost, with any port", () => {
     for (const host of [
       'shop.example',
       'shop.example:8402',
@@ -22,7 +22,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       expect(refused(host), host).to.equal(false);
   });
 
-  it('no request under another name, or under none', () => {
+  it('refuses any other Host, and a request without one', () => {
     for (const host of [
       'evil.example',
       'shop.example.evil.example',
@@ -34,7 +34,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       expect(refused(host), host).to.equal(true);
   });
 
-  it('a request that a trusted proxy forwards under its own name, if it passes on the original name', () => {
+  it("accepts a request whose Host is a trusted proxy's own name, if the proxy passes on the original name", () => {
     const passed = (forwarded: string, more: object, trustedProxies = 1): boolean =>
       foreignHost(
         { host: 'coinslot_upstream', 'x-forwarded-host': forwarded, ...more },
@@ -45,7 +45,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
     expect(passed('evil.example', {})).to.equal(false);
     expect(passed('shop.example, evil.example', {})).to.equal(false);
     expect(passed('shop.example', {}, 0)).to.equal(false);
-    // A page can write the header, but not its own origin.
+    // A page can forge X-Forwarded-Host, but not its own Origin.
     expect(passed('shop.example', { origin: 'http://evil.example' })).to.equal(false);
   });
 
@@ -57,7 +57,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
     );
   });
 
-  it('pages of the server, of its site and of this machine', () => {
+  it('accepts pages of the server, its site and this machine', () => {
     for (const origin of [
       'https://shop.example',
       'https://www.shop.example',
@@ -67,7 +67,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
       expect(refused('shop.example', origin), origin).to.equal(false);
   });
 
-  it('no pages of others, including those at an IP address and those without an origin', () => {
+  it('refuses all other pages, including those at an IP address and those without an origin', () => {
     for (const origin of [
       'https://evil.example',
       'https://shop.example.evil.example',

@@ -8,7 +8,7 @@ import { contentOf, failureResult } from '../../src/mcp/tool-results.js';
 
 const OWNER = { payment: 'payment', payer: 'payer', source: 'source' };
 
-/** What the sale of one exchange was told, after `serve` has sent it. */
+/** What was reported to the sale of one exchange, after `serve` has sent the answer. */
 async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>): Promise<string[]> {
   const told: string[] = [];
   const sale = {
@@ -34,7 +34,7 @@ async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>
 type Carry = (build: () => string) => string | undefined;
 
 describe('a sale whose answer is an MCP result', () => {
-  it('is written once the result was sent', async () => {
+  it('counts as written once the result was sent', async () => {
     const told = await toldOf(async (exchange, carry) => {
       expect(carry(() => 'result')).to.equal('result');
       await exchange.send(Response.json({ result: 'result' }), {});
@@ -42,7 +42,7 @@ describe('a sale whose answer is an MCP result', () => {
     expect(told).to.deep.equal(['written']);
   });
 
-  it('is lost, not written, if its result can not be built: the error that is sent instead is no answer', async () => {
+  it("counts as lost if its result can't be built, because the error that is sent instead is not an answer", async () => {
     const told = await toldOf(async (_exchange, carry) => {
       const fail = (): string => {
         throw new Error('no result');
@@ -52,7 +52,7 @@ describe('a sale whose answer is an MCP result', () => {
     expect(told).to.deep.equal(['lost']);
   });
 
-  it('is written, or lost for an error, however long the id is that stands before', async () => {
+  it('counts as written for a result and as lost for an error, even if a long id comes first in the message', async () => {
     const id = '"result":"error":'.repeat(100);
     for (const [message, ends] of [
       [{ jsonrpc: '2.0', id, result: 'result' }, 'written'],
@@ -66,7 +66,7 @@ describe('a sale whose answer is an MCP result', () => {
     }
   });
 
-  it('is lost if the library sends an error in place of the result', async () => {
+  it('counts as lost if the library sends an error in place of the result', async () => {
     for (const error of [{ code: -32_602, message: 'Invalid tools/call result: "result":' }, { code: 1 }]) {
       const told = await toldOf(async (exchange, carry) => {
         carry(() => 'result');
@@ -76,7 +76,7 @@ describe('a sale whose answer is an MCP result', () => {
     }
   });
 
-  it('is written if its result is in a stream, after other messages', async () => {
+  it('counts as written if its result is in a stream, after other messages', async () => {
     const told = await toldOf(async (exchange, carry) => {
       carry(() => 'result');
       const events = ['{"method":"notifications/progress"}', '{"result":{"error":1},"id":1}'];
@@ -88,7 +88,7 @@ describe('a sale whose answer is an MCP result', () => {
     expect(told).to.deep.equal(['written']);
   });
 
-  it("has a handler's headers in whatever case and form they were written", () => {
+  it("accepts a handler's headers in any case, and Retry-After as seconds or as a date", () => {
     expect(contentOf({ 'CONTENT-TYPE': 'text/plain' }, Buffer.from('hi')).content).to.deep.equal([
       { type: 'text', text: 'hi' },
     ]);
@@ -100,7 +100,7 @@ describe('a sale whose answer is an MCP result', () => {
         .that.is.within(30, 60);
   });
 
-  it("is a text if a file's type says JSON and its content is not JSON", () => {
+  it("is text content if a file's type says JSON but its content is not JSON", () => {
     const headers = { 'Content-Type': 'application/geo+json' };
     const text = '{"cut off';
     expect(contentOf(headers, Buffer.from(text))).to.deep.equal({ content: [{ type: 'text', text }] });

@@ -52,7 +52,7 @@ describe('tools paid over MCP', () => {
     expect(input).to.include({ type: 'mcp', toolName: 'summarize', transport: 'streamable-http' });
   });
 
-  it('a call without payment is not checked: invalid arguments get the challenge, too', async () => {
+  it('the arguments of a call without payment are not checked: invalid ones also get the challenge', async () => {
     const result = await callTool(url, 'summarize', { text: 7 });
     expect((result.structuredContent as unknown as Required).accepts).to.have.length(1);
   });
@@ -87,7 +87,7 @@ describe('tools paid over MCP', () => {
     expect(receiptIn(result)).to.include({ success: true });
   });
 
-  it('a payment that is refused when it is settled gets the challenge and a receipt that says so, and is not charged', async () => {
+  it('a payment that is refused at settlement gets the challenge and a receipt of the failure, and is not charged', async () => {
     const [{ payload }, before] = [await sign(), await world.earned()];
     world.facilitator.intervene(async ({ path, forward, respond }) => {
       if (path === '/settle')
@@ -126,7 +126,7 @@ describe('tools paid over MCP', () => {
     expect(receiptIn(right)).to.include({ success: true });
   });
 
-  it('bought over one, fetched over the other, with one transfer', async () => {
+  it('an answer bought over HTTP is fetched over MCP, and the other way round, with one transfer each', async () => {
     const before = await world.earned();
     const [first, second] = [await sign(), await sign()];
     const asked = [anotherText(), anotherText()] as const;
@@ -213,7 +213,7 @@ describe('tools paid over MCP', () => {
     return callTool(url, 'textToSpeech', { text }, { ...paid(payload), ...meta });
   };
 
-  it('speech is a link in one line of text, the same for programs, without content that a host could reject', async function () {
+  it('speech is a link, in one line of text and in structured content, without a content type that a host could reject', async function () {
     this.timeout(30_000);
     const result = await speak('One coin, one call.');
     const { url: link } = result._meta?.['coinslot/pick-up'] as Json;
@@ -234,7 +234,7 @@ describe('tools paid over MCP', () => {
     expect(receiptIn(result)).to.include({ success: true, amount: '25000' });
   });
 
-  it('speech is a resource link, too, for a client that says which revision it speaks', async function () {
+  it('speech is also a resource link for a client that names its protocol revision', async function () {
     this.timeout(30_000);
     const { payload } = await sign('/v1/tts');
     const mode = { pin: '2026-07-28' };

@@ -25,7 +25,7 @@ describe('the key of an answer', () => {
   const id = randomBytes(32).toString('hex');
   const callers = [0, 1, 300].map(number => ({ id, number }));
 
-  it('leads back to its payment and caller, alone or in its URL, at every server that has the secret', () => {
+  it('identifies its payment and caller, alone or in its URL, at every server that has the secret', () => {
     const [one, other] = [randomBytes(32), randomBytes(32)];
     const keys = new AnswerKeys([answerSecret(one)], 'https://shop.example/answers/');
     const elsewhere = new AnswerKeys([answerSecret(one)], undefined);
@@ -70,7 +70,7 @@ onEachEngine('the secret of the keys of answers', make => {
   afterEach(() => place.remove());
 
   for (const leaked of [false, true])
-    it(`is changed beside running servers, and each key that was given counts ${leaked ? 'half a minute' : 'a month'} more`, async () => {
+    it(`is changed while servers run, and keys given before stay valid for ${leaked ? 'half a minute' : 'a month'}`, async () => {
       const ledger = await openLedgerReader({ url: place.url });
       let now = Date.now();
       const server = async (): Promise<AnswerKeys> => {
@@ -83,7 +83,7 @@ onEachEngine('the secret of the keys of answers', make => {
       const given = one.linkOf(caller).key;
       const { from, formerUntil } = await changeSecret(ledger, { leaked, now });
       expect(from - now).to.be.greaterThan(SECRETS_READ_EVERY_MS);
-      // One has read it, the other has not.
+      // Only the first server has read the new secret.
       await one.refresh(ledger);
       expect(one.linkOf(caller).key, 'until all have read it').to.equal(given);
       expect(two.callerOf(one.linkOf(caller).key)).to.deep.equal(caller);
@@ -101,7 +101,7 @@ onEachEngine('the secret of the keys of answers', make => {
         expect(each.callerOf(given)).to.equal(undefined);
         expect(each.callerOf(renewed)).to.deep.equal(caller);
       }
-      // Twice: the middle one counts, too.
+      // After a second change, keys made with the middle secret are still accepted.
       const again = await changeSecret(ledger, { leaked: false, now });
       now = again.from;
       expect((await server()).callerOf(renewed)).to.deep.equal(caller);
@@ -135,7 +135,7 @@ describe('an answer that is fetched by its key, without the payment', () => {
     post(url + path, asked, await signFor(world, path));
   const locationOf = (answer: Answer): string => answer.headers.get('location') ?? '';
 
-  it('over HTTP: the same bytes and receipt, free of charge, any number of times', async () => {
+  it('over HTTP, it has the same bytes and receipt, free of charge, any number of times', async () => {
     const bought = await buy(anotherText());
     const location = locationOf(bought);
     expect(location).to.match(new RegExp(`^${url}/answers/[A-Za-z0-9_-]{86}$`));
@@ -152,7 +152,7 @@ describe('an answer that is fetched by its key, without the payment', () => {
     expect(await world.earned()).to.equal(before);
   });
 
-  it('over MCP: bought over one, fetched over the other', async () => {
+  it('over MCP, it may have been bought over HTTP, and the other way round', async () => {
     const bought = await buy(anotherText());
     const fetched = await callTool(url, 'pick_up', { key: locationOf(bought) });
     expect(fetched.structuredContent).to.deep.equal(bought.json());
@@ -165,7 +165,7 @@ describe('an answer that is fetched by its key, without the payment', () => {
     expect(again._meta).to.deep.equal(sold._meta);
   });
 
-  it('a key that this ledger did not make is 404, whatever its form', async () => {
+  it('a key that was not made for this ledger gets a 404, whatever its form', async () => {
     for (const key of ['A'.repeat(86), 'nothing', '%20', 'x'.repeat(200)]) {
       const answer = await call(`${url}/answers/${key}`);
       expect([answer.status, answer.json().error], key).to.deep.equal([
@@ -177,7 +177,7 @@ describe('an answer that is fetched by its key, without the payment', () => {
     expect([result.isError, result.structuredContent?.status]).to.deep.equal([true, 404]);
   });
 
-  it('an answer that is fetched too often is a 503 for a moment', async () => {
+  it('an answer that is fetched too often gets a 503 for a moment', async () => {
     const location = locationOf(await buy(anotherText()));
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(location)));
     const busy = answers.filter(({ status }) => status === 503);
@@ -186,7 +186,7 @@ describe('an answer that is fetched by its key, without the payment', () => {
     expect(answers.filter(({ status }) => status === 200).length + busy.length).to.equal(40);
   });
 
-  it('a call that people still answer has the URL in its 503, and the key gets the answer later', async function () {
+  it('a call that people have not answered yet has the URL in its 503, and its key gets the answer later', async function () {
     this.timeout(60_000);
     const asked = { brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 2 };
     const signed = await signFor(world, '/brand-feedback');

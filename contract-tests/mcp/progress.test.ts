@@ -5,7 +5,7 @@ type Notified = { progress: number; total?: number; message: string };
 
 const EVERY_MS = 5;
 
-/** The progress until there are `count` notifications; then the answer comes. */
+/** Runs a call that ends after `count` notifications. @returns the notifications */
 async function toldUntil(count: number, doneAt: (told: number) => number | undefined): Promise<Notified[]> {
   const told: Notified[] = [];
   let finish: (answer: string) => void = () => {};
@@ -32,7 +32,7 @@ describe('progress of a call over MCP', () => {
       expect(told[at]?.progress).to.be.greaterThan(told[at - 1]?.progress ?? Infinity);
   });
 
-  it('has no total if nobody is asked, and a ledger that fails stops nothing', async () => {
+  it('has no total if no people are asked, and a failing ledger does not stop the call', async () => {
     const told = await toldUntil(2, () => undefined);
     expect(told.every(each => each.total === undefined && each.message === 'in progress')).to.equal(true);
     const failing = { progressOf: async () => Promise.reject(new Error('away')) };

@@ -64,7 +64,7 @@ describe('tasks of MCP on a server that is killed', function () {
     return task.result ?? {};
   }
 
-  it(`${KILLS} kills: every order is reported to its end, and is one payment`, async () => {
+  it(`after ${KILLS} kills, every order has been reported until it ended, and was paid once`, async () => {
     const port = String(await freePort());
     const env = proxied('tasks', { PORT: port, PEOPLE: 'sandbox' });
     let served: Served = await serve(env);
@@ -94,9 +94,9 @@ async function earned(): Promise<bigint> {
   return BigInt((await connection.getTokenAccountBalance(till)).value.amount);
 }
 
-/** It is not known yet whether there is an order: the same payment must be sent again. */
+/** Whether the result is a 503, after which the same payment must be sent again. */
 const isBusy = (result: Json): boolean =>
   (result['structuredContent'] as Json | undefined)?.['status'] === 503;
 
-/** The connection ended before an answer, or within one. */
+/** Whether the connection ended before the answer or in the middle of it. */
 const isCut = (error: unknown): boolean => error instanceof TypeError || /no answer in/.test(String(error));

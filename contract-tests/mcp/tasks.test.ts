@@ -12,7 +12,7 @@ import { signFor } from '../support/world.js';
 
 type Json = Record<string, unknown>;
 
-/** A result without its receipts: each is signed again, with the current second. */
+/** A result without its receipts, which are signed again each time, with the current second. */
 const saidIn = ({ _meta, ...said }: Json = {}): Json => said;
 
 describe('orders as MCP tasks', function () {
@@ -29,7 +29,7 @@ describe('orders as MCP tasks', function () {
   const sign = async (url: string): Promise<Json> =>
     payloadOf(await signFor({ ...world, url }, '/brand-feedback'));
 
-  it('a paid order is a task at once, is polled by its id, and ends with the result of the call', async () => {
+  it('a paid order immediately becomes a task, is polled by its id, and ends with the result of the call', async () => {
     const { url } = world;
     const before = await world.earned();
     const [asked, payment] = [aBody(2), await sign(url)];
@@ -84,7 +84,7 @@ describe('orders as MCP tasks', function () {
     expect(sold['structuredContent']).to.have.property('responses').with.length(1);
   });
 
-  it('a task outlives its server: the next one of the ledger reports it to the end, for one payment', async () => {
+  it("a task outlives its server: the ledger's next server reports it until it ends, for one payment", async () => {
     const mock = { PEOPLE: 'sandbox', PANEL_TOKEN: '' };
     const first = await openServer('tasks', mock);
     const before = await world.earned();

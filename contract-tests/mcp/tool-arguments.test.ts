@@ -54,7 +54,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('are the parameters by name, as the same call over HTTP would have them', () => {
+  it('are the parameters by name, and give the request that the same call over HTTP would send', () => {
     const quote = operation({
       parameters: [
         parameter('symbol', 'path'),
@@ -71,7 +71,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('distinguish equal names: of two parameters, or of a parameter and the body', () => {
+  it('distinguish two parameters of the same name, and a parameter from a body of the same name', () => {
     const odd = operation({
       method: 'POST',
       path: '/v1/{id}',
@@ -87,7 +87,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('are encoded in the style of the contract: lists between separators, objects in brackets', () => {
+  it("are encoded in the contract's style: lists with separators, objects with brackets", () => {
     const styled = operation({
       path: '/v1/quotes',
       parameters: [
@@ -137,7 +137,7 @@ describe('the arguments of a tool', () => {
     expect(requestOf(order, { '\ud800': 'a' })).to.match(/^the names of fields must be valid Unicode/);
   });
 
-  it('that no HTTP request could contain are rejected by name', () => {
+  it('are rejected by name if no HTTP request could contain them', () => {
     const quote = operation({ parameters: [parameter('symbol', 'path'), parameter('days', 'query')] });
     expect(requestOf(quote, {})).to.equal('symbol is missing');
     expect(requestOf(quote, { symbol: '' })).to.equal('symbol is missing');

@@ -45,7 +45,7 @@ describe('A tool with path parameters', () => {
     return result as ToolResult | undefined;
   };
 
-  it('sells what the same path sells over HTTP, and nothing where that is another operation', async () => {
+  it("sells what the same path sells over HTTP, and refuses arguments that lead to another operation's path", async () => {
     await quote('SOL');
     expect(sold).to.deep.equal(['quote']);
     const refused = await quote('latest');

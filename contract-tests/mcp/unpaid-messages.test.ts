@@ -16,7 +16,7 @@ describe('MCP messages without a payment', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
-    // With a proxy in front, loopback has limits, too.
+    // Behind a proxy, callers from loopback are limited, too.
     world = await openWorld({ TRUST_PROXY: '1' });
   });
   after(() => world.close());
@@ -25,7 +25,7 @@ describe('MCP messages without a payment', () => {
   const garbage = (address: string): Promise<Answer> =>
     call(`${world.url}/mcp`, { method: 'POST', headers: from(address), body: 'x'.repeat(1_000) });
 
-  it('are limited by address before they are read, each like an unpaid call, and invalid ones like refused ones', async () => {
+  it('are limited by address before they are read: each counts like an unpaid call, and an invalid one like a refused call', async () => {
     const answers = await Promise.all(Array.from({ length: 400 }, () => garbage('203.0.113.7')));
     const turnedAway = answers.filter(({ status }) => status === 503);
     expect(answers.filter(({ status }) => status === 400).length).to.equal(400 - turnedAway.length);
@@ -34,7 +34,7 @@ describe('MCP messages without a payment', () => {
       expect(Number(headers.get('retry-after'))).to.be.greaterThan(0);
       expect(json().error).to.deep.equal({ code: -32_000, message: NOT_READ });
     }
-    // Among others: a busy machine may be so slow that one alone is within the limit again.
+    // Sends the message among others, because on a busy machine a single one could be within the limit again.
     const turnedAwayAmidOthers = async (method: string): Promise<boolean> => {
       const others = Array.from({ length: 200 }, () => garbage('203.0.113.7'));
       const [{ status }] = await Promise.all([mcp(world.url, method, {}, from('203.0.113.7')), ...others]);
@@ -46,7 +46,7 @@ describe('MCP messages without a payment', () => {
   });
 });
 
-it('are 405 with a method that MCP does not have, TRACE included, and the answer says which exist', async function () {
+it('get a 405 for a method that MCP does not have, TRACE included, and the answer lists the valid ones', async function () {
   this.timeout(60_000);
   const world = await openWorld();
   try {
@@ -61,7 +61,7 @@ it('are 405 with a method that MCP does not have, TRACE included, and the answer
   }
 });
 
-it('from strangers are logged at debug, cut, and once for all messages of a kind', async () => {
+it('from strangers are logged at debug, shortened, and once for all messages of a kind', async () => {
   const lines: { level: string; text: string }[] = [];
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push({ level, text: JSON.stringify(fields) + message });

@@ -44,7 +44,7 @@ describe('who pays over MCP', () => {
     return message.result ?? {};
   };
 
-  it('a client of x402 v1 gets its challenge from a URL that asks for it, and the hint names that URL', async () => {
+  it('an x402 v1 client gets its challenge from a URL with x402Version=1, which the hint in other challenges names', async () => {
     const post = async (query: string): Promise<Json> => {
       const params = { name: 'summarize', arguments: { text: TEXT } };
       const answer = await fetch(`${url}/mcp${query}`, {
@@ -102,7 +102,7 @@ describe('who pays over MCP', () => {
     expect(await world.earned()).to.equal(before + 10_000n);
   });
 
-  it('a client that supports the extension gets the price as a result of its own kind, and buys', async () => {
+  it('a client that supports the payment extension gets the price as a payment_required result, and buys', async () => {
     const meta = currentMeta({ [EXTENSION]: {} });
     const headers = headersOf('tools/call', 'summarize');
     const asked = anotherText();
@@ -122,7 +122,7 @@ describe('who pays over MCP', () => {
     expect(extensions).to.have.property(EXTENSION);
   });
 
-  it('all others get a tool result, including those that name the extension in an earlier revision', async () => {
+  it('all other clients get the price as a tool result, including those that name the extension in an earlier revision', async () => {
     const whole = currentMeta({ [EXTENSION]: {} });
     const earlier = Object.fromEntries(
       Object.entries(whole).filter(([key]) => !key.endsWith('protocolVersion')),
@@ -137,7 +137,7 @@ describe('who pays over MCP', () => {
     }
   });
 
-  it('the official client of MCP 2026-07-28 understands both', async () => {
+  it('the official MCP 2026-07-28 client lists the tools and reads the price', async () => {
     const mode = { pin: '2026-07-28' };
     const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
     await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
@@ -169,7 +169,7 @@ describe('what a model reads over MCP', () => {
     expect(speech?.description).to.match(/\. Price: 0\.025 USDC a call, charged only for an answer/);
   });
 
-  it('a price is followed by one sentence with the command for a wallet, and comes first itself', async () => {
+  it('a price comes first, followed by one sentence with the command that installs a wallet', async () => {
     const { message } = await mcp(world.url, 'tools/call', { name: 'summarize', arguments: {} });
     const { content } = message.result as unknown as ToolCall;
     expect(JSON.parse(content[0]?.text ?? '')).to.have.property('accepts');

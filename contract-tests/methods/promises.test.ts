@@ -21,7 +21,7 @@ type Way = {
   method: string;
   /** The message for buyers who are not charged. */
   uncharged: string;
-  /** The payment of a call, as its header. */
+  /** Makes a payment, as the header that carries it. */
   pay(chain: TestChain, server: TestServer, payer: Keypair): { header: string; id: string };
 };
 
@@ -81,7 +81,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
         const place = await makePlace();
         const cluster = await TestCluster.open(testChain, place.url);
         const own = { blocked, ...(way.own ? { own: key } : {}) };
-        // On SQLite, one server has the ledger to itself, so it stands for both.
+        // SQLite allows one server for a ledger, so there the same server is used as both.
         const first = await cluster.testServer(own);
         servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
         const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
@@ -122,7 +122,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
           sent.kind === 'sold' ? JSON.parse(sent.answer.body.toString()) : sent;
 
         describe(`over ${transport}`, () => {
-          it(`1 and 3: ${COPIES} copies are one transfer and one answer, which the same payment gets again, and its key fetches`, async () => {
+          it(`1 and 3: ${COPIES} copies make one transfer and get one answer, which the same payment gets again and its key fetches`, async () => {
             const { header, id } = pay();
             await Promise.all(
               Array.from({ length: COPIES }, (_, n) => send(header, { text: 'copied' }, n % 2)),
@@ -151,7 +151,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
             expect(await balance()).to.equal(FUNDS - PRICE);
           });
 
-          it('2: a wrong body is not charged, and the payment buys the right one', async () => {
+          it('2: an invalid body is not charged, and the same payment buys the corrected call', async () => {
             const { header } = pay();
             const { sent } = await send(header, {});
             expect(sent.kind).to.equal('invalid');
@@ -160,7 +160,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
             expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
           });
 
-          it('3: a payment that has bought one call buys no other', async () => {
+          it("3: a payment that has bought one call can't buy another", async () => {
             const { header } = pay();
             await summarize(header, 'one');
             const { sent } = await send(header, { text: 'another' }, 1);

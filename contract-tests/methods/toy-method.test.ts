@@ -66,7 +66,7 @@ describe('A payment method that the server was not written for', () => {
     ]);
   });
 
-  it('refuses in its own header numbers that it never offered, and numbers offered for another call', async () => {
+  it('refuses numbers that it never offered, and numbers offered for another call, with the error in its own header', async () => {
     for (const [number, error] of [
       ['one.unknown', /toy: one\.unknown was never offered/],
       [numberIn(await challengeOf('/two')), /toy: of another operation/],

@@ -8,7 +8,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'else\n            await this.#waiting?.leave();',
     replace: 'else\n            this.#waiting?.close();',
     test: 'sale/{callers,charge-*}',
-    grep: 'told 503 at another server and heard of nowhere since',
+    grep: 'work is not settled if its caller has got a 503 from another',
   },
   {
     name: 'a copy that is sent away before it is read gets the key of the answer',
@@ -16,7 +16,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'return this.#useUp(payment, unfinished(worth));',
     replace: 'return { ...unfinished(worth), kept: { id, number: 0 } };',
     test: 'sale/{callers,charge-*}',
-    grep: 'who sends the payment and holds back the call',
+    grep: 'a stranger who sends the payment without its id does not get the',
   },
   {
     name: 'a key is given for a call that is only reserved',
@@ -24,7 +24,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'waiting && outcome.receipt && !isRefused',
     replace: 'waiting && !isRefused',
     test: 'sale/pick-up',
-    grep: 'only reserved',
+    grep: 'a call that was only claimed gets no key',
   },
   {
     name: 'the key is that of the payment that was sent',
@@ -40,7 +40,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'await this.#keep(waiting.caller);\n                await leave();',
     replace: 'await this.#keep(waiting.caller);\n                waiting.written();',
     test: 'sale/pick-up',
-    grep: 'was not written before it is fetched',
+    grep: 'does not count as written until it is fetched',
   },
   {
     name: 'what a stranger fetches counts as written',
@@ -64,7 +64,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'await callers.turnAway(id, payer);\n            if (worth.state',
     replace: 'if (worth.state',
     test: 'sale/{callers,charge-*}',
-    grep: 'a server that has no view of the chain sends a copy away',
+    grep: 'if a server without a view of the chain turns a copy away',
   },
   {
     name: 'work ends with its first caller although others wait elsewhere',
@@ -72,7 +72,7 @@ export const callerMutants: readonly Mutant[] = [
     find: '!row?.attended && ',
     replace: '',
     test: 'sale/{callers,charge-*}',
-    grep: 'the caller hangs up here while its copy waits elsewhere',
+    grep: 'if the caller hangs up here while its copy waits at another server',
   },
   {
     name: 'a written answer is not recorded',
@@ -88,7 +88,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'const renewed = await ledger.renewCallers(',
     replace: 'const renewed = (',
     test: 'sale/{callers,charge-*}',
-    grep: 'two calls on purpose, both connected, are two sales',
+    grep: 'two deliberate calls that are both still connected are two sales',
   },
   {
     name: 'a copy of an alias that is sent away is not recorded at its target',
@@ -96,7 +96,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'ledger.addCaller(target?.id ?? id, ',
     replace: 'ledger.addCaller(id, ',
     test: 'sale/{callers,charge-*}',
-    grep: 'sends the copy of an alias away',
+    grep: 'if a server that does not know the call turns away a copy of an alias',
   },
   {
     name: 'a caller that leaves another payment with its identifier for its own still counts for the other',
@@ -104,7 +104,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'await this.#stopWaiting();\n            return this.#isOver()',
     replace: 'this.#waiting = undefined;\n            return this.#isOver()',
     test: 'sale/{callers,charge-*}',
-    grep: 'a caller that goes on with its own payment',
+    grep: 'a caller that continues with its own payment',
   },
   {
     name: 'a caller that leaves its own payment for another with its identifier still counts for its own',
@@ -112,7 +112,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'await this.#stopWaiting();\n            return this.#next(nextStepForIdentifier',
     replace: 'this.#waiting = undefined;\n            return this.#next(nextStepForIdentifier',
     test: 'sale/{callers,charge-*}',
-    grep: 'a caller whose payment is outrun by another one',
+    grep: 'a caller whose payment is overtaken by another one with its payment-identifier waits for that one',
   },
   {
     name: 'a caller that waits for another payment with its identifier gets that one’s refusal, which happened here',
@@ -120,7 +120,7 @@ export const callerMutants: readonly Mutant[] = [
     find: ' && !this.#isOfAnother(ended)',
     replace: '',
     test: 'sale/charge-same-identifier',
-    grep: 'by its settlement, at the same server',
+    grep: 'because its settlement is refused, at the same server',
   },
   {
     name: 'a caller that waits for another payment with its identifier gets the failure of that one’s work here',
@@ -128,7 +128,7 @@ export const callerMutants: readonly Mutant[] = [
     find: "(ended.kind === 'refused' || ended.receipt === undefined)",
     replace: "ended.kind === 'refused'",
     test: 'sale/charge-same-identifier',
-    grep: 'by its work, which fails, at the same server',
+    grep: 'because its work fails, at the same server',
   },
   {
     name: 'a caller that waits for another payment with its identifier is told that that one was released',
@@ -136,7 +136,7 @@ export const callerMutants: readonly Mutant[] = [
     find: "row?.state === 'released' && this.#waitsForAnother",
     replace: 'false',
     test: 'sale/charge-same-identifier',
-    grep: 'by its settlement, at another server',
+    grep: 'because its settlement is refused, at another server',
   },
   {
     name: 'a third ask',
@@ -152,7 +152,7 @@ export const callerMutants: readonly Mutant[] = [
     find: '|| !due ||',
     replace: '||',
     test: 'sale/{callers,charge-*}',
-    grep: 'not before the first ask had time to land',
+    grep: 'but not before the first request had time to land',
   },
   {
     name: 'the second ask comes when the blockhash is dead',
@@ -160,7 +160,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'return alive && ',
     replace: 'return ',
     test: 'sale/{callers,charge-*}',
-    grep: 'nor once the blockhash is dead',
+    grep: 'but not before the first request had time to land',
   },
   {
     name: 'any number of callers may wait for one payment',
@@ -176,7 +176,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'if (mismatch !== undefined)',
     replace: 'if (false)',
     test: 'sale/{callers,charge-*}',
-    grep: 'unknown: refused by today’s price',
+    grep: 'a payment that was not settled is checked against today’s price and refused',
   },
   {
     name: 'any fee payer is accepted',
@@ -241,7 +241,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'if (payerWait > 0)',
     replace: 'if (false)',
     test: 'sale/{callers,charge-*}',
-    grep: 'a payer that lets work be done and hangs up',
+    grep: 'a payer who hangs up after work was done is verified first from then on',
   },
   {
     name: 'new payers may ask for any number of verifies',
@@ -249,7 +249,7 @@ export const callerMutants: readonly Mutant[] = [
     find: "if (!payerKnown && !newPayers.take(call.source ?? ''))",
     replace: 'if (false)',
     test: 'sale/charge-*',
-    grep: 'too many unknown payers: 503, no facilitator call',
+    grep: 'when there are too many unknown payers',
   },
   {
     name: 'the count of unpaid work never decreases',
@@ -257,7 +257,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'bucket.level - seconds * this.#options.perSecond',
     replace: 'bucket.level',
     test: 'sale/{callers,charge-*}',
-    grep: 'a payer that lets work be done and hangs up',
+    grep: 'a payer who hangs up after work was done is verified first from then on',
   },
   {
     name: 'one source may empty the bucket for all',
@@ -265,7 +265,7 @@ export const callerMutants: readonly Mutant[] = [
     find: ' && used <= SHARE * left',
     replace: '',
     test: 'sale/{callers,charge-*}',
-    grep: 'new payers of one source leave room for those of another',
+    grep: 'new payers from one source leave room for those from another',
   },
   {
     name: 'a clock that is set back empties a bucket',
@@ -273,7 +273,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'bucket.at = Math.min(bucket.at, this.#options.now());',
     replace: '',
     test: 'sale/charge-*',
-    grep: 'a clock that is set back does not empty a bucket',
+    grep: 'setting back the clock does not empty a bucket of the rate limit',
   },
   {
     file: 'src/admission/unsold-work.js',
@@ -337,6 +337,6 @@ export const callerMutants: readonly Mutant[] = [
     find: 'run.working?.sold();',
     replace: '',
     test: 'sale/{callers,charge-*}',
-    grep: 'an agent of twenty calls at once that hangs up on one in twenty',
+    grep: 'an agent that makes twenty calls at once and hangs up on one in',
   },
 ];

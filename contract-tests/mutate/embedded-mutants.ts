@@ -140,7 +140,7 @@ const directory = of('facilitators/facilitators', 'sale/charge-directory', [
     name: 'a directory’s facilitator that is down keeps its buyer waiting',
     find: "verdict.kind === 'refused' || this.choice === undefined",
     replace: 'true',
-    grep: 'down: one buyer is told so',
+    grep: 'if it is down, one buyer gets an error',
   },
 ]);
 
@@ -149,25 +149,25 @@ const catalogue = of('facilitators/directory-offers', 'sale/charge-directory', [
     name: 'a directory is offered to every caller',
     find: 'if (count >= MAX_OFFERS)',
     replace: 'if (false)',
-    grep: 'names the usual one after three calls',
+    grep: 'after three calls that nobody paid for',
   },
   {
     name: 'a directory is offered while a payment for it is under way',
     find: 'directory.rests.set(',
     replace: 'new Map().set(',
-    grep: 'slow: while it has a payment',
+    grep: 'while it is working on a payment',
   },
   {
     name: 'a directory that failed is offered for other operations',
     find: 'now < restsUntil || ',
     replace: '',
-    grep: 'down: one buyer is told so',
+    grep: 'if it is down, one buyer gets an error',
   },
   {
     name: 'a fee payer is offered that is not in the ledger',
     find: 'feePayer === undefined || feePayer !== recorded?.feePayer',
     replace: 'false',
-    grep: 'that the ledger does not have is not offered',
+    grep: 'its fee payer is not offered unless the ledger has recorded it',
   },
 ]);
 

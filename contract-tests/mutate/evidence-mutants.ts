@@ -30,7 +30,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'a transfer that landed before the claim counts as this payment’s',
       find: 'if (entry.slot <= row.after)',
       replace: 'if (entry.slot < row.after)',
-      grep: 'what landed no later than the claim is the end of the search',
+      grep: 'the search ends at transfers that landed no later than the claim',
     },
   ]),
   ...of('facilitators/facilitator-trust', 'facilitators/facilitator-trust', [
@@ -59,7 +59,7 @@ export const evidenceMutants: readonly Mutant[] = [
       find: "if (fate.kind === 'unknown')\n            return;",
       replace:
         "if (fate.kind === 'unknown')\n            return this.#release(row, { why: '', final: false });",
-      grep: 'released only once the rail proves it',
+      grep: 'releases a payment only once the rail proves that its money never',
     },
   ]),
   ...of('offers/offers', 'methods/x402/challenge', [
@@ -75,13 +75,13 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'a failed transfer that was reported as settled does not count as a lie',
       find: 'return finding.failed\n',
       replace: 'return false\n',
-      grep: 'a success that was reported for a transfer that failed is a lie',
+      grep: 'a success reported for a transfer that failed is a false report',
     },
     {
       name: 'an absent transfer that was reported as settled does not count as a lie',
       find: "if (finding.kind === 'unclear')",
       replace: "if (finding.kind !== 'found')",
-      grep: 'a success that was reported for a transfer that is not there is a lie',
+      grep: 'a success reported for a transfer that does not exist is a false',
     },
   ]),
   ...of('sale/reconciler', 'sale/reconciler', [
@@ -89,7 +89,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'a payer that the chain proves unpaid stays known',
       find: 'await ledger.recordRefusal(payer);',
       replace: '',
-      grep: 'a payer whose payment the chain proves unpaid is unknown again',
+      grep: 'a payer whose payment proves to be unpaid is unknown again',
     },
   ]),
   ...of('facilitators/send-until-landed', 'facilitators/embedded-facilitator', [
@@ -105,7 +105,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: '`processed` counts as landed',
       find: "if (status && status.finality !== 'processed')",
       replace: 'if (status)',
-      grep: 'and not merely processed',
+      grep: 'even if it is only processed at first',
     },
   ]),
   ...of('rails/solana/rpc-results', 'rails/solana/sending', [
@@ -113,7 +113,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'a status without its finality counts as confirmed',
       find: "named === 'confirmed' || named === 'finalized' ? named : 'processed'",
       replace: "named === 'processed' || named === 'finalized' ? named : 'confirmed'",
-      grep: 'believes nothing that has another form',
+      grep: 'reads statuses, blockhashes and balances',
     },
   ]),
 ];

@@ -92,7 +92,7 @@ export const freeMutants: readonly Mutant[] = [
     find: '{ zip215: false }',
     replace: '{ zip215: true }',
     test: 'sign-in/sign-ins',
-    grep: 'of a key that anybody signs with',
+    grep: 'is refused with the signature of another wallet',
   },
   {
     name: 'free: a blocked wallet gets free calls',

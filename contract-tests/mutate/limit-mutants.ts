@@ -11,7 +11,7 @@ export const limitMutants: readonly Mutant[] = [
     find: 'if (this.#deps.blocked.has(checked.payer))',
     replace: 'if (false)',
     test: 'sale/charge-unpaid-work',
-    grep: 'a payer who is blocked causes none',
+    grep: 'is never done for a blocked payer',
   },
   {
     name: 'limits: a list of blocked payers with an error blocks nobody',

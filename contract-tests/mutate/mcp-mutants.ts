@@ -37,7 +37,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'deliver: answer =>',
     replace: 'delivered: answer =>',
     test: 'wallet/purchase',
-    grep: 'bytes of any shop',
+    grep: 'bytes from any shop are saved to files before the payment is closed',
   },
   {
     name: 'MCP: any Host is served',
@@ -53,7 +53,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'result >= 0 && !bytes.subarray(0, result).includes(\'"error":\')',
     replace: 'result >= 0',
     test: 'mcp/carried-sales',
-    grep: 'however long the id is',
+    grep: 'counts as written for a result and as lost for an error',
   },
   {
     name: 'MCP: any web page may call',
@@ -77,7 +77,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'void sale.lost();\n            throw error;',
     replace: 'void sale.written();\n            throw error;',
     test: 'mcp/carried-sales',
-    grep: 'can not be built',
+    grep: "counts as lost if its result can't be built",
   },
   {
     name: 'a made-up key opens an answer',
@@ -93,7 +93,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'until === null || until > now',
     replace: 'true',
     test: 'mcp/pick-up',
-    grep: 'is changed beside running servers',
+    grep: 'is changed while servers run',
   },
   {
     name: 'any response that was sent completely counts as the answer',
@@ -141,7 +141,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: ', receipt && method.receiptMeta(receipt, { sold: false }))',
     replace: ')',
     test: 'mcp/paid-tools',
-    grep: 'refused when it is settled',
+    grep: 'a payment that is refused at settlement gets the challenge and a receipt of the failure',
   },
   {
     name: 'the key of an alias is invalid',
@@ -181,7 +181,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: "this.#cameLate = step.kind === 'answer';",
     replace: 'this.#cameLate = true;',
     test: 'sale/pick-up',
-    grep: 'counts as sent again to whoever came after',
+    grep: 'an answer counts as sent again for callers that came after its delivery',
   },
   {
     name: 'wallet: the budget is not checked',
@@ -318,7 +318,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'if (!checked.ok)',
     replace: 'if (false)',
     test: 'wallet/signer',
-    grep: 'checks what it signed',
+    grep: 'checks its signed transaction',
   },
   {
     name: 'wallet: any number of payments is kept',
@@ -326,7 +326,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'state.pending.length >= MAX_PENDING',
     replace: 'false',
     test: 'wallet/purse',
-    grep: 'keeps no more payments',
+    grep: 'keeps only as many payments, and as many bytes',
   },
   {
     name: 'wallet: a state of any size is kept',
@@ -334,6 +334,6 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'JSON.stringify(state).length > MAX_STATE_BYTES',
     replace: 'false',
     test: 'wallet/purse',
-    grep: 'keeps no more payments',
+    grep: 'keeps only as many payments, and as many bytes',
   },
 ];

@@ -71,7 +71,7 @@ const method = of('methods/mpp/mpp', 'credentials', [
     name: 'an unsold answer gets a receipt',
     find: '!success || !sold ||',
     replace: '!success ||',
-    grep: 'a receipt goes with nothing but what was sold',
+    grep: 'get a receipt only if the call was sold',
   },
 ]);
 
@@ -196,7 +196,7 @@ const former: readonly Mutant[] = [
       name: 'MPP payments are no longer read',
       find: '[formerMppMethod(own)]',
       replace: '[]',
-      grep: 'settles what was stored and not sent',
+      grep: 'settles a payment that was stored but not sent when its server died',
     },
   ]),
 ];

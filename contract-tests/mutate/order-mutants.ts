@@ -35,7 +35,7 @@ export const orderMutants: readonly Mutant[] = [
     'a ledger that fails while an order is extended ends it',
     'if (broken)',
     'if (false)',
-    'a ledger that fails while the order is extended',
+    'a failure of the ledger while the order is extended is not a failure of the order',
   ),
   changed(
     'a call starts work while the order pauses',
@@ -47,13 +47,13 @@ export const orderMutants: readonly Mutant[] = [
     'a server that stops counts its start',
     'if (order && this.#stop.signal.aborted)',
     'if (false)',
-    'a server that stops returns its start',
+    'an attempt cut short because its server stops does not count',
   ),
   changed(
     'the operator is told of an attempt that was not started',
     'return order !== undefined;',
     'return true;',
-    'the operator is told whether',
+    'a retry reports to the operator whether another attempt was started',
   ),
   changed(
     'attempts are never used up',
@@ -81,7 +81,7 @@ export const orderMutants: readonly Mutant[] = [
     find: 'signal, caller: payer, order }',
     replace: 'signal, caller: id, order }',
     test: 'upstreams/http-operations/unsold-calls',
-    grep: 'orders of one payer that fail pause that payer',
+    grep: 'failing orders pause their payer',
   },
   {
     name: 'strangers can prevent paid work from being repeated',
@@ -89,7 +89,7 @@ export const orderMutants: readonly Mutant[] = [
     find: ', source: undefined, backend: undefined }',
     replace: ' }',
     test: 'main/paid-promises',
-    grep: 'is made again, also while strangers',
+    grep: 'is worked on again even while strangers have used up the limit',
   },
   {
     name: 'a renewal of a lease outlives its end',
@@ -113,7 +113,7 @@ export const orderMutants: readonly Mutant[] = [
     find: "working.unsold('caller')",
     replace: 'void 0',
     test: 'main/paid-promises',
-    grep: 'work that is done again and fails is bounded',
+    grep: 'work that is repeated and fails is limited',
   },
   {
     name: 'data that a buyer still waits for is removed',

@@ -12,13 +12,13 @@ const judged = of('sale/next-step', 'sale/next-step', [
     name: 'an alias is sold',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased))",
     replace: "if (!row || (row.state === 'claimed' && !row.leased))",
-    grep: 'an alias is never sold for',
+    grep: 'an alias itself is never sold',
   },
   {
     name: 'a claim that another run works on is sold',
     find: "row.state === 'claimed' && row.aliasOf === null && !row.leased)",
     replace: "row.state === 'claimed' && row.aliasOf === null)",
-    grep: 'claimed and worked on: the same call',
+    grep: 'claimed and worked on: sent again for the same call',
   },
   {
     name: 'a payment may buy a second call',
@@ -37,31 +37,31 @@ const judged = of('sale/next-step', 'sale/next-step', [
     name: 'anyone may redeem through an alias',
     find: 'next(sold, sold !== row, now)',
     replace: 'next(sold, false, now)',
-    grep: 'delivered: reached through an alias',
+    grep: 'delivered: an alias of it',
   },
   {
     name: 'a pending settlement is requested again',
     find: "kind: row.leased ? 'wait' : 'ask'",
     replace: "kind: 'ask'",
-    grep: 'settling and worked on: the same call',
+    grep: 'settling and worked on: sent again for the same call',
   },
   {
     name: 'an order is worked on as a call',
     find: "row.flow === 'upfront' ? 'order' : ",
     replace: '',
-    grep: 'owed as an order: the same call',
+    grep: 'owed as an order: sent again for the same call',
   },
   {
     name: 'an expired answer counts as available',
     find: "isExpired(row, now) ? over(noLongerKept()) : { kind: 'answer', row, proven }",
     replace: "{ kind: 'answer', row, proven }",
-    grep: 'delivered, answer expired: the same call',
+    grep: 'delivered, answer expired: sent again for the same call',
   },
   {
     name: 'an identifier that was used for another call is accepted',
     find: 'if (!isSameCall(row, asked)) {',
     replace: 'if (false) {',
-    grep: 'for another call, or once its answer is gone: 400, uncharged',
+    grep: 'for another call, or once the answer is gone',
   },
   {
     name: 'an alias is reported as not charged',
@@ -76,7 +76,7 @@ const worked = of('sale/work', 'sale/{callers,charge-*}', [
     name: 'new payers share no budget of work',
     find: 'if (!deps.newPayersWork.take(source))',
     replace: 'if (false)',
-    grep: 'share a burst of work',
+    grep: 'new payers who waited for a slow verify share one burst of work',
   },
   {
     name: 'work that takes too long is not counted against the payer',
@@ -88,7 +88,7 @@ const worked = of('sale/work', 'sale/{callers,charge-*}', [
     name: 'abandoned work is not counted',
     find: "run.working?.unsold('caller');",
     replace: '',
-    grep: 'a payer that lets work be done and hangs up',
+    grep: 'a payer who hangs up after work was done is verified first from then on',
   },
   {
     name: 'unsold work is not counted',
@@ -103,7 +103,7 @@ const tooOld = of('rails/solana/solana-rail', 'sale/charge-*', [
     name: 'work begins on a blockhash that dies before it is done',
     find: 'left !== undefined && left < WORK_BLOCKS',
     replace: 'left !== undefined && left < WORK_BLOCKS - 1',
-    grep: 'does not begin on a blockhash that dies before it is done',
+    grep: 'a new payer whose blockhash expires before the work would be done gets a 402 without work',
   },
 ]);
 
@@ -121,25 +121,25 @@ const asked = of('sale/verification', 'sale/charge-*', [
     name: 'work for unknown payers begins before verify',
     find: 'if (!payerKnown || number !== 1',
     replace: 'if (number !== 1',
-    grep: 'an unknown payer: verify comes first',
+    grep: 'an unknown payer is verified first',
   },
   {
     name: 'a payment that verify refused continues',
     find: "if (verdict.kind !== 'valid')",
     replace: "if (verdict.kind === 'unavailable')",
-    grep: 'refused by verify: 402, the row is gone',
+    grep: 'a payment that verify refuses gets a 402',
   },
   {
     name: 'an unavailable verify counts as a success',
     find: "if (verdict.kind !== 'valid')",
     replace: "if (verdict.kind === 'refused')",
-    grep: 'at verify: 503, payment untouched',
+    grep: 'at verify, the payment gets a 503 and stays untouched however often it is sent',
   },
   {
     name: 'a refused payment keeps its row',
     find: 'await deleteClaim(deps, run)',
     replace: '(await endRun(deps, run, undefined, false), true)',
-    grep: 'a wallet that was refused forty times',
+    grep: 'a wallet that was refused a call forty times can buy it as soon',
   },
   {
     name: 'a refused payment is answered before its row is deleted',
@@ -170,7 +170,7 @@ const settled = [
       name: 'the answer is not saved before the settlement is requested',
       find: '...(answer ? { answer } : {}), ',
       replace: '',
-      grep: 'is saved before the facilitator is asked for the money',
+      grep: 'which is saved before the facilitator is asked to settle',
     },
     {
       name: 'what the facilitator signed is not stored before it is sent',
@@ -188,7 +188,7 @@ const settled = [
       name: 'an unknown settlement is released',
       find: "if (settled.kind === 'unknown') {",
       replace: 'if (false) {',
-      grep: 'on every resend, across a restart, asked once',
+      grep: '503 with a receipt on every resend',
     },
     {
       name: 'a refusal that could not be recorded counts',
@@ -211,25 +211,25 @@ const settled = [
       find: "if (settled.kind !== 'settled')\n            return pending(row);",
       replace:
         "if (settled.kind === 'refused')\n            await ledger.release(id, row.claim, settled.reason);",
-      grep: 'a refusal of the second ask proves nothing',
+      grep: 'but a refusal of that second request proves nothing',
     },
     {
       name: 'an unknown settlement counts as the fault of the payer',
       find: "settled.kind === 'unknown' ? 'backend' : 'caller'",
       replace: "'caller'",
-      grep: 'settlements that nobody knows, however long they take',
+      grep: 'settlements of unknown outcome count only a quarter',
     },
     {
       name: 'the amount of a signed transaction that is not sent stays reserved',
       find: 'signed?.withdraw();',
       replace: '',
-      grep: 'what was signed is withdrawn',
+      grep: 'a signed transaction is withdrawn if the buyer hung up before it was stored',
     },
     {
       name: 'a payer stays known after an unknown settlement',
       find: 'run.working?.unsold(fault);\n    await distrust(deps, run);',
       replace: 'run.working?.unsold(fault);',
-      grep: 'a settlement that nobody knows costs a payer its standing',
+      grep: 'a settlement of unknown outcome costs a payer its standing',
     },
   ]),
   ...of('sale/settlement', 'main/paid-promises', [
@@ -237,13 +237,13 @@ const settled = [
       name: 'a false report of a settlement changes nothing',
       find: 'if (rail.isDoubted(checked) && ',
       replace: 'if (false && ',
-      grep: 'after a lie the answer waits for the chain',
+      grep: 'after a false report, the answer waits for the chain',
     },
     {
       name: 'a success of the second settle request is believed without a check',
       find: 'if (!(await isSeen(deps, id, settlement)))',
       replace: 'if (false)',
-      grep: 'the second ask’s success counts only once it was seen',
+      grep: 'a success reported for the second settle request counts only once',
     },
   ]),
   ...of('sale/flows', 'main/paid-promises', [
@@ -251,7 +251,7 @@ const settled = [
       name: 'a failed rerun of owed work is delivered',
       find: 'if (!isSuccess(answer))',
       replace: 'if (false)',
-      grep: 'work that is done again and fails delivers nothing',
+      grep: 'work that is repeated and fails delivers nothing',
     },
     {
       name: 'a move to owed that changed no row is ignored',
@@ -308,7 +308,7 @@ const downLater = of('sale/settlement', 'sale/charge-outage', [
     name: 'a facilitator that went down during the work gets a settle request',
     find: 'if (outage)',
     replace: 'if (false)',
-    grep: 'that went down during the work',
+    grep: 'if it went down during the work',
   },
 ]);
 
@@ -317,7 +317,7 @@ const spared = of('sale/verification', 'sale/charge-known-payer', [
     name: 'a payment is settled unverified although the facilitator was in trouble',
     find: 'return rail.isHealthy(call.payment.checked);',
     replace: 'return true;',
-    grep: 'after a failure of the facilitator verify comes first',
+    grep: 'after a failure of the facilitator, verify comes first',
   },
   {
     name: 'a second run is settled unverified',
@@ -329,7 +329,7 @@ const spared = of('sale/verification', 'sale/charge-known-payer', [
     name: 'any number of runs is settled unverified',
     find: 'return started !== undefined;',
     replace: 'return true;',
-    grep: 'at most four unverified runs of a payer at a time',
+    grep: 'a payer has at most four unverified runs at a time',
   },
 ]);
 
@@ -347,7 +347,7 @@ const released = of('sale/flows', 'sale/charge-known-payer', [
     name: 'an unverified run never ends',
     find: 'run.unverified?.end();',
     replace: '',
-    grep: 'at most four unverified runs of a payer at a time',
+    grep: 'a payer has at most four unverified runs at a time',
   },
 ]);
 
@@ -356,13 +356,13 @@ const denied = of('sale/settlement', 'sale/charge-known-payer', [
     name: 'a transfer whose simulation fails is not searched for',
     find: "settled.kind !== 'refused' || !settled.mayHaveLanded",
     replace: 'true',
-    grep: 'the answer, if the transfer has landed',
+    grep: 'the buyer gets the answer if the transfer has landed and only a',
   },
   {
     name: 'a transfer that the chain does not rule out is refused',
     find: "sighting.kind === 'not-seen'",
     replace: 'true',
-    grep: '503, unresolved, if the chain',
+    grep: 'the buyer gets a 503, and the payment stays unresolved',
   },
 ]);
 
@@ -422,7 +422,7 @@ const answered = [
       name: 'a receipt without its amount',
       find: 'amount: amount.toString(), ...repaidOf(paid)',
       replace: "amount: '0'",
-      grep: 'the receipt of the price that was paid',
+      grep: 'a delivered payment gets the same answer',
     },
   ]),
   ...of('sale/outcome', 'sale/charge-*', [
@@ -430,7 +430,7 @@ const answered = [
       name: 'an unknown settlement gets the receipt of a success',
       find: "receipt: failed(paid, 'settlement_pending')",
       replace: 'receipt: success(paid)',
-      grep: 'on every resend, across a restart, asked once',
+      grep: '503 with a receipt on every resend',
     },
   ]),
   ...of('sale/outcome', 'sale/charge-*', [

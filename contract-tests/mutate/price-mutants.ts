@@ -13,7 +13,7 @@ export const priceMutants: Mutant[] = [
     find: 'const HONOURED_MS = 5 * 60_000;',
     replace: 'const HONOURED_MS = 50 * 60_000;',
     test: OFFERED,
-    grep: 'sells nothing for a price that was offered more than five minutes ago',
+    grep: 'is no longer accepted after five minutes',
   },
   {
     name: 'the refusal of a payment asks for an earlier price',
@@ -21,7 +21,7 @@ export const priceMutants: Mutant[] = [
     find: 'return refused ? { ...result, operation: call.operation } : result;',
     replace: 'return result;',
     test: OFFERED,
-    grep: 'asks for the present price',
+    grep: 'is followed by the present price in the 402 if its payment is refused',
   },
   {
     name: 'a payment is checked against the greatest price of a call',
@@ -29,7 +29,7 @@ export const priceMutants: Mutant[] = [
     find: 'const check = await charge.checkPayment(carrier, operation, source);',
     replace: 'const check = read;',
     test: TEST,
-    grep: 'is what is paid and written into the ledger',
+    grep: 'is paid and written to the ledger over HTTP',
   },
   {
     name: 'a call without a price costs the least',
@@ -37,7 +37,7 @@ export const priceMutants: Mutant[] = [
     find: 'const { atomic } = pricing.most;',
     replace: 'const { atomic } = pricing.least;',
     test: TEST,
-    grep: 'is the most that a call costs',
+    grep: 'is the highest one in the challenge of a call without a body',
   },
   {
     name: 'an unpaid call gets its challenge before its body is read',
@@ -45,7 +45,7 @@ export const priceMutants: Mutant[] = [
     find: 'operation.pricing.needsBody || operation.free',
     replace: 'operation.free',
     test: TEST,
-    grep: 'is in the challenge of the call that was asked',
+    grep: 'is in the challenge, in body and header',
   },
   {
     name: 'a kind of price sells beyond its bounds',
@@ -53,7 +53,7 @@ export const priceMutants: Mutant[] = [
     find: 'if (atomic < pricing.least.atomic || atomic > pricing.most.atomic)',
     replace: 'if (false)',
     test: TEST,
-    grep: 'sells nothing for a price beyond its bounds',
+    grep: 'sells nothing if it is beyond the bounds',
   },
   {
     name: 'prices are rounded down',
@@ -77,7 +77,7 @@ export const priceMutants: Mutant[] = [
     find: 'return size ? costs(size) : most;',
     replace: 'return size ? costs(size) : least;',
     test: TIERED,
-    grep: 'is the most for a call without the value',
+    grep: 'is the highest one for a call without the value',
   },
   {
     name: 'the function of a handler changes what is sold',
@@ -85,7 +85,7 @@ export const priceMutants: Mutant[] = [
     find: 'own(structuredClone(asked))',
     replace: 'own(asked)',
     test: BY_HANDLER,
-    grep: 'changes nothing of what is asked for',
+    grep: "can't be used to change the body of the call",
   },
   {
     name: 'a paid answer is withheld while its price is unknown',

@@ -13,7 +13,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'signed => ledger.writeDownRepayment(id, signed)',
     replace: 'async signed => ({ ...(await ledger.writeDownRepayment(id, signed)), ...signed })',
     test: TEST,
-    grep: 'is sent once by operators who send it at once',
+    grep: 'is sent once if several operators send it at the same time from',
   },
   {
     name: 'a refund is sent before it is stored',
@@ -22,7 +22,7 @@ export const refundMutants: readonly Mutant[] = [
     replace:
       '(signed) => chain.send(signed.evidence, signal).then(() => ledger.writeDownRepayment(id, signed))',
     test: TEST,
-    grep: 'is sent once by operators who send it at once',
+    grep: 'is sent once if several operators send it at the same time from',
   },
   {
     name: 'abandoned refunds are not searched for again',
@@ -30,7 +30,7 @@ export const refundMutants: readonly Mutant[] = [
     find: "state === 'failed' || state === 'cancelled'",
     replace: 'false && state',
     test: TEST,
-    grep: 'that a lying server let count as lost',
+    grep: 'that counted as lost because an RPC server lied is found again',
   },
   {
     name: 'the stored transaction is sent without a check',
@@ -38,7 +38,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'if (!pays(refund.evidence, payment, refund, sending.mint))',
     replace: 'if (false)',
     test: TEST,
-    grep: 'sends nothing that does not pay it',
+    grep: 'is not sent with a transaction from the ledger that does not pay it',
   },
   {
     name: 'one RPC server is enough to prove that a refund never lands',
@@ -46,7 +46,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'fates.length === servers.length && fates.every(',
     replace: 'fates.some(',
     test: TEST,
-    grep: 'needs every RPC server to say',
+    grep: 'counts as lost only if every RPC server shows that it can never land',
   },
   {
     name: 'a refund is given up while its blockhash may live',
@@ -86,7 +86,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'if (repayment.way !== way)',
     replace: 'if (false)',
     test: TEST,
-    grep: 'does not go together with a link',
+    grep: "can't be sent while a wallet may pay the same refund by a link",
   },
   {
     name: 'the policy refunds an order that is worked on again',
@@ -94,7 +94,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'if (!order)',
     replace: 'if (false)',
     test: 'operator/refund-owed',
-    grep: 'are left to the operator who works on them',
+    grep: 'are not refunded automatically if the operator retries them or',
   },
   {
     name: 'the policy refunds before its time',
@@ -102,7 +102,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'and finished_at <= ${p.now} - ${p.afterMs}`',
     replace: 'and finished_at <= ${p.now} + 0 * ${p.afterMs}`',
     test: 'operator/refund-owed',
-    grep: 'when their time has come and not before',
+    grep: 'are refunded once, after the configured time and not before',
   },
   {
     name: 'the policy refunds more than its cap of a day',
@@ -110,7 +110,7 @@ export const refundMutants: readonly Mutant[] = [
     find: "+ amount > dailyCap ? 'over the cap' : undefined",
     replace: "> dailyCap ? 'over the cap' : undefined",
     test: 'operator/refund-owed',
-    grep: 'for no more than the cap of a day',
+    grep: 'are refunded up to the daily cap',
   },
   {
     name: 'the policy spends what its wallet must keep',
@@ -118,7 +118,7 @@ export const refundMutants: readonly Mutant[] = [
     find: '.usdc < floor + amount',
     replace: '.usdc < amount',
     test: 'operator/refund-owed',
-    grep: 'would have less than its floor',
+    grep: 'wait while the refund would take the wallet below its floor',
   },
   {
     name: 'the policy repeats a refund without end',

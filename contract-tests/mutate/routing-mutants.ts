@@ -79,7 +79,7 @@ export const routingMutants: readonly Mutant[] = [
       name: 'the arguments of a tool are not routed',
       find: 'route.id === id',
       replace: 'true',
-      grep: 'nothing where that is another operation',
+      grep: 'sells what the same path sells over HTTP',
     },
   ]),
 ];

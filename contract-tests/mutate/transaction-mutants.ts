@@ -45,7 +45,7 @@ const CHANGES: readonly Change[] = [
     name: 'the fee payer’s signature stays in what is passed on',
     find: 'bytes.fill(0, 1, 1 + SIGNATURE_BYTES);',
     replace: ';',
-    grep: 'does not vary with what is in the fee payer’s slot',
+    grep: 'does not depend on the fee payer’s signature',
   },
   {
     name: 'the payer need not sign',
@@ -77,6 +77,6 @@ export const transactionMutants: readonly Mutant[] = [
     find: 'if (ofSmartWallet !== undefined)',
     replace: 'if (false)',
     test: 'rails/solana/smart-wallets',
-    grep: 'is refused with its cause',
+    grep: 'is refused with the reason and what its owner can do',
   },
 ];

@@ -28,7 +28,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'one public address of a name is enough',
       find: 'addresses.every(',
       replace: 'addresses.some(',
-      grep: 'refuses a name of which one address is private',
+      grep: 'refuses a name if one of its addresses is private',
     },
     {
       name: 'mapped addresses count as public',
@@ -64,7 +64,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'only whole secrets are concealed',
       find: 'const RUN = 6;',
       replace: 'const RUN = 16;',
-      grep: 'are concealed in part',
+      grep: 'are concealed when a service shows only the first and last',
     },
     {
       name: 'base64 is recognized only if it begins with the secret',
@@ -104,31 +104,31 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'a variable that is not set does not stop the start',
       find: 'if (value === undefined)\n',
       replace: 'if (false)\n',
-      grep: 'without the variables that they name',
+      grep: 'without the environment variables that they refer to',
     },
     {
       name: 'dots lead to another path',
       find: 'const sound = !/\\p{Cc}/u.test(text) && !text.split(/[/\\\\]/).some(part => /^\\.\\.?$/.test(part));',
       replace: 'const sound = !/\\p{Cc}/u.test(text);',
-      grep: 'never another path than was meant',
+      grep: 'no request if a parameter would change the path',
     },
     {
       name: 'control characters are sent',
       find: '!/\\p{Cc}/u.test(text) && ',
       replace: '',
-      grep: 'never another path than was meant',
+      grep: 'no request if a parameter would change the path',
     },
     {
       name: 'slashes and question marks are sent as they are',
       find: 'return encodeURIComponent(String(value));',
       replace: 'return encodeURI(String(value));',
-      grep: 'a parameter as one part of the path',
+      grep: 'a parameter as a single segment of the path',
     },
     {
       name: 'a variable in a query is not encoded',
       find: ': encodeURIComponent(valueOf(piece.variable));',
       replace: ': valueOf(piece.variable);',
-      grep: 'path, query and headers, and nothing of the caller',
+      grep: 'path, query and headers, and nothing about the caller or the payment',
     },
   ]),
   ...of(`${IN}/upstream-answer`, OF_UPSTREAMS, [
@@ -206,19 +206,19 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'one caller can open the circuit with 500',
       find: 'const OUTAGES = new Set([429, ',
       replace: 'const OUTAGES = new Set([429, 500, ',
-      grep: 'that one caller’s calls cannot open',
+      grep: 'that does not open because of answers that concern only one',
     },
     {
       name: 'a host that was reached stays paused',
       find: 'this.#circuit.reached();',
       replace: '',
-      grep: 'an upstream that fails everybody rests',
+      grep: 'an upstream that fails for everybody is paused',
     },
     {
       name: 'one caller can open the circuit with a large answer',
       find: "new Set(['private', 'too large'])",
       replace: "new Set(['private'])",
-      grep: 'that one caller’s calls cannot open',
+      grep: 'that does not open because of answers that concern only one',
     },
   ]),
   ...of(`${IN}/host-circuit`, OF_UPSTREAMS, [
@@ -258,19 +258,19 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'a POST is sent twice',
       find: "resend: method === 'GET',",
       replace: 'resend: true,',
-      grep: 'and a POST never',
+      grep: 'a GET again if its connection had just ended',
     },
     {
       name: 'orders are sold while the host is paused',
       find: 'if (seconds > 0)',
       replace: 'if (false)',
-      grep: 'before anybody pays first for nothing',
+      grep: 'that opens after several failures in a row',
     },
     {
       name: 'headers of the payment are taken from the upstream',
       find: 'filter(name => isSold(name) && ',
       replace: 'filter(name => ',
-      grep: 'files, with the headers that the contract declares',
+      grep: 'files up to the size in the contract',
     },
     {
       name: 'the buyer sees the host’s name',
@@ -279,13 +279,13 @@ export const upstreamMutants: readonly Mutant[] = [
       grep: 'costs the buyer nothing: its own address in its error',
     },
   ]),
-  // Speech queued every request, and dropped those close to their deadline.
+  // The queue must refuse jobs that can't end in time, instead of queueing and then dropping them.
   ...of('upstreams/fair-queue', 'upstreams/fair-queue', [
     {
       name: 'a job that can’t end in time gets a place',
       find: 'this.#requireTime(share, expected);',
       replace: '',
-      grep: 'what can not end in time is refused at once',
+      grep: "a job that can't end in time is refused at once",
     },
     {
       name: 'jobs run in the order of their requests',

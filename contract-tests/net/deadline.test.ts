@@ -73,7 +73,7 @@ describe('A deadline', function () {
 
   it('made with AbortSignal.any or AbortSignal.timeout is rejected by the linter', async () => {
     const eslint = new ESLint({ cwd: ROOT });
-    // As JavaScript, which the linter checks without the project's types.
+    // The linter checks JavaScript without the project's types.
     const filePath = join(ROOT, 'src/any.js');
     const lint = async (text: string): Promise<string[]> => {
       const [result] = await eslint.lintText(text, { filePath });

@@ -137,7 +137,7 @@ describe('The HTTP client', () => {
     expect(await kindOf(asked.request({ ...get, ms: 1 }))).to.equal('late');
   });
 
-  it('says why there is no answer', async () => {
+  it('names the reason when there is no answer', async () => {
     const answers = [
       (socket: Socket) => socket.write('no HTTP\r\n\r\n'),
       (socket: Socket) => socket.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(2_000)}`),

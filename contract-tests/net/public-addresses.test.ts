@@ -39,7 +39,7 @@ describe('Connections to public addresses only', () => {
       expect(isPublicAddress(nonsense), nonsense).to.equal(false);
   });
 
-  // 0.0.0.0 and the mapped address would reach the server: only the check prevents it.
+  // Without the check, 0.0.0.0 and the mapped address would reach the test's server.
   for (const host of [
     '127.0.0.1',
     'localhost',
@@ -90,7 +90,7 @@ describe('Connections to public addresses only', () => {
     expect(connections).to.equal(0);
   });
 
-  it('refuses a name of which one address is private, and passes on why a name is not found', async () => {
+  it('refuses a name if one of its addresses is private, and passes on the error if a name is not found', async () => {
     const mixed: Resolver = (_host, _options, callback) =>
       callback(null, [
         { address: '1.1.1.1', family: 4 },
@@ -104,7 +104,7 @@ describe('Connections to public addresses only', () => {
     });
   });
 
-  it('connects to a server without a request, if private addresses are allowed', async () => {
+  it('can connect to a server without sending a request, also at a private address if those are allowed', async () => {
     const client = new HttpClient(`http://127.0.0.1:${port()}`, { connections: 1, maxAnswerBytes: 1_000 });
     await client.reach();
     expect(connections).to.equal(1);

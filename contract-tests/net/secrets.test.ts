@@ -43,14 +43,14 @@ describe('Secrets', () => {
     });
   }
 
-  it('are concealed in part: the first and last characters that a service shows of a key', () => {
+  it('are concealed when a service shows only the first and last characters of a key', () => {
     expect(secrets.conceal('Incorrect key sk-live/****************2e=d8.')).to.equal(
       'Incorrect key …****************2e=d8.',
     );
     expect(secrets.conceal(`cut off: ${KEY.slice(0, 9)}`)).to.equal('cut off: …');
   });
 
-  it('leave other texts unchanged, and ignore short values', async () => {
+  it('leave other texts unchanged, and are not searched for if they are short', async () => {
     for (const text of ['unknown symbol ABC', 'a euro, in the eu', '', 'İstanbul'.slice(1)])
       expect(secrets.conceal(text)).to.equal(text);
     expect(await secrets.foundIn(Buffer.from('a euro in the eu, sk-live'))).to.equal(false);

@@ -42,7 +42,7 @@ describe('The log', () => {
       expect(JSON.parse(stdout)).to.include({ n: 1, msg: 'a sale' });
     });
 
-  it('loses no line of a process that exits while it writes many', () => {
+  it('loses no line if the process exits right after writing thousands', () => {
     const script = `
       const { createLog } = await import(${JSON.stringify(MODULE)});
       const log = await createLog('info', false);
@@ -90,7 +90,7 @@ describe('The log', () => {
       expect(out.replaceAll('\n', '')).to.not.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
     });
 
-    it('an event is one line: fields that its message contains are not repeated', () => {
+    it('an event is one line that does not repeat fields already contained in its message', () => {
       const out = shown(
         `{ status: 402, error: 'amount: too little' }`,
         'refused a payment: amount: too little',
@@ -99,7 +99,7 @@ describe('The log', () => {
       expect(out.match(/\n/g)).to.have.length(2);
     });
 
-    it('nor can the message of an error, whose stack is still written in lines', () => {
+    it("an error's message can't do that either, and its stack is still written line by line", () => {
       const error = `new Error(${JSON.stringify(HOSTILE)}, { cause: new Error('the cause') })`;
       const out = shown(`{ error: ${error} }`, 'it failed');
       expect(out)

@@ -9,7 +9,7 @@ const fail = (): never => {
 const OPERATION = { id: 'summarize' };
 
 describe('An observer', () => {
-  it('whose listeners throw fails no call: their errors are reported', async () => {
+  it('reports the errors of its listeners, and no call fails because of them', async () => {
     const faults: unknown[] = [];
     const listeners = { events: [{ hear: fail }], unpaid: () => {}, committed: [fail], measured: fail };
     const observer = createObserver(listeners, error => void faults.push(error));
@@ -21,7 +21,7 @@ describe('An observer', () => {
     expect(faults).to.deep.equal([BUG, BUG, BUG]);
   });
 
-  it('has the duration of a step before its caller continues, whether the step succeeds or not', async () => {
+  it("records the duration of a step before the step's caller continues, whether the step succeeds or fails", async () => {
     const measured: string[] = [];
     const observer = createObserver(
       { events: [], unpaid: () => {}, committed: [], measured: step => void measured.push(step) },

@@ -55,7 +55,7 @@ describe('The log of sales', () => {
     expect(answer?.level).to.equal('debug');
   });
 
-  it('has a line for each refusal and each failure of a paid path; 5xx are warnings', () => {
+  it('has a line for each refused and each failed paid call; a 5xx is a warning', () => {
     for (const status of [400, 402, 502, 503]) hear({ ...ANSWERED, status, error: 'amount: too little' });
     expect(lines.map(({ level, status }) => [level, status])).to.deep.equal([
       ['info', 400],
@@ -88,13 +88,13 @@ describe('The log of sales', () => {
     );
   });
 
-  it('has no line for calls that wait for an order, except at level debug', () => {
+  it('has a line for calls that wait for an order only at level debug', () => {
     for (const status of [503, 502])
       hear({ ...ANSWERED, status, paid: true, error: 'Paid.', reported: true });
     expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'debug']);
   });
 
-  it('reports as an error that a facilitator reported a settlement that is not on the chain', () => {
+  it('has an error when a facilitator reports a settlement that is not on the chain', () => {
     hear({ kind: 'false settlement', ...MONEY, settlement: 'Sig' });
     expect(lines[0]).to.include({ level: 'error', payment: MONEY.payment, usdc: '0.01', settlement: 'Sig' });
     expect(lines[0]?.message).to.match(/^THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN/);
@@ -107,7 +107,7 @@ describe('The log of sales', () => {
 });
 
 describe('Repeated errors', () => {
-  it('are one line and later one with their number, and their end is a line', () => {
+  it('are one line, and one more with their number when they end', () => {
     const lines: Line[] = [];
     let now = 1_000_000;
     const faults = faultLog(logOf(lines), () => now);
@@ -138,7 +138,7 @@ describe('Repeated errors', () => {
     ]);
   });
 
-  it('between which a call succeeds now and then are still one error', () => {
+  it('are still one error if some calls in between succeed', () => {
     const lines: Line[] = [];
     let now = 0;
     const faults = faultLog(logOf(lines), () => now);
@@ -153,7 +153,7 @@ describe('Repeated errors', () => {
     expect(lines.map(({ message }) => message)).to.deep.equal(['backend summarizer fails: no answer']);
   });
 
-  it('are counted where they are caught, with the payments that they concern', () => {
+  it('are summed up in one line with the payments concerned', () => {
     const lines: Line[] = [];
     const log = withoutRepeats(logOf(lines), 60_000);
     for (const payment of ['a', 'b', 'c']) log.warn({ payment, error: new Error('gone') }, 'could not look');
@@ -173,7 +173,7 @@ describe('Repeated errors', () => {
     });
   });
 
-  it('are one line with their number and payers if the calls of a payer fail in the same way', () => {
+  it("are one line with their number and payer if a payer's calls fail in the same way", () => {
     const lines: Line[] = [];
     const log = withoutRepeats(logOf(lines), 60_000);
     const sales = saleLog({ ...logOf(lines), ...log });

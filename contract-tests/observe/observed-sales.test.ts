@@ -43,7 +43,7 @@ describe("The operator's view of sales", () => {
       expect((await post(world.url + SUMMARIZE, { text: TEXT }, payment)).status).to.equal(200);
     const after = await scrape(admin());
     const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-    // One of these is the challenge that was signed.
+    // One of the four is the challenge that the payment answers.
     expect(grown('coinslot_challenges_total{operation="summarize"}')).to.equal(4);
     expect(grown('coinslot_sales_total{operation="summarize"}')).to.equal(1);
     expect(grown('coinslot_answers_total{operation="summarize",transport="http",status="200"}')).to.equal(2);
@@ -61,7 +61,7 @@ describe("The operator's view of sales", () => {
     expect(await sample(name)).to.equal(before + 1);
   });
 
-  it('counts a payment with a wrong method; without a payment, that is not counted', async () => {
+  it('counts a call with a wrong HTTP method if it carries a payment, and does not count it otherwise', async () => {
     const name = 'coinslot_answers_total{operation="summarize",transport="http",status="405"}';
     const payment = await signFor(world, SUMMARIZE);
     const before = await sample(name);

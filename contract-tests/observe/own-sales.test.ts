@@ -13,7 +13,7 @@ const sold = (payer: string): Sold => ({
 });
 
 describe('the metrics of a shop in which the operator also buys', () => {
-  it("count the operator's purchases among all, and separately", async () => {
+  it("count the operator's purchases both among all sales and separately", async () => {
     const metrics = createMetrics(
       [{ id: 'summarize', flow: 'authorization' }],
       () => undefined,

@@ -24,7 +24,7 @@ type Rules = { groups: { rules: { alert: string; expr: string }[] }[] };
 type Dashboard = { panels: { title: string; targets?: { expr: string }[] }[] };
 type Query = { name: string; expr: string };
 
-/** The compared expression of an alert is also a query; the alert itself returns nothing while all is well. */
+/** An alert returns nothing while all is well, so the query is its expression without the comparison. */
 const COMPARISON = / (==|>|<|>=|<=) [\d.]+$/;
 
 async function queries(): Promise<Query[]> {
@@ -50,7 +50,7 @@ async function load(world: World): Promise<void> {
       const payment = await signFor(world, '/v1/tts');
       await post(`${world.url}/v1/tts`, { text: `Call ${round} ${n}.` }, payment);
     }
-    // The first one's backend does not exist, and the payment is too small for the second.
+    // The first call fails because its backend does not exist, the second because its payment is too small.
     await post(`${world.url}/v1/summarize`, { text: TEXT }, await signFor(world, '/v1/summarize'));
     await post(`${world.url}/v1/tts`, { text: TEXT }, await signFor(world, '/v1/summarize'));
     if (round === 2) {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readinessOf } from '../../src/observe/readiness.js';
 
 describe('Readiness', () => {
-  it('is lost for every reason at once, including a check that fails', async () => {
+  it('reports all reasons at once if it is lost, including the error of a check that throws', async () => {
     const ready = readinessOf([
       () => undefined,
       () => 'no facilitator answers',
@@ -16,7 +16,7 @@ describe('Readiness', () => {
     });
   });
 
-  it('is checked once a second, however often it is requested', async () => {
+  it('is checked at most once a second, however often it is requested', async () => {
     let now = 0;
     let looks = 0;
     const ready = readinessOf([() => void (looks += 1)], () => now);

@@ -48,13 +48,13 @@ describe('What log, metrics, /ready, /health and the operator page report for', 
   this.timeout(120_000);
   allOnOneChain();
 
-  it('a failing backend: its calls are not charged, and it is degraded, although its probe succeeds', async () => {
+  it('a failing backend: its calls are not charged, and it is reported as degraded although its probe succeeds', async () => {
     const server = await Watched.start('backend', {
       SUMMARIZER_URL: 'http://127.0.0.1:1/v1',
       SUMMARIZER_MODEL: 'none',
     });
     for (let n = 0; n < 3; n++) expect((await server.buy(`${TEXT} ${n}`)).status).to.equal(503);
-    // The other failures of this minute are summed up in one line at its end.
+    // The other two failures are summed up in one line at the end of the minute.
     await until('the log is written', () => server.said(/^503 for summarize/).length === 1);
     expect(server.said(/^backend summarizer fails: the summarizer is not available/)).to.have.length(1);
     expect(server.said(/^503 for summarize/)[0]).to.include({
@@ -74,7 +74,7 @@ describe('What log, metrics, /ready, /health and the operator page report for', 
     expect(await server.page('headline')).to.include('degraded');
   });
 
-  it('a clock two days ahead: only the times in the log change, and nobody is charged too little or twice', async function () {
+  it('a clock two days ahead: only the times in the log are wrong, and every buyer is charged once and in full', async function () {
     if (spawnSync('faketime', ['--version']).status !== 0) return this.skip();
     const server = await Watched.start('clock', {}, ['faketime', '--exclude-monotonic', '-f', '+2d']);
     const path = `${server.url}/v1/summarize`;

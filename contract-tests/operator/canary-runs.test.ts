@@ -58,8 +58,8 @@ describe("A canary's report", () => {
   });
 
   for (const [name, wrong] of Object.entries({
-    'no JSON': '{',
-    'no object': 'null',
+    'invalid JSON': '{',
+    'null in place of an object': 'null',
     'an invalid time': JSON.stringify({ ...run(1), at: 1.5 }),
     'no wallet': JSON.stringify({ ...run(1), payer: '' }),
     'an id that could be part of another key': JSON.stringify({ ...run(1), id: 'a%_ b c d e f' }),

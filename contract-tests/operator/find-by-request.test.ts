@@ -19,7 +19,7 @@ describe('A payment searched by request id', () => {
     }
   }
 
-  it('is found by the X-Request-Id of the last answer to it, made here or by the buyer', async () => {
+  it('is found by the X-Request-Id of the last answer to it, whether the server or the buyer chose that id', async () => {
     const [path, body] = ['/v1/summarize', { text: TEXT }];
     const payment = await signFor(world, path);
     const url = `${world.url}${path}`;

@@ -16,7 +16,7 @@ import { TestChain } from '../support/test-chain.js';
 const MAIN = fileURLToPath(new URL('../../src/cli/ledger/main.js', import.meta.url));
 const PAID = 500_000n;
 
-/** When the command is killed: at which of its requests, and whether the RPC server gets that one. */
+/** The request to the RPC server at which the command is killed, and whether the server still receives it. */
 const STEPS: { name: string; method: string; reaches: boolean }[] = [
   {
     name: 'its transaction was sent, and the answer has not arrived',

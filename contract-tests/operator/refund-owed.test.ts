@@ -57,7 +57,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
   const got = (): bigint => chain.held(payer.address);
 
-  it('are refunded once, when their time has come and not before', async () => {
+  it('are refunded once, after the configured time and not before', async () => {
     const [id, paused] = [await owed(), await owed(5_000)];
     time.now += HOUR_MS - 1;
     await refunds().look();
@@ -71,7 +71,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.repaymentsOf(id))[0]).to.include({ cause: 'policy', state: 'done' });
   });
 
-  it('are left to the operator who works on them or refunds them', async () => {
+  it('are not refunded automatically if the operator retries them or refunds them', async () => {
     const [retried, linked] = [await owed(), await owed()];
     time.now += HOUR_MS;
     const [page] = [await ledger.givenUpOrders(HOUR_MS)];
@@ -79,7 +79,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await ledger.retryOrder(retried, time.now + HOUR_MS);
     const row = (await ledger.find(linked)) ?? expect.fail('no such payment');
     await reserveRefund(ledger, row, { way: 'wallet' });
-    // Also by a server that read them as given up a moment ago.
+    // They are not refunded even by a server whose view of the given-up orders is out of date.
     const stale = {
       ...ledger,
       givenUpOrders: async (_: number, after?: unknown) => (after ? [] : page),
@@ -88,7 +88,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect([got(), chain.sent]).to.deep.equal([0n, []]);
   });
 
-  it('are refunded for no more than the cap of a day, by all servers together', async () => {
+  it('are refunded up to the daily cap, by all servers together', async () => {
     for (let n = 0; n < 5; n++) await owed();
     time.now += HOUR_MS;
     const policy = { afterMs: HOUR_MS, dailyCap: 2n * PAID + 1n };
@@ -103,7 +103,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(got()).to.equal(4n * PAID);
   });
 
-  it('wait while their wallet would have less than its floor, and the operator is notified', async () => {
+  it('wait while the refund would take the wallet below its floor, and the operator is notified', async () => {
     await owed();
     await owed();
     time.now += HOUR_MS;
@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     let hidden = true;
     const liar = chain.server(() => hidden);
     const honest = chain.server();
-    // It searches for its transfer until its deadline.
+    // This server searches for its transfer until the deadline, because the RPC server hides it.
     const deceived = refunds({ chain: liar, servers: [liar, honest], sendMs: 1_500 });
     await deceived.look();
     hidden = false;

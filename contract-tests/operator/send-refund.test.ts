@@ -74,7 +74,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await refundedOnce(id);
   });
 
-  it('is paid once, in parts up to the amount, and never more', async () => {
+  it('can be paid in parts up to the amount, but never more', async () => {
     const id = await sold();
     await refund(id, { amount: '0.004' });
     expect(await rejected(refund(id, { amount: '0.006001' }))).to.include('Only 0.006 USDC of payment');
@@ -90,7 +90,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         const id = await sold();
         const before = chain.held(payer.address);
         killed = await diesAt(step, when, id);
-        // It may have been killed when all was done.
+        // If it was not killed, the refund is complete.
         if (killed)
           await refund(id).catch(({ message }: Error) => expect(message).to.include('was refunded'));
         expect(chain.held(payer.address) - before, `killed ${when} step ${step}`).to.equal(PAID);
@@ -100,7 +100,10 @@ function promises(make: () => Promise<LedgerPlace>): void {
       }
   });
 
-  /** Runs the command until it is killed: no later request is made, and nothing comes back. @returns false if it ended before */
+  /**
+   * Runs the command until it is killed, after which it makes no request and gets no answer. @returns false if it ended
+   * before that
+   */
   async function diesAt(step: number, when: 'before' | 'after', id: string): Promise<boolean> {
     const { mortal, death } = killedAt(step, when);
     const server = mortal(chain.server());
@@ -108,7 +111,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     return Promise.race([death, run.then(() => false)]);
   }
 
-  it('is sent once by operators who send it at once, from different wallets', async () => {
+  it('is sent once if several operators send it at the same time from different wallets', async () => {
     const id = await sold();
     const all = await Promise.allSettled([hot, second, hot, second].map(wallet => refund(id, { wallet })));
     const signatures = new Set(all.flatMap(each => (each.status === 'fulfilled' ? [each.value] : [])));
@@ -134,7 +137,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await refundedOnce(id);
   });
 
-  it('that a lying server let count as lost is found again before another one is sent', async () => {
+  it('that counted as lost because an RPC server lied is found again before another one is sent', async () => {
     const id = await sold();
     const liar = chain.server(() => true);
     expect(await rejected(refund(id, { chain: liar, servers: [liar], ms: 500 }))).to.include('not known yet');
@@ -161,7 +164,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await refundedOnce(id);
   });
 
-  it('needs every RPC server to say that it never lands', async () => {
+  it('counts as lost only if every RPC server shows that it can never land', async () => {
     const id = await sold();
     chain.loses = true;
     expect(await rejected(refund(id, { ms: 300 }))).to.include('not known yet');
@@ -206,7 +209,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
     });
 
-  it('is not sent if the wallet, the fee payer or the chain would refuse it, and the message says so', async () => {
+  it('is not sent if the wallet or the fee payer has too little, or the chain would refuse it, and the message says which', async () => {
     const id = await sold();
     const poor = newKeyPair();
     expect(await rejected(refund(id, { wallet: poor }))).to.include(
@@ -223,7 +226,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
   });
 
-  it('sends nothing that does not pay it, whatever the ledger has as signed', async () => {
+  it('is not sent with a transaction from the ledger that does not pay it', async () => {
     const [one, other] = [await sold(), await sold()];
     chain.loses = true;
     expect(await rejected(refund(other, { ms: 300 }))).to.include('not known yet');
@@ -240,7 +243,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(chain.sent).to.have.length(before);
   });
 
-  it('does not go together with a link that a wallet may pay', async () => {
+  it("can't be sent while a wallet may pay the same refund by a link", async () => {
     const id = await sold();
     const paid = (await ledger.find(id)) ?? expect.fail('no payment');
     await reserveRefund(ledger, paid, { way: 'wallet' });
@@ -262,7 +265,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     return new RefundWatch({ ledger, chain: server, servers: [server], mint: MINT, log: SILENT, now });
   }
 
-  it('is sent on by a running server, without the key, once its sender has died', async () => {
+  it('is sent again by a running server, which does not have the key, once its sender has died', async () => {
     const id = await sold();
     chain.loses = true;
     await rejected(refund(id, { ms: 300 }));

@@ -75,7 +75,7 @@ describe('the type, spacing and colours of all pages', () => {
     });
 
   for (const [page, style] of Object.entries(STYLES))
-    it(`come from one file: the style of the ${page} defines no colour, font or token of its own`, () => {
+    it(`come from one file: the ${page} has no colour, font or token of its own`, () => {
       const start = [tokensByClass(), tokens()].find(text => style.startsWith(text)) ?? '';
       expect(start, 'the style sheet begins with the tokens').not.to.equal('');
       const rest = style.slice(start.length);
@@ -88,7 +88,7 @@ describe('the type, spacing and colours of all pages', () => {
       expect(used.filter(name => !known.has(name))).to.deep.equal([]);
     });
 
-  it('use the colour of a shop in both schemes', () => {
+  it("use a shop's own accent colour in both schemes", () => {
     const own = siteStyle({ ...WORDS, colour: { accent: '#112233', onAccent: '#ffffff' } });
     expect(own.match(/--accent: #112233; --on-accent: #ffffff;/g)).to.have.length(2);
     expect(own).not.to.include('--accent: #7a4a00');

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { LiveStreams } from '../../src/pages/live.js';
 
 describe('a live stream of a page', () => {
-  it('ends once its session was signed out of', async () => {
+  it('ends once its session has been signed out', async () => {
     let signedIn = true;
     const streams = new LiveStreams(async () => '', undefined, 20);
     const stream = streams.open(async () => signedIn) ?? expect.fail('no stream');

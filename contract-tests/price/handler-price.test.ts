@@ -58,14 +58,14 @@ describe('A price from the handler', () => {
     return { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
   }
 
-  it('is in the 402 of the call and is charged; a call without a body costs the most', async () => {
+  it('is in the 402 of the call and is charged; a call without the required body is offered at the highest price', async () => {
     const offer = offerIn(await shop.call('/work', {}, { n: 3 }));
     expect(offer.amount).to.equal('30000');
     expect((await shop.call('/work', paymentOf(offer), { n: 3 })).status).to.equal(200);
     expect(offerIn(await shop.call('/work', {}, {})).amount).to.equal('50000');
   });
 
-  it('changes nothing of what is asked for', async () => {
+  it("can't be used to change the body of the call", async () => {
     price = asked => {
       (asked.body as { n: number }).n = 9;
       return '0.02';
@@ -95,7 +95,7 @@ describe('A price from the handler', () => {
       expect(worked).to.equal(before);
     });
 
-  it('delivers what was paid for, whatever the function says later', async () => {
+  it('delivers what was paid for, even if the function later returns another price or fails', async () => {
     const paid = paymentOf(offerIn(await shop.call('/work', {}, { n: 4 })));
     const sold = await shop.call('/work', paid, { n: 4 });
     for (const later of [() => '0.01', () => Promise.reject(new Error('no price'))]) {
@@ -105,7 +105,7 @@ describe('A price from the handler', () => {
     }
   });
 
-  it("rejects with a reason what the handler can't do", async () => {
+  it("is refused with the handler's reason if the handler can't do the work", async () => {
     price = () => {
       throw new UpstreamFailure('invalid', 'n is too large for today');
     };
@@ -116,7 +116,7 @@ describe('A price from the handler', () => {
     ]);
   });
 
-  it('needs a function of the handler, and a function needs such a price', async () => {
+  it('requires a function `price` of the handler, which in turn requires such a price in the contract', async () => {
     const call = async () => ({ status: 200, body: {} });
     const opened = (sold: OperationForSale, served: object): Promise<unknown> =>
       openHandlers(contractOf([sold]), { work: () => served } as never, {}, {} as ContextParts).catch(

@@ -50,7 +50,7 @@ describe('A price offered within the last five minutes, here before a restart or
   });
   afterEach(() => shop.close());
 
-  /** A server offers this price for `value`. */
+  /** Offers `value` at this price, as a server before a restart did, or another server. */
   async function tell(atomic: bigint): Promise<void> {
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const prices = new OfferedPrices({ paid: [atPrice(value, atomic)], ledger: shop.ledger, log });
@@ -58,7 +58,7 @@ describe('A price offered within the last five minutes, here before a restart or
     await prices.stop();
   }
 
-  /** A payment that accepts `accepted` and moves `moved`. */
+  /** A payment whose header accepts the amount `accepted` and whose transfer moves `moved`. */
   const paid = (accepted: bigint, moved = accepted): Record<string, string> => {
     const { transaction } = craftPayment({ ...RECIPE, payer: Keypair.generate(), amount: moved });
     return {
@@ -109,7 +109,7 @@ describe('A price offered within the last five minutes, here before a restart or
     expect((await amounts()).toSorted()).to.deep.equal([FORMER, 30_000n]);
   });
 
-  it('sells nothing for a price that was offered more than five minutes ago', async () => {
+  it('is no longer accepted after five minutes', async () => {
     await tell(FORMER);
     now += 5 * MINUTE + 1;
     await expectRefused(paid(FORMER));
@@ -117,7 +117,7 @@ describe('A price offered within the last five minutes, here before a restart or
     expect((await shop.call('/value', paid(FORMER))).status).to.equal(200);
   });
 
-  it('sells nothing for a price that was never offered, nor for a payment that moves another amount than it accepts', async () => {
+  it('is the only other one accepted: a price that was never offered is refused, and so is a transfer of an amount other than the accepted one', async () => {
     await expectRefused(paid(FORMER));
     await tell(FORMER);
     await expectRefused(paid(FORMER + 1n));
@@ -127,14 +127,14 @@ describe('A price offered within the last five minutes, here before a restart or
     await expectRefused(paid(FORMER), '/another');
   });
 
-  it('is not read from the ledger for a payment at the present price', async () => {
+  it('is not read from the ledger if a payment has the present price', async () => {
     await tell(FORMER);
     shop.ledger.offeredPrices = async () => expect.fail('it was read');
     expect((await shop.call('/value', paid(PRESENT))).status).to.equal(200);
     expect(await amounts()).to.deep.equal([PRESENT]);
   });
 
-  it('asks for the present price once its payment is refused', async () => {
+  it('is followed by the present price in the 402 if its payment is refused', async () => {
     await tell(FORMER);
     shop.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     const answer = await shop.call('/value', paid(FORMER));

@@ -31,7 +31,7 @@ function faultOf(price: object, upstream: object | undefined = { url: 'https://a
   }
 }
 
-/** What is wrong, and the message. */
+/** Prices with an error, and the message about it. */
 const FAULTS: [object, RegExp][] = [
   [{ measure: 'length', steps: STEPS }, /by must be a JSON pointer to a value of the call: \/body, /],
   [{ by: '#/text', measure: 'length', steps: STEPS }, /by must be a JSON pointer/],
@@ -110,7 +110,7 @@ describe('Errors of a price by the call', () => {
       expect(faultOf(price)).to.match(words);
     });
 
-  it('do not occur if every call has the value', () => {
+  it('are not reported if every call has the value that the price depends on', () => {
     for (const by of ['/body/text', '/body/kept'])
       expect(faultOf({ by, measure: 'length', steps: STEPS })).to.equal('');
     expect(faultOf({ by: '/body', measure: 'bytes', ...PER })).to.equal('');

@@ -28,7 +28,7 @@ const METHODS = new Methods([
 ]);
 type Offer = Parameters<typeof v2Header>[0] & { amount: string };
 
-/** The payment for an unpaid call's 402, as its header. */
+/** How a client pays for the 402 of an unpaid call. Each returns the header that carries the payment. */
 const WAYS: Record<string, (unpaid: Answer, payer: Keypair) => string> = {
   x402: (unpaid, payer) => {
     const [offer] = unpaid.json().accepts as [Offer];
@@ -67,7 +67,7 @@ const TEXTS = fc.array(fc.string({ unit: 'grapheme-composite', maxLength: 70 }),
 describe('Steps of any length and price, and calls of any length,', function () {
   this.timeout(120_000);
 
-  it(`cost in the ledger, and at the facilitator, what all challenges of their 402 say: ${SHOPS} shops, by x402 and MPP, over HTTP and MCP`, async () => {
+  it(`cost the same in the ledger and at the facilitator as in all challenges of their 402: ${SHOPS} shops, by x402 and MPP, over HTTP and MCP`, async () => {
     await fc.assert(
       fc.asyncProperty(STEPS, TEXTS, async ({ upTo, amounts }, texts) => {
         const steps = amounts.map((amount, at) => ({

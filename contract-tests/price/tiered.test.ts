@@ -120,7 +120,7 @@ describe('A price by the call', () => {
     );
   });
 
-  it('counts all bytes that a lenient base64 decoder could find, wherever there are commas', async () => {
+  it('counts all bytes that a lenient base64 decoder could find, wherever the commas are', async () => {
     const encoded = { types: ['string'], always: true, bytes: true };
     const costs = async (body: string): Promise<bigint> =>
       (await tiered.read(PER_BYTES, () => encoded).quote({ params: {}, query: {}, body })).atomic;
@@ -130,7 +130,7 @@ describe('A price by the call', () => {
       expect(Number(await costs(shape)), shape.slice(-12)).to.be.at.least(30_000);
   });
 
-  it('per unit is rounded up to a millionth of a dollar, and kept between its bounds, for any number', async () => {
+  it('per unit is rounded up to a millionth of a dollar and kept within its bounds, whatever the number of units', async () => {
     const price = {
       ...USD,
       by: '/body/n',
@@ -153,7 +153,7 @@ describe('A price by the call', () => {
       expect(await quoteOf(price, { n }), `${n}`).to.equal(atomic);
   });
 
-  it('is the most for a call without the value, or with another kind of one', async () => {
+  it('is the highest one for a call without the value, or with a value of another type', async () => {
     for (const body of [{}, { text: 5 }, { text: null }, null, 'text', { text: ['a'] }])
       expect(await quoteOf(STEPS, body)).to.equal(50_000n);
   });
@@ -236,7 +236,7 @@ describe('A price by the call', () => {
       expect(offerIn(await shop.call('/days?days=30', {})).amount).to.equal('300000');
     });
 
-    it('refuses the payment of another body with the right price, before any work', async () => {
+    it('refuses a payment that was signed for another body, names the right price, and does no work', async () => {
       const small: Body = { text: 'short', list: [], count: 0 };
       const paid = paymentOf(offerIn(await shop.call('/steps', {}, small)));
       const calls = upstream.calls.length;
@@ -277,7 +277,7 @@ describe('A price by the call', () => {
       expect(amounts).to.deep.equal(sent.map(({ offer }) => offer.amount).sort());
     });
 
-    it('is described for readers: from the least to the most, and by what', () => {
+    it('is described in words: its range, and what it depends on', () => {
       const document = JSON.parse(shop.openapi) as {
         paths: Record<string, { post: { description: string; 'x-payment-info': object } }>;
       };

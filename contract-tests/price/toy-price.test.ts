@@ -57,13 +57,13 @@ describe('A kind of price that the server was not written for', () => {
     return offer!;
   }
 
-  /** A payment that accepts an offer, and moves the amount that it names. */
+  /** A payment that accepts an offer and transfers the offer's amount. */
   function paymentOf(offer: Offer, payer = Keypair.generate()): Record<string, string> {
     const { transaction } = craftPayment({ ...RECIPE, payer, amount: BigInt(offer.amount) });
     return { 'PAYMENT-SIGNATURE': v2Header(offer, transaction) };
   }
 
-  it('is in the challenge of the call that was asked, in body and header', async () => {
+  it('is in the challenge, in body and header, for the text that the call sent', async () => {
     for (const text of ['a', 'four', 'x'.repeat(50)]) {
       const answer = await shop.call('/count', {}, { text });
       expect([answer.status, amountIn(answer)]).to.deep.equal([402, `${text.length * 100}`]);
@@ -71,7 +71,7 @@ describe('A kind of price that the server was not written for', () => {
     }
   });
 
-  it('is the most that a call costs in the challenge of a call that has no price: without a body, or with a wrong one', async () => {
+  it('is the highest one in the challenge of a call without a body, or with an invalid one', async () => {
     const answers = [await call(`${shop.url}/count`, { method: 'POST' })];
     for (const body of [{}, { text: 5 }, { text: 'x'.repeat(51) }])
       answers.push(await shop.call('/count', {}, body));
@@ -79,7 +79,7 @@ describe('A kind of price that the server was not written for', () => {
   });
 
   for (const flow of ['count', 'later'])
-    it(`is what is paid and written into the ledger over HTTP: ${flow}`, async () => {
+    it(`is paid and written to the ledger over HTTP: ${flow}`, async () => {
       const payer = Keypair.generate();
       const body = { text: 'twelve chars' };
       const pay = paymentOf(await offerFor(`/${flow}`, body), payer);
@@ -92,7 +92,7 @@ describe('A kind of price that the server was not written for', () => {
       expect(own.map(({ state, amount }) => [state, amount])).to.deep.equal([['delivered', 1_200n]]);
     });
 
-  it('is what the facilitator is asked to settle, for each call its own', async () => {
+  it("is in each call's settle request to the facilitator", async () => {
     const amounts: string[] = [];
     Object.assign(shop.facilitator, {
       settle: async ({ requirements }: FacilitatorRequest) => {
@@ -124,7 +124,7 @@ describe('A kind of price that the server was not written for', () => {
     expect(bought.structuredContent).to.deep.equal({ value: 7 });
   });
 
-  it('is checked against the body that comes with the payment: a payment for one body buys neither a dearer nor a cheaper one', async () => {
+  it('is computed again from the body sent with the payment: a payment for one body buys neither a dearer nor a cheaper one', async () => {
     const pay = paymentOf(await offerFor('/count', { text: 'cheap' }));
     const calls = upstream.calls.length;
     for (const text of ['a dearer text', 'less']) {
@@ -139,7 +139,7 @@ describe('A kind of price that the server was not written for', () => {
     expect(sold.json().error).to.match(/sent for another call, with another body/);
   });
 
-  it('ignores what a payment says that it accepted: the transfer itself must pay the price', async () => {
+  it('must be paid by the transfer itself, whatever amount the payment says that it accepted', async () => {
     const body = { text: 'twelve chars' };
     const offer = await offerFor('/count', body);
     const { transaction } = craftPayment({ ...RECIPE, payer: Keypair.generate(), amount: 100n });
@@ -148,7 +148,7 @@ describe('A kind of price that the server was not written for', () => {
     expect(refused.json().error).to.match(/pays 0\.0001 USDC, must be exactly 0\.0012 USDC/);
   });
 
-  it('refuses a wrong body with 400, uncharged, and the payment still buys the right one', async () => {
+  it('is not charged for an invalid body, which gets a 400, and the payment still buys the corrected call', async () => {
     const body = { text: 'twelve chars' };
     const pay = paymentOf(await offerFor('/count', body));
     const wrong = await shop.call('/count', pay, { text: 5 });
@@ -157,14 +157,14 @@ describe('A kind of price that the server was not written for', () => {
     expect((await shop.call('/count', pay, body)).status).to.equal(200);
   });
 
-  it('sells nothing for a price beyond its bounds', async () => {
+  it('sells nothing if it is beyond the bounds', async () => {
     const [sold] = shop.contract.paid;
     const asked = { params: {}, query: {}, body: { text: 'x'.repeat(51) } };
     const refusal = await quoted(sold!, asked).catch((error: unknown) => error);
     expect(String(refusal)).to.include('the price of count is outside its range: 0.0051');
   });
 
-  it('names the field that it needs in a contract without it', () => {
+  it('causes an error that names the missing field if the contract lacks it', () => {
     const wrong = [operation('one', { price: { mode: 'toy', currency: 'USD', amount: '0.01' } })];
     expect(() => contractOf(wrong, {}, PRICES_WITH_TOY))
       .to.throw(/unknown key 'amount'/)

@@ -65,7 +65,7 @@ describe('A rail that the server was not written for, with balances in memory', 
     expect(answer.headers.get('toy-challenge')).to.match(/^one\.\S+ toy $/);
   });
 
-  it('sells over HTTP, once for the same payment, with a receipt, and the answer is fetched by its key', async () => {
+  it('sells over HTTP with a receipt, once for the same payment, and its key fetches the answer', async () => {
     const paid = await payment();
     const earned = rail.earned;
     const [first, again] = [await shop.call('/one', paid), await shop.call('/one', paid)];
@@ -99,14 +99,14 @@ describe('A rail that the server was not written for, with balances in memory', 
     expect(rail.balances.get(buyer)).to.equal(4n * PRICE);
   });
 
-  it('sells what is paid up front, once the money is seen', async () => {
+  it('sells an operation that is paid up front, once the money is seen', async () => {
     const paid = await payment('/order');
     const answer = await shop.call('/order', paid);
     expect([answer.status, answer.json()]).to.deep.equal([200, { value: 7 }]);
     expect(rail.balances.get(buyer)).to.equal(4n * PRICE);
   });
 
-  it("refuses what does not pay the price, what it can't read, and a payer without the money", async () => {
+  it("refuses a payment below the price, one that it can't read, and a payer without the money", async () => {
     for (const [paid, error] of [
       [await payment('/one', buyer, PRICE - 1n), /amount: pays 9999, must be 10000/],
       [{ toy: (await payment()).toy.replace(/ .*/, ' nonsense') }, /transfer: cannot be read/],
@@ -119,7 +119,7 @@ describe('A rail that the server was not written for, with balances in memory', 
     expect(rail.balances.get(buyer)).to.equal(5n * PRICE);
   });
 
-  it('says, for another call with the same payment, how to make a new one', async () => {
+  it('refuses the same payment for another call, and says how to make a new one', async () => {
     const paid = await payment();
     expect((await shop.call('/one', paid)).status).to.equal(200);
     const [nonce] = (await payment('/order')).toy.split(' ');
@@ -130,7 +130,7 @@ describe('A rail that the server was not written for, with balances in memory', 
     );
   });
 
-  it('money that moved although no answer came is found, and the answer is delivered', async () => {
+  it("finds money that moved although the bank's answer was lost, and delivers the answer", async () => {
     rail.loses = 'answers';
     const paid = await payment();
     const pending = await shop.call('/one', paid);
@@ -144,7 +144,7 @@ describe('A rail that the server was not written for, with balances in memory', 
     expect(rail.balances.get(buyer)).to.equal(4n * PRICE);
   });
 
-  it('money that never moved is released only once the rail proves it, and never before', async () => {
+  it('releases a payment only once the rail proves that its money never moved', async () => {
     rail.loses = 'requests';
     const paid = await payment();
     expect((await shop.call('/one', paid)).status).to.equal(503);

@@ -41,7 +41,7 @@ const ACCEPTED = {
   ),
 };
 
-/** Vectors that are rejected: whether the key has signed them, and why they are rejected. */
+/** Vectors that are rejected, with the reason. `signed`: the vector is correctly signed with the key. */
 const REJECTED: Record<string, [text: string, why: RegExp, signed?: true]> = {
   offer_missing_version: [
     jws(

@@ -40,7 +40,7 @@ describe('the headers of signed receipts', () => {
     expect(await namesWith(2_500)).to.deep.equal([]);
   });
 
-  it("are the answer receipt beside the receipt of MPP, which has no place for x402's", async () => {
+  it("are MPP's own receipt, which has no field for a signed one, and the answer receipt", async () => {
     expect(await namesWith(10, mpp)).to.deep.equal(['Payment-Receipt', 'Answer-Receipt']);
   });
 

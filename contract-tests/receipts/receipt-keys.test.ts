@@ -40,7 +40,7 @@ describe('the key of receipts', () => {
     }
   });
 
-  it('is that of RECEIPT_KEY_FILE, which must be an Ed25519 key', () => {
+  it('can be set with RECEIPT_KEY_FILE, and must be an Ed25519 key', () => {
     const file = join(folder, 'own.pem');
     const key = newKey();
     writeFileSync(file, pemOf(key));
@@ -79,7 +79,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
   };
   const documentOf = (receipts: Receipts): Document => receipts.document as Document;
 
-  it('include those of former starts: what an old key signed stays a receipt', async () => {
+  it('include the keys of former starts, so that receipts signed with an old key stay valid', async () => {
     const [old, present] = [newKey(), newKey()];
     await receiptsOf(old);
     const document = documentOf(await receiptsOf(present));
@@ -90,7 +90,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
     expect(await ledger.getMeta(`receipt key ${publicKeyOf(old).name}`)).to.not.include('PRIVATE');
   });
 
-  it('include those of the other servers of the ledger, even of one that starts later', async () => {
+  it("include the keys of the ledger's other servers, even of one that starts later", async () => {
     const other = engine === 'SQLite' ? ledger : await open();
     const first = await receiptsOf(newKey(), ledger, 20);
     const told = new Promise<Document>(
@@ -109,7 +109,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
     for (const key of keys) forgotten.push(await published.publish(key));
     expect(forgotten.filter(count => count > 0)).to.deep.equal([1, 1]);
     expect(await published.all()).to.have.deep.members(keys.slice(2));
-    // The clock of this server is behind.
+    // Simulates a server whose clock is behind.
     now = 0;
     const late = publicKeyOf(newKey());
     await published.publish(late);

@@ -24,7 +24,7 @@ describe('a sale is answered with signed receipts', () => {
   const headersOf = ({ headers }: Answer): string =>
     [...headers].map(([name, value]) => `${name}: ${value}`).join('\r\n');
 
-  /** Verified as a buyer does it, with the keys that the server publishes. */
+  /** Verifies the receipts as a buyer does, with the keys that the server publishes. */
   const verified = async (text: string): Promise<[receipt: Verified, answer: Verified]> => {
     const all = await Promise.all(
       receiptsIn(text).map(each => verifyReceipt(each, kid => publishedKey(kid, true))),
@@ -35,7 +35,7 @@ describe('a sale is answered with signed receipts', () => {
   };
 
   for (const version of [2, 1] as const)
-    it(`over HTTP, x402 v${version}: of the payer, the URL, the request and the answer`, async () => {
+    it(`over HTTP, x402 v${version}, that name the payer, the URL, the request and the answer`, async () => {
       const asked = anotherText();
       const signed = await signFor(world, '/v1/summarize', version);
       const before = Math.floor(Date.now() / 1000);
@@ -62,7 +62,7 @@ describe('a sale is answered with signed receipts', () => {
       expect(Buffer.byteLength(headersOf(bought))).to.be.lessThan(MAX_HEADER_BYTES);
     });
 
-  it('over MCP, and for an answer that is fetched or sent again, over either', async () => {
+  it('over MCP, and again when the answer is fetched or the payment is sent again, over HTTP or MCP', async () => {
     const asked = anotherText();
     const signed = await signFor(world, '/v1/summarize');
     const bought = await callTool(world.url, 'summarize', asked, paid(payloadOf(signed)));
@@ -79,7 +79,7 @@ describe('a sale is answered with signed receipts', () => {
     }
   });
 
-  it('and a refusal, or an answer that is not sold, has none', async () => {
+  it('but a refusal, or an answer that is not sold, has none', async () => {
     const signed = await signFor(world, '/v1/summarize');
     const unsold = [
       await post(`${world.url}/v1/summarize`, {}),
@@ -90,7 +90,7 @@ describe('a sale is answered with signed receipts', () => {
     for (const answer of unsold) expect(receiptsIn(headersOf(answer))).to.deep.equal([]);
   });
 
-  it('whose key pages of other origins may read, as all headers of receipts', async () => {
+  it('whose headers and public key may be read by pages of other origins', async () => {
     const bought = await post(
       `${world.url}/v1/summarize`,
       anotherText(),

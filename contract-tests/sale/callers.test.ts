@@ -19,7 +19,7 @@ import {
 } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 
-/** What a client does with its answer. */
+/** Reads an answer as a client does, so that it counts as written. */
 function read(outcome: Outcome): string {
   const body = bodyOf(outcome);
   if ('sale' in outcome) outcome.sale.written();
@@ -36,7 +36,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     payer = Keypair.generate();
   });
 
-  it('a proxy hides that the client gave up; the copy gets 503 elsewhere, and the next signature is sold: the first is not settled', async () => {
+  it('if a proxy hides that the client gave up, and its copy gets a 503 elsewhere, the next signature is sold and the first payment is not settled', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
@@ -48,7 +48,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a payment that verify refuses after another one was sold for its call: 503, because it redeems that one, and no new signature is asked for', async () => {
+  it('a payment that verify refuses after another one was sold for its call gets a 503 and no request for a new signature, because it redeems that sale', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     world.facilitator.onVerify = () => gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
@@ -63,7 +63,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('told 503 at another server and heard of nowhere since: work that ends a moment later is not settled', async () => {
+  it('work is not settled if its caller has got a 503 from another server and has not come back', async () => {
     const gate = new Gate();
     const payment = world.payment({ payer });
     const hidden = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
@@ -74,7 +74,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('a request that rows keep sending back and forth stops waiting after the time that calls are held', async () => {
+  it('a request that is sent back and forth between two rows stops waiting after the time for which calls are held', async () => {
     const [first, second] = [world.payment({ payer }), world.payment({ payer })];
     world.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'away' });
     for (const payment of [first, second]) expectUnavailable(await world.redeem(payment), /reached/);
@@ -100,7 +100,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('the caller hangs up here while its copy waits elsewhere: the work continues, and is delivered there', async () => {
+  it('if the caller hangs up here while its copy waits at another server, the work continues and is delivered there', async () => {
     const gate = new Gate();
     const gone = new AbortController();
     const first = world.payment({ payer });
@@ -151,7 +151,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('two calls on purpose, both connected, are two sales', async () => {
+  it('two deliberate calls that are both still connected are two sales', async () => {
     const calls = [
       world.redeem(world.payment({ payer })),
       other.process(world.call(world.payment({ payer }))),
@@ -161,7 +161,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('cut while the money moves, and a new signature at once: it redeems the first', async () => {
+  it('a new signature, sent right after the connection was cut while the money moved, redeems the first payment', async () => {
     const gone = new AbortController();
     const gate = new Gate();
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
@@ -181,7 +181,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it("a stranger sends the landed transaction and reads the answer: the buyer's new signature is still not charged", async () => {
+  it("if a stranger sends the landed transaction and reads the answer, the buyer's new signature is still not charged", async () => {
     const gone = new AbortController();
     const gate = new Gate();
     const first = world.payment({ payer });
@@ -196,7 +196,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a server that has no view of the chain sends a copy away: the ledger records that, and the next signature is sold once', async () => {
+  it('if a server without a view of the chain turns a copy away, the ledger records it, and the next signature is sold once', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"n":1}')) });
@@ -208,7 +208,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a server that knows nothing of the call sends the copy of an alias away: the sale that it redeems is unread again', async () => {
+  it('if a server that does not know the call turns away a copy of an alias, the sale that the alias redeems counts as unread again', async () => {
     const gone = new AbortController();
     const gate = new Gate();
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
@@ -239,7 +239,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('a payment waits for another one with its payment-identifier, whose work fails elsewhere: it is sold itself', async () => {
+  it("a payment that waits for another with its payment-identifier is sold itself if the other's work fails at another server", async () => {
     const gate = new Gate();
     const failing = world.redeem(world.payment({ payer, identifier: ID }), {
       work: () => gate.wait(failed(502)),
@@ -258,7 +258,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(row).to.include({ state: 'delivered', callers: 1 });
   });
 
-  it('a caller that goes on with its own payment, after the other one with its payment-identifier failed, no longer waits for the other', async () => {
+  it('a caller that continues with its own payment, because the other one with its payment-identifier failed, no longer counts as waiting for the other', async () => {
     const gate = new Gate();
     const first = world.payment({ payer, identifier: ID });
     const failing = world.redeem(first, { work: () => gate.wait(failed(502)) });
@@ -276,7 +276,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(left).to.include({ state: 'claimed', attended: false });
   });
 
-  it('a caller whose payment is outrun by another one with its payment-identifier waits for that one, and no longer for its own', async () => {
+  it('a caller whose payment is overtaken by another one with its payment-identifier waits for that one, and no longer for its own', async () => {
     const [failing, outrun, working] = [new Gate(), new Gate(), new Gate()];
     const first = world.payment({ payer, identifier: ID });
     const failed502 = world.redeem(first, { work: () => failing.wait(failed(502)) });
@@ -304,7 +304,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('the newest caller hangs up just as its payment redeems an earlier one: an older one does not take its place', async () => {
+  it('if the newest caller hangs up just as its payment redeems an earlier one, an older caller does not take its place', async () => {
     const gate = new Gate();
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
     const gone = new AbortController();
@@ -347,7 +347,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(bodyOf(await here)).to.equal('{"summary":"run 1"}');
   });
 
-  it('a copy that comes when the lease of a run here has ended waits for that run, and then its own begins', async () => {
+  it('a copy that arrives after the lease of a run at this server has ended waits for that run before its own begins', async () => {
     const gate = new Gate();
     world.charge = world.newCharge({ leaseMs: 200 });
     const first = world.payment({ payer });
@@ -389,7 +389,7 @@ describe('an unknown settlement is requested once more, while somebody waits', (
     return payment;
   }
 
-  it('by a copy of the payment that comes while its blockhash lives: only a success of that request counts', async () => {
+  it('by a copy of the payment that arrives before its blockhash expires, and only a success of that request counts', async () => {
     const payment = await doubted(0);
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
     const outcome = await world.redeem(payment);
@@ -399,7 +399,7 @@ describe('an unknown settlement is requested once more, while somebody waits', (
     expect(world.runs).to.equal(1);
   });
 
-  it('a refusal of the second ask proves nothing, and there is no third', async () => {
+  it('but a refusal of that second request proves nothing, and there is no third', async () => {
     const payment = await doubted(0);
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     for (let time = 0; time < 3; time++) expectPending(await world.redeem(payment));
@@ -407,7 +407,7 @@ describe('an unknown settlement is requested once more, while somebody waits', (
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('not before the first ask had time to land, nor once the blockhash is dead', async () => {
+  it('but not before the first request had time to land, nor once the blockhash has expired', async () => {
     const early = await doubted(60_000);
     expectPending(await world.redeem(early));
     world.charge = world.newCharge({ confirm, askAgainAfterMs: 0 });

@@ -102,7 +102,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
   });
 
-  it('a buyer who did not pay for it names the usual one after three calls, for a minute', () => {
+  it('after three calls that nobody paid for, the usual one is offered for a minute', () => {
     expect([1, 2, 3, 4].map(() => offered())).to.deep.equal([
       ITS_FEE_PAYER,
       ITS_FEE_PAYER,
@@ -113,7 +113,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
   });
 
-  it('down: one buyer is told so, signs for the usual one and is served; others do not notice', async () => {
+  it('if it is down, one buyer gets an error, signs for the usual one and is served; other buyers do not notice', async () => {
     directory.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
     expect(offered()).to.equal(ITS_FEE_PAYER);
     const outcome = await buy(paying(ITS_FEE_PAYER));
@@ -136,7 +136,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect(offered(), 'and later each time').to.equal(FEE_PAYER);
   });
 
-  it('down together with the usual one: nobody is told to sign again', async () => {
+  it('if it is down together with the usual one, nobody is told to sign again', async () => {
     directory.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
     const alone = new Facilitators([
       { name: 'fake.example/', facilitator: world.facilitator },
@@ -148,7 +148,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expectUnavailable(await buy(paying(ITS_FEE_PAYER)), /send the same payment again/);
   });
 
-  it('rejects: the next challenge names the usual one, and other operations are offered', async () => {
+  it('if it rejects a payment, the next challenge names the usual one, but other operations are still offered through it', async () => {
     directory.onVerify = () => ({ kind: 'refused', reason: 'no' });
     expect(offered()).to.equal(ITS_FEE_PAYER);
     expectRefused(await buy(paying(ITS_FEE_PAYER)), /refused by the facilitator: no/, true);
@@ -160,7 +160,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect((await buy(paying(FEE_PAYER))).kind).to.equal('sold');
   });
 
-  it('slow: while it has a payment, nobody else is offered it', async () => {
+  it('while it is working on a payment, it is offered to nobody else', async () => {
     const gate = new Gate();
     directory.onVerify = () => gate.wait({ kind: 'valid' });
     expect(offered()).to.equal(ITS_FEE_PAYER);
@@ -172,7 +172,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect((await slow).kind).to.equal('sold');
   });
 
-  it('unsettled: the payment stays with it, whoever sends it again, and is charged once', async () => {
+  it('if it leaves a settlement open, the payment stays with it when it is sent again, and is charged once', async () => {
     directory.onSettle = () => ({ kind: 'unknown', reason: 'no answer', signature: '' });
     const payment = paying(ITS_FEE_PAYER);
     expectPending(await buy(payment));
@@ -191,7 +191,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect([world.runs, directory.verifies]).to.deep.equal([0, 1]);
   });
 
-  it('a fee payer of its own that the ledger does not have is not offered', async () => {
+  it('its fee payer is not offered unless the ledger has recorded it', async () => {
     let feePayer = ITS_FEE_PAYER;
     const late = new DirectoryOffers({
       ledger: world.ledger,

@@ -6,7 +6,7 @@ import { until } from '../support/faults.js';
 describe('charge: callers that hang up', () => {
   eachInANewWorld();
 
-  it('all gone before settling: the work is aborted, nothing is settled, and the next try works', async () => {
+  it('if all hang up before the settlement, the work is aborted, nothing is settled, and the next try works', async () => {
     const payment = world.payment();
     const callers = [new AbortController(), new AbortController()];
     const gate = new Gate();
@@ -29,7 +29,7 @@ describe('charge: callers that hang up', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('one of many gone: no effect on the others', async () => {
+  it('if one of several hangs up, the others are not affected', async () => {
     const payment = world.payment();
     const gone = new AbortController();
     const gate = new Gate();
@@ -44,7 +44,7 @@ describe('charge: callers that hang up', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('gone before the work began: no work, and no run is counted', async () => {
+  it('if all hang up before the work begins, no work is done, and no run is counted', async () => {
     const payment = world.payment();
     for (let time = 0; time < 5; time++) {
       const gone = new AbortController();
@@ -63,7 +63,7 @@ describe('charge: callers that hang up', () => {
     expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
-  it('a known payer, gone after the work and before verify has ended: not settled, and the next try works', async () => {
+  it('if a known payer hangs up after the work but before verify has ended, nothing is settled, and the next try works', async () => {
     const payer = await world.knownPayer();
     const payment = world.payment({ payer });
     const endOthers = await world.unverifiedRuns(payer);
@@ -83,7 +83,7 @@ describe('charge: callers that hang up', () => {
     await endOthers();
   });
 
-  it('at most 512 wait for a run that everybody else has left', async () => {
+  it('at most 512 can wait for a run that its first caller has left', async () => {
     const payment = world.payment();
     const gone = new AbortController();
     const gate = new Gate();
@@ -105,7 +105,7 @@ describe('charge: callers that hang up', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('gone while the money moves: settled anyway, and the answer is kept', async () => {
+  it('if the caller hangs up while the money moves, the payment is settled anyway, and the answer is kept', async () => {
     const payment = world.payment();
     const gone = new AbortController();
     const gate = new Gate();

@@ -37,7 +37,7 @@ describe('charge: for known payers, only settle is requested', () => {
 
   const isKnown = (): Promise<boolean> => world.isKnown(payer);
 
-  it('work, then settle, without verify', async () => {
+  it('a call is worked on and then settled, without verify', async () => {
     expect((await buy()).kind).to.equal('sold');
     expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator).to.include({ verifies: 0, settles: 2 });
@@ -57,7 +57,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 1 });
   });
 
-  it('a refusal by settle: 402, uncharged, and from then on verify comes before the work', async () => {
+  it('a refusal by settle is a 402, uncharged, and from then on verify comes before the work', async () => {
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     expectRefused(await buy(), /funds: the payer has too little USDC/, false);
     expect(await isKnown()).to.equal(false);
@@ -68,7 +68,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('an unknown settlement: verify comes first from then on', async () => {
+  it('after an unknown settlement, verify comes first', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
     expectPending(await buy());
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
@@ -76,7 +76,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.facilitator.verifies).to.equal(1);
   });
 
-  it('at most four unverified runs of a payer at a time: the others are verified', async () => {
+  it('a payer has at most four unverified runs at a time, and further ones are verified', async () => {
     const gate = new Gate();
     const sent = Array.from({ length: 6 }, () => buy(() => gate.wait(answer('{}'))));
     await until('two are verified', () => world.facilitator.verifies === 2);
@@ -98,7 +98,7 @@ describe('charge: for known payers, only settle is requested', () => {
     await Promise.all(slow);
   });
 
-  it('it counts until settle has answered, not only while it works', async () => {
+  it('a run counts until settle has answered, not only while the work is done', async () => {
     const gate = new Gate();
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
     const sent = Array.from({ length: 4 }, () => buy());
@@ -109,7 +109,7 @@ describe('charge: for known payers, only settle is requested', () => {
     await Promise.all([...sent, fifth]);
   });
 
-  it('after a failure of the facilitator verify comes first, until it has answered about a payment', async () => {
+  it('after a failure of the facilitator, verify comes first until the facilitator has answered about a payment', async () => {
     await world.troubleAtVerify();
     expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(1);
@@ -117,7 +117,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.facilitator.verifies).to.equal(1);
   });
 
-  it('after a failure of the facilitator no work begins before verify has answered', async () => {
+  it('after a failure of the facilitator, no work begins before verify has answered', async () => {
     await world.troubleAtVerify();
     const gate = new Gate();
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
@@ -130,7 +130,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.runs).to.equal(1);
   });
 
-  it('a payment that may redeem an equal sale is verified: it would never be settled', async () => {
+  it('a payment that may redeem an equal sale is verified, because it would never be settled', async () => {
     const text = 'the same text';
     const first = await world.redeem(world.payment({ payer }), { text });
     if (!('sale' in first)) throw new Error(first.kind);
@@ -161,7 +161,7 @@ describe('charge: for known payers, only settle is requested', () => {
       });
     });
 
-    it('402 at once, uncharged, if the chain does not show the transfer', async () => {
+    it('the buyer gets a 402 at once, uncharged, if the chain does not show the transfer', async () => {
       const outcome = await buy();
       expectRefused(outcome, /would fail on chain.*too little USDC/, false);
       expect(outcome).to.have.nested.property('receipt.errorReason', SIMULATION_FAILED);
@@ -169,7 +169,7 @@ describe('charge: for known payers, only settle is requested', () => {
       expect(await isKnown()).to.equal(false);
     });
 
-    it('the answer, if the transfer has landed and only a repeated request failed', async () => {
+    it('the buyer gets the answer if the transfer has landed and only a repeated request failed', async () => {
       world.charge = world.newCharge({
         findDenied: async () => ({ kind: 'found', signature: SIGNATURE, failed: false }),
       });
@@ -187,7 +187,7 @@ describe('charge: for known payers, only settle is requested', () => {
       ],
     ];
     for (const [name, change] of doubts) {
-      it(`503, unresolved, if the chain ${name}`, async () => {
+      it(`the buyer gets a 503, and the payment stays unresolved, if the chain ${name}`, async () => {
         world.charge = world.newCharge(change);
         expectPending(await buy());
         expect(await world.ledger.list({ state: 'settling' })).to.have.length(1);

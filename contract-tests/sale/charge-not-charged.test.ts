@@ -14,7 +14,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
   eachInANewWorld();
 
   for (const status of [400, 502, 503] as const) {
-    it(`work that ends with ${status}: not settled, and the same payment can run again`, async () => {
+    it(`work that ends with ${status} is not settled, and the same payment can run again`, async () => {
       const payment = world.payment();
       const outcome = await world.redeem(payment, { work: async () => failed(status) });
       expect(outcome).to.have.nested.property('answer.status', status);
@@ -31,7 +31,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(bodyOf(await world.redeem(payment, { text: 'another' }))).to.equal('{"summary":"run 1"}');
   });
 
-  it('a payment gets at most three runs of its work, then a new message must be signed', async () => {
+  it('a payment gets at most three runs of its work, and then a new one must be signed', async () => {
     const payment = world.payment();
     let runs = 0;
     const work = async (): Promise<Answer> => {
@@ -44,7 +44,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('work that ignores its signal: 502 at the deadline, not settled', async () => {
+  it('work that ignores its signal ends as a 502 at the deadline, and is not settled', async () => {
     world.charge = world.newCharge({ workDeadlineMs: 50 });
     let signal: AbortSignal | undefined;
     const outcome = await world.redeem(world.payment(), {
@@ -59,7 +59,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('the time a slow verify takes is not taken from the work', async () => {
+  it('the time that a slow verify takes does not shorten the time for the work', async () => {
     world.charge = world.newCharge({ workDeadlineMs: 150 });
     world.facilitator.onVerify = async () => {
       await new Promise(resolve => setTimeout(resolve, 250));
@@ -68,7 +68,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(bodyOf(await world.redeem(world.payment()))).to.equal('{"summary":"run 1"}');
   });
 
-  it('work that throws, against its contract: 502, not settled, even for known payers', async () => {
+  it('work that throws, which its interface forbids, ends as a 502 and is not settled, even for known payers', async () => {
     const payer = await world.knownPayer();
     for (const payment of [world.payment(), world.payment({ payer })]) {
       const outcome = await world.redeem(payment, { work: () => Promise.reject(new Error('bug')) });
@@ -81,7 +81,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('refused by verify: 402, the row is gone, and it can be tried again', async () => {
+  it('a payment that verify refuses gets a 402, leaves no row, and can be tried again', async () => {
     const payment = world.payment();
     world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     expectRefused(await world.redeem(payment), /funds: the payer has too little USDC/, true);
@@ -97,7 +97,7 @@ describe('charge: promise 2, a refused, invalid or failed call is never charged'
       throw new Error('bug');
     },
   })) {
-    it(`a facilitator that is ${name} at verify: 503, payment untouched however often it is sent, known payer or not`, async () => {
+    it(`if the facilitator is ${name} at verify, the payment gets a 503 and stays untouched however often it is sent, from a known payer or not`, async () => {
       const payer = await world.knownPayer();
       await world.troubleAtVerify();
       const payments = [world.payment(), world.payment({ payer })];

@@ -25,7 +25,7 @@ import { craftPayment, DEVNET_V1, v1Header, v2Header } from '../support/craft.js
 describe('charge: offers', () => {
   eachInANewWorld();
 
-  it('a fee payer that is no longer offered: refused, but what was delivered is still handed out', async () => {
+  it('a fee payer that is no longer offered is refused, but a delivered answer is still handed out', async () => {
     const [sold, unsold] = [world.payment(), world.payment()];
     await world.redeem(sold);
     world.hints.setFeePayer(Keypair.generate().publicKey.toBase58());
@@ -37,7 +37,7 @@ describe('charge: offers', () => {
     expect(bodyOf(await world.redeem(sold))).to.equal('{"summary":"run 1"}');
   });
 
-  it('a fee payer that is no longer offered while another server works on the payment: its answer, never 402', async () => {
+  it('a payment whose fee payer is no longer offered gets its answer, and no 402, if another server is working on it', async () => {
     const gate = new Gate();
     const payment = world.payment();
     const first = world.redeem(payment, { work: () => gate.wait(answer('{}')) });
@@ -60,7 +60,7 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('a fee payer that another server offered is accepted here, and its facilitator gets the payment', async () => {
+  it('a fee payer that another server offered is accepted at this one, and its facilitator gets the payment', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     const payment = world.checkedPayment(v2Header(ACCEPTED, transaction));
@@ -72,7 +72,7 @@ describe('charge: offers', () => {
     expect(facilitator.nameOf(feePayer)).to.equal('fake.example/');
   });
 
-  it('a fee payer of a facilitator that this server does not have: 402, without a request', async () => {
+  it('a fee payer of a facilitator that this server does not have gets a 402 without a request', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     await world.ledger.offerHint(feePayer, 'removed.example/');
@@ -81,7 +81,7 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('a blockhash that a payment without a memo was signed over is no longer offered', async () => {
+  it('a blockhash is no longer offered once a payment without a memo was signed over it', async () => {
     const blockhash = offeredBlockhash();
     expect(blockhash).to.be.a('string');
     await world.redeem(world.payment({ blockhash: String(blockhash) }));
@@ -90,7 +90,7 @@ describe('charge: offers', () => {
     expect(offeredBlockhash()).to.equal(undefined);
   });
 
-  it('no view of the chain: 503, but what was delivered is still handed out', async () => {
+  it('without a view of the chain a payment gets a 503, but a delivered answer is still handed out', async () => {
     const sold = world.payment();
     await world.redeem(sold);
     world.now += MINUTE + 1;
@@ -134,7 +134,7 @@ describe('charge: offers', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
   });
 
-  it('a refusal that quotes the buyer still fits into a header', async () => {
+  it("a refusal that quotes the buyer's data still fits into a header", async () => {
     const { transaction } = craftPayment(RECIPE);
     for (const network of ['\u0001'.repeat(256), '\u{1f600}'.repeat(120), '"\\'.repeat(128)]) {
       const result = await world.charge.checkPayment(
@@ -149,7 +149,7 @@ describe('charge: offers', () => {
     }
   });
 
-  it('a clock that is set back does not empty a bucket', () => {
+  it('setting back the clock does not empty a bucket of the rate limit', () => {
     let now = 1_000_000;
     const bucket = new SharedBucket({ rate: 1, burst: 3, now: () => now });
     now -= 900_000;

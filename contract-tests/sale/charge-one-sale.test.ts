@@ -59,7 +59,7 @@ describe('charge: promise 1, one payment buys one answer', () => {
     expect(outcomes.map(bodyOf)).to.deep.equal(['{"summary":"run 1"}', '{"summary":"run 1"}']);
   });
 
-  it('sent for another body or operation while its run continues: refused, and the run is not disturbed', async () => {
+  it('sent for another body or operation while its run continues, it is refused, and the run is not disturbed', async () => {
     const gate = new Gate();
     const payment = world.payment();
     const first = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"slow"}')) });
@@ -89,7 +89,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
 
   const bytes = Buffer.from([0, 255, 1, 254, 13, 10, 0]);
 
-  it('byte for byte for 10 minutes, uncharged, then it is no longer kept', async () => {
+  it('byte for byte and uncharged for 10 minutes, after which it is no longer kept', async () => {
     const payment = world.payment();
     const work = async (): Promise<Answer> => answer(bytes);
     const first = await world.redeem(payment, { work });
@@ -105,7 +105,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('is saved before the facilitator is asked for the money', async () => {
+  it('which is saved before the facilitator is asked to settle', async () => {
     const payment = world.payment();
     let atSettle: unknown;
     world.facilitator.onSettle = async () => {
@@ -142,7 +142,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expectRefused(await world.redeem(small), /no longer kept/, false);
   });
 
-  it('with another body or operation: refused, without a fresh blockhash', async () => {
+  it('but with another body or operation it is refused, without a fresh blockhash', async () => {
     const payment = world.payment();
     await world.redeem(payment);
     expectRefused(await world.redeem(payment, { text: 'another' }), /with another body/, false);
@@ -158,7 +158,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
 describe('charge: promise 11, payment-identifier', () => {
   eachInANewWorld();
 
-  it('the same id, call and payer with a new signature: the stored answer, uncharged', async () => {
+  it('the same id, call and payer with a new signature get the stored answer, uncharged', async () => {
     const payer = Keypair.generate();
     const first = await world.redeem(world.payment({ payer, identifier: ID }));
     const again = await world.redeem(world.payment({ payer, identifier: ID }));
@@ -166,7 +166,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('the same id with another body: 400, uncharged', async () => {
+  it('the same id with another body gets a 400, uncharged', async () => {
     const payer = Keypair.generate();
     await world.redeem(world.payment({ payer, identifier: ID }));
     const outcome = await world.redeem(world.payment({ payer, identifier: ID }), { text: 'another' });
@@ -174,7 +174,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('the same id waits while the first is being worked on; while its settlement is unresolved: 503 with a receipt', async () => {
+  it('the same id waits while the first call is being worked on, and gets a 503 with a receipt while the settlement is unresolved', async () => {
     const payer = Keypair.generate();
     const gate = new Gate();
     const first = world.redeem(world.payment({ payer, identifier: ID }), {
@@ -190,7 +190,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('the same id when its answer is no longer kept: told to use a new one, uncharged', async () => {
+  it('the same id whose answer is no longer kept gets an error that asks for a new id, uncharged', async () => {
     const payer = Keypair.generate();
     await world.redeem(world.payment({ payer, identifier: ID }));
     world.now += 25 * 60 * MINUTE;
@@ -234,7 +234,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect((await world.redeem(withId)).kind).to.equal('sold');
   });
 
-  it('who sends the payment and holds back the call is not told the key of its answer', async () => {
+  it('a stranger who sends the payment without its id does not get the key of the answer', async () => {
     const { transaction } = craftPayment(RECIPE);
     const withId = world.checkedPayment(v2Header(ACCEPTED, transaction, withIdentifier(ID)));
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });

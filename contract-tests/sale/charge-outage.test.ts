@@ -25,7 +25,7 @@ describe('charge: a facilitator that is down', () => {
   let second: FakeFacilitator;
   let facilitators: Facilitators;
 
-  /** The first facilitator is down. `offered`: the one that new challenges name. */
+  /** Takes the first facilitator down. `offered`: the fee payer that new challenges name. */
   async function failed(offered: string): Promise<void> {
     second = new FakeFacilitator();
     facilitators = new Facilitators([
@@ -44,7 +44,7 @@ describe('charge: a facilitator that is down', () => {
     world.facilitator.verifies = 0;
   }
 
-  it('known to be down, and another one is offered: 402, uncharged, which names the other, without a request', async () => {
+  it('if it is known to be down and another is offered, its payments get a 402, uncharged, that names the other, without a request', async () => {
     await failed(OTHER);
     const payment = world.payment();
     expectRefused(
@@ -59,13 +59,13 @@ describe('charge: a facilitator that is down', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
   });
 
-  it('known to be down, and there is no other: 503, uncharged', async () => {
+  it('if it is known to be down and there is no other, its payments get a 503, uncharged', async () => {
     await failed(FEE_PAYER);
     expectUnavailable(await world.redeem(world.payment()), /not charged; send the same payment again/);
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
   });
 
-  it('one that went down during the work is not asked for the money: nothing is unresolved', async () => {
+  it('if it went down during the work, it is not asked to settle, and nothing is unresolved', async () => {
     const payer = await world.knownPayer();
     facilitators = asked(world.facilitator);
     world.charge = world.newCharge({ facilitator: facilitators });
@@ -84,7 +84,7 @@ describe('charge: a facilitator that is down', () => {
     expect(await world.stateOf(payment)).to.equal('claimed');
   });
 
-  it('a requested settlement stays unresolved while it is down, and is requested again once it is back', async () => {
+  it('a settlement already requested stays unresolved while it is down, and is requested again once it is back', async () => {
     facilitators = asked(world.facilitator);
     world.charge = world.newCharge({
       facilitator: facilitators,

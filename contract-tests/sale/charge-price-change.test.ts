@@ -35,7 +35,7 @@ describe('a changed price affects unknown payments only', () => {
     return checkedPayment.payment;
   }
 
-  it('delivered before: the same answer, with the receipt of the price that was paid', async () => {
+  it('a delivered payment gets the same answer, with a receipt for the price that was paid', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     const first = await world.redeem(world.checkedPayment(header));
     const again = await world.redeem(await under(header), { operation: dearer });
@@ -43,7 +43,7 @@ describe('a changed price affects unknown payments only', () => {
     expect(again).to.have.nested.property('receipt.amount', '10000');
   });
 
-  it('settling before: still pending, never refused', async () => {
+  it('a payment that was being settled is still pending, and never refused', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     await world.redeem(world.checkedPayment(header));
@@ -51,7 +51,7 @@ describe('a changed price affects unknown payments only', () => {
     expectPending(await world.redeem(await under(header), { operation: dearer }));
   });
 
-  it('another receiver: what was delivered is handed out', async () => {
+  it('after a change of the receiver, a delivered answer is still handed out', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     const first = await world.redeem(world.checkedPayment(header));
     const elsewhere = { ...TERMS, payTo: Keypair.generate().publicKey.toBase58() };
@@ -61,7 +61,7 @@ describe('a changed price affects unknown payments only', () => {
     expect(bodyOf(await charge.process(world.call(checkedPayment.payment)))).to.equal(bodyOf(first));
   });
 
-  it('another receiver: a settlement is requested again with the receiver that was paid', async () => {
+  it('after a change of the receiver, a settlement is requested again with the receiver that was paid', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     const askedFor: string[] = [];
     const recorder: Facilitator = {
@@ -85,7 +85,7 @@ describe('a changed price affects unknown payments only', () => {
     expect(askedFor).to.deep.equal([TERMS.payTo, TERMS.payTo]);
   });
 
-  it('unknown: refused by today’s price, even if its work failed before', async () => {
+  it('a payment that was not settled is checked against today’s price and refused, even if its work failed before the change', async () => {
     const header = v2Header(ACCEPTED, craftPayment(RECIPE).transaction);
     expect(await world.charge.isKnown(await under(header))).to.equal(false);
     await world.redeem(world.checkedPayment(header), { work: async () => failed(502) });
@@ -99,7 +99,7 @@ describe('a changed price affects unknown payments only', () => {
     expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });
   });
 
-  it('an offer of the new price is sold at the new price', async () => {
+  it('a payment for the new offer is sold at the new price', async () => {
     const { transaction } = craftPayment({ ...RECIPE, amount: 20_000n });
     const header = v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction);
     const checkedPayment = await world.charge.checkPayment(

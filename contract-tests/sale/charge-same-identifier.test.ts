@@ -7,7 +7,7 @@ import type { Answer, Outcome } from '../../src/sale/outcome.js';
 import { bodyOf, eachInANewWorld, failed, Gate, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 
-describe('a payment waits for another one with its payment-identifier, which is not sold: it is sold itself', () => {
+describe('a payment that waits for another with its payment-identifier is sold itself if the other is not sold', () => {
   eachInANewWorld(true);
 
   let first: Payment;
@@ -18,7 +18,7 @@ describe('a payment waits for another one with its payment-identifier, which is 
     second = world.payment({ payer, identifier: ID });
   });
 
-  /** Both are sent, the second while the first is held. */
+  /** Sends both payments, the second while the first is held. */
   async function both(
     gate: Gate,
     server: Charge,
@@ -42,7 +42,7 @@ describe('a payment waits for another one with its payment-identifier, which is 
   for (const where of ['at the same server', 'at another server']) {
     const server = (): Charge => (where === 'at the same server' ? world.charge : world.newCharge());
 
-    it(`by its settlement, ${where}`, async () => {
+    it(`because its settlement is refused, ${where}`, async () => {
       const gate = new Gate();
       world.facilitator.onSettle = () => {
         const { settles } = world.facilitator;
@@ -54,7 +54,7 @@ describe('a payment waits for another one with its payment-identifier, which is 
       expect(world.facilitator.settles).to.equal(2);
     });
 
-    it(`by its verification, ${where}`, async () => {
+    it(`because its verification is refused, ${where}`, async () => {
       const gate = new Gate();
       world.facilitator.onVerify = () => {
         if (world.facilitator.verifies > 1) return { kind: 'valid' };
@@ -64,7 +64,7 @@ describe('a payment waits for another one with its payment-identifier, which is 
       expect(world.facilitator.settles).to.equal(1);
     });
 
-    it(`by its verification, which gets no answer, ${where}`, async () => {
+    it(`because its verification gets no answer, ${where}`, async () => {
       const gate = new Gate();
       world.facilitator.onVerify = () => {
         if (world.facilitator.verifies > 1) return { kind: 'valid' };
@@ -74,7 +74,7 @@ describe('a payment waits for another one with its payment-identifier, which is 
       expect(world.facilitator.settles).to.equal(1);
     });
 
-    it(`by its work, which fails, ${where}`, async () => {
+    it(`because its work fails, ${where}`, async () => {
       const gate = new Gate();
       const work = (): Promise<Answer> => gate.wait(failed(502));
       await expectSoldItself(await both(gate, server(), { work }), 'failed');

@@ -37,7 +37,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     'a facilitator that throws': () => Promise.reject(new Error('bug')),
   };
   for (const [name, onSettle] of Object.entries(doubts)) {
-    it(`${name}: 503 with a receipt, on every resend, across a restart, asked once`, async () => {
+    it(`${name}: 503 with a receipt on every resend, even after a restart, and only one settle request`, async () => {
       const payment = world.payment();
       world.facilitator.onSettle = onSettle;
       expectPending(await world.redeem(payment));
@@ -60,7 +60,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     trouble: { rest: true, seconds: 1 },
   };
 
-  it('a facilitator that asks to wait gets one more request from the call itself: sold, worked once', async () => {
+  it('a facilitator that asks to wait gets one more request within the same call, which is then sold without repeating the work', async () => {
     const payer = await world.knownPayer();
     world.charge = world.newCharge({ confirm: async () => true });
     const answers: SettleResult[] = [TOO_MANY, { kind: 'settled', signature: SIGNATURE }];
@@ -72,7 +72,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.isKnown(payer), 'still trusted').to.equal(true);
   });
 
-  it('one that asks to wait twice: unresolved, and verified first from then on', async () => {
+  it('if it asks to wait twice, the payment is unresolved, and the payer is verified first from then on', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => TOO_MANY;
     const payment = world.payment({ payer });
@@ -82,7 +82,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.isKnown(payer)).to.equal(false);
   });
 
-  it('one that asks to wait for longer than a call is held, or whose caller leaves: not asked again', async () => {
+  it('it is not asked again if it asks to wait for longer than a call is held, or if the caller leaves', async () => {
     const long: SettleResult = { ...TOO_MANY, trouble: { rest: true, seconds: 120 } };
     world.facilitator.onSettle = () => long;
     expectPending(await world.redeem(world.payment()));
@@ -98,7 +98,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('names the signature where the facilitator gave one', async () => {
+  it('the receipt names the signature if the facilitator gave one', async () => {
     world.facilitator.onSettle = () => ({
       kind: 'unknown',
       reason: 'settlement_pending',
@@ -126,7 +126,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('refused for a listed reason on the first request: 402 with a receipt, released, never claimed again', async () => {
+  it('a refusal of the first request for a listed reason is a 402 with a receipt, and the payment is released and never claimed again', async () => {
     const payer = await world.knownPayer();
     const payment = world.payment({ payer });
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
@@ -150,7 +150,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
 describe('charge: promise 10, once the money moved the answer is delivered', () => {
   eachInANewWorld();
 
-  it('the ledger fails after the settlement: the answer is delivered, and the failure is logged', async () => {
+  it('if the ledger fails after the settlement, the answer is delivered, and the failure is logged', async () => {
     const payment = world.payment();
     world.charge = world.newCharge({ ledger: faulty('deliver') });
     const outcome = await world.redeem(payment);
@@ -161,7 +161,7 @@ describe('charge: promise 10, once the money moved the answer is delivered', () 
   });
 
   for (const method of ['claim', 'settle'] as const) {
-    it(`the ledger fails at ${method}: 503, nothing settled, and the payment can be sent again`, async () => {
+    it(`if the ledger fails at ${method}, the call gets a 503, nothing is settled, and the payment can be sent again`, async () => {
       const payment = world.payment();
       world.charge = world.newCharge({ ledger: faulty(method) });
       expectUnavailable(await world.redeem(payment), /could not be processed/);
@@ -230,7 +230,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
     expect(seen.map(({ transaction }) => transaction)).to.deep.equal([TRANSACTION]);
   });
 
-  it('what was signed is withdrawn if the buyer has hung up before it is stored, and not if it is sent', async () => {
+  it('a signed transaction is withdrawn if the buyer hung up before it was stored, but not if it was sent', async () => {
     const withdrawn: string[] = [];
     const withdraw = (): void => void withdrawn.push('it');
     const gone = new AbortController();
@@ -251,7 +251,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
     expect(withdrawn).to.deep.equal(['it']);
   });
 
-  it('one that refuses to sign: 402, nothing is stored and nothing sent', async () => {
+  it('if it refuses to sign, the payment gets a 402, and nothing is stored or sent', async () => {
     world.charge = world.newCharge({
       facilitator: asked(signing(() => ({ kind: 'refused', reason: 'fees' }))),
     });
@@ -261,7 +261,7 @@ describe('charge: a facilitator that sends transactions itself', () => {
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('one that can’t sign: 503, uncharged, and the same payment may be sent again', async () => {
+  it('if it can’t sign, the payment gets a 503, uncharged, and may be sent again', async () => {
     let sign: () => SignResult | Promise<SignResult> = () => Promise.reject(new Error('no balance'));
     world.charge = world.newCharge({ facilitator: asked(signing(() => sign())) });
     const payment = world.payment();

@@ -19,7 +19,7 @@ describe('a server that stops says “not charged” only where the ledger does'
 
   const closing = AbortSignal.abort(new Error('shutting down'));
 
-  it('unknown: 503, not charged', async () => {
+  it('an unknown payment gets a 503 that says “not charged”', async () => {
     expectUnavailable(
       await world.redeem(world.payment(), { closing }),
       /shutting down. You were not charged/,
@@ -27,13 +27,13 @@ describe('a server that stops says “not charged” only where the ledger does'
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('delivered: its answer', async () => {
+  it('a delivered payment gets its answer', async () => {
     const payment = world.payment();
     const first = await world.redeem(payment);
     expect(bodyOf(await world.redeem(payment, { closing }))).to.equal(bodyOf(first));
   });
 
-  it('settling: 503 with a pending receipt', async () => {
+  it('a payment that is being settled gets a 503 with a pending receipt', async () => {
     const payment = world.payment();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     await world.redeem(payment);
@@ -41,7 +41,7 @@ describe('a server that stops says “not charged” only where the ledger does'
     expectPending(await world.charge.turnAway(payment, 'The server is busy', 1));
   });
 
-  it('an order that is worked on: 503 with the receipt of its payment', async () => {
+  it('an order that is being worked on gets a 503 with the receipt of its payment', async () => {
     const work: OrderWork = { wanted: () => 1, work: () => new Promise(() => {}) };
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const orders = new OrderWorker({ ledger: world.ledger, work, log, attemptMs: 60_000 });

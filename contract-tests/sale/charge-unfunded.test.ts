@@ -22,13 +22,13 @@ import { craftPayment, v2Header } from '../support/craft.js';
 describe('charge: promise 8, nobody runs work for money that does not exist', () => {
   eachInANewWorld();
 
-  it('an unknown payer: verify comes first', async () => {
+  it('an unknown payer is verified first', async () => {
     const payer = await world.knownPayer();
     const gate = new Gate();
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
     const outcome = world.redeem(world.payment());
     await gate.reached;
-    // The work would have begun beside the verification by the time another sale, which is not verified, has ended.
+    // If the work did not wait for verify, it would have begun before this other sale, which needs no verify, has ended.
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
     expect(world.runs).to.equal(1);
     gate.open();
@@ -50,7 +50,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect(world.logged).to.deep.equal([]);
   });
 
-  it('a wallet that was refused forty times for one call buys it as soon as it has money', async () => {
+  it('a wallet that was refused a call forty times can buy it as soon as it has money', async () => {
     const payer = Keypair.generate();
     world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     for (let time = 0; time < 40; time++)
@@ -72,7 +72,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
-  it('a known payer with many unverified runs: the work runs beside verify, and is stopped when verify refuses', async () => {
+  it('a known payer with many unverified runs is verified while the work runs, and the work is stopped if verify refuses', async () => {
     const payer = await world.knownPayer();
     const endOthers = await world.unverifiedRuns(payer);
     const [verifying, working] = [new Gate(), new Gate()];
@@ -103,7 +103,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect(world.runs).to.equal(0);
   });
 
-  it('too many unknown payers: 503, no facilitator call, payment untouched; known payers are not delayed', async () => {
+  it('when there are too many unknown payers, the next gets a 503 without a facilitator call, and its payment stays untouched; known payers are not delayed', async () => {
     const payer = await world.knownPayer();
     world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 2 } });
     for (let n = 0; n < 2; n++) expect((await world.redeem(world.payment())).kind).to.equal('sold');
@@ -114,7 +114,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
   });
 
-  it('the work of a new payer does not begin on a blockhash that dies before it is done: 402, not charged, and the row is free', async () => {
+  it('a new payer whose blockhash expires before the work would be done gets a 402 without work, is not charged, and leaves the row free', async () => {
     const known = await world.knownPayer();
     world.charge = world.newCharge({ blocksLeft: async () => 49 });
     const payer = Keypair.generate();

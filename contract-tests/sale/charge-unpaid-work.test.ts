@@ -18,7 +18,7 @@ import { until } from '../support/faults.js';
 describe('work that is not paid for', () => {
   eachInANewWorld();
 
-  it('a payer that lets work be done and hangs up is verified first from then on, and soon has to wait', async () => {
+  it('a payer who hangs up after work was done is verified first from then on, and soon has to wait', async () => {
     const payer = await world.knownPayer();
     for (let n = 0; n < 10; n++) {
       const gone = new AbortController();
@@ -47,7 +47,7 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('a payer who is blocked causes none, even one who bought before', async () => {
+  it('is never done for a blocked payer, even for one who bought before', async () => {
     const payer = await world.knownPayer();
     const [runs, verifies] = [world.runs, world.facilitator.verifies];
     world.charge = world.newCharge({ blocked: new Set([payer.publicKey.toBase58()]) });
@@ -57,7 +57,7 @@ describe('work that is not paid for', () => {
     expect(await world.ledger.find(payment.checked.id)).to.equal(undefined);
   });
 
-  it('an agent of twenty calls at once that hangs up on one in twenty is never refused', async () => {
+  it('an agent that makes twenty calls at once and hangs up on one in twenty is never refused', async () => {
     const payer = await world.knownPayer();
     const other = { unavailable: 0, sold: 0 };
     const agent = async (of: number): Promise<void> => {
@@ -95,7 +95,7 @@ describe('work that is not paid for', () => {
       expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('sold');
     });
 
-  it('of a payer without standing ten runs may be under way at once, the others are told to wait', async () => {
+  it('a payer without standing may have ten runs under way at once, and has to wait with further ones', async () => {
     const payer = Keypair.generate();
     const gate = new Gate();
     const sent = Array.from({ length: 14 }, (_, n) =>
@@ -111,7 +111,7 @@ describe('work that is not paid for', () => {
     expect(world.facilitator.settles).to.equal(10);
   });
 
-  it('work beside too many equal payments counts among the runs of its payment', async () => {
+  it("a run that can't be settled because of too many equal payments still counts as a run of its payment", async () => {
     const ledger = { ...world.ledger, settle: async () => ({ kind: 'limit' as const }) };
     world.charge = world.newCharge({ ledger });
     const payment = world.payment();
@@ -120,14 +120,14 @@ describe('work that is not paid for', () => {
     expect(world.runs).to.equal(3);
   });
 
-  it('a settlement that nobody knows costs a payer its standing', async () => {
+  it('a settlement of unknown outcome costs a payer its standing', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     expectPending(await world.redeem(world.payment({ payer })));
     expect(await world.isKnown(payer)).to.equal(false);
   });
 
-  it('settlements that nobody knows, however long they take, count a quarter, as failures of a backend', async () => {
+  it('settlements of unknown outcome count only a quarter, like failures of a backend, however long they take', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => {
       world.now += 2_000;
@@ -146,7 +146,7 @@ describe('work that is not paid for', () => {
     expect(await world.isKnown(payer)).to.equal(false);
   });
 
-  it('new payers whose verify was slow share a burst of work, however many came meanwhile', async () => {
+  it('new payers who waited for a slow verify share one burst of work, however many they are', async () => {
     world.charge = world.newCharge({ unknownPayers: { rate: 10, burst: 3 } });
     const gate = new Gate();
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
@@ -164,7 +164,7 @@ describe('work that is not paid for', () => {
     for (const outcome of refused) expectUnavailable(outcome, /Too many new payers.*not charged/);
   });
 
-  it('new payers of one source leave room for those of another', async () => {
+  it('new payers from one source leave room for those from another', async () => {
     world.charge = world.newCharge({ unknownPayers: { rate: 0, burst: 50 } });
     let refused = 0;
     for (let n = 0; n < 60; n++)

@@ -46,7 +46,7 @@ describe('charge: a payment that the ledger had lost and that was found on the c
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('buys nothing that costs more, and stays owed then', async () => {
+  it('buys nothing that costs more, and stays owed', async () => {
     const payment = world.payment();
     await find(payment, SUMMARIZE.price.atomic - 1n);
     const refused = await world.redeem(payment);
@@ -71,7 +71,7 @@ describe('charge: a payment that the ledger had lost and that was found on the c
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('is no sale any more once it was refunded', async () => {
+  it('buys nothing any more once it was refunded', async () => {
     const payment = world.payment();
     await find(payment);
     const back = { signature: 'back', amount: SUMMARIZE.price.atomic, slot: 950, refundedAt: world.now };
@@ -80,7 +80,7 @@ describe('charge: a payment that the ledger had lost and that was found on the c
     expect(world.runs).to.equal(0);
   });
 
-  it('of an amount that is no price of another operation buys that one, too, if it is enough', async () => {
+  it('may also buy an operation with another price, if the amount is enough', async () => {
     const payment = world.payment();
     await find(
       payment,

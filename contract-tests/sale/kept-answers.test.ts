@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { KeptAnswers } from '../../src/sale/kept-answers.js';
 
 describe('kept answers', () => {
-  it('that are still being sent are read once, and missing ones are not found', async () => {
+  it('are read only once while copies of them are still being sent, and missing ones are not found', async () => {
     let reads = 0;
     const stored = { status: 200, headers: { 'X-Kept': 'yes' }, expiresAt: Infinity };
     const answers = new KeptAnswers({
@@ -20,7 +20,7 @@ describe('kept answers', () => {
     expect(await answers.get('gone')).to.equal(undefined);
   });
 
-  it('that many copies ask for at once are read once', async () => {
+  it('are read only once if many copies request them at the same time', async () => {
     let reads = 0;
     const answers = new KeptAnswers({
       answer: async () => {

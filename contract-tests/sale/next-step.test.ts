@@ -88,12 +88,12 @@ const STATES: [string, Partial<Payment>, RegExp][] = [
 ];
 
 describe('what a payment buys, by what the ledger knows about it', () => {
-  it("one that the ledger does not know is sold at today's offer", () => {
+  it("a payment that the ledger does not know is sold at today's offer", () => {
     expect(nextStep({ row: undefined, target: undefined }, ASKED, NOW)).to.deep.equal({ kind: 'sell' });
   });
 
   for (const [name, change, verdict] of STATES) {
-    it(`${name}: the same call`, () => {
+    it(`${name}: sent again for the same call`, () => {
       expect(verdictOf(nextStep({ row: row(change), target: undefined }, ASKED, NOW))).to.match(verdict);
     });
 
@@ -119,7 +119,7 @@ describe('what a payment buys, by what the ledger knows about it', () => {
     });
 
     if (!verdict.test('sell')) {
-      it(`${name}: reached through an alias, the result is the same, and its sender must be the payer`, () => {
+      it(`${name}: an alias of it has the same result, and its sender must be the payer`, () => {
         const target = row({ ...change, id: '2'.repeat(64) });
         const judged = nextStep({ row: row({ aliasOf: target.id }), target }, ASKED, NOW);
         expect(verdictOf(judged).replace(', proven', '')).to.match(verdict);
@@ -128,7 +128,7 @@ describe('what a payment buys, by what the ledger knows about it', () => {
     }
   }
 
-  it('an alias is never sold for, and one whose target is gone gives nothing', () => {
+  it('an alias itself is never sold, and an alias whose target is gone is refused', () => {
     const judged = nextStep({ row: row({ aliasOf: '2'.repeat(64) }), target: undefined }, ASKED, NOW);
     expect(verdictOf(judged)).to.match(/^refused: .*no longer kept/);
   });
@@ -138,11 +138,11 @@ describe('what a payment buys whose payment-identifier was used before', () => {
   const used = row({ state: 'delivered', identifier: IDENTIFIER, ...kept });
   const asked = { ...ASKED, identifier: IDENTIFIER };
 
-  it('for the same call: the sale, and the new signer must be the payer', () => {
+  it('for the same call, it gets the sale, and the new signer must be the payer', () => {
     expect(verdictOf(nextStepForIdentifier(used, asked, NOW))).to.equal('answer, proven');
   });
 
-  it('for another call, or once its answer is gone: 400, uncharged', () => {
+  it('for another call, or once the answer is gone, it gets a 400, uncharged', () => {
     expect(verdictOf(nextStepForIdentifier(used, { ...asked, requestHash: 'b'.repeat(64) }, NOW))).to.match(
       /^invalid: .*another call. You were not charged/,
     );

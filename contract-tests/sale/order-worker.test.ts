@@ -14,7 +14,7 @@ const ATTEMPT_MS = 60_000;
 const SOON_MS = 6_000;
 const LEASE_MS = 600;
 
-/** An attempt that a server works on. The test ends it. */
+/** An attempt at a server, which the test ends by calling `end`. */
 type Work = { attempt: Attempt; signal: AbortSignal; end: (result: OrderResult) => void };
 
 onEachEngine('orders of two servers on one ledger', make => {
@@ -69,7 +69,10 @@ onEachEngine('orders of two servers on one ledger', make => {
     if (!order) throw new Error('no order');
     return order;
   };
-  /** Two servers that both believe that they work on one order, because the ledger was away for longer than the first one's lease. */
+  /**
+   * Two servers that both believe that they hold one order, because the first could not reach the ledger for longer
+   * than its lease.
+   */
   async function both(): Promise<{ id: string; ledger: Ledger; first: Work; second: Work }> {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
@@ -91,7 +94,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
   });
 
-  it('a server that is cut off from its ledger for longer than its lease stops its work, and writes no result of it', async () => {
+  it('a server that is cut off from its ledger for longer than its lease stops its work, and does not write the result', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let cut = false;
@@ -142,7 +145,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     expect(await ledger.find(id)).to.include({ state: 'owed' });
   });
 
-  it('a failed attempt counts where it ends, at whichever server the next one begins', async () => {
+  it('a failed attempt counts once it has ended, whichever server begins the next one', async () => {
     const ledger = await ledgerOf();
     const row = await ledger.find(await paymentIn(ledger, 'owed'));
     if (!row) throw new Error('no payment');
@@ -178,7 +181,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(row.id))?.state === 'delivered' ? true : undefined));
   });
 
-  it('a server that stops returns its start: another begins at once, however often that happens', async () => {
+  it('an attempt cut short because its server stops does not count, and another server begins it again at once', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let deadline: number | undefined;
@@ -194,7 +197,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     }
   });
 
-  it('a renewal that is under way when the work ends is over before the lease is given back', async () => {
+  it('a renewal that is under way when the work ends is completed before the lease is given back', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let renewing: (() => void) | undefined;
@@ -215,7 +218,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     expect(await ledger.find(id)).to.include({ leased: false });
   });
 
-  it('the operator is told whether another attempt was started', async () => {
+  it('a retry reports to the operator whether another attempt was started', async () => {
     const ledger = await ledgerOf();
     const row = await ledger.find(await paymentIn(ledger, 'owed'));
     if (!row) throw new Error('no payment');
@@ -287,7 +290,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(id))?.state === 'delivered' ? true : undefined));
   });
 
-  it('a ledger that fails while the order is extended: the order did not fail, and is worked on again', async () => {
+  it('a failure of the ledger while the order is extended is not a failure of the order, which is worked on again', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let faults = 1;

@@ -30,7 +30,7 @@ function bodyOf(outcome: Outcome): Buffer {
   return outcome.answer.body;
 }
 
-/** Makes the chain show a payment whose answer no longer exists. */
+/** Marks a payment as owed, as if it was found on the chain after its answer had been dropped. */
 async function owe(id: string): Promise<void> {
   const row = await world.ledger.adopt(id, MINUTE);
   expect(await world.ledger.owe(id, row?.claim ?? 0, { settlement: SIGNATURE, foundOnChain: true })).to.equal(
@@ -45,7 +45,10 @@ const SETTLEMENTS = [
   [1, { kind: 'refused', reason: 'insufficient_funds' }],
 ] as const satisfies readonly [number, SettleResult][];
 
-/** Some calls of one buyer: copies, new signatures, hang-ups and timeouts, at two servers whose facilitator and work may fail. */
+/**
+ * Makes four calls for one buyer, with copies, new signatures, hang-ups and timeouts, at two servers whose facilitator
+ * and work may fail.
+ */
 async function everyWay(random: SeededRandom, charges: readonly Charge[]): Promise<Outcome[]> {
   const payer = Keypair.generate();
   const identifier = random.roll('identifier') < 0.3 ? { identifier: `order-${random.seed}-00000000` } : {};
@@ -88,7 +91,7 @@ describe('the key of an answer is always valid', () => {
     payer = Keypair.generate();
   });
 
-  it("a payment that is redeemed by its payment-identifier has no row: its key is that of the answer's row", async () => {
+  it("a payment that redeems a sale by its payment-identifier has no row, so its key is that of the sale's row", async () => {
     const first = world.payment({ payer, identifier: ID });
     const sold = await world.redeem(first);
     const again = await world.redeem(world.payment({ payer, identifier: ID }));
@@ -108,7 +111,7 @@ describe('the key of an answer is always valid', () => {
     expectUnavailable(await fetched(anew), /not yet certain/);
   });
 
-  it('a call that is only reserved gets none, whether its work goes on or not', async () => {
+  it('a call that was only claimed gets no key, whether its work continues or not', async () => {
     const gate = new Gate();
     const payment = world.payment({ payer });
     const first = world.redeem(payment, { work: () => gate.wait(failed(502)) });
@@ -119,7 +122,7 @@ describe('the key of an answer is always valid', () => {
     for (const outcome of [copy, await first]) expect(keptOf(outcome)).to.equal(undefined);
   });
 
-  it('it counts as sent again to whoever came after its delivery, and to nobody who waited for it', async () => {
+  it('an answer counts as sent again for callers that came after its delivery, but not for those that waited for it', async () => {
     const again: string[] = [];
     const counted = (name: string): { again: () => number } => ({
       again: () => {
@@ -141,7 +144,7 @@ describe('the key of an answer is always valid', () => {
     expect(again).to.deep.equal(['one that came later']);
   });
 
-  it('every key that was given, in hundreds of random calls, leads to an answer or to its receipt', async function () {
+  it('every key given in hundreds of random calls leads to the answer or its receipt', async function () {
     this.timeout(60_000);
     const handed: Caller[] = [];
     const unpaid: Outcome[] = [];
@@ -181,7 +184,7 @@ describe('the key of an answer is always valid', () => {
       ).not.to.equal(true);
   });
 
-  it('a paid call whose answer is lost, and that nobody works on, is told to send the payment again', async () => {
+  it('a paid call whose answer is lost, and which nobody works on, gets an error that asks to send the payment again', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     const payment = world.payment({ payer });
     const pending = await world.redeem(payment);
@@ -214,7 +217,7 @@ describe('an answer that is given as a link', () => {
   const link = (outcome: Outcome): Promise<number | undefined> =>
     'sale' in outcome ? outcome.sale.linked() : Promise.reject(new Error('not sold'));
   const rowOf = async (): Promise<Row> => (await world.ledger.find(keptOf(sold)?.id ?? ''))!;
-  /** Fetches it completely. */
+  /** Fetches the answer to its end, so that it counts as written. */
   const fetchAll = async (outcome: Outcome = sold): Promise<void> => {
     const got = await fetched(outcome);
     if ('sale' in got) got.sale.written();
@@ -231,14 +234,14 @@ describe('an answer that is given as a link', () => {
     expect(await world.ledger.answer((await rowOf()).id)).to.equal(undefined);
   });
 
-  it('was not written before it is fetched: a newly signed payment for the same call redeems it', async () => {
+  it('does not count as written until it is fetched, so a newly signed payment for the same call redeems it', async () => {
     await link(sold);
     const again = await world.redeem(world.payment({ payer }));
     expect(bodyOf(again)).to.deep.equal(bodyOf(sold));
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('was written once it is fetched: the next payment is a new sale', async () => {
+  it('counts as written once it is fetched, so the next payment is a new sale', async () => {
     await link(sold);
     await fetchAll();
     await until('it is written', async () => (await rowOf()).writtenTo === 2);
@@ -246,7 +249,7 @@ describe('an answer that is given as a link', () => {
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('that a stranger fetches, with the key that a replay of the landed transaction got, does not count as written', async () => {
+  it('does not count as written if a stranger fetches it with the key from a replay of the landed transaction', async () => {
     await link(sold);
     const replayed = await world.redeem(payment);
     expect(keptOf(replayed)?.number).to.equal(0);

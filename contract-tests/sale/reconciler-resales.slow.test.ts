@@ -48,7 +48,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     const sent = testServer.send({ payment: first.payment, text }, { gone: gone.signal });
     await stateBecomes(first.id, 'settling');
     const other = testServer.send({ payment: second.payment, text });
-    // A closed connection is noticed some turns after data on another one.
+    // A server notices a closed connection some turns of the event loop after data on another one.
     for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve));
     gone.abort();
     await Promise.all([sent, other]);
@@ -79,7 +79,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
 
-  it('a ledger that fails just after `settling` was written: no second sale, and at most one transfer', async () => {
+  it('if the ledger fails just after `settling` was written, there is no second sale and at most one transfer', async () => {
     await testServer.close();
     let failed = false;
     await openServer({
@@ -95,7 +95,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     await expectNextAttaches(first.id, text);
   });
 
-  it('a ledger that fails when a caller is sent away: answered only once it is recorded, so a new signature attaches', async () => {
+  it('if the ledger fails when a caller is sent away, the caller is answered only once that is recorded, so a new signature attaches', async () => {
     await testServer.close();
     let failures = 2;
     await openServer({
@@ -109,7 +109,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     await expectNextAttaches(first.id, text);
   });
 
-  it('a buyer who hangs up just before the money is requested is not charged: the next signature is the only sale', async () => {
+  it('a buyer who hangs up just before the money is requested is not charged, and the next signature is the only sale', async () => {
     await testServer.close();
     const gone = new AbortController();
     await openServer({ faults: method => (method === 'settle' ? 'stall' : undefined) });
@@ -158,7 +158,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
   });
 
-  it('an order whose answer was lost on its way: a new signature attaches to it', async () => {
+  it('a new signature attaches to an order whose answer was lost on the way to the buyer', async () => {
     const text = 'lost on its way';
     const first = signed(testChain, testServer, { payer, text, operation: BRAND });
     const sent = await testServer.send({ payment: first.payment, text, operation: BRAND });
@@ -170,7 +170,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
 
-  it('an order that failed and stays owed: a new signature attaches to it and begins the next attempt', async () => {
+  it('a new signature attaches to an order that failed and stays owed, and begins the next attempt', async () => {
     await testServer.close();
     let attempts = 0;
     await openServer({ ordered: () => (++attempts === 1 ? 'Nobody answered.' : undefined) });
@@ -185,10 +185,10 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     expect(attempts).to.equal(2);
   });
 
-  it('an answer that was lost, then a 503 because the ledger failed: a new signature attaches to the first', async () => {
+  it('after a lost answer and a 503 because the ledger failed, a new signature attaches to the first payment', async () => {
     const text = 'lost, then failed';
     const first = signed(testChain, testServer, { payer, text });
-    // Delivered, and neither written nor known to be lost: its server could have died here.
+    // The answer is delivered, but neither written nor known to be lost, as if the server had died here.
     answerOf(await testServer.send({ payment: first.payment, text }));
     ledgerFault.method = 'lookUp';
     setTimeout(() => (ledgerFault.method = undefined), 150);

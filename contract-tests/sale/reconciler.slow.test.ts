@@ -37,7 +37,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
   allOnOneStage();
 
   for (const kind of ['dropAfter', 'errorAfter', 'garbled', 'duplicate', 'sendThrew'] as const) {
-    it(`landed, and the facilitator answers with ${kind}: found on the chain, delivered, and a resend gets the saved answer`, async () => {
+    it(`a payment that landed although the facilitator answers with ${kind} is found on the chain and delivered, and a resend gets the saved answer`, async () => {
       cluster.onSettle(settleFault(kind));
       const bought = await buy();
       expectPending(bought.sent);
@@ -48,7 +48,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     });
   }
 
-  it('landed, and the facilitator answers that it would fail: the chain shows it, and the buyer gets the answer', async () => {
+  it('a payment that landed although the facilitator answers that it would fail is found on the chain, and the buyer gets the answer', async () => {
     cluster.onSettle(settleFault('simulationFailed'));
     const bought = await buy();
     expect(answerOf(bought.sent)).to.equal('{"summary":"run 1"}');
@@ -56,7 +56,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('never sent: requested once more when the buyer comes back, delivered, and settled once', async () => {
+  it('a payment that was never sent is requested once more when the buyer comes back, delivered, and settled once', async () => {
     let asks = 0;
     cluster.onSettle(ask => settleFault(++asks === 1 ? 'dropBefore' : 'none')(ask));
     const bought = await buy();
@@ -70,7 +70,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect((await rowOf(bought.id)).asks).to.equal(2);
   });
 
-  it('never sent and never received: requested twice at most, proven absent by height, 503 until then and 402 from then on', async () => {
+  it('a payment that never reaches the facilitator is requested at most twice, gets 503 until the height proves it absent, and 402 from then on', async () => {
     cluster.onSettle(settleFault('dropBefore'));
     const bought = await buy();
     const { position: claimHeight } = await rowOf(bought.id);
@@ -90,7 +90,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     await until('nothing is left to watch', async () => (await rowOf(bought.id)).auditedAt !== null);
   });
 
-  it('taken for absent because an RPC server hid it: still watched, found, and never lost', async () => {
+  it('a payment released because an RPC server hid its transfer is still watched and found', async () => {
     let hiding = true;
     cluster.onSettle(settleFault('dropAfter'));
     cluster.rpc.intervene(async ({ method, forward, respond }) => {
@@ -106,7 +106,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('failed on the chain: not charged, and only once that is final', async () => {
+  it('a payment that failed on the chain is released as not charged, once the failure is final', async () => {
     const [poor] = (await testChain.payers(1, 10_000n)) as [Keypair];
     cluster.onSettle(async ({ body, drop }) => {
       // The wallet is emptied while the transaction is on its way.
@@ -138,7 +138,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(await again(bought)).to.include({ kind: 'refused' });
   });
 
-  it('refused on the first request, although it lands later: found, delivered when the buyer sends it again, and charged once', async () => {
+  it('a payment that was refused on the first request but lands later is found, delivered when the buyer sends it again, and charged once', async () => {
     cluster.onSettle(({ respond }) =>
       respond(200, JSON.stringify({ success: false, errorReason: 'insufficient_funds', transaction: '' })),
     );
@@ -147,7 +147,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(await rowOf(bought.id)).to.include({ state: 'released', auditedAt: null });
     await land(bought.transaction);
     await until('the late landing is found', async () => (await rowOf(bought.id)).state !== 'released');
-    // Its answer was dropped when it was refused.
+    // The work must be done again, because the refusal dropped its answer.
     let sent = await again(bought);
     await until('there is an answer', async () => (sent = await again(bought)).kind === 'sold', 5_000);
     expect(answerOf(sent)).to.match(/run \d/);
@@ -156,12 +156,12 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('a missing row of history, or a server that lags: stays unresolved, is never released, and is found once the row is back', async () => {
+  it('a payment stays unresolved while a transaction is missing from the history or a server lags behind, and is found afterwards', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     for (const fault of ['noRow', 'lag'] as const) {
       const broken = rpcFault(fault, testChain);
       cluster.rpc.intervene(ask =>
-        // The height comes from an up-to-date server: two servers share one address.
+        // The height comes from an up-to-date server, as if two servers shared one address.
         ask.method === 'getLatestBlockhash' ? rpcFault('none', testChain)(ask) : broken(ask),
       );
       const bought = await buy();
@@ -174,7 +174,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     }
   });
 
-  it('an RPC server of another cluster proves nothing, and its height spoils nothing: money that moved is found when ours is back', async () => {
+  it('an RPC server of another cluster proves nothing, and its height has no effect: money that moved is found when our server is back', async () => {
     const foreign = await foreignCluster();
     try {
       await testServer.close();
@@ -200,7 +200,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     }
   });
 
-  it('a height far in the future proves nothing: money that moved is found, and sales go on', async () => {
+  it('a height far in the future proves nothing: money that moved is found, and sales continue', async () => {
     cluster.onSettle(settleFault('dropAfter'));
     cluster.rpc.intervene(async ({ method, forward, respond }) => {
       const answer = await forward();
@@ -247,7 +247,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     await stateBecomes(bought.id, 'released');
   });
 
-  it('one that landed before the claim is neither found nor confirmed, and a success reported for it is a lie', async () => {
+  it('a transfer that landed before the claim does not count for it, and a success reported with it is a false report', async () => {
     const made = signed(testChain, testServer, { payer, text: 'old' });
     await land(made.transaction);
     await pause(200);
@@ -273,7 +273,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(finding).to.deep.equal({ kind: 'absent' });
   });
 
-  it('an audit that finds a lie: later successes are checked before the answer, on every server and after a restart', async () => {
+  it('after an audit finds a false report, later successes are checked before the answer, at every server and after a restart', async () => {
     const told: Event[] = [];
     await testServer.close();
     await openServer({ observer: { ...UNOBSERVED, tell: event => void told.push(event) } });
@@ -296,7 +296,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(landed(honest.id)).to.equal(1);
   });
 
-  it("a lie that can't be recorded is found again", async () => {
+  it("a false report that can't be recorded is found again", async () => {
     const kept = new Map<string, string>();
     let broken = true;
     const notes = {
@@ -329,7 +329,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(later.lied('another’s'), 'each facilitator’s lie concerns only itself').to.equal(false);
   });
 
-  it('an upfront order begins only on what this server saw itself: a lie is unresolved, then released, and nobody was asked', async () => {
+  it('an upfront order begins only once this server has seen the transfer: after a false report it is unresolved, then released, and nobody is asked', async () => {
     cluster.onSettle(settleFault('lie'));
     const bought = await buy(testServer, { upfront: true });
     expectPending(bought.sent);
@@ -344,7 +344,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect((await rowOf(bought.id)).answerExpiresAt).to.be.greaterThan(Date.now() + 23 * 3_600_000);
   });
 
-  it('an unreadable row delays none of the others, and stays as it is', async () => {
+  it('an unreadable row does not delay the others, and is left unchanged', async () => {
     const unreadable = 'f'.repeat(64);
     const claimed = await testServer.reader.claim({
       id: unreadable,
@@ -388,7 +388,7 @@ for (const { name, make } of PLACES) {
           await pause(100);
           ask.drop();
         });
-        // One payer may have ten calls at once that end unsold.
+        // Two payers, because one may have at most ten calls under way that end unsold.
         const buyers = await testChain2.payers(2);
         const made = Array.from({ length: 12 }, (_, n) => ({
           text: `one of many ${n}`,
@@ -416,7 +416,7 @@ for (const { name, make } of PLACES) {
   });
 }
 
-/** An RPC server of a cluster that is far ahead of ours and has none of our payments. */
+/** An RPC server of another cluster, which is far ahead of ours and has none of our payments. */
 async function foreignCluster(): Promise<CountingProxy> {
   const proxy = await countingProxy(testChain.sandbox.rpc.url);
   const slot = testChain.sandbox.chain.slot('processed') + 100_000_000;

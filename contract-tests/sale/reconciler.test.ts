@@ -23,7 +23,7 @@ const FACILITATOR = {
   findName: async () => undefined,
 };
 
-/** A chain on which every payment of the world is long dead, and these have landed. */
+/** A chain on which these payments have landed, and the blockhash of every payment has long expired. */
 function chainWith(
   landed: { payment: Payment; failed: boolean }[],
   height = 900 + EXPIRED_AFTER_BLOCKS + 1,
@@ -64,7 +64,7 @@ describe('how the reconciler reads the chain', () => {
     ['a transfer that took effect', false, false],
     ['a transfer that failed', true, true],
   ] as const)
-    it(`a success that was reported for ${what} is ${lie ? 'a lie: no later one is believed unseen' : 'none'}`, async () => {
+    it(`a success reported for ${what} is ${lie ? 'a false report, and later ones are believed only once seen' : 'believed'}`, async () => {
       const payment = world.payment();
       expect((await world.redeem(payment)).kind).to.equal('sold');
       const trust = await reconcile(chainWith([{ payment, failed }]));
@@ -72,7 +72,7 @@ describe('how the reconciler reads the chain', () => {
       expect((await world.ledger.find(payment.checked.id))?.auditedAt).not.to.equal(null);
     });
 
-  it('a sale whose transfer is final keeps what books and refunds read, and a copy of it is answered and not sold again', async () => {
+  it('a sale whose transfer is final keeps the data that books and refunds need, and a copy of its payment is answered and not sold again', async () => {
     const payment = world.payment();
     expect((await world.redeem(payment)).kind).to.equal('sold');
     await reconcile(chainWith([{ payment, failed: false }]));
@@ -86,12 +86,12 @@ describe('how the reconciler reads the chain', () => {
     expect(other.kind).not.to.equal('sold');
   });
 
-  it('a success that was reported for a transfer that is not there is a lie', async () => {
+  it('a success reported for a transfer that does not exist is a false report', async () => {
     await world.redeem(world.payment());
     expect((await reconcile(chainWith([]))).lied(FEE_PAYER)).to.equal(true);
   });
 
-  it('on a chain with slots of 200 ms, a payment is not absent while its blockhash may live, however old the view and however far behind', async () => {
+  it("on a chain with 200 ms slots, a payment does not count as absent while its blockhash may be valid, however old the server's view is", async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     const payment = world.payment();
     expectPending(await world.redeem(payment));
@@ -100,10 +100,10 @@ describe('how the reconciler reads the chain', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('a payer whose payment the chain proves unpaid is unknown again: verify comes before its work', async () => {
+  it('a payer whose payment proves to be unpaid is unknown again, so that verify comes before its work', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
-    // As if the server had died before it could record it.
+    // Simulates a server that died before it could record the refusal.
     world.charge = world.newCharge({ ledger: faulty('recordRefusal') });
     const payment = world.payment({ payer });
     expectPending(await world.redeem(payment, { text: 'another' }));

@@ -6,7 +6,7 @@ import { pickUp } from '../../src/sale/pick-up.js';
 import { bodyOf, eachInANewWorld, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { aRefund, paymentIn } from '../support/ledger-places.js';
 
-/** A payment whose call failed after it was paid, and that the operator refunded. */
+/** Makes a payment owed, as after a failed call, and refunds it as the operator does. */
 async function refund(payment: Payment): Promise<void> {
   const { operation, requestHash } = world.call(payment);
   const { id, payer } = payment.checked;
@@ -56,7 +56,7 @@ describe('charge: a payment that the operator refunded', () => {
     expect(receiptOf(again)).to.deep.include({ refunded: { amount: '7', transaction: 'a part' } });
   });
 
-  it('is not worked on while all of it is being refunded, and says so', async () => {
+  it('is not worked on while all of it is being refunded, and the answer says so', async () => {
     const payment = world.payment();
     const { operation, requestHash } = world.call(payment);
     const { id, payer } = payment.checked;
@@ -73,7 +73,7 @@ describe('charge: a payment that the operator refunded', () => {
     expect(picked).to.have.nested.property('outcome.error').that.includes('the money is being sent back');
   });
 
-  it('frees its payment-identifier: a new signature with it is a new sale, and one only', async () => {
+  it('frees its payment-identifier, so that new signatures with it make one new sale', async () => {
     const payer = Keypair.generate();
     await refund(world.payment({ payer, identifier: ID }));
     const bought = await world.redeem(world.payment({ payer, identifier: ID }));
@@ -83,7 +83,7 @@ describe('charge: a payment that the operator refunded', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('without an identifier: the same call, newly signed, is a new sale', async () => {
+  it('without an identifier does not prevent a new sale of the same call', async () => {
     const payer = Keypair.generate();
     await refund(world.payment({ payer }));
     expect(bodyOf(await world.redeem(world.payment({ payer })))).to.equal('{"summary":"run 1"}');

@@ -4,7 +4,7 @@ import { WaitingCallers } from '../../src/sale/waiting-callers.js';
 import { Gate } from '../support/charge-world.js';
 
 describe('The requests of a server that wait for payments', () => {
-  it('are renewed at another payment that they move to while the server renews them', async () => {
+  it('are renewed for the payment that they move to, even if they move during a renewal', async () => {
     const gate = new Gate();
     const asked: Caller[][] = [];
     const ledger = {

@@ -82,14 +82,14 @@ describe('the local Solana', () => {
     expect(await usdcOf(sandbox.info.payTo)).to.equal(before + 10000n);
   });
 
-  it('refuses a blockhash it never gave out, and says so at verify', async () => {
+  it('refuses a blockhash that it never gave out, already at verify', async () => {
     const unknown = Keypair.generate().publicKey.toBase58();
     const { answer } = await facilitate('/verify', await pay(offer({ recentBlockhash: unknown })));
     expect(answer['isValid']).to.equal(false);
     expect(answer['invalidMessage']).to.contain('BlockhashNotFound');
   });
 
-  it('pays only small fees: verify and settle refuse what needs more, in both versions, at no cost', async () => {
+  it('pays only small fees: verify and settle refuse transactions that need more, in both versions, without paying for them', async () => {
     const { v1Network, feePayer, payTo, usdcMint } = sandbox.info;
     const { blockhash } = await connection.getLatestBlockhash();
     const lamports = () => connection.getBalance(new PublicKey(feePayer), 'confirmed');

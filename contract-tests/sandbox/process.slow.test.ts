@@ -77,7 +77,7 @@ describe('the sandbox process', function () {
     return transaction;
   };
 
-  it('killed during many transfers, resumes with every acknowledged one, and lands one signed before the kill', async () => {
+  it('resumes with every acknowledged transfer after a kill, and then lands one signed before the kill', async () => {
     const { child, info } = await start();
     const gone = once(child, 'exit');
     const connection = new Connection(info.rpcUrl, 'confirmed');
@@ -129,7 +129,7 @@ describe('the sandbox process', function () {
     expect(value!.err).to.equal(null);
   });
 
-  it('ends with a parent that is killed, and frees its ports for the next', async () => {
+  it('ends when its parent is killed, and frees its ports for the next sandbox', async () => {
     const script = `
       const { spawnSandbox } = await import(${JSON.stringify(CHILD.href)});
       const { info } = await spawnSandbox(${JSON.stringify(options())});
@@ -177,7 +177,7 @@ describe('the sandbox process', function () {
     await Promise.all(both.map(one => one.stop()));
   });
 
-  it('tells its parent when it ends unexpectedly, and not when it was stopped', async () => {
+  it('tells its parent when it ends unexpectedly, but not when it is stopped', async () => {
     const reasons: string[] = [];
     const stopped = await spawnSandbox(options({ onExit: reason => void reasons.push(reason) }));
     await stopped.stop();
@@ -206,7 +206,7 @@ describe('the sandbox process', function () {
     }
   });
 
-  it('refuses invalid settings, with a sentence', async () => {
+  it('refuses invalid settings with a readable error', async () => {
     const child = spawn(process.execPath, [fileURLToPath(MAIN)], {
       env: { STATE_DIR: folder, SANDBOX_RPC_PORT: 'http' },
       stdio: ['ignore', 'ignore', 'pipe'],

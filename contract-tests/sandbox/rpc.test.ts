@@ -33,7 +33,7 @@ import {
 describe('the local Solana', () => {
   allInOneSandbox();
 
-  it('lands a message once: a copy is refused by name, or answered with its signature without preflight', async () => {
+  it('lands a message once: a copy is refused as already processed or, without preflight, answered with the first signature', async () => {
     const before = await usdcOf(sandbox.info.payTo);
     const transaction = await transfer(7n);
     const first = await connection.sendTransaction(transaction);
@@ -69,7 +69,7 @@ describe('the local Solana', () => {
     expect(poor.answer['invalidMessage']).to.contain('InstructionError');
   });
 
-  it('answers a simulation with replaced blockhash and the accounts asked for', async () => {
+  it('can replace the blockhash in a simulation, and returns the requested accounts', async () => {
     const dead = await transfer(5n, Keypair.generate().publicKey.toBase58());
     const account = getAssociatedTokenAddressSync(
       new PublicKey(sandbox.info.usdcMint),
@@ -112,7 +112,7 @@ describe('the local Solana', () => {
     expect(await connection.getBalance(buyer.publicKey)).to.equal(before - 5000);
   });
 
-  it('drops a transaction whose payer has nothing for the fee', async () => {
+  it('drops a transaction whose payer has no SOL for the fee', async () => {
     const poor = Keypair.generate();
     const message = new TransactionMessage({
       payerKey: poor.publicKey,

@@ -25,7 +25,7 @@ import { folder, sandbox, type Json, allInOneSandbox } from '../support/one-sand
 describe('the local Solana', () => {
   allInOneSandbox();
 
-  it('refuses a second sandbox on its state folder, by name', async () => {
+  it('refuses a second sandbox on its state folder', async () => {
     const second = startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0 });
     const error = await second.then(
       () => null,
@@ -168,7 +168,7 @@ describe('the local Solana, resumed', () => {
 });
 
 describe('the journal of the local Solana', () => {
-  it('is rewritten without the forgotten transactions, and loses no account', async () => {
+  it('is rewritten without forgotten transactions, and keeps every account', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'coinslot-sandbox-'));
     try {
       const journalFile = join(folder, 'journal.jsonl');

@@ -52,7 +52,7 @@ describe('The settings that an operation declares', () => {
     ]);
   });
 
-  it('are refused all together, each with its name, and without the value of a secret', () => {
+  it('are all reported at once if they are invalid, each by name, and without the values of secrets', () => {
     const env = { TEA_URL: 'nowhere', TEA_KEY: 'password', TEA_KIND: 'red', TEA_CUPS: '10' };
     const faults = settingFaults(entryOf([]), env);
     expect(faults.map(fault => fault.split(':')[0])).to.deep.equal([
@@ -97,7 +97,7 @@ describe('The pages of a shop', () => {
   });
 
   for (const path of ['tea', '/', '/tea/cups', '/mcp', '/docs', '/sold'])
-    it(`are not at ${path}, where they or an operation would never be reached`, async () => {
+    it(`can't be at ${path}, where they or an operation could not be reached`, async () => {
       const fault = await open({ tea: pagesAt(path) }).catch((error: Error) => error.message);
       expect(fault)
         .to.match(/^The pages of tea are at /)
@@ -114,7 +114,7 @@ describe('The pages of a shop', () => {
 });
 
 describe('The entries of a shop', () => {
-  it('share what they create in common, are closed, and are probed under the names of their operations', async () => {
+  it('share their common resources, are closed, and are probed under the names of their operations', async () => {
     times = 0;
     const closed: string[] = [];
     const shop = await open({ tea: entryOf([], closed), coffee: entryOf([], closed) });
@@ -124,7 +124,7 @@ describe('The entries of a shop', () => {
     expect(closed).to.have.length(2);
   });
 
-  it('are closed if one of them fails, whose error ends the start', async () => {
+  it('are closed if one of them fails, and its error ends the start', async () => {
     const closed: string[] = [];
     const fails = () => Promise.reject(new Error('no leaves'));
     const failed = await open({ fails, tea: entryOf([], closed) }).catch((error: unknown) => error);

@@ -45,7 +45,7 @@ describe('A wallet that signs in', () => {
     expect(read).to.include({ wallet: '3F5qRPtKg8GhGNnbd3qCj6nVJxWsGxq7pvH84okYLAqf' });
   });
 
-  it('signs what the shop says', () => {
+  it('can sign the statement that the shop publishes', () => {
     const { info: asked, supportedChains } = signIns.extension() as {
       info: Record<string, unknown>;
       supportedChains: [{ chainId: string }];
@@ -74,7 +74,7 @@ describe('A wallet that signs in', () => {
       expect(reasonOf(signedStatement(wallet, { ...info, ...change }))).to.equal(`invalid_siwx_${reason}`);
     });
 
-  it('is refused with the signature of another wallet, of other fields, or of a key that anybody signs with', () => {
+  it('is refused with the signature of another wallet, of other fields, or of a key for which anybody can sign', () => {
     const signed = signedStatement(wallet, info);
     const { signature } = signed;
     const other = Keypair.generate().publicKey.toBase58();

@@ -41,14 +41,14 @@ describe('Every link of a shop in the sandbox', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('from the front page on leads to something that is there', () => {
+  it('reached from the front page leads to an existing page', () => {
     // The page of a paid operation that has a GET is a challenge as well.
     const missing = [...pages].filter(([, { status }]) => status !== 200 && status !== 402);
     expect(missing.map(([path, { status }]) => `${status} ${path}`)).to.deep.equal([]);
     expect(pages.size).to.be.above(60);
   });
 
-  it('to a part of a page names a part that the page has', () => {
+  it('to a part of a page names a part that exists there', () => {
     const missing = links
       .filter(({ to }) => to.hash.length > 1)
       .filter(

@@ -66,14 +66,14 @@ describe('The guides at /docs/guides', () => {
     }
   });
 
-  it('are rendered once: the second answer has the ETag of the first, and 304 if it is sent back', async () => {
+  it('are rendered once, so that the ETag of the first answer gets a 304', async () => {
     const url = `${site.url}/docs/guides/how-to/buy`;
     const etag = (await fetch(url)).headers.get('etag') ?? '';
     expect((await fetch(url, { headers: { 'if-none-match': etag } })).status).to.equal(304);
     expect((await fetch(url, { method: 'HEAD' })).headers.get('etag')).to.equal(etag);
   });
 
-  it('are only the files of docs/: no other name reads a file', async () => {
+  it('are only the files of docs/, and no other name reads a file', async () => {
     for (const name of ['nothing', '../package', '..%2fpackage', 'how-to', 'how-to/buy.md'])
       expect((await fetch(`${site.url}/docs/guides/${name}`)).status, name).to.equal(404);
   });

@@ -72,7 +72,7 @@ describe('The page at /', () => {
     for (const [, , url] of lines) expect(url).to.equal(TERMS.publicUrl);
   });
 
-  it('answers HEAD, 304 and gzip, each form with an ETag of its own', async () => {
+  it('supports HEAD, If-None-Match and gzip, with a separate ETag for each form', async () => {
     const plain = await ask(site.url, { accept: BROWSER });
     const zipped = await ask(site.url, { accept: BROWSER, 'accept-encoding': 'gzip' });
     const json = await ask(site.url);
@@ -182,7 +182,7 @@ paths: {}
     }
   });
 
-  it('leaves / to a contract that has something else there, and every path that it declares', async () => {
+  it('leaves / and every other declared path to the contract', async () => {
     const taken = parseContract(`
 openapi: 3.1.0
 info: { title: Taken, version: 1.0.0 }

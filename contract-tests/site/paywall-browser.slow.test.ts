@@ -56,7 +56,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
 
   before(async function () {
     if (noBrowser) return this.skip();
-    // Its challenges name devnet.
+    // A sandbox shop, whose challenges name devnet.
     world = await openWorld();
     const { publicKey } = Keypair.fromSecretKey(world.buyer);
     wallet = walletInPage(world.buyer, publicKey.toBase58(), 'solana:devnet');
@@ -148,7 +148,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     }
   });
 
-  it('plays an answer that is sound', async () => {
+  it('plays an answer that is audio', async () => {
     await openPage(SOLD.paid.find(({ id }) => id === 'textToSpeech')!);
     await browser.read(`${PAY}.click()`);
     await browser.until(PAID);
@@ -187,7 +187,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     expect((await world.earned()) - earned).to.equal(priceOf('summarize'));
   });
 
-  it('offers no signature while a payment is undecided, even in another tab, and sends the same one after 503', async () => {
+  it('offers no new signature while a payment is undecided, even after a reload, and sends the same payment again after a 503', async () => {
     await openPage(summarize);
     const earned = await world.earned();
     world.facilitator.intervene(({ path, drop, forward, respond }) =>

@@ -11,7 +11,7 @@ import { priceOf, usdcOf } from '../support/sold.js';
 import { call, openWorld, post, receiptOf, signFor, TEXT, type World } from '../support/world.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** In the repository, so that code there finds the packages. */
+/** A folder in the repository, so that code in it finds the packages. */
 const FOLDER = join(ROOT, 'dist', 'snippets');
 const run = promisify(execFile);
 
@@ -121,7 +121,7 @@ describe('The page of a sandbox', function () {
         }
       });
 
-    it('does not allow pages of other sites to send JSON, and reads nothing else', async () => {
+    it('lets no page of another site send JSON, and reads no other content type', async () => {
       const preflight = await ask(
         world.url,
         PAY,
@@ -135,7 +135,7 @@ describe('The page of a sandbox', function () {
       expect([form.status, form.json.header]).to.deep.equal([400, undefined]);
     });
 
-    it('signs only offers of this server, and says what is wrong with others', async () => {
+    it("signs only this server's offers, and says what is wrong with others", async () => {
       const wrong = [
         '{}',
         '{"operation":"getHealth"}',

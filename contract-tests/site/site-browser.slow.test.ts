@@ -150,7 +150,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   }
 
   for (const dark of rows([false, true]))
-    it(`/docs: search, operation, and the way to try and pay, by keyboard only, ${dark ? 'dark' : 'light'}`, async () => {
+    it(`/docs can be searched, and an operation found, tried and paid, by keyboard only, ${dark ? 'dark' : 'light'}`, async () => {
       const { summary } = CONTRACTS['this repository']!.paid.find(({ id }) => id === 'brandFeedback')!;
       await browser.resize(1280, 900, dark);
       await browser.open(`${world.url}/docs`);
@@ -228,7 +228,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     });
 
   for (const count of rows([60, 1, 1_000]))
-    it(`the page at / of a shop with ${count} operations lists each once, is short, and finds them`, async () => {
+    it(`the page at / of a shop with ${count} operations lists each once, stays short, and can be searched`, async () => {
       const site = await serveSite(shopOf(count));
       try {
         for (const width of [1280, 390]) {

@@ -45,7 +45,7 @@ function placed(words: string): unknown {
     }, start);
 }
 
-/** Where `found` lacks an expected value: objects may have more, lists may not. */
+/** The places where `found` differs from `wanted`. Objects may have additional members, lists may not. */
 function lacks(wanted: unknown, found: unknown, place: string): string[] {
   const there = follow(found);
   if (!isJson(wanted) || Array.isArray(wanted))
@@ -56,7 +56,7 @@ function lacks(wanted: unknown, found: unknown, place: string): string[] {
   return Object.entries(wanted).flatMap(([key, value]) => lacks(value, there[key], `${place} ${key}`));
 }
 
-/** The titles in a test file; those of templates as in the source. */
+/** The titles in a test file. Template strings are returned as in the source. */
 function titlesOf(file: string): string[] {
   const source = ts.createSourceFile(file, readText(`contract-tests/${file}`), ts.ScriptTarget.Latest);
   const titles: string[] = [];
@@ -109,7 +109,7 @@ describe('The specification of the service, row by row', () => {
         });
     });
 
-  it('says why if a row does not simply hold, and what proves it if one does', () => {
+  it('gives a reason for each row that does not fully hold, and a proof for each that does', () => {
     const silent = rows.filter(row => row.verdict !== 'holds' && !row.why);
     const unshown = rows.filter(
       ({ verdict, contract: places, atomic, packages, package: own, tests, at }) =>

@@ -47,7 +47,7 @@ describe('coinslot-sandbox/testing', function () {
   let shop: TestShop;
 
   before(async () => {
-    // A shorter time to hold a call: the answers are the same.
+    // Holds calls for a shorter time than usual, which does not change the answers.
     shop = await startShop({ folder: fileURLToPath(ROOT), settings: { HOLD_SECONDS: '2' } });
   });
   after(() => shop?.stop());

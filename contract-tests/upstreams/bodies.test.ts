@@ -453,7 +453,7 @@ describe('A body of any type', () => {
     ]);
   });
 
-  it('gets the price without a payment, whole, empty or broken', async () => {
+  it('gets the price if it is sent without a payment, whether valid, empty or broken', async () => {
     for (const id of Object.keys(TAKEN))
       for (const sent of [raw('--b'), { type: 'text/plain', body: '' }, { type: JSON_BODY, body: '{' }]) {
         const answer = await send(id, sent, {});
@@ -461,7 +461,7 @@ describe('A body of any type', () => {
       }
   });
 
-  it('is the same call as an MCP tool: a text, base64, a data URL, a list', async () => {
+  it("is the same call when sent as a tool's arguments: a text, base64, a data URL or a list", async () => {
     const base64 = Buffer.from([0, 255, 1]).toString('base64');
     const rows: [id: string, args: Json, same: Sent, other: Json][] = [
       ['list', { body: [1, 2] }, { type: JSON_BODY, body: '[1,2]' }, { body: [2, 1] }],
@@ -526,7 +526,7 @@ describe('A body of any type', () => {
       expect(upstream.calls).to.deep.equal([]);
     });
 
-  it('of an order is kept until its work is done, files and all', async () => {
+  it('of an order is kept with its files until the work is done', async () => {
     const bytes = randomBytes(1_000);
     const sent = await bought('ordered', await multipart([['photo', photo(bytes), 'a.png']]));
     const sum = createHash('sha256').update(bytes).digest('hex');

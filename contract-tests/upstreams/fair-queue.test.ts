@@ -75,7 +75,7 @@ describe('A queue that callers share', () => {
     const jobs = new Jobs();
     for (const caller of ['a', 'a', 'a', 'b', 'b'])
       void outcomeOf(queue.run(jobs.job(caller), NEVER, caller));
-    // One of a's three runs, so both have two that wait.
+    // One job of a is running, so a and b have two waiting jobs each.
     expect(await outcomeOf(queue.run(jobs.job('b'), NEVER, 'b'))).to.equal('unavailable');
     expect(await outcomeOf(queue.run(jobs.job('a'), NEVER, 'a'))).to.equal('unavailable');
     const third = outcomeOf(queue.run(jobs.job('c'), NEVER, 'c'));
@@ -120,7 +120,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.have.length(7);
   });
 
-  it('what can not end in time is refused at once, without a place; other jobs wait', async () => {
+  it("a job that can't end in time is refused at once and gets no place, while others wait", async () => {
     const clock = { now: 0 };
     const { queue, jobs, join } = timed(clock);
     void join('a', 10_000, 20_000);
@@ -136,7 +136,7 @@ describe('A queue that callers share', () => {
     expect(await short).to.equal('d');
   });
 
-  it('a free slot takes any job: the expected duration may be wrong', async () => {
+  it('a free slot takes any job, because the expected duration may be wrong', async () => {
     const { jobs, join } = timed({ now: 0 });
     void join('a', 90_000, 20_000);
     await jobs.end('none yet');
@@ -158,7 +158,7 @@ describe('A queue that callers share', () => {
     expect([queue.running, queue.waiting]).to.deep.equal([0, 0]);
   });
 
-  it('a caller who leaves while it waits frees its place, and its share is forgotten', async () => {
+  it('a caller who leaves while waiting frees its place, and its share is forgotten', async () => {
     const queue = queueOf(1, 2);
     const jobs = new Jobs();
     void queue.run(jobs.job('first'), NEVER, 'a');

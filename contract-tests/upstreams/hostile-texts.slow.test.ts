@@ -29,7 +29,7 @@ const MOST_MS = 60;
 async function watched(work: () => Promise<unknown>): Promise<{ tookMs: number; stoodStillMs: number }> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
-  // It measures from one tick to the next, so it needs a tick before the work.
+  // The monitor measures the time from one tick to the next, so a tick must come before the work.
   await new Promise(resolve => setTimeout(resolve, 15));
   const startedAt = performance.now();
   await work();
@@ -53,13 +53,13 @@ describe('Hostile texts', function () {
     for (const [name, make] of Object.entries(HOSTILE_TEXTS)) {
       it(name, async () => {
         const leave = new AbortController();
-        // Some of them can be spoken, which may take seconds.
+        // Some of the texts can be spoken, which may take seconds.
         setTimeout(() => leave.abort(new Error('heard enough')), 150).unref();
         const { stoodStillMs } = await watched(() =>
           speaker.speak(make(SPEECH_CHARACTERS), undefined, leave.signal).catch(() => undefined),
         );
         expect(stoodStillMs).to.be.below(LONGEST_STOP_MS);
-        // The worker was not blocked either: it gets to the next text after one phrase at most.
+        // The worker was not blocked either, so it begins the next text after one phrase at most.
         const { tookMs } = await watched(() => speaker.speak('Next.', undefined, NEVER));
         expect(tookMs).to.be.below(SECONDS_MS);
       });
@@ -94,7 +94,7 @@ describe('Hostile texts', function () {
       'per cent encoding': size => '%'.repeat(size),
       waits: size => 'wait '.repeat(size / 5),
     };
-    /** What the server does with them, and their greatest length. */
+    /** What the server does with such texts, and their greatest length. */
     const readers: Record<string, { characters: number; read: (text: string) => unknown }> = {
       'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: readMark },
       'a reply’s letters': { characters: MAX_REPLY_CHARACTERS, read: looksLikeGibberish },

@@ -23,7 +23,7 @@ const PATH = '/v1/summarize';
 /** How many calls go through a proxy that does harm, and how many at once. */
 const CALLS = repeated(10_000, 40);
 const AT_ONCE = 8;
-/** A long limit, because a busy machine must not look like a slow shop. */
+/** A long limit, so that a busy machine does not look like a slow shop. */
 const PATIENT_MS = 10_000;
 const HARMS: [number, Harm][] = [
   [70, 'none'],
@@ -115,7 +115,7 @@ describe('the buyer library', function () {
     expect(proxy.payments).to.deep.equal([]);
   });
 
-  it('has the payment on disk before it is sent', async () => {
+  it('writes the payment to disk before sending it', async () => {
     const kept: string[] = [];
     proxy.harm(({ payment }) => {
       if (payment !== undefined) kept.push(readFileSync(join(folder, 'wallet.json'), 'utf8'));
@@ -220,7 +220,7 @@ describe('the buyer library', function () {
     expect(sales).to.equal(1);
   });
 
-  it(`${CALLS} calls through a proxy that cuts, delays and repeats: the spending equals answers times price`, async function () {
+  it(`${CALLS} calls through a proxy that cuts, delays and repeats cost exactly the price of each answer`, async function () {
     this.timeout(CALLS * 400 + 300_000);
     const random = new SeededRandom(39);
     const slow = await harmfulProxy(world.url, PATIENT_MS + 1_000);
@@ -237,7 +237,7 @@ describe('the buyer library', function () {
           await sold(answer);
           return void (answers += 1);
         }
-        // A call that was unpaid, or whose payment is kept, is repeated. One that was closed has cost money.
+        // A call that was unpaid, or whose payment is kept, is repeated. A closed payment has cost money, so the test fails.
         if (answer instanceof PurchaseFault && answer.kind === 'closed') throw answer;
         if (!(answer instanceof Response) && !(answer instanceof PurchaseFault)) throw answer;
         if (answer instanceof PurchaseFault) await pause(1_000);

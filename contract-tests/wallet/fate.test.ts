@@ -71,7 +71,7 @@ describe('what the chain shows about a payment', () => {
     expect(await fate(chain, 1_000)).to.deep.equal({ kind: 'landed', signature: SIGNATURE });
   });
 
-  it('without one, it is open while its blockhash lives', async () => {
+  it('without a transfer, the payment is open while its blockhash is valid', async () => {
     expect(await fate(chainOf({ lives: true }), 10 * MINUTE)).to.have.property('kind', 'open');
   });
 
@@ -79,7 +79,7 @@ describe('what the chain shows about a payment', () => {
     expect(await fate(chainOf({ lives: false }), 89_000)).to.have.property('kind', 'open');
   });
 
-  it('a server that makes no progress knows no newer blockhash, and proves nothing, however long that takes', async () => {
+  it('a server that makes no progress proves nothing, however long that lasts', async () => {
     for (const ageMs of [2 * MINUTE, 60 * MINUTE]) {
       const signedAt = NOW - ageMs;
       for (const clock of [signedAt - 10 * MINUTE, signedAt, signedAt + 90_000])
@@ -90,12 +90,12 @@ describe('what the chain shows about a payment', () => {
     }
   });
 
-  it('it is dead once the server has advanced to a finalized block more than 90 s past the signature', async () => {
+  it('a payment is dead once the server has a finalized block more than 90 s after the signature', async () => {
     const clock = NOW - 2 * MINUTE + 91_000;
     expect(await fate(chainOf({ lives: false, clock }), 2 * MINUTE)).to.deep.equal({ kind: 'dead' });
   });
 
-  it('the clock of this machine proves nothing: a payment that it takes for old is recent on a chain whose clock is ahead', async () => {
+  it("this machine's clock proves nothing: a payment that is old by it is recent on a chain whose clock is ahead", async () => {
     const ahead = NOW + 60 * MINUTE;
     const signed = { slot: 4_900, time: ahead };
     const behind = chainOf({ lives: false, clock: ahead - MINUTE });
@@ -104,19 +104,19 @@ describe('what the chain shows about a payment', () => {
     expect(await fate(past, 10 * MINUTE, signed)).to.deep.equal({ kind: 'dead' });
   });
 
-  it('nor does what a lagging server reported at the signature', async () => {
+  it('the time that a lagging server reported at the signature proves nothing either', async () => {
     const signed = { slot: 4_000, time: NOW - 30 * MINUTE };
     const behind = chainOf({ lives: false, clock: NOW - 20 * MINUTE });
     expect(await fate(behind, 2 * MINUTE, signed)).to.have.property('kind', 'open');
   });
 
-  it('the search goes back to the slot of the signature, even if the clock of this machine was set back since', async () => {
+  it("the search goes back to the slot of the signature, even if this machine's clock has been set back since then", async () => {
     const early = { ...landed, slot: 3_000 };
     const chain = chainOf({ lives: false, confirmed: early, finalized: early });
     expect(await fate(chain, 0, { slot: 2_999, time: NOW - 20 * MINUTE })).to.have.property('kind', 'landed');
   });
 
-  it('an old one with a dead blockhash that is not in the finalized history is dead', async () => {
+  it('an old payment with an expired blockhash is dead if its transfer is not in the finalized history', async () => {
     expect(await fate(chainOf({ lives: false }), 2 * MINUTE)).to.deep.equal({ kind: 'dead' });
   });
 
@@ -126,7 +126,7 @@ describe('what the chain shows about a payment', () => {
     expect(await fate(chain, 2 * MINUTE)).to.deep.equal({ kind: 'dead' });
   });
 
-  it('a transfer that is finalized only now, or a server whose finalized history is behind, is not dead', async () => {
+  it("a payment is not dead if its transfer was finalized only now, or if the server's finalized history is behind", async () => {
     expect(await fate(chainOf({ lives: false, finalized: landed }), 2 * MINUTE)).to.have.property(
       'kind',
       'open',
@@ -140,7 +140,7 @@ describe('what the chain shows about a payment', () => {
     ).to.equal('rejected');
   });
 
-  it('a long history is read in parts; until it is read, nothing is decided', async () => {
+  it('a long history is read in parts, and nothing is decided until all of it is read', async () => {
     const others = Array.from({ length: 200 }, (_, at) => ({
       slot: 4_970 - at * 0.01,
       failed: false,

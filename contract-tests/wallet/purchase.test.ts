@@ -43,9 +43,9 @@ describe('a purchase of the wallet', () => {
   let purse: Purse;
   let sent: Sent[];
   let signed: number;
-  /** What the shop keeps, as base64. */
+  /** The answers that the shop keeps, by URL, as base64. */
   const kept = new Map<string, string>();
-  /** How long ago payments are signed. */
+  /** The age of the payments that the test signs. */
   let age: number;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-buyer-'));
@@ -124,7 +124,7 @@ describe('a purchase of the wallet', () => {
       expect(purse.pending()).to.deep.equal([]);
     });
 
-  it('keeps the link that it got in place of a long answer', async () => {
+  it('keeps the link that it gets in place of a long answer', async () => {
     const uri = 'https://shop.example/answers/the-key';
     const link = { type: 'resource_link', uri, name: 'answer', mimeType: 'audio/wav', size: 3_000_000 };
     const got = await call(buyerAt([price(offer()), sold({ content: [link], _meta: receipt(true) })]));
@@ -145,7 +145,7 @@ describe('a purchase of the wallet', () => {
     expect(purse.lines(1)[0]).to.include({ event: 'answered' }).and.not.to.have.property('link');
   });
 
-  it('bytes of any shop are saved before the payment is closed, and never given to a model', async () => {
+  it('bytes from any shop are saved to files before the payment is closed, and never given to a model', async () => {
     const data = Buffer.from('RIFF').toString('base64');
     const audio = { type: 'audio', data, mimeType: 'audio/wav' };
     const file = { type: 'resource', resource: { uri: 'a:b', blob: data, mimeType: 'application/pdf' } };
@@ -157,7 +157,7 @@ describe('a purchase of the wallet', () => {
     const names = [first, third].map(text => /(\S+) \(/.exec(text ?? '')?.[1] ?? '');
     expect(names.map(name => name.replace(/^.*\./, ''))).to.deep.equal(['wav', 'pdf']);
     for (const name of names) expect(readFileSync(name, 'latin1')).to.equal('RIFF');
-    // A file is in the folder's place, so that nothing can be saved.
+    // A file takes the folder's place, so that nothing can be saved.
     rmSync(join(folder, 'answers'), { recursive: true });
     writeFileSync(join(folder, 'answers'), '');
     const failed = await call(buyerAt([price(offer()), sold({ content: [audio] })]), { a: 1 }).catch(String);
@@ -169,7 +169,7 @@ describe('a purchase of the wallet', () => {
     expect(signed).to.equal(2);
   });
 
-  it('the folder for bytes has a limit: the oldest files are deleted, and two of one moment have different names', () => {
+  it('the folder for files has a limit: the oldest are deleted, and two saved at the same moment have different names', () => {
     const files = new AnswerFiles(join(folder, 'few'), { files: 2, bytes: 10 });
     const save = (size: number): string => files.save('../a tool', 'audio/wav', Buffer.alloc(size)).file;
     const [one, two] = [save(1), save(1)];
@@ -182,7 +182,7 @@ describe('a purchase of the wallet', () => {
     expect(readdirSync(files.folder).map(name => join(files.folder, name))).to.deep.equal([large]);
   });
 
-  it('takes the cheapest of the offers that it supports, in v1, too', async () => {
+  it('takes the cheapest offer that it supports, also in x402 v1', async () => {
     const v1 = {
       ...required(offer({ network: DEVNET_V1, maxAmountRequired: '20000', amount: undefined })),
       x402Version: 1,
@@ -215,7 +215,7 @@ describe('a purchase of the wallet', () => {
     expect(signed).to.equal(0);
   });
 
-  it('a refused payment that is dead is released, and another one signed, in the same call', async () => {
+  it('a refused payment that can no longer be settled is released, and another is signed in the same call', async () => {
     const got = await call(buyerAt([price(offer()), price(offer()), sold()], { kind: 'dead' }));
     expect(got.isError).to.equal(undefined);
     expect(sent.map(paymentIn)).to.deep.equal([undefined, { number: 1 }, { number: 2 }]);
@@ -229,12 +229,12 @@ describe('a purchase of the wallet', () => {
     ]);
   });
 
-  it("what the chain's clock showed at the signature is kept with the payment", async () => {
+  it("the chain's time at the signature is kept with the payment", async () => {
     await call(buyerAt([price(offer())]));
     expect(purse.pending()[0]?.signedOnChain).to.deep.equal({ slot: 7, time: 1_000 });
   });
 
-  it('an error for which the shop was paid is its answer; one for which it was not keeps the payment', async () => {
+  it("an error that was charged for is the call's answer, and after one that was not the payment is kept", async () => {
     const failed = { isError: true, content: [{ type: 'text', text: 'no such quote' }] };
     const got = await call(buyerAt([price(offer()), result({ ...failed, _meta: receipt(true) })]));
     expect([got.isError, purse.pending().length]).to.deep.equal([true, 0]);
@@ -243,7 +243,7 @@ describe('a purchase of the wallet', () => {
     expect(purse.pending()).to.have.lengthOf(1);
   });
 
-  it('a call that is paid and in progress is fetched by its key, without the payment', async () => {
+  it('the answer of a call that is paid and in progress is fetched by its key, without the payment', async () => {
     const waiting = {
       isError: true,
       structuredContent: { status: 503, retryAfterSeconds: 60, error: 'Paid, and in progress.' },
@@ -296,7 +296,7 @@ describe('a purchase of the wallet', () => {
     expect(signed).to.equal(4);
   });
 
-  it('a key that is refused: the payment itself is sent', async () => {
+  it('the payment itself is sent if its key is refused', async () => {
     const waiting = {
       isError: true,
       structuredContent: { status: 503 },
@@ -317,7 +317,7 @@ describe('a purchase of the wallet', () => {
     const cut = result({ isError: true, structuredContent: { status: 503, retryAfterSeconds: 60 } });
     const events = (): string[] => purse.lines(9).map(({ event }) => event);
 
-    it('is kept for a quarter of an hour, in which the shop may find it', async () => {
+    it('is kept for a quarter of an hour, during which the shop may still find it', async () => {
       age = 14 * MINUTE;
       const got = await call(buyerAt([price(offer()), gone], landed));
       expect(textOf(got)).to.match(
@@ -326,7 +326,7 @@ describe('a purchase of the wallet', () => {
       expect(purse.pending()).to.have.lengthOf(1);
     });
 
-    it('is then closed: the payment is reported once, it stays counted, and the next call is a new purchase', async () => {
+    it('is closed after that: it is reported once and stays counted, and the next call is a new purchase', async () => {
       age = 16 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       const buyer = buyerAt([gone, price(offer()), sold()], landed);
@@ -347,7 +347,7 @@ describe('a purchase of the wallet', () => {
       expect(sent.map(paymentIn).slice(-2)).to.deep.equal([undefined, { number: 2 }]);
     });
 
-    it("or on which the chain can't decide: is closed after a day, and stays counted", async () => {
+    it("is closed after a day and stays counted if the chain does not show whether it was settled", async () => {
       age = 23 * 60 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       expect(textOf(await call(buyerAt([gone])))).to.match(
@@ -362,7 +362,7 @@ describe('a purchase of the wallet', () => {
       expect(purse.pending()).to.deep.equal([]);
     });
 
-    it('and one that fails for a day is closed, unless the shop says that it owes the answer', async () => {
+    it('is closed if the call fails for a day, unless the shop says that it owes the answer', async () => {
       age = 25 * 60 * MINUTE;
       const failed = { isError: true, content: [{ type: 'text', text: 'This payment was refunded' }] };
       const owed = result({ ...failed, structuredContent: { status: 502 }, _meta: receipt(true) });
@@ -374,7 +374,7 @@ describe('a purchase of the wallet', () => {
     });
   });
 
-  it('a challenge that is too long to be kept is not paid', async () => {
+  it('a challenge that is too long to be stored is not paid', async () => {
     const long = offer({ extra: { feePayer: 'facilitator', note: 'x'.repeat(65 * 1024) } });
     const got = await call(buyerAt([price(long)]));
     expect(textOf(got)).to.match(

@@ -34,7 +34,7 @@ describe('the purse of the wallet', () => {
     other.close();
   });
 
-  it('an answer does not give the money back; a payment that was never settled does, on the day of its signature', () => {
+  it('an answered payment stays spent; one that was never settled is credited to the day of its signature', () => {
     add(purse, 'one');
     add(purse, 'two');
     purse.answered('one', 'signature');
@@ -61,7 +61,7 @@ describe('the purse of the wallet', () => {
     other.close();
   });
 
-  it('keeps no more payments, and no more bytes, than it can write with each payment', () => {
+  it('keeps only as many payments, and as many bytes, as it can rewrite with each payment', () => {
     const one = aPayment({ amount: '1' });
     const many = Array.from({ length: 500 }, (_, n) => ({ ...one, id: `${n}`, call: `${n}` }));
     writeFileSync(join(folder, 'wallet.json'), JSON.stringify({ version: 1, spent: {}, pending: many }));
@@ -97,7 +97,7 @@ describe('the purse of the wallet', () => {
     expect(readFileSync(file, 'utf8')).to.include('{"torn\n');
   });
 
-  it('others can read neither the folder nor what is in it', () => {
+  it('other users can read neither the folder nor its files', () => {
     add(purse, 'one');
     expect(statSync(folder).mode & 0o777).to.equal(0o700);
     for (const name of ['wallet.json', 'statement.jsonl'])
@@ -110,7 +110,7 @@ describe('the purse of the wallet', () => {
     '{"version":2,"spent":{},"pending":[]}',
     '{"version":1,"spent":{"x":"-1"},"pending":[]}',
   ])
-    it(`a state of ${text || 'nothing'} is an error, not an empty one`, () => {
+    it(`a state file with ${text || 'nothing'} is an error, and does not count as an empty wallet`, () => {
       writeFileSync(join(folder, 'wallet.json'), text);
       expect(() => add(purse, 'one')).to.throw(PurseFault, 'Nothing is paid until it is restored');
     });

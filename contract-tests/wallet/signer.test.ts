@@ -40,14 +40,14 @@ describe('the signer of the wallet', () => {
     return { required, network: devnet, amount: operation!.price.atomic, payTo: terms.payTo };
   }
 
-  it('signs what the wallet agreed to', async () => {
+  it('signs the offer that the wallet agreed to', async () => {
     const signer = await createSigner(Keypair.generate().secretKey, rpcUrl);
     expect(await signer.sign(offer()))
       .to.have.property('id')
       .that.matches(/^[0-9a-f]{64}$/);
   });
 
-  it('checks what it signed: a challenge that pays somebody else than the wallet agreed to is not paid', async () => {
+  it('checks its signed transaction, and does not pay a challenge with a receiver that the wallet did not agree to', async () => {
     const signer = await createSigner(Keypair.generate().secretKey, rpcUrl);
     const other = { ...offer(), payTo: Keypair.generate().publicKey.toBase58() };
     const said = await signer.sign(other).then(String, String);

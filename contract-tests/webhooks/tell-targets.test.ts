@@ -59,7 +59,7 @@ function targetAt(
   return openTarget({ name: 'one', form, url, kinds: [] }, config(allowPrivate));
 }
 
-/** What the operator reads about an attempt. */
+/** Sends a sample event. @returns what the operator reads about the attempt */
 async function said(url: string, allowPrivate = true): Promise<string> {
   const target = await targetAt(url, allowPrivate);
   try {
@@ -118,7 +118,7 @@ describe('A webhook', () => {
     expect(await said(cut.url)).to.match(/^not told: it closed the connection/);
   });
 
-  it('with a private address gets nothing, even by a name that leads there', async () => {
+  it('with a private address gets nothing, even under a name that resolves to that address', async () => {
     const { url, got } = await receiver((_request, response) => response.end());
     const why = 'not told: its address is private: set ALLOW_PRIVATE_WEBHOOKS=true if that is intended';
     expect(await said(url, false)).to.equal(why);
@@ -126,7 +126,7 @@ describe('A webhook', () => {
     expect(got).to.deep.equal([]);
   });
 
-  it('of a chat gets a text in the format of that chat, which mentions nobody', async () => {
+  it("of a chat gets a text in that chat's format, which mentions nobody", async () => {
     const { url, got } = await receiver((_request, response) => response.end('ok'));
     for (const form of ['slack', 'discord', 'telegram'] as const) {
       const target = await targetAt(url, true, form);
@@ -141,7 +141,7 @@ describe('A webhook', () => {
     expect(got.some(({ headers }) => 'webhook-signature' in headers)).to.equal(false);
   });
 
-  it('is tried again later each time, three hours at most', () => {
+  it('is tried again after growing delays of at most three hours', () => {
     const waits = [1, 2, 3, 4, 9].map(attempts => againMsAfter(attempts, 0.5));
     expect(waits).to.deep.equal([5_000, 20_000, 80_000, 320_000, 10_800_000]);
   });
@@ -168,7 +168,7 @@ describe('A server with webhooks', () => {
     await teller.start([{ target: await targetAt(url), kinds: [] }]);
   }
 
-  it('reports a sale at once, and one whose delivery another server left unfinished', async () => {
+  it('reports a sale at once, and repeats a report that failed', async () => {
     let asked = 0;
     let done = (): void => {};
     const second = new Promise<void>(resolve => (done = resolve));
@@ -184,7 +184,7 @@ describe('A server with webhooks', () => {
     expect(got[1]?.body).to.equal(got[0]?.body);
   });
 
-  it('continues to sell while a webhook keeps it waiting, and does not wait for it when it stops', async () => {
+  it('continues to sell while a webhook does not answer, and stops without waiting for it', async () => {
     const first = new Promise<void>(resolve => {
       void receiver(() => resolve())
         .then(({ url }) => startWith(url))

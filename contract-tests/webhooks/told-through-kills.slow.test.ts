@@ -78,7 +78,7 @@ async function serve(
 }
 
 /**
- * Every event that was ever to be delivered, once nothing is left. SQLite allows one server, so the server ends before
+ * Waits until all events have been delivered. @returns them all. SQLite allows one server, so the server ends before
  * the ledger is read.
  */
 async function allTold(place: LedgerPlace): Promise<OutboxEvent[]> {
@@ -135,7 +135,7 @@ onEachEngine('Events while server and receiver are killed', (make, engine) => {
   }
 
   it(`arrive at least once, in order for each payment, at the receiver of the how-to (${KILLS} kills)`, async function () {
-    // There the next server waits for the leases of the previous one: half a minute.
+    // On PostgreSQL, each server waits half a minute for the leases of the previous one.
     if (engine === 'PostgreSQL' && KILLS < 50) return this.skip();
     this.timeout(600_000);
     const file = join(folder, 'receiver.mjs');
@@ -143,7 +143,7 @@ onEachEngine('Events while server and receiver are killed', (make, engine) => {
     await survives(process.execPath, [file], KILLS);
   });
 
-  it('arrive at the receiver in Python, with its own package', async function () {
+  it("arrive at the how-to's receiver in Python, with the package that it uses", async function () {
     const kills = repeated(10, 0);
     if (kills === 0) return this.skip();
     this.timeout(600_000);

@@ -7,7 +7,7 @@ const EXPECTED = {
   payTo: 'J2xccRtuG43drESLYznHhLhQkLTdfepcKYbiQ9BsJVaf',
   amount: 1_000n,
 };
-/** What all of the vectors share: their accounts, and a blockhash of zeros. */
+/** What all vectors have in common: their accounts, and a blockhash of zeros. */
 const ACCOUNTS =
   'AQADBupKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIsa4T+VAWZkKbqIwjcZYhVrZWKZR4UVyYj9/rTk9uwE+wJwa1WOvT05wo9H+keYP/wmkenNjT3' +
   'crGO32T+uRfu6DtELLORIVfxOpM9ATQoLQMrX/7NAaLb8bd5BgjfAC6nAwZGb+UhFzL/7K26csOb57yM5bvF9xJrLEObOkAAAAAG3fbh12Whk9nL4UbO63ms' +

@@ -67,7 +67,7 @@ describe('mpp: credentials', () => {
     expect(inOrder.kind, 'with the limit before the price').to.equal('payment');
   });
 
-  it('answer a different challenge each: no two challenges are alike', () => {
+  it('each answer a different challenge, because no two challenges are alike', () => {
     const [one, two] = [challengeFor(), challengeFor()];
     expect(one.wire['id']).not.to.equal(two.wire['id']);
     expect(one.request.externalId).not.to.equal(two.request.externalId);
@@ -149,7 +149,7 @@ describe('mpp: credentials', () => {
     });
   }
 
-  /** The entries of pay-kit's harness/vectors/charge-rejects.json that a single transfer can have. */
+  /** The entries of pay-kit's harness/vectors/charge-rejects.json that apply to a single transfer. */
   const VECTORS: Record<string, [Recipe, RegExp]> = {
     'compute price over the cap': [{ computePrice: 5_000_001n }, /compute unit price is too high/],
     'a compute limit of 250 000': [{ computeLimit: 250_000 }, /250000, at most 200000/],
@@ -158,7 +158,7 @@ describe('mpp: credentials', () => {
     'an unsigned transaction': [{ signature: 'none' }, /signature is missing/],
   };
   for (const [name, [bend, why]] of Object.entries(VECTORS)) {
-    it(`are refused by the published vector: ${name}`, async () => {
+    it(`are refused as in the published vector: ${name}`, async () => {
       const check = await judge(pay(bend));
       expect([check.kind, (check as { error?: string }).error]).to.satisfy(
         ([kind, error]: [string, string]) => kind === 'refused' && why.test(error),
@@ -167,7 +167,7 @@ describe('mpp: credentials', () => {
     });
   }
 
-  it('are refused by the published vector: splits that take the whole amount', async () => {
+  it('are refused as in the published vector: splits that take the whole amount', async () => {
     const asked = challengeFor();
     const splits = [{ recipient: FEE_PAYER, amount: asked.request.amount }];
     const methodDetails = { ...asked.request.methodDetails, splits };
@@ -202,7 +202,7 @@ describe('mpp: credentials', () => {
     }
   });
 
-  it('of type signature, without a live challenge of this server or with one whose fee it pays, cause no request to the chain', async () => {
+  it('of type signature cause no request to the chain if they answer no live challenge of this server, or one whose fee it pays', async () => {
     let looks = 0;
     const ledger = { settledBy: async () => undefined };
     const find = async (): Promise<{ kind: 'not-seen' }> => {
@@ -240,7 +240,7 @@ describe('mpp: credentials', () => {
       expect((await judge(header)).kind, header).to.equal('unpaid');
   });
 
-  it('are read in any case of the scheme, padded or not, beside another scheme, and with the opaque value of old clients', async () => {
+  it('are read with the scheme in any case, padded or not, next to another scheme, and with the opaque value that old clients send', async () => {
     const authorization = pay();
     const sent = wire(authorization);
     const opaque = JSON.parse(
@@ -274,7 +274,7 @@ describe('mpp: credentials', () => {
     expect(JSON.stringify(llmsTexts(contract, selling))).to.include('with an MPP client');
   });
 
-  it('a receipt goes with nothing but what was sold, and names its challenge', () => {
+  it('get a receipt only if the call was sold, and the receipt names their challenge', () => {
     const receipt = { success: true, payer: FEE_PAYER, transaction: 'signature', amount: '10000' };
     const headers = method.receiptHeaders(receipt, { sold: true, challenge: 'the id' });
     expect(JSON.parse(Buffer.from(headers['Payment-Receipt'] ?? '', 'base64url').toString())).to.deep.equal({

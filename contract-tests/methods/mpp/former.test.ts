@@ -10,7 +10,7 @@ import { call, type Answer } from '../../support/world.js';
 
 const BODY = { text: 'a text' };
 
-// On PostgreSQL, the lease of a dead server outlasts the blockhashes of this fast chain.
+// Runs on SQLite only: on PostgreSQL, a dead server's lease outlasts the blockhashes of this fast chain.
 describe('mpp: a shop that accepted it once and no longer does', () => {
   let testChain: TestChain;
   let key: Keypair;
@@ -45,7 +45,7 @@ describe('mpp: a shop that accepted it once and no longer does', () => {
     });
 
   for (const sponsored of [true, false])
-    it(`settles what was stored and not sent when its server died, with the fee paid by ${sponsored ? 'the server' : 'the buyer'}`, async () => {
+    it(`settles a payment that was stored but not sent when its server died, with the fee paid by ${sponsored ? 'the server' : 'the buyer'}`, async () => {
       const place = await sqlitePlace();
       const cluster = await TestCluster.open(testChain, place.url);
       closers.push(() => cluster.close(), place.remove);

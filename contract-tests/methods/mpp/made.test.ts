@@ -52,7 +52,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       return orderFails;
     };
     const options = { observer, ordered, blocked };
-    // On SQLite, one server has the ledger to itself, so it stands for both.
+    // SQLite allows one server for a ledger, so there the same server is used as both.
     const first = await cluster.testServer(options);
     servers = [first, engine === 'SQLite' ? first : await cluster.testServer(options)];
     const work = async (): Promise<{ status: 200; body: { summary: string } }> => {

@@ -37,7 +37,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
   let key: Keypair;
 
   before(async () => {
-    // On a slow machine, 200 copies take longer than a payment is valid on the usual chain.
+    // Slower slots than usual, so that a payment stays valid until a slow machine has sent 200 copies.
     testChain = await TestChain.open(300);
     key = await fundedKey(testChain);
   });
@@ -56,7 +56,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         const place = await makePlace();
         const cluster = await TestCluster.open(testChain, place.url);
         const own = sponsored ? { own: key } : {};
-        // On SQLite, one server has the ledger to itself, so it stands for both.
+        // SQLite allows one server for a ledger, so there the same server is used as both.
         const first = await cluster.testServer(own);
         servers = [first, engine === 'SQLite' ? first : await cluster.testServer(own)];
         const work = async (): Promise<{ status: 200; body: { summary: string } }> => {
@@ -85,7 +85,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         readChallenge((await http('a text', {}, at)).headers.get('www-authenticate'));
       const authorized = ({ authorization }: MppPayment): Record<string, string> => ({ authorization });
       const landed = (): number[] => [...testChain.landed([payer]).values()];
-      /** A payer that pays the fee is the first key of its transaction. */
+      /** The payer's USDC. */
       const balance = async (): Promise<bigint> => {
         const { value } = await testChain.connection.getTokenAccountBalance(
           testChain.tokenAccount(payer.publicKey),
@@ -124,7 +124,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         expect(row).to.include({ method: 'mpp', state: 'delivered' });
       });
 
-      it('buys over MCP with the challenge that its result holds', async () => {
+      it('buys over MCP with the challenge that the result of an unpaid call contains', async () => {
         const unpaid = await callTool(doors[0]!.url, 'summarize', { text: 'a tool' });
         const [{ request, ...parts }] = unpaid._meta?.['org.paymentauth/challenges'] as [
           ReadChallenge['wire'] & { request: ReadChallenge['request'] },
@@ -139,7 +139,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         expect(await balance()).to.equal(FUNDS - PRICE);
       });
 
-      it(`one payment copied ${COPIES} times over servers and transports: one transfer, one answer`, async () => {
+      it(`one payment copied ${COPIES} times to all servers over both transports: one transfer, one answer`, async () => {
         const payment = mppPayment(await challenge(), payer);
         const copies = Array.from({ length: COPIES }, async (_, n) => {
           const at = n % 2;
@@ -152,7 +152,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         expect(await balance()).to.equal(FUNDS - PRICE);
       });
 
-      it('does no work for a wallet without the money: 402, and nothing is sent', async () => {
+      it('does no work for a wallet without the money: the answer is a 402, and nothing is sent to the chain', async () => {
         await testChain.spendAll(payer);
         const answer = await http('poor', authorized(mppPayment(await challenge(), payer)));
         expect([answer.status, runs]).to.deep.equal([402, 0]);
@@ -173,7 +173,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         });
 
       if (sponsored)
-        it(`one transaction sent ${COPIES} times by MPP and both versions of x402, over servers and transports: one transfer, one answer`, async () => {
+        it(`one transaction sent ${COPIES} times by MPP and both versions of x402, to all servers over both transports: one transfer, one answer`, async () => {
           const asked = await challenge();
           const { transaction } = craftPayment({
             payer,

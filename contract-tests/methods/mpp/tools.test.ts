@@ -31,7 +31,7 @@ describe('mpp: paid tools', () => {
   });
 
   /** In 2025-11-25, the code of MPP's own error (-32042) has another meaning, and the library of 2026-07-28 refuses to send it. */
-  it('return their price as a result, with the challenge in its metadata, also to clients that say that they pay by MPP', async () => {
+  it('return their price as a result with the challenge in its metadata, even to clients that declare that they pay by MPP', async () => {
     const current = {
       [`${META}/protocolVersion`]: '2026-07-28',
       [`${META}/clientInfo`]: { name: 'a test', version: '1' },
@@ -52,7 +52,7 @@ describe('mpp: paid tools', () => {
     }
   });
 
-  it('are unchanged over HTTP: x402 complete, and MPP beside it if it fits, never cut', async () => {
+  it("are unchanged over HTTP: the x402 challenge is complete, and MPP's is added whole if it fits", async () => {
     const { headers } = await shop.call('/one', {});
     expect(headers.get('payment-required')).not.to.equal(null);
     expect(headers.get('www-authenticate')).to.match(/^Payment .*opaque="[\w-]+"$/);

@@ -131,7 +131,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     return challenge.error ?? '';
   }
 
-  /** The requests that a payment may have caused, without the background reads of chain and facilitator. */
+  /** The requests to chain and facilitator that a payment may have caused, without the server's background reads. */
   const asked = (): Record<string, number> => {
     const { rpc, facilitator } = world;
     const blockhashes = `getAccountInfo ${RECENT_BLOCKHASHES_SYSVAR}`;
@@ -291,7 +291,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
   const listed = { 'whose header': HEADERS, 'whose offer': OFFERS, 'whose transaction': TRANSACTIONS };
   for (const [what, cases] of Object.entries(listed)) {
     for (const [name, says, headers] of cases) {
-      it(`${what} ${name}: refused here, without a request`, async () => {
+      it(`${what} ${name}: refused by this server, without a request to chain or facilitator`, async () => {
         const before = asked();
         const earned = await world.earned();
         const answer = await summarize(headers());
@@ -363,7 +363,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     });
 
     for (const [name, says, headers] of REMOTE) {
-      it(`${name}: refused by verify, never settled, and again when it is sent again`, async () => {
+      it(`${name}: refused by verify every time it is sent, and never settled`, async () => {
         const settles = world.facilitator.count('/settle');
         const earned = await world.earned();
         const payment = headers();
@@ -398,7 +398,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
   });
 
   describe('and then', () => {
-    it('after all of it a good payment still buys its answer', async () => {
+    it('a good payment still buys its answer', async () => {
       expect(offer.network).to.equal(DEVNET);
       await newOffer();
       const earned = await world.earned();

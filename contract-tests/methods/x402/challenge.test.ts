@@ -140,7 +140,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         );
       });
 
-      it('tells v1 crawlers in outputSchema how to call it, and what it answers', () => {
+      it('tells v1 crawlers in outputSchema how to call the operation, and what it answers', () => {
         const [option] = parse(renderChallenge(operation, terms, LIVE, 1)).accepts;
         const { input, output } = option!.outputSchema as { input: Json; output?: Json };
         const { method, request } = operation;
@@ -162,7 +162,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         );
       });
 
-      it('tells crawlers how to call it, in a form that its own schema accepts', () => {
+      it('tells crawlers how to call the operation, in a form that the schema in the challenge accepts', () => {
         const { extensions } = parse(renderChallenge(operation, terms, LIVE)) as unknown as {
           extensions: Record<string, { info: Json; schema: Json }>;
         };
@@ -200,7 +200,7 @@ describe('The challenge', () => {
     }
   });
 
-  it('never cuts an example: one that does not fit into the header is left out, with everything that describes it', () => {
+  it('never shortens an example: one that does not fit into the header is left out with the whole description of the call', () => {
     for (const length of [50, 500, 1_000, 5_000]) {
       const text = 'a'.repeat(length);
       const long = { ...operation, request: { ...operation.request!, example: { text } } };
@@ -301,7 +301,7 @@ describe('The offers', () => {
     expect(hints.view()).to.equal(undefined);
   });
 
-  it('counts a node whose slot does not change as showing nothing new: its view ages like any other', () => {
+  it("lets the view of the chain grow old if the node's slot does not change", () => {
     open();
     hints.setView(VIEW);
     for (let look = 0; look < 4; look++) {
@@ -382,7 +382,7 @@ describe('The offers', () => {
     expect(hints.view(), 'which does not renew the view').to.equal(undefined);
   });
 
-  it('lets unpaid payments use up one blockhash in 2 s, and paid ones any number', () => {
+  it('lets unpaid payments use up at most one blockhash in 2 s, and paid ones any number', () => {
     open();
     hints.setView(VIEW);
     hints.markBlockhashUsed(signedOver(BLOCKHASH), false);
@@ -397,7 +397,7 @@ describe('The offers', () => {
     expect(blockhashes()).to.deep.equal([undefined]);
   });
 
-  it('reads the chain every 2 s while calls come, sooner if a blockhash was used up, else every 10 s', () => {
+  it('reads the chain every 2 s while calls arrive, sooner if a blockhash was used up, and otherwise every 10 s', () => {
     open();
     hints.setView(VIEW);
     expect(hints.nextReadAfterMs()).to.equal(10_000);

@@ -83,7 +83,7 @@ describe('The description of a call', () => {
     });
   });
 
-  it('has a schema of the query for every GET, because crawlers expect it, and an example only of what is sent', () => {
+  it('has a query schema for every GET, because crawlers expect it, but an example only of parts that are sent', () => {
     const { info, schema } = bazaarOf(operation('latest'), true) as { info: Json; schema: Json };
     expect(schema).to.have.deep.nested.property('properties.input.properties.queryParams', {
       type: 'object',
@@ -92,7 +92,7 @@ describe('The description of a call', () => {
     expect(info).not.to.have.nested.property('input.queryParams');
   });
 
-  it('says in v1 what is sent where, and what comes back', () => {
+  it('says in v1 where each part of the request is sent, and what is answered', () => {
     expect(outputSchemaOf(operation('quote'), true)).to.have.deep.nested.property('input.pathParams', {
       symbol: { type: 'string', description: undefined, required: true },
     });
@@ -166,7 +166,7 @@ describe('A challenge with little room in its header', () => {
   const read = (of: PricedOperation): { accepts: [Json]; resource: Json; extensions: Json } =>
     JSON.parse(Buffer.from(headerOf(of), 'base64').toString('utf8')) as ReturnType<typeof read>;
 
-  it('leaves out the schemas, then the parts for v1 only, then the examples, then the tags, and never the price', () => {
+  it('leaves out first the schemas, then what only v1 reads, the examples and the tags, but never the price', () => {
     const seen: string[] = [];
     for (let characters = 10; characters < 1_700; characters += 10) {
       const { accepts, resource, extensions } = read(long(characters));
@@ -193,7 +193,7 @@ describe('A challenge with little room in its header', () => {
         expect(headerOf(long(characters), error).length + OTHER_HEADER_BYTES).to.be.at.most(MAX_HEADER_BYTES);
   });
 
-  it('is an error that names the field to shorten, if nothing else helps', () => {
+  it('is reported with the field to shorten, if it leaves parts out', () => {
     expect(headerAdvice({ paid: [tree] }, termsOf)).to.deep.equal([]);
     expect(headerAdvice({ paid: [tree, long(900)] }, termsOf)).to.have.length(1);
     expect(headerAdvice({ paid: [long(900)] }, termsOf)[0]).to.match(
@@ -203,7 +203,7 @@ describe('A challenge with little room in its header', () => {
 });
 
 describe('The documents of any contract', () => {
-  it('list sections as the contract has them, with URLs that can be called', () => {
+  it('list its operations, discovery documents and health checks, with URLs that can be called', () => {
     const trees = contract.free.find(({ id }) => id === 'treesForSale')!;
     expect(trees.discovery).to.deep.equal(['latest', 'growTree', 'print']);
     expect(contract.free.find(({ id }) => id === 'marketsHealth')!.health).to.deep.equal(['quote']);
@@ -230,7 +230,7 @@ describe('The documents of any contract', () => {
     });
   });
 
-  it('never reveal who produces the answer', () => {
+  it('never reveal which service produces the answer', () => {
     const upstream =
       "x-upstream: { url: 'https://secret.example/{symbol}', headers: { key: '${SECRET}' } }\n      parameters:\n        - { name: days";
     const text = ANY_SHOP.replace('parameters:\n        - { name: days', upstream);

@@ -58,7 +58,7 @@ describe('wire: a payment is read by its structure, not by the name of its heade
     expect(METHODS.areIn(['Payment-Signature', V2])).to.equal(true);
   });
 
-  it('accepts the same payment in both headers once, and refuses two different ones', () => {
+  it('reads the same payment in both headers as one, and refuses two different ones', () => {
     expect(read({ 'payment-signature': V2, 'x-payment': V2 }).version).to.equal(2);
     expect(faultOf({ 'payment-signature': V2, 'x-payment': v1Header(DEVNET_V1, 'BBBB') })).to.match(
       /two different payments/,
@@ -221,7 +221,7 @@ describe('wire: payment-identifier', () => {
     for (const id of ['a'.repeat(16), 'A_-9'.repeat(32)]) expect(idOf(withIdentifier(id))).to.equal(id);
   });
 
-  it('counts as absent if a client echoes our offer of it', () => {
+  it("counts as absent if a client only sends back the server's offer of it", () => {
     expect(
       idOf({ 'payment-identifier': { info: { required: false }, schema: { type: 'object' } } }),
     ).to.equal(undefined);
@@ -246,7 +246,7 @@ describe('wire: payment-identifier', () => {
 });
 
 describe('wire: receipts', () => {
-  it('are sent in the header of the version that they answer', () => {
+  it("are sent in the header of the payment's x402 version", () => {
     const receipt = { success: true, payer: 'p', transaction: 's' };
     const v2 = METHODS.named('x402-v2').receiptHeaders(receipt, { sold: true });
     expect(Object.keys(v2)).to.deep.equal(['PAYMENT-RESPONSE']);

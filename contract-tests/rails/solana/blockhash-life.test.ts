@@ -51,7 +51,7 @@ describe('The remaining life of a blockhash', () => {
 
   const left = (blockhash: string): Promise<number | undefined> => life.blocksLeft(bytesOf(blockhash));
 
-  it('is known without a request if this server saw the blockhash, and decreases with the chain and with time', async () => {
+  it('is known without a request if this server saw the blockhash, and decreases as the chain advances and time passes', async () => {
     const [first, second] = [hash(), hash()];
     hints.setView({ blockhash: first, slot: 1_000, height: 900 });
     expect(await left(first)).to.equal(150);
@@ -63,7 +63,7 @@ describe('The remaining life of a blockhash', () => {
     expect(reads).to.equal(0);
   });
 
-  it("is otherwise read from the chain's list, which is read once in two seconds for all", async () => {
+  it("is otherwise taken from the chain's list, which is read at most once in two seconds", async () => {
     const all = await Promise.all(hashes.map(left));
     expect(all).to.deep.equal(hashes.map((_, age) => 150 - age));
     now += 1_200;
@@ -104,7 +104,7 @@ describe('A payment signed long before it is sent', function () {
 
   type Offer = { payTo: string; extra: { feePayer: string; recentBlockhash: string } };
 
-  /** The answer to a new payer with the money, for a payment over a blockhash. */
+  /** Buys a summary with a payment signed over this blockhash. */
   async function pay(
     payer: Keypair,
     blockhash: string,
@@ -131,7 +131,7 @@ describe('A payment signed long before it is sent', function () {
     );
   }
 
-  it('passes verify, and is refused before the work of a new payer begins; over a younger one it is sold', async () => {
+  it('is refused before the work of a new payer begins, although it passes verify; one over a younger blockhash is accepted', async () => {
     const payer = Keypair.fromSecretKey(world.buyer);
     const before = await listed();
     const late = await pay(payer, before[110]!);
@@ -142,7 +142,7 @@ describe('A payment signed long before it is sent', function () {
     expect((await pay(payer, (await listed())[110]!)).status, 'known by now').to.equal(200);
   });
 
-  it('over the first blockhash that the sandbox gives out in a slot uses the one that it lists', async () => {
+  it('may be signed over the first blockhash that the sandbox gives out in a slot, because its chain lists that one', async () => {
     await pause(450);
     const { blockhash } = await world.connection.getLatestBlockhash('processed');
     expect(await listed()).to.include(blockhash);

@@ -23,7 +23,7 @@ describe('promise 4: the height that is stored with a claim', () => {
     heights = new ChainHeights(ledger, { now: () => now });
   });
 
-  /** What another server of this ledger knows, or this one after a restart. */
+  /** The heights as another server of this ledger reads them, or this one after a restart. */
   const restarted = (): ChainHeights => new ChainHeights(ledger, { now: () => now });
 
   const viewAt = (height: number, by = heights): Promise<ChainView> =>
@@ -53,7 +53,7 @@ describe('promise 4: the height that is stored with a claim', () => {
     expect((await viewAt(1_060, restarted())).height).to.equal(1_060);
   });
 
-  it('never rises faster than the chain can: a single far-future answer changes nothing', async () => {
+  it('never rises faster than the chain can, so a single far-future answer changes nothing', async () => {
     await viewAt(1_000);
     now += 10_000;
     expect(await failureAt(FAR)).to.match(/more than the chain can have reached.*ledger -- height --reset/);
@@ -77,7 +77,7 @@ describe('promise 4: the height that is stored with a claim', () => {
     heights.checkRise({ lastValidBlockHeight: 150 });
   });
 
-  it('can be reset by the operator if it was stored wrong, beside the running server', async () => {
+  it('can be reset by the operator while the server runs, if a wrong height was stored', async () => {
     await viewAt(FAR);
     expect(await failureAt(1_000)).to.match(/blocks behind.*ledger -- height --reset/);
     await resetHeight(ledger);
@@ -93,7 +93,7 @@ describe('promise 4: the height that is stored with a claim', () => {
   });
 
   describe('on a chain whose rate is measured', () => {
-    /** A minute passes for each of these: how many blocks the servers claim to have advanced in it. */
+    /** Lets a minute pass for each entry, which lists the blocks that each server claims to have advanced in that minute. */
     async function measure(minutes: (number | undefined)[][], by = heights): Promise<void> {
       let reported = (minutes[0] ?? []).map(() => 1_000);
       await by.measure(reported);
@@ -107,7 +107,7 @@ describe('promise 4: the height that is stored with a claim', () => {
     }
     const same = (rises: (number | undefined)[], minutes = 5): (number | undefined)[][] =>
       Array.from({ length: minutes }, () => rises);
-    /** How many blocks a height may rise in a gap of ten minutes after which the server starts again. */
+    /** How many blocks a height may rise while the server is stopped for ten minutes. */
     async function mostInTenMinutes(): Promise<number> {
       await resetHeight(ledger);
       await viewAt(1_000);
@@ -118,14 +118,14 @@ describe('promise 4: the height that is stored with a claim', () => {
     const UNMEASURED = 150 + 600 * 4;
     const AT_MOST = 150 + 600 * 10;
 
-    it('goes on selling after a gap of ten minutes where slots take 200 ms', async () => {
+    it('may rise by ten minutes of 200 ms slots while the server is stopped', async () => {
       await measure(same([FIVE_A_SECOND, FIVE_A_SECOND]));
       await viewAt(1_000);
       now += 10 * MINUTE;
       expect((await viewAt(1_000 + 600 * 5, restarted())).height).to.equal(4_000);
     });
 
-    it('goes on selling with a single RPC server, and when that one was stuck before it was measured', async () => {
+    it('may rise with a single RPC server, even if that one was stuck before it was measured', async () => {
       await viewAt(1_000);
       now += 10 * MINUTE;
       expect(await failureAt(4_000)).to.match(/more than the chain can/);
@@ -133,19 +133,19 @@ describe('promise 4: the height that is stored with a claim', () => {
       expect((await viewAt(1_000 + 780 * 5)).height).to.equal(4_900);
     });
 
-    it('never allows more than ten blocks a second, even if the only server reports huge heights', async () => {
+    it('never rises by more than ten blocks a second, even if the only server reports huge heights', async () => {
       await measure(same([FAR]));
       expect(await mostInTenMinutes()).to.equal(AT_MOST);
       notes.set('chain-rate', '100000');
       expect(await mostInTenMinutes(), 'a wrong rate in the ledger').to.equal(AT_MOST);
     });
 
-    it('takes no notice of a single huge height', async () => {
+    it('is not affected by a single huge height', async () => {
       await measure([[150], [150], [FAR], [150], [150]]);
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
     });
 
-    it('does not believe one of two servers, or one of three, that lies about the rate', async () => {
+    it('is not affected by one of two servers, or one of three, that lies about the rate', async () => {
       await measure(same([150, FAR]));
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
       heights = restarted();
@@ -153,17 +153,17 @@ describe('promise 4: the height that is stored with a claim', () => {
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
     });
 
-    it('does not believe a server because the other one does not answer', async () => {
+    it('is not taken from one server only because the other does not answer', async () => {
       await measure(same([undefined, FAR]));
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
     });
 
-    it('does not believe two readings', async () => {
+    it('does not follow a rate that was read only twice', async () => {
       await measure(same([FAR], 2));
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
     });
 
-    it('lets a chain that stood still continue as before', async () => {
+    it('may rise as before once a chain that had stopped continues', async () => {
       await measure(same([0, 0]));
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
       expect((await viewAt(1_000 + 600 * 2.5, restarted())).height).to.equal(2_500);

@@ -25,7 +25,7 @@ describe('the search for a transfer in a history of several pages', () => {
   });
   const ours: Landed = { signature: 'ours', slot: CLAIM_SLOT + 1, failed: false };
 
-  /** @param pageAfter what an RPC server lists as older than `before`; by default what is older in `history` */
+  /** @param pageAfter the transfers that an RPC server lists as older than `before`; by default those in `history` */
   function search(
     history: readonly Landed[],
     pageAfter = (before: string): readonly Landed[] =>
@@ -47,7 +47,7 @@ describe('the search for a transfer in a history of several pages', () => {
   /** Fills the first page, so that a second one is requested. */
   const recent = Array.from({ length: PAGE }, (_, n) => other(n));
 
-  it('finds a transfer on the second page, in any place there', async () => {
+  it('finds a transfer anywhere on the second page', async () => {
     const found = { kind: 'found', signature: 'ours', failed: false };
     expect(await search([...recent, ours])).to.deep.equal(found);
     expect(await search([...recent, other(PAGE), ours, other(PAGE + 1)])).to.deep.equal(found);
@@ -61,7 +61,7 @@ describe('the search for a transfer in a history of several pages', () => {
     expect(await search([...recent, ours], () => [])).to.deep.equal({ kind: 'unclear' });
   });
 
-  it('a second page that does not begin where the first one ended proves no absence: the part between is unknown', async () => {
+  it('a second page that does not begin where the first one ended proves no absence, because transfers in between are unknown', async () => {
     const later = [other(PAGE + 7), other(PAGE + 8)];
     expect(await search([...recent, ours, ...later], () => later)).to.deep.equal({ kind: 'unclear' });
   });
@@ -71,7 +71,7 @@ describe('the search for a transfer in a history of several pages', () => {
     expect(await search(endless)).to.deep.equal({ kind: 'unclear' });
   });
 
-  it("what landed no later than the claim is the end of the search, and is not this payment's", async () => {
+  it("the search ends at transfers that landed no later than the claim, and does not count them", async () => {
     expect(await search([other(0), { ...ours, slot: CLAIM_SLOT }])).to.deep.equal({ kind: 'absent' });
   });
 });

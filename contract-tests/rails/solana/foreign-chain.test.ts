@@ -60,7 +60,7 @@ class Rpc {
     await closed;
   }
 
-  /** Another machine takes over the name: connections break, new ones go to it. */
+  /** Another machine takes over the address: open connections break, and new ones reach that machine. */
   async becomes(genesis: string): Promise<void> {
     await this.close();
     this.genesis = genesis;
@@ -110,7 +110,7 @@ describe('An RPC server of another chain', () => {
   const history = () => chain.signaturesFor(ACCOUNT, { finality: 'finalized' }, never);
   const heightSeen = async () => (await chain.latestBlockhash('finalized', never)).lastValidBlockHeight - 150;
 
-  it('is never believed when ours fails: not for a history, not for a height', async () => {
+  it('is not used even when ours fails, neither for a history nor for a height', async () => {
     connect(ours.url, foreign.url);
     expect(await history()).to.deep.equal([]);
     await ours.close();
@@ -145,7 +145,7 @@ describe('An RPC server of another chain', () => {
     expect(await heightSeen(), 'and is believed again when it is ours').to.equal(1_000);
   });
 
-  it('costs ours one more request for each connection, not for each read', async () => {
+  it('is ruled out by one more request for each connection, not for each read', async () => {
     connect(ours.url);
     for (let turn = 0; turn < 10; turn++) await history();
     expect(ours.asked.filter(method => method === 'getGenesisHash').length).to.be.below(4);
@@ -153,7 +153,7 @@ describe('An RPC server of another chain', () => {
     expect(ours.asked.filter(method => method === 'getGenesisHash').length).to.be.below(10);
   });
 
-  it("is skipped like one whose height can't be true", async () => {
+  it("is skipped, and so is one of our chain whose height can't be true", async () => {
     foreign.genesis = OURS;
     connect(foreign.url, ours.url);
     const check = ({ slot }: { slot: number }): void => {
@@ -163,14 +163,14 @@ describe('An RPC server of another chain', () => {
     expect(logged).to.contain('too high');
   });
 
-  it('is reported, with what each URL serves, without credentials', async () => {
+  it('is reported with the chain that each URL serves, without credentials', async () => {
     connect(ours.url, foreign.url, 'http://operator:secret@127.0.0.1:1/rpc?api-key=query-key');
     const found = await chain.survey(never);
     expect(found.map(({ genesis }) => genesis)).to.deep.equal([OURS, FOREIGN, undefined]);
     expect(JSON.stringify(found)).not.to.match(/operator|pass|secret|query-key/);
   });
 
-  it("does not get its URL's credentials into an error, even if it repeats them", async () => {
+  it("can't put its URL's credentials into an error, even if its answer repeats them", async () => {
     ours.refusing = `can't POST /rpc?api-key=query-key for operator:pass+word (b3BlcmF0b3I6cGFzcyt3b3Jk)`;
     connect(ours.url);
     const failure = await failureOf(history());

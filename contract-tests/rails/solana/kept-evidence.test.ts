@@ -21,7 +21,7 @@ const signed = (evidence: string): string => {
 describe('what a ledger keeps of a transaction whose outcome is final', () => {
   const payer = newKeyPair().address;
 
-  it('is the account that the money came from, in 44 digits, if it went to the only receiver and others paid the fee', () => {
+  it('is only the account that the money came from, in 44 digits, if the money went to the only receiver and others paid the fee', () => {
     const whole = evidenceOf(payer);
     const kept = condenseEvidence(whole, destinationAccountOf(whole));
     expect(kept).to.equal(accountOf(payer));
@@ -34,7 +34,7 @@ describe('what a ledger keeps of a transaction whose outcome is final', () => {
     });
   });
 
-  it('includes the account of another receiver, and what the fee payer of this shop paid', () => {
+  it("includes the account of another receiver, and the fee that this shop's fee payer paid", () => {
     for (const whole of [evidenceOf(payer), signed(evidenceOf(payer))])
       for (const first of [undefined, destinationAccountOf(whole), accountOf(payer)]) {
         const kept = keptEvidence(condenseEvidence(whole, first));
@@ -65,7 +65,7 @@ describe('what a ledger keeps of a transaction whose outcome is final', () => {
     }
   });
 
-  it("is all of it if its payer is the only signer, or if it can't be read", () => {
+  it("is the whole transaction if its payer is the only signer, or if it can't be read", () => {
     const whole = Buffer.from(evidenceOf(payer), 'base64');
     const alone = Buffer.concat([Buffer.of(1), whole.subarray(1, 65), whole.subarray(129)]);
     alone[65] = 1;
@@ -83,7 +83,7 @@ describe('what a ledger keeps of a transaction whose outcome is final', () => {
 describe('what a ledger keeps of a transaction whose payer is removed', () => {
   const payer = newKeyPair().address;
 
-  it('is what the books read: the receiver of a sale, and the fee that this shop paid', () => {
+  it('is the data for the books: the receiver of a sale, and the fee that this shop paid', () => {
     const [foreign, own] = [evidenceOf(payer), signed(evidenceOf(payer))];
     for (const whole of [foreign, own])
       for (const evidence of [whole, condenseEvidence(whole, undefined)]) {
@@ -98,7 +98,7 @@ describe('what a ledger keeps of a transaction whose payer is removed', () => {
       }
   });
 
-  it('is, for a refund, its fee, if it landed as this shop signed it', () => {
+  it("is a refund's fee, if the refund landed as this shop signed it", () => {
     const refund = signed(evidenceOf(payer));
     const kept = anonymizer.refund(refund, signatureOf(refund) ?? '');
     expect(feePaid(kept ?? '', 1)).to.deep.equal(feePaid(refund, 1));

@@ -19,12 +19,12 @@ describe('a key pair of the Solana CLI', () => {
       expect(signed.transaction).to.equal(Buffer.from(expected.serialize()).toString('base64'));
       const other = VersionedTransaction.deserialize(Buffer.from(signed.transaction, 'base64'));
       expect(other.signatures[0]).to.deep.equal(expected.signatures[0]);
-      // Signing again gives the same bytes: another run would store the same.
+      // Signing is deterministic, so another run would store the same bytes.
       expect(readKeyPair(text).signAsFeePayer(transaction)).to.deep.equal(signed);
     }
   });
 
-  it('signs nothing if somebody else pays', () => {
+  it('refuses to sign if somebody else pays the fee', () => {
     const { transaction } = craftPayment({ payer: pair });
     expect(() => readKeyPair(text).signAsFeePayer(transaction)).to.throw(/is not the fee payer/);
   });
@@ -42,7 +42,7 @@ describe('a key pair of the Solana CLI', () => {
     ['the public key of another pair', JSON.stringify([...numbers.slice(0, 32), ...others.slice(32)])],
   ];
   for (const [what, wrong] of WRONG) {
-    it(`is not ${what}, and the message quotes nothing of it`, () => {
+    it(`can't be ${what}, and the error quotes none of it`, () => {
       try {
         readKeyPair(wrong);
       } catch (error) {

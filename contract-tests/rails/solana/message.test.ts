@@ -120,7 +120,7 @@ const MUTATION: fc.Arbitrary<Mutation> = fc.record({
 });
 
 function mutate(bytes: Buffer, { at: place, value, kind }: Mutation): Buffer {
-  // Most bytes are signatures and keys, which do not affect the layout: every other mutation goes to what is around them.
+  // Most bytes are signatures and keys, which do not affect the layout, so every other mutation changes the bytes around them.
   const at = place % 2 === 0 ? place % bytes.length : Math.min(129 + (place % 8), bytes.length - 1);
   const [before, after] = [bytes.subarray(0, at), bytes.subarray(at + 1)];
   const byte = bytes[at] ?? 0;
@@ -196,7 +196,7 @@ describe('message: a transaction is read exactly as web3.js reads it, and only i
         const count = slots ?? signers;
         const head = [Buffer.of(count), randomBytes(64 * count), Buffer.from(legacy ? [] : [0x80])];
         const whole = Buffer.concat([...head, Buffer.of(signers), body, ...(legacy ? [] : [lookups])]);
-        // Larger ones are refused before they are read, and web3.js has no room for them.
+        // Larger transactions are refused before they are read, and web3.js can't hold them.
         if (whole.length <= MAX_BYTES && agree(whole)) accepted += 1;
       }),
       { numRuns: 2_000 },
@@ -253,7 +253,7 @@ describe('message: what the checker reads from it', () => {
       const { bytes } = craftPayment({ payer, payTo, version });
       for (let at = 0; at < bytes.length; at++) {
         const longer = mutate(bytes, { at: at * 2, value: 0, kind: 'lengthen' });
-        // The fee payer's slot may hold any bytes, but not more of them.
+        // The fee payer's signature may be any 64 bytes, but not more.
         expect((await checker.check(longer.toString('base64'), expected)).ok, `byte ${at}`).to.equal(false);
       }
       for (const tail of [[0], [0x80], [0, 0], [0x80, 0]]) {

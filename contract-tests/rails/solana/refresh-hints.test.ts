@@ -6,7 +6,7 @@ import { HintRefresher } from '../../../src/rails/solana/refresh-hints.js';
 type Parts = ConstructorParameters<typeof HintRefresher>[0];
 
 describe('the refresh of the hints', () => {
-  it('deletes claims only once their blockhash is dead, by the height of the view', async () => {
+  it('deletes claims only once their blockhash has expired at the height of the view', async () => {
     const deleted: unknown[] = [];
     const nothing = async (): Promise<void> => {};
     const parts = {

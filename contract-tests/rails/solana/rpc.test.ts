@@ -73,7 +73,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(await refused.blockHeight('confirmed', never)).to.equal(77);
   });
 
-  it('is unavailable when all are down, failed when one answers wrongly or late', async () => {
+  it('is unavailable when all are down, and has failed when one answers wrongly or late', async () => {
     const gone = connect({ urls: ['http://127.0.0.1:1/', 'http://127.0.0.1:2/'] });
     const failure = await publicFailureOf(gone.blockHeight('confirmed', never));
     expect(failure.kind).to.equal('unavailable');
@@ -144,7 +144,7 @@ describe('Solana chain behind several RPC servers', () => {
     ]);
   });
 
-  it('asks for accounts as the RPC interface requires, and cuts what exceeds the request', async () => {
+  it('asks for accounts as the RPC interface requires, and truncates longer data than it asked for', async () => {
     first.accounts.set(ADDRESS.toBase58(), { owner: TOKEN_PROGRAM_ID, data: Buffer.alloc(300, 7) });
     const chain = connect();
     const account = await chain.account(ADDRESS.toBase58(), never, 4);
@@ -165,7 +165,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(untold).to.be.instanceOf(Error).and.not.instanceOf(UpstreamFailure);
   });
 
-  it('fails on results of another form', async () => {
+  it('fails on results with an unexpected structure', async () => {
     const chain = connect({ urls: [urls[0] ?? ''] });
     const account = { owner: ADDRESS.toBase58(), lamports: 1, executable: false, data: ['', 'base64'] };
     const entry = { signature: 's', slot: 1, err: null, blockTime: null };
@@ -220,7 +220,7 @@ describe('Solana chain behind several RPC servers', () => {
     }
   });
 
-  it('reads many things at once under one signal, and leaves no listener on it', async () => {
+  it('makes many reads at once under one signal, and leaves no listener on it', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error): unknown => warnings.push(warning);
     process.on('warning', note);

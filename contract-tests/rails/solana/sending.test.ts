@@ -71,7 +71,7 @@ describe('sending a transaction', () => {
     expect(await chain.simulate(SENT, never)).to.deep.equal({ error: JSON.stringify(error) });
     first.results.set('simulateTransaction', { context, value: { err: null, logs: [] } });
     expect(await chain.simulate(SENT, never)).to.deep.equal({ error: null });
-    // A transaction that the node can't decode.
+    // The servers answer as they do when they can't decode a transaction.
     for (const server of servers)
       server.answer = (response, _call, id) =>
         response.end(
@@ -82,7 +82,7 @@ describe('sending a transaction', () => {
     expect((await publicFailureOf(chain.simulate(SENT, never))).kind).to.equal('unavailable');
   });
 
-  it('reads statuses, blockhashes and balances, and believes nothing that has another form', async () => {
+  it('reads statuses, blockhashes and balances, and fails on results with an unexpected structure', async () => {
     const [first, second, third] = servers as [FakeRpc, FakeRpc, FakeRpc];
     const status = (confirmationStatus: string | undefined, err: unknown = null) => ({
       slot: 3,
@@ -152,7 +152,7 @@ describe('sending a transaction', () => {
     });
     afterEach(() => watch.close());
 
-    it('by one request for all', async () => {
+    it('with one request for all transactions', async () => {
       const both = Promise.all([watch.landing(a, never), watch.landing(b, never)]);
       while (!asked.some(signatures => signatures.length === 2))
         await new Promise(done => setTimeout(done, 5));
@@ -160,7 +160,7 @@ describe('sending a transaction', () => {
       expect(await both).to.deep.equal([{ failed: false }, { failed: true }]);
     });
 
-    it('and not merely processed, nor given up when the server is away', async () => {
+    it('even if it is only processed at first, or the server is down for a while', async () => {
       let result: unknown;
       seen.set(a, landed('processed'));
       const watching = watch.landing(a, never).then(found => (result = found));
@@ -178,7 +178,7 @@ describe('sending a transaction', () => {
       expect(result).to.deep.equal({ failed: false });
     });
 
-    it('for each caller that waits for it, and no longer than they wait', async () => {
+    it('for each caller, and no longer than somebody waits', async () => {
       const giveUp = new AbortController();
       const [first, second] = [watch.landing(a, giveUp.signal), watch.landing(a, never)];
       giveUp.abort(new Error('enough'));
@@ -191,7 +191,7 @@ describe('sending a transaction', () => {
       expect(asked.length, 'nobody waits: nothing is asked').to.equal(before);
     });
 
-    it('in turns, if there are more than fit into one request', async () => {
+    it('in several requests, if there are more than fit into one', async () => {
       const names = Array.from({ length: 600 }, (_, n) => `s${n}`);
       for (const name of names) seen.set(name, landed('confirmed'));
       await Promise.all(names.map(name => watch.landing(name, new AbortController().signal)));

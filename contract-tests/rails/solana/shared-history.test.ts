@@ -13,7 +13,7 @@ const NOBODY = { names: [], nameOf: () => undefined, findName: async () => undef
 const PAYMENTS = 7;
 const TRANSFERS = 30;
 
-/** A chain with thirty unrelated transfers, on which every payment of the world is long dead. */
+/** A chain with thirty unrelated transfers, on which the blockhash of every payment has long expired. */
 function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistory, number> } {
   const asked = { latestBlockhash: 0, signaturesFor: 0, transaction: 0 };
   const messages = new Map(Array.from({ length: TRANSFERS }, (_, n) => [`transfer ${n}`, randomBytes(200)]));
@@ -54,7 +54,7 @@ describe('The requests to the chain in one round over several payments', () => {
     });
     await reconciler.reconcile();
     for (const each of payments) expect(await world.stateOf(each)).to.equal('released');
-    // Twice: as `confirmed`, to find it soon, and as `finalized`, to prove that it is not there.
+    // One search is `confirmed`, to find a transfer soon; the other is `finalized`, to prove that it is absent.
     expect(asked.signaturesFor, 'searches').to.be.at.most(2);
     expect(asked.latestBlockhash).to.equal(1);
     expect(asked.transaction, 'transactions').to.be.at.most(TRANSFERS);

@@ -10,7 +10,7 @@ const WALLETS: Record<string, string> = {
 };
 const SECP256R1 = new PublicKey('Secp256r1SigVerify1111111111111111111111111');
 
-/** The instruction that moves the money: it has the signer's approval, the vault, and the transfer as data. */
+/** The instruction that moves the money, with the signer, the vault, and the transfer in its data. */
 function execute(program: string, transfer: TransactionInstruction): TransactionInstruction {
   const vault = { pubkey: Keypair.generate().publicKey, isSigner: false, isWritable: true };
   const signer = { pubkey: PAYER.publicKey, isSigner: true, isWritable: false };
@@ -22,7 +22,7 @@ function execute(program: string, transfer: TransactionInstruction): Transaction
   });
 }
 
-/** How wallets put it into a transaction. */
+/** How wallets put that instruction into a transaction. */
 const FORMS: Record<string, (usual: TransactionInstruction[], program: string) => TransactionInstruction[]> =
   {
     'in place of the transfer': ([limit, price, transfer, ...more], program) => [
@@ -44,7 +44,7 @@ const FORMS: Record<string, (usual: TransactionInstruction[], program: string) =
 describe('The payment of a smart wallet', () => {
   for (const [program, name] of Object.entries(WALLETS))
     for (const [form, instructions] of Object.entries(FORMS))
-      it(`is refused with its cause and with what its owner can do: ${name}, ${form}`, async () => {
+      it(`is refused with the reason and what its owner can do: ${name}, ${form}`, async () => {
         const reason = await reasonOf(craft({ instructions: usual => instructions(usual, program) }));
         expect(reason).to.equal(
           `transaction: the program of a smart wallet (${name}) moves the money, which cannot be checked before the sale. ` +

@@ -43,7 +43,7 @@ describe('the blockhashes in challenges', () => {
       expect(new Set(offered.slice(start, start + 10)).size).to.equal(10);
   });
 
-  it('keep their hints while they are offered, so that their challenges are built once', () => {
+  it('keep the same hints while they are offered, so that each challenge is built only once', () => {
     hints.setView(view(60));
     const [first] = Array.from({ length: 16 }, () => hints.hints());
     hints.setView(view(2));
@@ -54,7 +54,7 @@ describe('the blockhashes in challenges', () => {
     expect(hints.hints().feePayer).not.to.equal(FEE_PAYER);
   });
 
-  it('that a payment has used are not offered again, and ten sales at one moment leave others', () => {
+  it('that a payment has used are not offered again, and ten sales at once still leave others', () => {
     hints.setView(view(60));
     let reads = 0;
     hints.onUsedUp = () => void (reads += 1);
@@ -70,7 +70,7 @@ describe('the blockhashes in challenges', () => {
     expect(more.every(hash => chain.indexOf(hash) < 24)).to.equal(true);
   });
 
-  it('of a refused payment are not offered to its buyer again while there is another', () => {
+  it('that a refused payment used are not offered to its buyer again while there is another', () => {
     hints.setView(view(60));
     const hash = chain[0] ?? '';
     const payment = { blockhash: bytesOf(hash), hasNonce: false } as never;
@@ -87,7 +87,7 @@ describe('the blockhashes in challenges', () => {
     expect(new Set(nextFew(32)).size).to.equal(15);
   });
 
-  it('are those of one read if the chain has no list, and none once that one is used', () => {
+  it('are only the one that was read if the chain has no list, and none once that one is used', () => {
     hints.setView({ blockhash: aHash(), slot: 1, height: 1 });
     expect(new Set(nextFew(3)).size).to.equal(1);
     use(next());

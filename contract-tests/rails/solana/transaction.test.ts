@@ -40,7 +40,7 @@ describe('transaction: one that pays our price is accepted', () => {
 });
 
 describe('transaction: identity', () => {
-  it('does not vary with what is in the fee payer’s slot, and what we pass on has it empty', async () => {
+  it('does not depend on the fee payer’s signature, which is left empty in the transaction that the server passes on', async () => {
     const clean = craftPayment(GOOD);
     const dirty = Buffer.from(clean.bytes);
     dirty.fill(0xab, 1, 65);
@@ -58,7 +58,7 @@ describe('transaction: identity', () => {
     expect(other.id).to.equal(one.id);
   });
 
-  it('varies with everything in the message', async () => {
+  it('depends on every part of the message', async () => {
     const base = { memo: 'same', blockhash: BLOCKHASH };
     const variants: Recipe[] = [
       base,
@@ -161,7 +161,7 @@ describe('transaction: the official client', () => {
     server.closeAllConnections();
   });
 
-  it('signs what we accept', async () => {
+  it('signs a payment that the server accepts', async () => {
     const signer = await createKeyPairSignerFromBytes(PAYER.secretKey);
     const client = new ExactSvmScheme(signer, { rpcUrl });
     const { payload } = await client.createPaymentPayload(2, {

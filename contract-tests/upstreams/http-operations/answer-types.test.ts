@@ -32,7 +32,7 @@ describe('The content type that a buyer asks for', () => {
     return [answer.status, answer.headers.get('content-type')?.split(';')[0]];
   };
 
-  it('is sold if the operation declares it; without one, the first', async () => {
+  it('is sold if the operation declares it; otherwise the first declared type is sold', async () => {
     for (const [accept, type] of [
       ['text/csv', 'text/csv'],
       ['application/json;q=0.5, application/xml', 'application/xml'],
@@ -51,7 +51,7 @@ describe('The content type that a buyer asks for', () => {
     expect(upstream.calls.at(-1)?.headers.accept).to.equal('application/json');
   });
 
-  it('is part of the call: the same payment does not buy another type', async () => {
+  it('is part of the call, so the same payment does not buy another type', async () => {
     const payment = shop.pay('report');
     const csv = await shop.call('/report', { ...payment, Accept: 'text/csv' });
     expect([csv.status, String(csv.body)]).to.deep.equal([200, 'text/csv']);
@@ -62,13 +62,13 @@ describe('The content type that a buyer asks for', () => {
     expect(upstream.calls).to.have.length(1);
   });
 
-  it('is kept with an order; over MCP it is the first', async () => {
+  it('is kept with an order; over MCP, the first declared type is sold', async () => {
     expect(await typeOf('text/csv', 'order')).to.deep.equal([200, 'text/csv']);
     const result = await callTool(shop.url, 'report', {}, paid(payloadOf(shop.pay('report'))));
     expect(result.structuredContent).to.deep.equal({ value: 1 });
   });
 
-  it('is only a preference: an answer with another declared type is sold, too', async () => {
+  it('is only a preference, so an answer with another declared type is sold, too', async () => {
     upstream.says(200, '{"value":1}');
     expect(await typeOf('text/csv')).to.deep.equal([200, 'application/json']);
   });

@@ -418,7 +418,7 @@ describe('An upstream that goes wrong', () => {
     await expectOwed(await shop.buy('upfront', '/upfront/7'));
   });
 
-  it('has its answers parsed once, and answers with too many members never', async () => {
+  it('has its answers parsed only once, and not at all if they have too many members', async () => {
     const parse = JSON.parse;
     const parsed = new Map<string, number>();
     JSON.parse = (text: string, ...more: []) => {
@@ -437,7 +437,7 @@ describe('An upstream that goes wrong', () => {
     }
   });
 
-  it('is called again for the same payment once it works, which is charged once', async () => {
+  it('is called again for the same payment once it works, and the payment is charged once', async () => {
     upstream.says(500, '');
     const headers = shop.pay('authorization');
     expect((await shop.call('/authorization/7', headers)).status).to.equal(502);
@@ -462,7 +462,7 @@ describe('An upstream that goes wrong', () => {
     shop.logged.split('\n').filter(line => line.includes(`"level":${level},`));
 
   for (const status of [404, 409, 422])
-    it(`an order that the upstream rejects (${status}) is final: 40 resends are one upstream request`, async () => {
+    it(`an order that the upstream rejects (${status}) is final: it makes one upstream request, although the payment is sent 41 times`, async () => {
       upstream.says(status, '{"error":"no such item"}');
       const headers = shop.pay('upfront');
       const answers = [await shop.call('/upfront/7', headers), ...(await resendOften(headers))];
@@ -476,7 +476,7 @@ describe('An upstream that goes wrong', () => {
       expect([...linesOf(40), ...linesOf(50)], 'lines of the log').to.have.length(1);
     });
 
-  it('an order whose upstream fails (500) is attempted when an attempt is due, however often it is sent again', async () => {
+  it('an order whose upstream fails (500) is attempted again only when an attempt is due, however often its payment is sent', async () => {
     await shop.close();
     shop = await UpstreamShop.open(operations(upstream.url), ENV, { orders: { firstPauseMs: 3_000 } });
     upstream.says(500, '');
@@ -492,7 +492,7 @@ describe('An upstream that goes wrong', () => {
     expect(upstream.calls, 'once it is due').to.have.length(2);
   });
 
-  it('an order without attempts left needs the operator: 502, owed for refund, until the operator retries it', async () => {
+  it('an order without attempts left gets a 502 and is owed for refund until the operator retries it', async () => {
     await shop.close();
     shop = await UpstreamShop.open(operations(upstream.url), ENV, {
       orders: { maxAttempts: 2, firstPauseMs: 0 },

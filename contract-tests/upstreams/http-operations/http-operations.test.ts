@@ -55,7 +55,7 @@ describe('Operations that an HTTP API serves', () => {
   }
 
   describe('send what the contract declares', () => {
-    it('path, query and headers, and nothing of the caller or of the payment', async () => {
+    it('path, query and headers, and nothing about the caller or the payment', async () => {
       const env = { BASE: `${upstream.url}/v2/`, KEY: 'a&b=c d', TOKEN: 'secret-token' };
       await open(
         {
@@ -129,7 +129,7 @@ describe('Operations that an HTTP API serves', () => {
       'a%00b',
       'a%0d%0ab',
     ]) {
-      it(`never another path than was meant: ${id}`, async () => {
+      it(`no request if a parameter would change the path: ${id}`, async () => {
         await open({});
         expect(await statusOf(`/items/${id}`)).to.equal(400);
         expect(upstream.calls).to.deep.equal([]);
@@ -138,7 +138,7 @@ describe('Operations that an HTTP API serves', () => {
     }
 
     for (const id of ['...', '.a', 'a..b', '%252e%252e', 'a%2Fb', ';a=1', '%23top', '%3Fa=b', '*', "it's"]) {
-      it(`a parameter as one part of the path: ${id}`, async () => {
+      it(`a parameter as a single segment of the path: ${id}`, async () => {
         await open({});
         expect(await statusOf(`/items/${id}`)).to.equal(200);
         const [{ url } = { url: '' }] = upstream.calls;
@@ -154,7 +154,7 @@ describe('Operations that an HTTP API serves', () => {
       expect(upstream.connections).to.equal(0);
     });
 
-    it('a GET again that met a connection which had just ended, and a POST never', async () => {
+    it('a GET again if its connection had just ended, but never a POST', async () => {
       for (const method of ['GET', 'POST']) {
         let calls = 0;
         upstream.answer = (_request, response) => {
@@ -173,7 +173,7 @@ describe('Operations that an HTTP API serves', () => {
   });
 
   describe('sell what conforms to the contract', () => {
-    it('JSON as it was written, even if it was compressed', async () => {
+    it('JSON exactly as the API wrote it, even if it was compressed', async () => {
       const text = '{ "value": 1.50, "id": 12345678901234567890, "value": 2 }';
       await open({});
       for (const gzip of [false, true]) {
@@ -187,7 +187,7 @@ describe('Operations that an HTTP API serves', () => {
       expect(await shop?.states()).to.deep.equal(['delivered', 'delivered']);
     });
 
-    it('text in UTF-8, whatever its charset was', async () => {
+    it('text in UTF-8, whatever charset the API used', async () => {
       await open({ content: { 'text/csv': { type: 'string', maxLength: 10 } } });
       const type = 'text/csv; charset=iso-8859-1';
       upstream.says(200, Buffer.from('é;ü', 'latin1'), { 'Content-Type': type });
@@ -204,7 +204,7 @@ describe('Operations that an HTTP API serves', () => {
       }
     });
 
-    it('files, with the headers that the contract declares, up to the size that it says', async () => {
+    it('files up to the size in the contract, with the headers that it declares', async () => {
       const content = { 'image/png': { type: 'string', format: 'binary', maxLength: 5 * 1024 * 1024 } };
       await open({ content, headers: ['X-Width', 'Set-Cookie', 'PAYMENT-RESPONSE'] });
       const headers = {
@@ -228,7 +228,7 @@ describe('Operations that an HTTP API serves', () => {
       expect((await shop?.buy('getItem', '/items/1'))?.status).to.equal(502);
     });
 
-    it('any of several content types', async () => {
+    it('answers in any of several content types', async () => {
       await open({ content: { 'application/json': VALUE, 'text/plain': { type: 'string' } } });
       upstream.says(200, 'one', { 'Content-Type': 'text/plain' });
       const answer = await shop?.buy('getItem', '/items/1');
@@ -257,7 +257,7 @@ describe('Operations that an HTTP API serves', () => {
       upstream: upstreamKey,
     });
 
-    it('without the variables that they name, all of which are named', () => {
+    it('without the environment variables that they refer to, and the error names all of them', () => {
       const headers = { authorization: 'Bearer ${KEY_A}', 'x-b': '${KEY_B}${KEY_A}' };
       expect(
         faultsOf([
@@ -273,7 +273,7 @@ describe('Operations that an HTTP API serves', () => {
       ]);
     });
 
-    it('with a value that no header can have, which is not repeated', () => {
+    it("with a value that can't be sent in a header, and the error does not repeat it", () => {
       const settings = { ...NOTHING_SET, variable: () => 'sk-secret\r\nx: y' };
       const faults = faultsOf([sold({ url: 'https://a.example/{id}', headers: { a: '${KEY}' } })], settings);
       expect(faults.join()).to.contain('the value of KEY has line ends').and.not.to.contain('sk-secret');
@@ -362,7 +362,7 @@ describe('Operations that an HTTP API serves', () => {
       },
     ];
 
-    it('that opens after failures in a row, before anybody pays first for nothing, and closes again', async () => {
+    it('that opens after several failures in a row, so that nobody pays up front in vain, and closes again', async () => {
       shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 3, restMs: 1_000, quietMs: 0 } });
       upstream.says(503, '');
       for (let call = 0; call < 3; call++)
@@ -381,7 +381,7 @@ describe('Operations that an HTTP API serves', () => {
       expect((await shop.buy('getItem', '/items/1')).status).to.equal(200);
     });
 
-    it('that one caller’s calls cannot open with answers that concern them alone', async () => {
+    it('that does not open because of answers that concern only one caller’s calls', async () => {
       shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 2, restMs: 60_000, quietMs: 0 } });
       for (const status of [500, 400, 404, 401, 302]) {
         upstream.says(status, '');
@@ -401,7 +401,7 @@ describe('Operations that an HTTP API serves', () => {
       expect(upstream.calls).to.have.length(1);
     });
 
-    it('and 32 connections', async () => {
+    it('and at most 32 connections', async () => {
       shop = await UpstreamShop.open(two());
       const held: ServerResponse[] = [];
       let open = false;
@@ -461,7 +461,7 @@ describe('Operations that an HTTP API serves', () => {
       });
     }
 
-    it('unchanged when a caller asked for what does not exist', async () => {
+    it('unchanged when a caller asked for something that does not exist', async () => {
       await open({});
       upstream.says(404, '');
       await shop?.buy('getItem', '/items/1');

@@ -80,7 +80,7 @@ describe('Answers that are sold with their own status', () => {
     });
   }
 
-  it('over MCP, with the status in the metadata, and a text where there is no content', async () => {
+  it('over MCP, with the status in the metadata, and a text if there is no content', async () => {
     upstream.says(201, '{"value":1}');
     const made = await callTool(shop.url, 'make', {}, paid(payloadOf(shop.pay('make'))));
     expect([made.isError, made.structuredContent]).to.deep.equal([undefined, { value: 1 }]);
@@ -94,7 +94,7 @@ describe('Answers that are sold with their own status', () => {
     expect(removed._meta).to.include({ 'coinslot/status': 204 });
   });
 
-  it('not with an undeclared status, nor by the schema of another one', async () => {
+  it("but not with an undeclared status, nor if the body only matches another status's schema", async () => {
     const rows: [id: string, status: number, body: string][] = [
       ['make', 202, '{"value":1}'],
       ['make', 203, '{"value":1}'],
@@ -177,7 +177,7 @@ paths:
     ]);
   });
 
-  it('a success without content is sold, but 200 must have content unless nothing is checked', () => {
+  it('a success without content is sold, but a 200 must have content unless answers are not checked', () => {
     expect(soldBy('{ 201: { description: Made. }, 204: { description: Gone. } }')).to.deep.equal([
       [201, '', 'none'],
       [204, '', 'none'],
@@ -197,7 +197,7 @@ paths:
     );
   });
 
-  it('a stream or a websocket is refused with a reason, but a stream beside a whole answer is left out', () => {
+  it('a stream or a websocket is refused with a reason, but a stream declared next to a whole answer is only left out', () => {
     for (const type of ['text/event-stream', 'application/x-ndjson', 'multipart/x-mixed-replace; boundary=a'])
       for (const upstream of ['', ', check: none'])
         expect(() => soldBy(`{ 200: { content: { '${type}': {} } } }`, upstream), type).to.throw(
@@ -213,7 +213,7 @@ paths:
     expect(() => contract('{}').paid).to.throw('must declare 200');
   });
 
-  it('every answer that is sold has the headers of its receipt, an example, and its status when it is fetched', () => {
+  it('every status that is sold declares the headers of its receipt and an example, also where the answer is fetched', () => {
     const { document } = contract(`{ 201: { ${OBJECT} }, 204: { description: Gone. } }`);
     const paths = document.paths as Record<
       string,

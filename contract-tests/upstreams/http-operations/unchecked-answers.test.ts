@@ -47,7 +47,7 @@ describe('An x-upstream whose answers are checked less', () => {
     return status === 200 ? [status, headers.get('content-type'), String(body)] : [status];
   };
 
-  it('sells JSON that violates its schema, by type or unchecked, and stores it for its payment', async () => {
+  it('sells JSON that violates its schema, if only the type or nothing is checked, and stores it for its payment', async () => {
     upstream.says(200, OFF);
     expect(await sell('bySchema')).to.deep.equal([502]);
     for (const id of ['byType', 'asItIs', 'ofAnyKind']) {
@@ -69,7 +69,7 @@ describe('An x-upstream whose answers are checked less', () => {
     }
   });
 
-  it('by type: another content type, invalid JSON, or JSON of too many members is not charged', async () => {
+  it('check by type: another content type, invalid JSON, or JSON with too many members is not charged', async () => {
     const rows: [string, Record<string, string>?][] = [
       ['<p>', { 'Content-Type': 'text/html' }],
       ['{"value":'],
@@ -84,7 +84,7 @@ describe('An x-upstream whose answers are checked less', () => {
     expect((await shop.states()).filter(state => state === 'delivered')).to.have.length(rows.length);
   });
 
-  it('unchecked: with its own content type, or as bytes if it names none', async () => {
+  it('no check: the answer is sold with its own content type, or as bytes if it names none', async () => {
     upstream.says(200, '<p>', { 'Content-Type': 'text/html; charset=utf-8' });
     expect(await sell('ofAnyKind')).to.deep.equal([200, 'text/html; charset=utf-8', '<p>']);
     upstream.answer = (_request, response) => void response.writeHead(200).end('a');
@@ -92,7 +92,7 @@ describe('An x-upstream whose answers are checked less', () => {
     expect(upstream.calls.at(-1)?.headers.accept).to.equal('*/*');
   });
 
-  it('unchecked: neither an error of the API, nor what is too large, too late or a secret of its seller', async () => {
+  it('no check: an error from the API, an answer that is too large or too late, or one with a secret of the seller is still not sold', async () => {
     const escaped = KEY.replaceAll('+', '\\u002B').replaceAll('/', '\\/');
     const rows: [number, string, number][] = [
       [500, OFF, 502],

@@ -50,7 +50,7 @@ describe('Calls of an API that end unsold', () => {
     return seen;
   }
 
-  it('orders of one payer that fail pause that payer, and nobody else', async () => {
+  it('failing orders pause their payer, and nobody else', async () => {
     const order = { ...item(), id: 'order', path: '/orders/{id}', flow: 'upfront' } as const;
     shop = await UpstreamShop.open(
       [item(), order],
@@ -65,7 +65,7 @@ describe('Calls of an API that end unsold', () => {
     expect((await buy(Keypair.generate(), '1')).status, 'another payer').to.equal(200);
   });
 
-  it('a wallet that buys nothing gets ten of four hundred calls, then learns why and that it was not charged', async () => {
+  it('a wallet that buys nothing has ten of four hundred calls done, then gets an error with the reason, and is not charged', async () => {
     await open();
     const payer = Keypair.generate();
     const seen = await calls(payer, '404', 400);
@@ -88,7 +88,7 @@ describe('Calls of an API that end unsold', () => {
     for (let n = 0; n < 20; n++) expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
   });
 
-  it('the failures of two buyers pause nobody else, those of three do, until a call of another one succeeds', async () => {
+  it('the failures of two buyers pause nobody else, but those of three pause all, until a call of another buyer succeeds', async () => {
     await open({ restMs: 300, quietMs: 0 });
     for (const payer of [Keypair.generate(), Keypair.generate()]) await calls(payer, '503', 4, 1);
     expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
@@ -109,7 +109,7 @@ describe('Calls of an API that end unsold', () => {
     expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
   });
 
-  it('an upstream that fails everybody rests, and nobody is locked out when it is back', async () => {
+  it('an upstream that fails for everybody is paused, and nobody is locked out when it is back', async () => {
     await open({ restMs: 200, maxRestMs: 400, quietMs: 0 });
     upstream.says(503, '');
     const payers = Array.from({ length: 12 }, () => Keypair.generate());
