@@ -347,7 +347,7 @@ describe('a purchase of the wallet', () => {
       expect(sent.map(paymentIn).slice(-2)).to.deep.equal([undefined, { number: 2 }]);
     });
 
-    it("is closed after a day and stays counted if the chain does not show whether it was settled", async () => {
+    it('is closed after a day and stays counted if the chain does not show whether it was settled', async () => {
       age = 23 * 60 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       expect(textOf(await call(buyerAt([gone])))).to.match(

@@ -71,7 +71,7 @@ describe('the search for a transfer in a history of several pages', () => {
     expect(await search(endless)).to.deep.equal({ kind: 'unclear' });
   });
 
-  it("the search ends at transfers that landed no later than the claim, and does not count them", async () => {
+  it('the search ends at transfers that landed no later than the claim, and does not count them', async () => {
     expect(await search([other(0), { ...ours, slot: CLAIM_SLOT }])).to.deep.equal({ kind: 'absent' });
   });
 });
