@@ -260,7 +260,7 @@ describe('The check of an answer', () => {
       x402Version: 2,
       accepts: [{ scheme: 'exact', network: 'solana', payTo: 'p', asset: 'a' }],
     };
-    expect(check('/v1/summarize', { status: 402, body })).to.contain('no handler answers');
+    expect(check('/v1/summarize', { status: 402, body })).to.contain('status 402 is for the challenge');
   });
 
   const wrong: [string, unknown][] = [
