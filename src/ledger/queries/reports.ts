@@ -82,16 +82,23 @@ const OLDEST_FIRST = raw('asc');
 const NEWEST_FIRST = raw('desc');
 const direction = (newest: boolean): Query => (newest ? NEWEST_FIRST : OLDEST_FIRST);
 
+/**
+ * A condition only where a value is given. PostgreSQL would take `payer = coalesce(null, payer)` for a condition that few rows meet, and scan the
+ * whole table instead of the rows in their order.
+ */
+const given = (column: string, value: string | null): Query =>
+  value === null ? raw('true') : sql`${raw(column)} = ${value}`;
+
 const listed = (p: Listed): Query =>
   sql`
-    payer = coalesce(${p.payer}, payer) and operation = coalesce(${p.operation}, operation)
+    ${given('payer', p.payer)} and ${given('operation', p.operation)}
       and lease_until <= ${p.leased} and created_at >= ${p.created_at}
       and (created_at > ${p.created_at} or id > ${idBytes(p.id)})`;
 
 /** The state is compared first, because it excludes most rows of a scan. */
 export const listPayments = (p: Listed & { state: State | null }, newest: boolean) =>
   sql<PaymentView>`
-    select ${viewed(p.now)} from payments where state = coalesce(${p.state}, state) and ${listed(p)}
+    select ${viewed(p.now)} from payments where ${given('state', p.state)} and ${listed(p)}
     order by created_at ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
 /** Uses the index of payments without a final state: sorting those few (`+ 0`) is cheaper than scanning all payments in order. */
@@ -112,7 +119,7 @@ export const firstClaimOf = (p: { from: number; to: number }) =>
 export const listBooked = (p: Listed & { state: State | null; from: number; to: number }) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments
-    where state = coalesce(${p.state}, state) and ${listed(p)} and settling_at is not null and alias_of is null
+    where ${given('state', p.state)} and ${listed(p)} and settling_at is not null and alias_of is null
       and created_at < ${p.to} and coalesce(settled_at, created_at) >= ${p.from}
       and coalesce(settled_at, created_at) < ${p.to}
     order by created_at, id limit ${p.limit}`;
