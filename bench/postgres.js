@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -9,7 +9,7 @@ import { ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { introduce, paid, PREPARED } from './measure.js';
 import { amount, rounds, seconds } from './pace.js';
-import { freePort, Partner, startOurs } from './processes.js';
+import { freePort, Partner, startOurs, statOf } from './processes.js';
 import { PAYERS } from './terms.js';
 
 /** In total, for all servers together. */
@@ -43,24 +43,13 @@ function run(command) {
 function cpuSeconds(postmaster) {
   const ticks = readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
-    .map(pid => ({ pid: Number(pid), fields: fieldsOf(pid) }))
+    .map(pid => ({ pid: Number(pid), fields: statOf(Number(pid)) }))
     .filter(({ pid, fields }) => pid === postmaster || Number(fields?.[1]) === postmaster)
     // PostgreSQL's own time includes that of its children that have ended.
     .map(({ pid, fields }) =>
       fields.slice(11, pid === postmaster ? 15 : 13).reduce((sum, each) => sum + Number(each), 0),
     );
   return ticks.reduce((sum, each) => sum + each, 0) / 100;
-}
-
-/** @returns {string[] | undefined} the fields of /proc/<pid>/stat, starting with the state */
-function fieldsOf(pid) {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ');
-  } catch {
-    return undefined;
-  }
 }
 
 /** Starts a PostgreSQL cluster with default settings, which include fsync. */
@@ -155,12 +144,12 @@ async function measure({ database }, { servers, benches, used }, way, round) {
   if (!isHot)
     used[way] = Math.max(...servers.map(({ nextPayment }, index) => nextPayment - FIRST[way](index)));
   const answers = results.reduce((sum, each) => sum + each.answers, 0);
-  const ms = { servers: ofServers() - before.servers, database: database.cpuSeconds() - before.database };
+  const spent = { servers: ofServers() - before.servers, database: database.cpuSeconds() - before.database };
   return {
     rate: results.reduce((sum, each) => sum + each.answers / each.seconds, 0),
-    servers: (ms.servers * 1_000) / answers,
-    database: (ms.database * 1_000) / answers,
-    both: ((ms.servers + ms.database) * 1_000) / answers,
+    servers: (spent.servers * 1_000) / answers,
+    database: (spent.database * 1_000) / answers,
+    both: ((spent.servers + spent.database) * 1_000) / answers,
     p50: Math.max(...results.map(({ p50 }) => p50)),
     p99: Math.max(...results.map(({ p99 }) => p99)),
     waiting,
@@ -180,7 +169,7 @@ export async function postgres(bench) {
   if (!bin)
     return bench.report.skip('servers that share a PostgreSQL', 'no PostgreSQL 15 or newer is installed');
   const database = await startPostgres(bin);
-  const loads = [bench.load, ...[1, 2, 3].map(() => new Partner('load.js', null))];
+  const loads = [bench.load, ...Array.from({ length: MOST_SERVERS - 1 }, () => new Partner('load.js', null))];
   const world = { bench, database, loads };
   const tables = {
     rate: table(`Paid calls on PostgreSQL, ${CONNECTIONS} connections in all`, 'answers/s'),

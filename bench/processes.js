@@ -151,9 +151,7 @@ export class Server {
 
   /** Processor time used so far, in seconds; undefined on systems without /proc. */
   cpuSeconds() {
-    const fields = readProc(this.child.pid, 'stat')
-      ?.replace(/^.*\) /, '')
-      .split(' ');
+    const fields = statOf(this.child.pid);
     return fields && (Number(fields[11]) + Number(fields[12])) / 100;
   }
 
@@ -174,6 +172,12 @@ function readProc(pid, file) {
     return undefined;
   }
 }
+
+/** @param {number | undefined} pid @returns {string[] | undefined} the fields of /proc/<pid>/stat, starting with the state */
+export const statOf = pid =>
+  readProc(pid, 'stat')
+    ?.replace(/^.*\) /, '')
+    .split(' ');
 
 /**
  * Starts a server and waits until it answers unpaid and paid calls.

@@ -95,7 +95,7 @@ export function callersOf({ engine, now }: Connection) {
     renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
       const numbered = callers.filter(({ number }) => number > 0);
       const present = new Set<string>();
-      // On SQLite single renewals share a commit anyway.
+      // On SQLite single renewals share a commit anyway. Where a statement fails, its callers are renewed one by one below.
       if (engine.dialect.concurrentWriters)
         for (const some of slices(numbered))
           for (const key of await renewUnlocked(some).catch(() => [])) present.add(key);

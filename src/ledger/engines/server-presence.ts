@@ -109,9 +109,11 @@ export class ServerPresence {
     await client.connect();
     await client.query('set idle_session_timeout = 0');
     const server = this.#role === 'server';
-    if (server) await this.#listen(client);
-    if (server) this.#watch(client);
-    if (server) await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
+    if (server) {
+      this.#watch(client);
+      await this.#listen(client);
+      await client.query(`select pg_advisory_lock_shared(${VERSION_LOCK}, ${SCHEMA_VERSION})`);
+    }
     for (const use of this.#uses.values()) await this.#onUse('pg_advisory_lock_shared', use);
     const shared = server ? '_shared' : '';
     const { rows } = await client.query<{ taken: boolean }>(
