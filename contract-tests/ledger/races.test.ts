@@ -70,12 +70,13 @@ function races(make: () => Promise<LedgerPlace>): void {
 
     it('a move that had to wait uses the time after the wait: a caller that expired meanwhile is gone', async () => {
       const [first] = servers;
-      const one = await held(first);
-      await client.query("select pg_advisory_lock(hashtextextended('Payer111', 0))");
+      // The lock is the whole database's: with the payer of other tests, those would wait, too.
+      const one = await held(first, { payer: 'Payer of a race' });
+      await client.query("select pg_advisory_lock(hashtextextended('Payer of a race', 0))");
       const moved = settle(first, one);
       await until('it waits for the payer', async () => (await waiting()) === 1);
       await new Promise(resolve => setTimeout(resolve, CALLER_LIVE_MS + 100));
-      await client.query("select pg_advisory_unlock(hashtextextended('Payer111', 0))");
+      await client.query("select pg_advisory_unlock(hashtextextended('Payer of a race', 0))");
       expect(await moved).to.deep.equal({ kind: 'gone' });
       expect((await first.find(one.request.id))?.state).to.equal('claimed');
     });

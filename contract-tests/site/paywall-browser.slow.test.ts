@@ -255,7 +255,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
   it('shows people a page where it answers programs with JSON errors', async () => {
     const asked: [path: string, status: number, says: string][] = [
       ['/nothing<b>', 404, 'There is nothing here'],
-      ['/answers/none', 404, 'no call of this server'],
+      ['/answers/none', 404, 'no call with this key'],
       ['/llms.txt/x', 404, 'There is nothing here'],
     ];
     for (const [path, status, says] of asked) {
