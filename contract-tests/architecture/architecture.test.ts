@@ -170,7 +170,7 @@ const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
 /** Chains and payment methods are behind interfaces, so no identifier and no text in these folders may name one. */
 const NEUTRAL = /^src\/(sale|ledger)\//;
 const RAILS_AND_METHODS = /usdc|solana|blockhash|lamport|x402/i;
-/** Released migrations are not edited, so they may contain such words. */
+/** Released migrations are not edited, so they may name a chain or a payment method. */
 const HISTORY = 'src/ledger/migrations.ts';
 /** The column that servers of earlier versions write instead of `method`, and the values that they put there. */
 const OLD_COLUMN = /\bx402_version\b|^x402-v1?$/g;

@@ -9,7 +9,7 @@ import { priceOf } from '../../support/sold.js';
 type Reply = { status: number; headers: Record<string, string>; body: Buffer };
 type Harm = (path: string, method: string, reply: Reply, headers: IncomingHttpHeaders) => void;
 
-/** A proxy that breaks what passes through it. It stands for the shop: the server's own address is replaced in every body. */
+/** A proxy that breaks what passes through it. It poses as the shop, so it replaces the server's own address in every body. */
 async function harmfulFront(
   upstream: string,
   harm: Harm,
