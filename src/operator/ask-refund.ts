@@ -107,7 +107,7 @@ function sourceOf(
 
 /**
  * Waits until the link of a refund is paid, and records it.
- * @throws OperatorFault if it is not paid in time: the link stays as it is
+ * @throws OperatorFault if it is not paid in time; the link then stays valid
  */
 export async function awaitRefund(
   reader: ReportSource,
@@ -125,7 +125,7 @@ export async function awaitRefund(
         if (found) return found;
         await pause(LOOK_AGAIN_MS, signal).catch(() => {
           throw new OperatorFault(
-            `Nobody has paid the link of refund ${repayment.id} yet. It stays valid, and a running server keeps looking for its transfer; cancel it with --cancel.`,
+            `Nobody has paid the link of refund ${repayment.id} yet. The link stays valid, and a running server keeps looking for a transfer that pays it. Use --cancel to cancel the refund.`,
           );
         });
       }

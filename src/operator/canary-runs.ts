@@ -22,7 +22,7 @@ export type CanaryRun = {
 
 type Notes = Pick<Ledger, 'keepMeta' | 'notesOf' | 'forgetNotes' | 'tell'>;
 
-/** The prefix of the runs' keys in a ledger, followed by their time. */
+/** The key of a run in the ledger begins with this prefix, which is followed by the time of the run. */
 const NOTES = 'canary run ';
 /** A week at one run every two hours. */
 const MAX_KEPT = 84;
@@ -35,7 +35,7 @@ const PATTERNS: Partial<Record<keyof CanaryRun, RegExp>> = {
   amount: /^\d{1,19}$/,
 };
 
-/** The run in the JSON that a canary reports. @returns undefined if it is invalid */
+/** Reads a run from the JSON that a canary reports. @returns undefined if it is invalid */
 export function readCanaryRun(json: string): CanaryRun | undefined {
   const value = objectIn(json);
   const { id, at, tookMs, payer } = value;

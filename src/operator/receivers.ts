@@ -50,7 +50,7 @@ function destinationOf(evidence: string, receivers: readonly Receiver[]): string
 
 const isFirst = ({ periods }: Receiver): boolean => periods.some(({ since }) => since === 0);
 
-/** Whether it was the ledger's receiver at this time (seconds since 1970), within a minute; true if the time is unknown. */
+/** Whether this address was the ledger's receiver at a time (seconds since 1970), give or take a minute; true if the time is unknown. */
 export function wasReceiver({ periods }: Receiver, blockTime: number | null): boolean {
   const margin = 60_000;
   const at = (blockTime ?? 0) * 1_000;

@@ -48,7 +48,7 @@ export async function recordRefund(
   return { id, amount, payer, transaction: tx, refunded: found.amount };
 }
 
-/** Whether its money moved and has not been refunded in full. */
+/** Whether the money of a payment moved and has not been refunded in full. */
 export function mayBeRepaid({ state, aliasOf, amount, repaid }: Payment): boolean {
   return aliasOf === null && (state === 'owed' || state === 'delivered') && repaid < amount;
 }

@@ -22,7 +22,7 @@ export type FateChain = Pick<
   'signaturesFor' | 'transaction' | 'latestBlockhash' | 'blockhashLives'
 >;
 
-/** The blockhash is valid up to the stored position. This waits for the same time again, in case a server lags behind. */
+/** A refund counts as expired only this many blocks after the last one in which its blockhash is valid, in case a server lags behind. */
 const MARGIN_BLOCKS = BLOCKHASH_LIFE_BLOCKS;
 /** The most transfers of a refund that are read. If there are more, nothing is proven. */
 const MAX_LISTED = 1_000;

@@ -63,7 +63,7 @@ export type OwedOptions = {
 type Funds = { usdc: bigint; lamports: bigint };
 
 /**
- * Refunds owed orders that were given up, with a key that the server holds. The ledger decides, for all
+ * Refunds the orders that are owed but were given up, with a key that the server holds. The ledger decides, for all
  * servers together, what is due and how much may be refunded in a day. Each refund is sent in the same way as
  * one that the operator starts.
  */
@@ -178,7 +178,7 @@ export class OwedRefunds {
   #overTheCap(): 'over the cap' {
     const { log, policy } = this.#options;
     const cap = `${toDecimal(policy.dailyCap)} USDC`;
-    if (!this.#saidCap) log.warn({ cap }, 'REFUND_DAILY_CAP is reached: owed orders wait for their refund');
+    if (!this.#saidCap) log.warn({ cap }, 'REFUND_DAILY_CAP is reached: refunds of owed orders have to wait');
     this.#saidCap = true;
     return 'over the cap';
   }

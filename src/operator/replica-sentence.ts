@@ -1,6 +1,6 @@
 import type { ReplicaState } from '../ledger/replica.js';
 
-/** Where reports come from. */
+/** A sentence that says whether reports are read from the primary or from a replica. */
 export function replicaSentence(state: ReplicaState): string {
   if ('unusable' in state)
     return `Sales are read from the primary: the replica in DATABASE_READ_URL cannot be used (${state.unusable}).`;

@@ -8,7 +8,7 @@ import { mayBeRepaid, notPaid } from './record-refund.js';
 export type AskedAmount = { amount?: string | undefined; reason?: string | undefined };
 
 /**
- * Reserves a refund. If a refund of the same amount is already under way, in the same way, returns that one.
+ * Reserves a refund. If a refund of the same amount is already under way by the same means, returns that one.
  * @throws OperatorFault that says what is wrong; nothing was changed then
  */
 export async function reserveRefund(

@@ -55,7 +55,7 @@ export async function sendRefund(
   return settle(sending, refund, signal);
 }
 
-/** The second process to sign sends what the first one stored. */
+/** Signs a refund and stores the transaction. If another process stored one first, returns the stored one. */
 async function writeDown(
   { ledger, chain, mint }: RefundSending,
   payment: Payment,

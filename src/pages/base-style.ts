@@ -1,6 +1,6 @@
 import { tokens } from './design-tokens.js';
 
-/** Parts that all pages with a sign-in share. */
+/** The styles that all pages with a sign-in share. */
 export const BASE_STYLE = `${tokens()}* { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body {

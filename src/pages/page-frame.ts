@@ -52,7 +52,7 @@ ${main}
   return pageFrame({ title: `${title} – ${shop}`, style, head: ICON, body });
 }
 
-/** The pages that surround a page with a sign-in. */
+/** What the sign-in page and its notices show, and where they lead. */
 export type Entrance = {
   /** The name of the product, and the kind of page behind the sign-in. */
   shop: string;

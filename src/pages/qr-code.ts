@@ -1,6 +1,6 @@
 import { renderSVG, renderUnicodeCompact } from 'uqr';
 
-/** Modules of quiet space around it, as ISO/IEC 18004 requires. */
+/** The width of the empty border around the code, in modules, as ISO/IEC 18004 requires. */
 const BORDER = 4;
 
 /**

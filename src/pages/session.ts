@@ -80,7 +80,7 @@ export class Sessions {
     return `${text}.${this.#sign(`session ${text}`)}`;
   }
 
-  /** The session of a cookie value, whether or not it has ended; undefined if the signature is wrong. */
+  /** Reads the session from a cookie value, even if it has ended; undefined if the signature is wrong. */
   read(cookie: string | undefined): Session | undefined {
     const [visitor = '', until = '', signature = '', ...rest] = (cookie ?? '').slice(0, 200).split('.');
     if (rest.length > 0 || !VISITOR.test(visitor) || !/^\d{1,15}$/.test(until)) return undefined;

@@ -58,8 +58,8 @@ export class SignIn {
   }
 
   /**
-   * Ends the session of a form that signs out. The visitor's id stays in the cookie, so signing in again does not count as a second
-   * person.
+   * Answers the form that signs a visitor out: ends the visitor's session. The visitor's id stays in the cookie, so that signing in
+   * again does not count as a second person.
    */
   async leave(ctx: Context): Promise<void> {
     const { session } = await this.form(ctx);

@@ -21,7 +21,7 @@ export class Blockhashes {
     return this.#sealed(slot, randomBytes(NONCE_BYTES));
   }
 
-  /** The hash of the block of a slot, always the same. */
+  /** The hash of a slot's block, which is always the same. */
   ofBlock(slot: number): string {
     return this.#sealed(slot, createHmac('sha256', this.#secret).update(`block ${slot}`).digest());
   }

@@ -169,8 +169,8 @@ export class Chain {
 
   /**
    * Lands a transaction, or drops it. Resolves when the result is in the journal and on disk.
-   * Dropped: SignatureFailure, BlockhashNotFound, AlreadyProcessed (the same message landed before), and all faults for which a bank could
-   * not charge the fee. A transaction that fails in execution lands with its `err` and pays its fee.
+   * A transaction is dropped for SignatureFailure, BlockhashNotFound, AlreadyProcessed (the same message landed before) and every fault
+   * that keeps a bank from charging the fee. A transaction that fails in execution lands with its `err` and pays its fee.
    */
   async submit(transaction: WireTransaction): Promise<Submission> {
     const { signature } = transaction;

@@ -67,7 +67,7 @@ async function findRunning(stateDir: string, deadline: number): Promise<SandboxI
     const info = readInfo(stateDir);
     if (!info || !(await isAlive(info))) return null;
     if (info.parent === null) return info;
-    // A parent that was just killed may still be listed as a process; by the second check, its child has noticed.
+    // A parent that was just killed may still be listed as a process; by the second check, its child has noticed that the parent is gone.
     await sleep(SECOND_LOOK_MS);
     if (processLives(info.parent) && (await isAlive(info))) return info;
     if (Date.now() > deadline) return null;

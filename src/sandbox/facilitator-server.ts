@@ -124,7 +124,7 @@ async function answer(facilitator: Facilitator, { method, path, body }: HttpRequ
   return { status: 200, body: await facilitator.settle(paymentPayload, paymentRequirements) };
 }
 
-/** The scheme's options limit the price per compute unit but not the total fee, and v1's options limit nothing. */
+/** Checks the fee here, because the scheme's options limit only the price per compute unit, and those of x402 v1 limit nothing. */
 function feesRefused({ payload }: PaymentPayload): FeeFault | undefined {
   try {
     return feeFault(readTransaction(Buffer.from(String(payload['transaction']), 'base64')));

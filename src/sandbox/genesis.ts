@@ -92,7 +92,7 @@ export function walletOf(key: number[]): Wallet {
   return { address: toBase58(secret.subarray(32)), secret };
 }
 
-/** Signs with ed25519; 64 bytes. */
+/** Signs with ed25519. The signature has 64 bytes. */
 export function signWith(wallet: Wallet, message: Uint8Array): Uint8Array {
   const d = Buffer.from(wallet.secret.subarray(0, 32)).toString('base64url');
   const x = Buffer.from(wallet.secret.subarray(32)).toString('base64url');

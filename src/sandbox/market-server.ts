@@ -11,7 +11,7 @@ export type MarketOptions = {
   /** 0 takes any free port. */
   port: number;
   mints: SampleMints;
-  /** Total supply by sample name or mint address, as a decimal string; 1 000 000 tokens where absent. */
+  /** Total supply by sample name or mint address, as a decimal string. A mint without an entry has 1 000 000 tokens. */
   supplies?: Record<string, string>;
   /** Factors by which the prices of a source are off, so that the sources disagree. */
   offBy?: Partial<Record<SourceName, number>>;

@@ -361,7 +361,7 @@ const SENTENCES: { [name: string]: string } = {
   SanitizeFailure: 'Transaction failed to sanitize accounts offsets correctly',
 };
 
-/** The message of a node for an error. */
+/** The message with which a node reports an error. */
 function describe(err: TransactionError): string {
   if (typeof err === 'string') return SENTENCES[err] ?? err;
   const failed = err['InstructionError'];

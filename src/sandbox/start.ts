@@ -21,7 +21,7 @@ export type SandboxOptions = {
   slotMs?: number;
   /** URL of the server, for `sandbox.json`. */
   publicUrl?: string;
-  /** The sandbox ends when this process ends; null for none. */
+  /** The id of the process with which the sandbox ends; null if there is none. */
   parent?: number | null;
   /** Receives log lines about failed settlements. */
   log?: (line: string) => void;

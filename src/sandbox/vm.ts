@@ -24,7 +24,7 @@ export type Execution = {
 
 export type Simulation = Execution & { accounts: Map<string, Account> };
 
-// The enums of litesvm exist at compile time only: names in the order of its declarations.
+// litesvm's enums exist only at compile time, so their names are repeated here, in the order of their declarations.
 const TRANSACTION_ERRORS =
   `AccountInUse AccountLoadedTwice AccountNotFound ProgramAccountNotFound InsufficientFundsForFee
   InvalidAccountForFee AlreadyProcessed BlockhashNotFound CallChainTooDeep MissingSignatureForFee InvalidAccountIndex

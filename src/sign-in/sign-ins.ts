@@ -38,7 +38,7 @@ export class SignIns {
     this.#now = now;
   }
 
-  /** The statement that a wallet can sign now, in the extension's form in a 402. */
+  /** The statement that a wallet can sign now, in the form that the extension has in a 402. */
   extension(): Json {
     const now = this.#now();
     const info = {
@@ -53,7 +53,7 @@ export class SignIns {
     return { info, supportedChains: [{ chainId: this.#chainId, type: 'ed25519' }] };
   }
 
-  /** @param sent the base64 of JSON that the header has, or the JSON itself */
+  /** @param sent the value of the header, which is JSON in base64, or the JSON itself */
   read(sent: unknown): SignedIn | SignInRefusal {
     const said = typeof sent === 'string' ? jsonIn(sent) : sent;
     if (!isObject(said)) return refusal('malformed', 'it is not base64 of a JSON object');
@@ -79,7 +79,7 @@ export class SignIns {
     return { wallet, use: `statement ${wallet} ${String(fields['nonce'])}`, endsAt };
   }
 
-  /** Why a statement is not for this shop and chain, or not in the required form; undefined if it is. */
+  /** Why a statement is meant for another shop or chain, or lacks the required form; undefined if nothing is wrong. */
   #misfit({ domain, uri, version, chainId, nonce }: SignedFields, type: unknown): SignInRefusal | undefined {
     const { host, origin } = this.#url;
     if (domain !== host) return refusal('domain_mismatch', `domain is ${String(domain)}, not ${host}`);

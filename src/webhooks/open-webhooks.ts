@@ -14,7 +14,7 @@ export type Webhooks = Awaited<ReturnType<typeof openWebhooks>>;
 
 type Parts = Omit<WatchParts, 'ledger'> & { ledger: Ledger; config: WebhookConfig; sender: Sender; log: Log };
 
-/** The target of a setting. The mail library is only loaded if it is needed. */
+/** Opens the target that a setting describes. The mail library is only loaded if it is needed. */
 export async function openTarget(
   target: WebhookConfig['targets'][number],
   config: WebhookConfig,

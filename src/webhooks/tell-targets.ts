@@ -6,9 +6,9 @@ import { NotTold, type Target } from './target.js';
 
 /** The most events sent to one target at a time. */
 const BATCH = 8;
-/** How often the ledger is polled without a notification, because other servers write, too. */
+/** How often the ledger is polled even without a notification, because other servers also write events. */
 const ASK_MS = 2_000;
-/** The wait between a write and its commit. */
+/** How long to wait after an event was written, so that its transaction has been committed by then. */
 const COMMIT_MS = 50;
 /** The wait before the next attempt for an event: five seconds at first, then four times as long each time, at most three hours. */
 const AGAIN_MS = { first: 5_000, factor: 4, most: 3 * 3_600_000 };
@@ -37,8 +37,8 @@ export function againMsAfter(attempts: number, random = Math.random()): number {
 }
 
 /**
- * Sends the events in the outbox to the targets: each event at least once, and those of a payment in order, until it is delivered or 3 days
- * have passed.
+ * Sends the events in the outbox to each target until the target has accepted them or 3 days have passed. A target may get an event more
+ * than once. It gets the events of one payment in order.
  */
 export class TargetTeller {
   readonly #ledger: Outbox;
