@@ -24,9 +24,10 @@ const DEADLINE_MS = 20_000;
 /**
  * Calls a handler with the example of its operation in openapi.yaml, and checks its answer against the contract. For tests: nothing is
  * paid, and no server runs.
- * @param given the parts of the context that the handler uses; `chain`, `network` and `panel` must be given if used; `env`: its settings
+ * @param given the parts of the context that the handler uses; `chain`, `network` and `panel` must be given if used; `env`: the
+ * variables that set its settings
  * @param folder the folder of the shop, which must be compiled
- * @throws Error if the handler does, or if the answer breaks the contract; ContractFault if the shop can't be loaded
+ * @throws Error if the handler throws, or if its answer breaks the contract; ContractFault if the shop can't be loaded
  */
 export async function answerOfExample(
   operationId: string,

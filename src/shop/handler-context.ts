@@ -35,7 +35,7 @@ export type HandlerContext<Values = Record<never, never>> = {
    * tables must change while other servers use the ledger.
    */
   openStore: (definition: StoreDefinition) => Promise<OperationStore>;
-  /** The operation's orders in progress, oldest first, at most 1 000: those whose work has parts (`wanted`). */
+  /** The operation's orders in progress whose work has parts (`wanted`), oldest first, at most 1 000. */
   ordersInProgress: () => Promise<OrderInProgress[]>;
   /** Aborts when the server shuts down; open streams of pages must end then. */
   closing: AbortSignal;

@@ -19,7 +19,7 @@ export type KeptPayment = {
 /** The state of a payment on chain. `dead`: it was not settled and never will be. */
 export type Fate = { kind: 'open'; why: string } | { kind: 'dead' } | { kind: 'landed'; signature: string };
 
-/** A challenge that can be paid. `sign` makes a payment, which must be stored before it is sent; it rejects with a sentence. */
+/** A challenge that can be paid. `sign` makes a payment, which must be stored before it is sent. The message of its error is a sentence. */
 export type Priced = { amount: bigint; payTo: string; sign(): Promise<KeptPayment> };
 
 /**
@@ -44,14 +44,14 @@ export type PayerOptions = {
   network: string;
   /** Default: the public server of the network. */
   rpcUrl: string | undefined;
-  /** For challenges that name none. */
+  /** The fee payer for challenges that name none. */
   feePayer?: string | undefined;
 };
 
 /**
  * Opens the wallet that `coinslot buy` uses, for a handler that buys from another shop.
  * @param purpose what needs the wallet, such as a setting; the error message begins with it
- * @throws ConfigFault if the package coinslot-sandbox, which holds it, is not installed
+ * @throws ConfigFault if the package coinslot-sandbox, which contains the wallet, is not installed
  */
 export async function openPayer(options: PayerOptions, purpose: string): Promise<Payer> {
   const { createPayer } = await importFromSandbox<{ createPayer: (options: PayerOptions) => Promise<Payer> }>(

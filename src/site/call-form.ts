@@ -18,7 +18,7 @@ type Field = {
   required: boolean;
   schema: Json;
   example: unknown;
-  /** How it is written in a query or a form, if it is a list or an object. */
+  /** How a list or an object is written in a query or a form. */
   style?: object | undefined;
   list: boolean;
 };

@@ -15,7 +15,7 @@ const TITLES: Record<number, string> = {
 };
 
 const ADVICE: Record<number, string> = {
-  400: 'Check the address. Links on the front page are complete.',
+  400: 'Check the address, or follow a link on the front page.',
   404: 'The address may be mistyped, or its content is no longer stored.',
   405: 'It is for programs. The front page shows what is sold and how to call it.',
   503: 'Wait a few seconds and reload the page.',

@@ -184,7 +184,7 @@ function fromWallet<T>(module: 'signer' | 'offer'): Promise<T> {
   return importFromSandbox<T>(`wallet/${module}.js`, 'The wallet of this page');
 }
 
-/** Undefined if the operation has no such price. */
+/** The operation at the price that a request names; undefined if it has no such price. */
 function atNamedPrice(operation: PricedOperation, amount: unknown): PricedOperation | undefined {
   if (typeof amount !== 'string' || !ATOMIC.test(amount)) return undefined;
   const { least, most } = operation.pricing;

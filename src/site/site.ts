@@ -43,8 +43,8 @@ export type SiteParts = {
 };
 
 /**
- * The pages for browsers: the page at `/`, if the contract has only its index there, the files of all pages, and the pages of paid
- * operations and errors.
+ * The pages for browsers. `landing`: the page at `/`, absent if the contract serves something other than its index there. `documents`:
+ * the files of all pages. `people`: the pages of paid operations and of errors.
  */
 export type Site = { landing?: StaticDocument; documents: StaticDocuments; people: People };
 

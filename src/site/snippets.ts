@@ -21,7 +21,7 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
     {
       id: 'curl',
       label: 'curl',
-      note: 'Steps 1 and 3. curl cannot sign: any x402 client makes the payment.',
+      note: 'curl cannot sign, so step 2 needs an x402 client.',
       code: curl(call),
     },
     {
@@ -40,7 +40,7 @@ export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[]
   ];
 }
 
-/** A prompt for an agent with a wallet that makes it buy a call. */
+/** A prompt that makes an agent with a wallet buy a call. */
 export function agentPrompt(operation: PricedOperation, { publicUrl }: Terms, shop: string): string {
   const { method, summary, price } = operation;
   return `Use ${shop} at ${publicUrl}: it sells API calls for USDC on Solana over x402, without an account.
@@ -50,7 +50,7 @@ Pay from your own wallet, at most ${price.amount} USDC for this call. After a 50
 Show me the answer and the receipt.`;
 }
 
-/** The shop as an MCP server, in the form of hosts' settings. */
+/** The settings with which an MCP host connects to the shop. */
 export function mcpSettings({ publicUrl }: Terms, shop: string): string {
   const name = shop.toLowerCase().replace(/[^a-z0-9]+/g, '-') || 'shop';
   return JSON.stringify({ mcpServers: { [name]: { type: 'http', url: publicUrl + MCP_PATH } } }, null, 2);
@@ -59,7 +59,7 @@ export function mcpSettings({ publicUrl }: Terms, shop: string): string {
 /** The hosts that `coinslot mcp install` supports. */
 const HOSTS = ['claude-code', 'claude-desktop', 'codex', 'cursor', 'goose', 'vscode'];
 
-/** A command for each MCP host without a wallet: it adds a wallet with limits to that host's settings. */
+/** For each MCP host that has no wallet, a command that adds a wallet with limits to its settings. */
 export function walletCommands({ publicUrl }: Terms): string {
   const wallet = `--url ${publicUrl} --keypair payer.json --budget 1.00`;
   return HOSTS.map(host => `coinslot mcp install --host ${host} ${wallet}`).join('\n');

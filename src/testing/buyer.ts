@@ -30,7 +30,7 @@ export type Answer = {
   charged: string;
 };
 
-/** A call with its payment. `send` may be used again: the same payment, which is charged once. */
+/** A call with its payment. `send` may be called several times: it sends the same payment, which is charged once. */
 export type SignedCall = { price: string; send: () => Promise<Answer> };
 
 export type Wallet = { keypairFile: string; rpcUrl: string; usdcMint: string; address: string };

@@ -33,7 +33,7 @@ export type TestShop = {
   payTo: string;
   /** Buys a call. `input` has the members of body, query and path; without it, they are the examples of the contract. */
   buy(operationId: string, input?: object): Promise<Answer>;
-  /** The same in two steps, so that a test can act after the price was requested and the payment was signed. */
+  /** Like `buy`, but in two steps: a test can act between signing the payment and sending it. */
   sign(operationId: string, input?: object): Promise<SignedCall>;
   /** What the buyer has paid since the start, in USDC: a decimal string. */
   spent(): Promise<string>;

@@ -156,7 +156,7 @@ export class FairQueue {
     waiter.refuse(reason);
   }
 
-  /** Removes the last job of the caller with the most jobs, or throws if `share` would then have as many. */
+  /** Removes the last waiting job of the caller with the most, or throws if `share` would then have at least as many. */
   #makeRoomFor(share: Share): void {
     let greatest = share;
     for (const other of this.#shares.values()) {

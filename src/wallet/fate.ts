@@ -28,10 +28,13 @@ const CLOCK_DEADLINE_MS = 1_500;
 const CLOCK_LIFE_MS = { read: 5 * 60_000, failed: 60_000 };
 /** A blockhash is valid for 150 blocks, about a minute. After this time by the chain's clock, it has expired. */
 const YOUNG_MS = 90_000;
-/** An upper bound for the slots in a second. If the slot at signing is unknown, the search goes back by this rate. */
+/** An upper bound for the slots in a second. If the slot at signing is unknown, this rate determines how far back the search goes. */
 const SLOTS_PER_SECOND = 5;
 const SLACK_SECONDS = 120;
-/** Public servers limit requests. The progress is remembered, so that the next look continues further back. */
+/**
+ * The most transactions that one search reads, because public servers limit requests. They are remembered, so that the next search gets
+ * further back.
+ */
 const MAX_READS = 40;
 
 type FateChain = Pick<SolanaChain, 'blockhashLives' | 'latestBlockhash' | 'account'> & ChainHistory;
@@ -92,8 +95,8 @@ export class Fates {
  * or lags behind may not know a blockhash because it is too new, but then its clock is not past the signature either. This machine's
  * clock proves nothing.
  *
- * The history is asked for at `finalized`, after the clock: no RPC server has finalized its newest confirmed slot, so none could show a
- * finalized history as far as that one.
+ * The clock is read at `finalized`, too, because the history must reach its slot. No RPC server has finalized its newest confirmed
+ * slot, so none could show a finalized history as far as a clock read at `confirmed`.
  * @throws what the chain throws
  */
 export async function fateOf(
@@ -131,7 +134,7 @@ function signedBy({ signedAt, signedOnChain }: Pick<PendingPayment, 'signedAt' |
   return Math.max(signedAt, signedOnChain?.time ?? 0);
 }
 
-/** A slot before a payment of this age was signed. */
+/** A slot that is earlier than the signature of a payment of this age. */
 function slotBefore(newest: number, ageMs: number): number {
   const seconds = Math.max(0, ageMs) / 1_000 + SLACK_SECONDS;
   return Math.max(0, newest - Math.ceil(seconds * SLOTS_PER_SECOND));

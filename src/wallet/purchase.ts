@@ -49,7 +49,7 @@ export type Call<A> = {
   /** Fetches the answer by its key. Never rejects. */
   pickUp?(key: string, withinMs: number): Promise<Reply<A>>;
   onPrice?(amount: bigint): void;
-  /** The payment is on disk, and is about to be sent. @param resumed it was signed by an earlier call */
+  /** Called when the payment is on disk and about to be sent. @param resumed whether an earlier call signed it */
   onKept?(payment: PendingPayment, resumed: boolean): void;
   onWait?(error: string, waitMs: number): void;
   /** Hands the answer over, before its payment is closed. If it throws, the payment is kept. */
@@ -249,7 +249,7 @@ export class Buyer {
         error: `${error} No other is signed for this call yet: ${fate.why}`,
       };
     if (deadline - Date.now() < LEAST_MS || call.signal.aborted) return neverSettled(error);
-    // This happens only once: if the shop refuses the new payment, too, that payment is still young.
+    // A call signs a new payment only once: if the shop refuses that one, too, it may still be settled, so it is kept.
     return this.#sign(challenge, call, deadline);
   }
 
@@ -289,7 +289,7 @@ export class Buyer {
     const price = usdc(BigInt(payment.amount));
     const error = [
       `There is no answer to this call: the shop says that it refunded the payment of ${price}: ${sentence(said)}`,
-      `The wallet has closed the payment; it stays counted in the budget of its day. Nothing else was paid.`,
+      `The wallet has closed the payment; it still counts against the budget of the day on which it was signed. Nothing else was paid.`,
     ].join(' ');
     return { kind: 'closed', payment, error, answer };
   }

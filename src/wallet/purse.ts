@@ -151,7 +151,7 @@ export class Purse {
     });
   }
 
-  /** The call has its answer, or a link to it, which the statement keeps: the next call is a new purchase. */
+  /** Closes a payment whose call has its answer or a link to it. The statement keeps the link. The next call is a new purchase. */
   answered(id: string, transaction: string | undefined, link?: string): void {
     this.#remove(id, 'answered', {
       ...(transaction === undefined ? {} : { transaction }),
@@ -159,7 +159,7 @@ export class Purse {
     });
   }
 
-  /** The payment can't be settled any more and never was: it no longer counts against the budget. */
+  /** Removes a payment that was not settled and never will be. It no longer counts against the budget. */
   release(id: string): void {
     this.#remove(id, 'released');
   }

@@ -60,7 +60,7 @@ export class Shop {
     this.endpoint = endpoint;
   }
 
-  /** All its tools. @throws Error */
+  /** All tools of the shop. @throws Error */
   async tools(): Promise<Tool[]> {
     return this.#with(async client => (await client.listTools(undefined, { timeout: LIST_MS })).tools);
   }

@@ -7,7 +7,7 @@ import { chooseOffer, type Challenge } from './offer.js';
 import { challengeOf, headersOf } from './shop-client.js';
 import { checkFunds, createSigner } from './signer.js';
 
-/** Pays challenges one by one, for a caller that keeps the payments itself. */
+/** Pays challenges one by one, for a caller that stores the payments itself. */
 export async function createPayer({ secretKey, network, rpcUrl, feePayer }: PayerOptions): Promise<Payer> {
   const signer = await createSigner(secretKey, rpcUrl);
   const fates = new Fates(rpcUrl);

@@ -24,7 +24,7 @@ export class HostCircuit {
   readonly #options: HostCircuitOptions;
   /** The circuits of payers that failed since they were last served. */
   readonly #failed = new LRUCache<string, Circuit>(FAILED);
-  /** The failures since the last success: their number, their payers (as many as needed), and the time of the first. */
+  /** The failures since the last success: their number, the time of the first, and as many of their payers as it takes to pause the host. */
   #streak = { failures: 0, payers: new Set<string>(), since: 0 };
   /** Undefined while requests are sent to the host. `asked`: whether the host itself asked for this pause. */
   #rest: { until: number; asked: boolean } | undefined;
@@ -60,14 +60,14 @@ export class HostCircuit {
     }
   }
 
-  /** The host asks all callers to wait. It is paused for that time or, if the host names none, for as long as a first pause. */
+  /** Called when the host asks all callers to wait. Pauses it for the time that it names or, without one, for as long as a first pause. */
   trip(seconds?: number): void {
     const { restMs = REST_MS } = this.#options;
     const ms = seconds === undefined ? Math.max(restMs, 1_000) : seconds * 1_000;
     this.#rest = { until: Date.now() + ms, asked: true };
   }
 
-  /** A probe that is not a buyer's call has reached the host. Ends a pause whose time is over. */
+  /** Called when a probe that is not a buyer's call has reached the host. Ends a pause whose time is over. */
   reached(): void {
     if (this.restSeconds === 0) this.#close();
   }

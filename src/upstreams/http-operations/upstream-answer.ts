@@ -258,7 +258,7 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
 
 function tooLarge(reading: Reading): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
-  // The caller's input determines which answer this is.
+  // How large the answer is depends on the caller's input.
   return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause, fault: 'caller' });
 }
 

@@ -138,7 +138,7 @@ export class UpstreamHost {
     this.#answeredAt = performance.now();
     if (!OUTAGES.has(answer.status)) return answer;
     const seconds = backoffOf(answer);
-    // A rate limit (429) affects all calls of the shop. Other requests to wait may concern only this caller's request.
+    // A rate limit (429) affects all calls of the shop. With another status, the wait may concern only this caller's request.
     if (answer.status === 429) this.#circuit.trip(seconds);
     else if (seconds !== undefined) pause(seconds);
     throw new Outage(answer);
@@ -150,7 +150,7 @@ export function resting(retryAfterSeconds: number): UpstreamFailure {
   return new UpstreamFailure('unavailable', message, { retryAfterSeconds, fault: 'none' });
 }
 
-/** How long a refusal asks to wait, from 1 to 120 s. */
+/** How many seconds an answer asks the caller to wait, from 1 to 120. */
 export function backoffOf(answer: HttpAnswer): number | undefined {
   return backoffSeconds({
     'retry-after': answer.header('retry-after'),

@@ -17,7 +17,7 @@ export type UpstreamSettings = {
 export type UpstreamRequest = {
   /** Scheme, host and port. */
   origin: string;
-  /** Path and query. Braces stand for the path parameters that they name, and for nothing else. */
+  /** Path and query. A name in braces is the place of a path parameter. Braces have no other meaning. */
   target: string;
   method: Upstream['method'];
   headers: Record<string, string>;
