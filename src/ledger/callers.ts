@@ -90,12 +90,12 @@ export function callersOf({ engine, now }: Connection) {
     },
     /**
      * Renews callers.
-     * @returns those that are the newest of their payment and were not answered with 503; the others must not be renewed again
+     * @returns the callers that are the newest of their payment and were not answered with 503; the others must not be renewed again
      */
     renewCallers: async (callers: readonly Caller[]): Promise<Caller[]> => {
       const numbered = callers.filter(({ number }) => number > 0);
       const present = new Set<string>();
-      // On SQLite single renewals share a commit anyway. Where a statement fails, its callers are renewed one by one below.
+      // On SQLite, even single renewals share a commit. If a statement fails, the callers in it are renewed one by one below.
       if (engine.dialect.concurrentWriters)
         for (const some of slices(numbered))
           for (const key of await renewUnlocked(some).catch(() => [])) present.add(key);

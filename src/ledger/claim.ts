@@ -42,8 +42,8 @@ export type ClaimRequest = {
   position: bigint | number;
   leaseMs: number;
   /**
-   * The hint (on Solana, the fee payer) with which the payment was signed, if this server does not offer it now. The payment is then claimed
-   * only if a server on this ledger offered the hint in the last five minutes, for one of the facilitators `by`.
+   * The hint (on Solana, the fee payer) with which the payment was signed, if this server does not offer it now. The payment is then claimed only if
+   * a server on this ledger offered the hint in the last five minutes, for one of the facilitators in `by`.
    */
   hint?: { name: string; by: readonly string[] } | undefined;
   limits: { maxUnsettledPerPayer: number; maxUnsettledAmountPerPayer: bigint; maxRuns: number };
@@ -54,7 +54,7 @@ export type Claim = {
   kind: 'claimed';
   claim: number;
   run: number;
-  /** The payer has a delivered payment and none refused since. */
+  /** The payer has a delivered payment, and none of its payments was refused after that. */
   payerKnown: boolean;
   /** If this payment were settled now, it would redeem an earlier sale of the same call (see `settle`), so its work need not be done. */
   earlier: boolean;

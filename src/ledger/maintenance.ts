@@ -40,9 +40,9 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
     prune: (moment?: number): Promise<number> =>
       answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
     /**
-     * Payments whose outcome is not yet final on chain: those that are `settling` and held by no worker, those that were released, and
-     * those that were settled before `settledBefore` but not yet audited. At most `limit` of each kind, ordered by the time at which they were
-     * settled or sent for settlement, after the payment `id` at the time `since`.
+     * Payments whose outcome is not yet final on chain: those that are `settling` and held by no worker, those that were released, and those that
+     * were settled before `settledBefore` but not yet audited. At most `limit` of each kind, ordered by the time at which they were settled or sent
+     * for settlement. The list begins after the payment `id` at the time `since`.
      */
     openFates: async (
       { since, id }: { since: number; id: string },

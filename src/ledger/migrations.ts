@@ -33,7 +33,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
  */
 export const OLDEST_BESIDE = 12;
 
-/** Tables that are no longer used: an operation has copied their rows to tables of its own. They are kept for one release. */
+/** Tables that are no longer used, because an operation has copied their rows to its own tables. They are kept for one release. */
 export const FORMER_TABLES = [{ table: 'replies', key: ['payment', 'reply'] }] as const;
 
 /** Holds the schema version, so it must exist before any migration. */
@@ -168,8 +168,8 @@ function salesInOrder(): string[] {
 }
 
 /**
- * Records whether an order was extended. An order that too few people answered gets a second deadline, once
- * each time it is opened.
+ * Records whether an order was extended. If too few people answered an order by its deadline, it gets a later one, but only once each time it is
+ * opened.
  */
 function extensionsOfOrders(): string[] {
   return ['alter table orders add column extended bigint not null default 0'];

@@ -58,7 +58,8 @@ export async function openStore(
 ): Promise<OperationStore> {
   checkDefinition(definition);
   const { name, migrations } = definition;
-  // Announced before the version is read: a server that migrates the tables now either sees this one, or this one sees the new version.
+  // Announced before the version is read. If a server migrates the tables now, either it sees this announcement, or this server reads the new
+  // version.
   await opening(engine.show(name, useOf(name, migrations.length)));
   await opening(engine.write(() => migrateStore(engine.dialect, definition)));
   return {

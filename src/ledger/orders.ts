@@ -76,8 +76,8 @@ export function ordersOf(connection: Connection) {
     reopenOrder: (payment: string, deadline: number) =>
       written(() => reopen({ payment, deadline, due: true, now: now() })),
     /**
-     * Starts another attempt at the operator's request: also before it is due, after the last one, or in place of one that is paused after an
-     * interruption.
+     * Starts another attempt at the operator's request, even before it is due or after the last allowed attempt. If an attempt is paused after an
+     * interruption, the new one replaces it.
      */
     retryOrder: (payment: string, deadline: number) =>
       written(() => reopen({ payment, deadline, due: false, now: now() })),

@@ -45,8 +45,8 @@ export type Listing = {
   payer?: string;
   operation?: string;
   /**
-   * Only payments that were or may have been settled, by the time of settlement (of the claim, if it is
-   * unknown): `from` is included and `to` is not, in ms since 1970. Not with `newest`.
+   * Only payments that were or may have been settled, by the time of settlement (or, if that is unknown, of the claim): `from` is included and `to`
+   * is not, in ms since 1970. Not with `newest`.
    */
   booked?: { from?: number; to?: number };
   /** Continue after this one; not with `newest`. */
@@ -93,14 +93,14 @@ export function readerOf(connection: Connection) {
       return row && answerOf(row);
     },
     list: (listing?: Listing): Promise<Payment[]> => list(connection, listing),
-    /** @returns number and sum of the payments in every state, without aliases */
+    /** @returns the number and total amount of the payments in each state, without aliases */
     counts: async (): Promise<Counts> => {
       const rows = await engine.read(() => execute(reports.counts()));
       const counts = Object.fromEntries(STATES.map(state => [state, { payments: 0, amount: 0n }])) as Counts;
       for (const row of rows) counts[row.state] = { payments: row.payments, amount: BigInt(row.amount) };
       return counts;
     },
-    /** @returns number, sum and age of the payments that are settling or owed, on any server */
+    /** @returns the number, total amount and age of the payments that are settling or owed, on any server */
     undecided: async (): Promise<Undecided> => {
       const none = { payments: 0, amount: 0n, since: undefined };
       const found: Undecided = { settling: none, owed: none };
@@ -162,7 +162,8 @@ export function reportsOf(connection: Connection) {
       };
     },
     /**
-     * Number and sum of the settled payments, by UTC day of settlement (days since 1970), operation and state. `repaid`: the refunded amount.
+     * The number and total amount of the settled payments, by UTC day of settlement (days since 1970), operation and state. `repaid`: the refunded
+     * amount.
      * @param own payers whose payments are counted separately
      */
     turnover: async (own: readonly string[] = []) => {

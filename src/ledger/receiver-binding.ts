@@ -29,7 +29,7 @@ export class ReceiverBinding {
     this.#network = network;
   }
 
-  /** Runs in the transaction of a move to `settling`, after the move. Costs nothing once `committed` was called. */
+  /** Runs in the transaction that moves a payment to `settling`, after that change. Does nothing once `committed` was called. */
   *bind(): TransactionBody<void> {
     if (this.#bound) return;
     const [bound] = yield* execute(bindReceiver({ payTo: this.payTo }));

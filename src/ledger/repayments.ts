@@ -154,7 +154,7 @@ export function repaymentsOf(connection: Connection) {
     },
     /**
      * Stores the signed transaction before it is sent.
-     * @returns the stored transaction, which is that of another process if it was stored first
+     * @returns the stored transaction, which is another process's if that process was faster
      */
     writeDownRepayment: (
       id: string,

@@ -34,7 +34,7 @@ export type SettleRequest = {
    * decides whether this is a new sale.
    */
   call?: CallKey;
-  /** The answer that is being paid for, stored as by `saveAnswer`. */
+  /** The answer that is being paid for. It is stored as `saveAnswer` would store it. */
   answer?: AnswerContent;
   /** The greatest number among the payment's callers at this server; 0 if there are none. */
   newestLocal: number;
@@ -137,8 +137,8 @@ function locked(row: LockedRow): Locked {
 }
 
 /**
- * Whether to try a single UPDATE that checks all conditions. It succeeds for nearly all payments: they have no equal ones, and none can be
- * claimed while their payer is locked.
+ * Whether to try a single UPDATE that checks all conditions. It succeeds for nearly all payments, because they have no equal payments, and none can
+ * be claimed while their payer is locked.
  */
 function maySettleAlone({ sent }: Settle): boolean {
   return sent.call !== undefined && !sent.attachOnly;

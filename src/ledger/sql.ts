@@ -13,10 +13,7 @@ export type Query<Row = unknown> = {
   readonly single?: boolean;
   /** It may take longer than the usual timeout. */
   readonly slow?: boolean;
-  /**
-   * The last write of its operation. The engine may commit together with it, so the queries of the operation
-   * that follow may only read.
-   */
+  /** The last write of its operation. The engine may commit in the same round trip, so the later queries of the operation may only read. */
   readonly last?: boolean;
   /** Never present; carries the row type. */
   readonly row?: Row;

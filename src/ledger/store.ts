@@ -114,7 +114,7 @@ function* endFormerServer(): TransactionBody<void> {
  */
 export async function openLedgerReader(options: { url: string; now?: () => number }) {
   const engine = await openEngine(options.url, 'beside');
-  // A command does not read the targets first: the statement that writes an event writes nothing if there are none.
+  // A command does not read the targets first, because the statement that writes an event writes nothing if there are no targets.
   const audience: Audience = { listens: true, onTold: () => {} };
   const connection: Connection = { engine, now: clockOf(engine.dialect, options.now), audience };
   try {

@@ -74,7 +74,7 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
       answers.save({ id, claim, owner }, answer),
     /**
      * claimed → settling, before the settle request; undone only by proof, never by time. Or claimed → alias of an earlier sale.
-     * @throws LedgerFault `full` as `saveAnswer`; nothing has changed then
+     * @throws LedgerFault `full` in the same cases as `saveAnswer`, without changing anything
      */
     settle: async (id: string, claim: number, sent: SettleRequest): Promise<SettleDecision> => {
       const context = { dialect, now, answers, receiver };
@@ -125,8 +125,8 @@ function outcomesOf(connection: ServerConnection) {
   };
   return {
     /**
-     * settling or owed → delivered. Marks the payer as known, unless the payer was already known at the
-     * claim: then, a refusal recorded since the claim stays in force.
+     * settling or owed → delivered. Marks the payer as known, unless the payer was already known at the claim. In that case, a refusal that was
+     * recorded since the claim stays in force.
      */
     deliver: (id: string, claim: number, how: DeliveryRecord): Promise<boolean> =>
       decided(

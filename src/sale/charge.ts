@@ -145,7 +145,7 @@ export class Charge {
         );
       await callers.turnAway(id, payer);
       if (worth.state === 'settling' || worth.state === 'owed') {
-        // Only the payment was compared with the ledger, and anybody can send a payment that has landed, so no key is given.
+        // No key is given, because only the payment was compared with the ledger, and anybody can copy a landed payment from the chain.
         return this.#useUp(payment, unfinished(worth));
       }
     } catch (error) {
@@ -186,7 +186,7 @@ export class Charge {
     }
   }
 
-  /** The last caller at this server has left: stops the work unless a caller waits at another server. */
+  /** Called when the last caller at this server has left. Stops the work unless a caller waits at another server. */
   async #abandon(id: string): Promise<void> {
     const { ledger, callers } = this.#deps;
     const { runs } = this.#shared;

@@ -21,7 +21,7 @@ export type Deps = {
   unsoldWork: UnsoldWork;
   /** Wallets to which nothing is sold. */
   blocked: Pick<BlockedPayers, 'has'>;
-  /** Limit the verify requests and the work for all payers that have never paid, because their wallets may be empty. */
+  /** These budgets limit the verify requests and the work for all payers that have never paid, because their wallets may be empty. */
   newPayers: SharedBucket;
   newPayersWork: SharedBucket;
   /** Without it, `upfront` operations answer 503. */

@@ -84,8 +84,8 @@ export async function runFlow(deps: Deps, run: Run): Promise<RunResult> {
 }
 
 /**
- * The payment is `owed` and its answer was deleted: repeats the work when the buyer asks, until there is an answer. Failed attempts count
- * as the payer's unsold work.
+ * For an `owed` payment whose answer was deleted. Repeats the work whenever the buyer asks, until there is an answer. Failed attempts count as the
+ * payer's unsold work.
  */
 export async function redoOwedWork(deps: Deps, id: string, call: PaidCall): Promise<RunResult> {
   const { ledger, now, unsoldWork, leaseMs } = deps;

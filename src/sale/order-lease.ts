@@ -72,7 +72,7 @@ export class OrderLease {
   #renewSoon(): void {
     if (this.#renewing || this.#lost.signal.aborted) return;
     this.#renewing = this.renew()
-      // If the ledger can't be reached, the lease is renewed as soon as it can be, or expires.
+      // If this fails because the ledger can't be reached, a later renewal may succeed; otherwise the lease expires.
       .then(
         () => undefined,
         () => undefined,

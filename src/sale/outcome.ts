@@ -11,7 +11,7 @@ type Bytes = { headers: Record<string, string>; body: Buffer };
 /** The answer that is sold, as bytes, checked against the contract. */
 export type Success = Bytes & { status: SoldStatus };
 
-/** An answer that is not sold. `fault`: whose fault it is; by default the caller's for a 400, else the backend's. */
+/** An answer that is not sold. `fault`: whose fault it is; by default the caller's for a 400, otherwise the backend's. */
 export type Failure = Bytes & { status: 400 | 502 | 503; fault?: Fault };
 
 /** The result of the work of a call. */
@@ -246,7 +246,7 @@ export function mayHaveMoved({ moved, checked }: MovedBy): boolean {
   return moved === true || checked?.selfPaid === true;
 }
 
-/** Adapts the wording of an outcome that says that nothing was charged to this payment. */
+/** If an outcome says that nothing was charged, adapts its wording to the payment. */
 export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy, outcome: O): O {
   if (outcome.receipt || !mayHaveMoved(payment)) return outcome;
   if ('error' in outcome) return { ...outcome, error: movedIn(payment, outcome.error) };
@@ -254,7 +254,7 @@ export function moneyIsWith<O extends SharedOutcome | Outcome>(payment: MovedBy,
   return { ...outcome, answer: { ...outcome.answer, body } };
 }
 
-/** Adapts a sentence that says that nothing was charged to this payment. */
+/** If a sentence says that nothing was charged, adapts its wording to the payment. */
 export function movedIn(payment: MovedBy, sentence: string): string {
   if (!mayHaveMoved(payment)) return sentence;
   return sentence.replaceAll(NOT_CHARGED, payment.moved ? MOVED : UNSENT);

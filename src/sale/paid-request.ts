@@ -215,7 +215,7 @@ export class PaidRequest {
     this.#waiting = undefined;
   }
 
-  /** Nothing was sold for this payment: claims it under the current offer and starts the run. */
+  /** Claims a payment that has bought nothing yet, under the current offer, and starts the run. */
   async #sell(): Promise<SharedOutcome | undefined> {
     const { rail, observer, now } = this.#deps;
     const { seller, claiming, runs } = this.#shared;
@@ -241,7 +241,7 @@ export class PaidRequest {
     }
     if (claimed.kind === 'known') {
       const { row } = claimed.seen;
-      // The row is idle and its newest copy was answered with 503, so this older one is, too.
+      // No worker holds the row, and the newest copy of this request got a 503, so this older copy gets one, too.
       return this.#waiting && row?.state === 'claimed' && !row.leased ? inProgress() : undefined;
     }
     this.#begin(claimed);
@@ -269,7 +269,7 @@ export class PaidRequest {
     );
   }
 
-  /** The settlement is unresolved: sends a second settle request while the payment can still land. */
+  /** Sends a second settle request for a payment whose settlement is unresolved, while it can still land. */
   #askAgain(row: Row): SharedOutcome | undefined {
     const { rail, now, askAgainAfterMs } = this.#deps;
     const due = now() - (row.settlingAt ?? 0) >= askAgainAfterMs;
@@ -318,8 +318,8 @@ export class PaidRequest {
   }
 
   /**
-   * A caller with a sold answer waits until it is written out; the others leave. Only an outcome with a receipt has an answer that can be
-   * fetched later, because the money then moved or may have moved.
+   * A caller that gets a sold answer leaves once the answer is written out; any other caller leaves now. Only an outcome with a receipt has an answer
+   * that can be fetched later, because the money then moved or may have moved.
    */
   async #conclude(outcome: SharedOutcome, failed = false): Promise<Outcome> {
     this.#arrived();

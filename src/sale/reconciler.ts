@@ -8,13 +8,13 @@ import type { Fate, Rail } from '../rails/rail.js';
 
 /** In ms. */
 type Timing = {
-  /** Between two rounds. */
+  /** The time between two rounds. */
   interval: number;
   /** How long one server holds a payment; longer than two checks. */
   lease: number;
   /** How long one check of a payment may take. */
   look: number;
-  /** Between two checks of a payment; grows with its age. */
+  /** The time between two checks of a payment. It grows with the payment's age. */
   rest: number;
   longestRest: number;
   /** A settlement is final about 13 s after it lands. */
@@ -115,7 +115,7 @@ export class Reconciler {
   async #lookAtAll(rows: Row[]): Promise<void> {
     const queue = rows
       .filter(row => (this.#restUntil.get(row.id) ?? 0) <= this.#options.now())
-      // Buyers wait for unresolved payments. Payments of one payer share reads of the chain.
+      // Unresolved payments come first, because buyers wait for them. Payments of one payer follow each other, so that they share reads of the chain.
       .sort((a, b) => rankOf(a) - rankOf(b) || a.payer.localeCompare(b.payer));
     const failures: { payment: string; error: unknown }[] = [];
     const worker = async (): Promise<void> => {
@@ -140,7 +140,10 @@ export class Reconciler {
     this.#restUntil.set(row.id, this.#options.now() + Math.min(Math.max(rest, age / 20), longestRest));
   }
 
-  /** Ends at its deadline and when the server stops. A settled payment may be somebody's order, and is audited without its lease. */
+  /**
+   * Checks one payment, until the check's deadline or until the server stops. A settled payment is checked without a lease, because an order worker
+   * may hold it.
+   */
   async #look(listed: Row): Promise<void> {
     const { ledger } = this.#options;
     const { lease, look } = this.#timing;
@@ -155,7 +158,7 @@ export class Reconciler {
     }
   }
 
-  /** What the fate of a payment means depends on its state. */
+  /** Looks up the outcome of a payment on chain and records it. What it means depends on the payment's state. */
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
     const fate = await this.#options.rail.fate(row, signal);
     if (fate.kind === 'unknown') return;

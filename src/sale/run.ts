@@ -11,7 +11,7 @@ export type Run = {
   readonly claim: number;
   /** The number of runs of this payment, including this one. */
   readonly number: number;
-  /** The payer has a delivered payment and none refused since, so the work does not wait for verify. */
+  /** The payer has a delivered payment, and none of its payments was refused after that, so the work does not wait for verify. */
   readonly payerKnown: boolean;
   /** An equal call was sold before and its caller has left, so this payment probably redeems that sale. */
   readonly earlier: boolean;

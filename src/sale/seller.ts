@@ -23,7 +23,7 @@ const REGULARS = { max: 10_000, ttl: 60_000 };
 
 /** Claims payments that have bought nothing yet, under the current offer. */
 export class Seller {
-  /** Payers found known at their last claim. */
+  /** Payers that were already known at their last claim. */
   readonly #regulars = new LRUCache<string, true>(REGULARS);
   readonly #deps: Deps;
 

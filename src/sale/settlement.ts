@@ -41,7 +41,7 @@ export async function settle(
   if (signed && 'ended' in signed) return signed;
   const ended = await toSettling(deps, run, { ...(answer ? { answer } : {}), ...signed?.stored });
   if (ended) {
-    // If the ledger failed instead, it is unknown whether it stored what was signed.
+    // Not called if the ledger failed, because it may have stored the signed transaction.
     signed?.withdraw();
     return ended;
   }
@@ -119,7 +119,7 @@ async function ask({ rail }: Deps, { call }: Run, stored: Stored | undefined): P
   }
 }
 
-/** A transfer that has landed gets some of the same refusals. Such a refusal counts only if the rail does not show the transfer. */
+/** Facilitators may also give some refusals for a transfer that has landed. Such a refusal counts only if the rail does not show the transfer. */
 async function checkDenial(deps: Deps, run: Run, settled: Settled): Promise<Settled> {
   if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
   const sighting = await lookFor(deps, run.id).catch((): Sighting => ({ kind: 'unclear' }));
@@ -192,7 +192,7 @@ async function notSettled(
   return { ended: released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid) };
 }
 
-/** Counted like a failure of the backend: the outcome may be unknown, and the caller is rarely to blame. */
+/** Counts the work as unsold. `fault` is the backend's if the outcome is unknown, because the caller is rarely to blame for that. */
 async function countUnpaid(deps: Deps, run: Run, fault: Fault): Promise<void> {
   run.working?.unsold(fault);
   await distrust(deps, run);

@@ -17,8 +17,8 @@ import { isSpared, mayWorkFirst, verify } from './verification.js';
 export class TooLate extends Error {}
 
 /**
- * Verifies the payment and does the work, before the settlement: for known payers only the work, or both in parallel; for others one
- * after the other.
+ * Verifies the payment and does the work, before the settlement. For known payers, both run in parallel, or verify is skipped; for others, verify
+ * runs first.
  */
 export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | EndOfRun> {
   const { call, abandoned } = run;
@@ -42,7 +42,7 @@ export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | End
   return isSuccess(answer) && !abandoned.aborted ? answer : notToSettle(deps, run, answer);
 }
 
-/** Nobody waits for the answer any more, or it is a failure, which is not sold. */
+/** Ends a run that is not settled, because nobody waits for the answer any more or because the answer is a failure. */
 async function notToSettle(deps: Deps, run: Run, answer: Answer): Promise<EndOfRun> {
   if (run.abandoned.aborted || isSuccess(answer)) {
     run.working?.unsold('caller');

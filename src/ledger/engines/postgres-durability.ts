@@ -3,8 +3,8 @@ import { PostgresHosts } from './postgres-hosts.js';
 import { CONNECT_MS } from './server-presence.js';
 
 /**
- * `unsafe`: the settings that let PostgreSQL confirm a commit before it is on disk. `unreplicated`: the setting that lets it confirm a commit
- * before any standby has it; undefined if there is none, or no standby.
+ * `unsafe`: the settings that let PostgreSQL confirm a commit before it is on disk. `unreplicated`: the setting that lets it confirm a commit before
+ * any standby has it; undefined if there is no such setting, or no standby.
  */
 export type PostgresDurability = { unsafe: string[]; unreplicated: string | undefined };
 

@@ -10,10 +10,9 @@ const PROBE_MS = 2_000;
 type Host = { url: string; name: string; host: string; port: number };
 
 /**
- * The hosts of a replicated PostgreSQL, in libpq's notation: `postgres://user@one:5432,two:5432/ledger`.
- * Whenever a connection breaks, every host is checked again for whether it accepts writes. Connections to
- * those that do not are closed, because a former primary that was frozen and resumes would answer with
- * outdated rows.
+ * The hosts of a replicated PostgreSQL, in libpq's notation: `postgres://user@one:5432,two:5432/ledger`. Whenever a connection breaks, the server
+ * checks again which hosts accept writes. It closes its connections to the others, because a former primary that was frozen and resumes would answer
+ * with outdated rows.
  */
 export class PostgresHosts {
   readonly #hosts: Host[];

@@ -45,8 +45,8 @@ const DECISIVE = [
 const DECISIVE_COLUMNS = raw(DECISIVE.join(', '));
 
 /**
- * The columns that the decision needs (reading all of them would cost more), and the time at which the row
- * was read: after it, and the rows before it, were locked.
+ * The columns that the decision needs (reading all columns would cost more), and the time at which the row was read, which is after the row and all
+ * rows before it were locked.
  */
 export type LockedRow = Pick<PaymentRow, (typeof DECISIVE)[number]> & { now: number };
 

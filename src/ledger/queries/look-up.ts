@@ -34,7 +34,7 @@ export const byRefundSignature = ({ now, text, limit }: Text) =>
   sql<PaymentView>`
     select ${viewed(now)} from payments where id in (select payment from refunds where signature = ${text}) limit ${limit}`;
 
-/** Settled payments, so no aliases. */
+/** Finds only settled payments, and therefore no aliases. */
 export const byPayer = ({ now, text, limit }: Text) =>
   sql<PaymentView>`
     select ${viewed(now)} from payments where payer = ${text} and settled_at is not null

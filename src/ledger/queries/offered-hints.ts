@@ -7,7 +7,7 @@ const PREFIX = 'note:fee-payer ';
 
 type HintRow = { key: string; value: string };
 
-/** The inner cast is for SQLite, which binds numbers as floating point and would write `….0`. */
+/** The inner cast is for SQLite, which binds numbers as floating point and would add `.0` to the text. */
 export const timeText = (now: Query, ago = 0): Query => sql`cast(cast(${now} - ${ago} as bigint) as text)`;
 
 /**

@@ -48,8 +48,8 @@ export const failAttempt = (p: Key & At & { attempt: number; failure: string; ag
     where payment = ${idBytes(p.payment)} and attempts = ${p.attempt} and finished_at is null returning payment`;
 
 /**
- * Counts a start of the work, first or after an interruption, and sets when it may be started again if it is interrupted: after `againMs`, or
- * after `lateMs` once the deadline has passed. The attempt's deadline is set at its first start.
+ * Counts a start of the work, whether it is the first one or follows an interruption. If the work is interrupted, it may be started again after
+ * `againMs`, or after `lateMs` once the deadline has passed. The attempt's deadline is set at its first start.
  */
 export const beginAttempt = (p: Key & At & { deadline: number; againMs: number; lateMs: number }) =>
   one<OrderRow>`

@@ -44,7 +44,7 @@ export const dropTarget = ({ target }: Target) => sql`delete from targets where 
 
 export const dropEventsOf = ({ target }: Target) => sql`delete from outbox where target = ${target}`;
 
-/** Returns a row if a target has an event due. Checked first because it is a read: usually there is none, and `takeEvents` writes. */
+/** Returns a row if a target has an event due. Runs before `takeEvents`, because usually no event is due, and a read costs less than a write. */
 export const waits = ({ target, now }: Target & At) =>
   one<{ seq: number }>`
     select seq from outbox where target = ${target} and done_at is null and next_attempt_at <= ${now} limit 1`;
@@ -65,7 +65,7 @@ export const takeEvents = (p: Target & At & { limit: number; leaseMs: number }) 
 
 type Attempt = { seq: number; attempt: number; answer: string };
 
-/** Changes nothing if another server has taken the event since: its attempt has another number. */
+/** Changes nothing if another server has taken the event since then, because that increased the number of attempts. */
 export const toldEvent = (p: Attempt & At) => sql`
   update outbox set done_at = ${p.now}, lease_until = 0, outcome = 'told', answer = ${p.answer}
   where seq = ${p.seq} and attempts = ${p.attempt} and done_at is null`;

@@ -101,7 +101,7 @@ export const listPayments = (p: Listed & { state: State | null }, newest: boolea
     select ${viewed(p.now)} from payments where ${given('state', p.state)} and ${listed(p)}
     order by created_at ${direction(newest)}, id ${direction(newest)} limit ${p.limit}`;
 
-/** Uses the index of payments without a final state: sorting those few (`+ 0`) is cheaper than scanning all payments in order. */
+/** Uses the index of payments without a final state, because sorting those few (`+ 0`) is cheaper than scanning all payments in order. */
 export const listUndecided = (p: Listed & { state: State }, newest: boolean) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments where state = ${p.state} and decided_at is null and ${listed(p)}

@@ -24,9 +24,8 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 type Proof = { by: 'work' | 'chain' };
 
 /**
- * Changes the row only if the claim is the current one, the ledger is not bound to another receiver, and the
- * newest caller is present or the buyer has already sent the transfer (`moved_after`). `alone`: changes it
- * only if there are also no equal payments.
+ * Changes the row only if the claim is the current one, the ledger is not bound to another receiver, and the newest caller is present or the buyer
+ * has already sent the transfer (`moved_after`). `alone`: changes the row only if there are no equal payments either.
  */
 export const settle = (
   p: Fence &
@@ -57,7 +56,7 @@ export const deliver = (p: Fence & At & Proof & { settlement: string; answer_exp
       decided_at = ${p.now}, answer_expires_at = ${p.answer_expires_at}
     where ${ours(p)} and ${MAY_DELIVER[p.by]} returning payer, callers`;
 
-/** Clears the expiry, which a released payment has: the new answer must not expire before its delivery. */
+/** Clears the expiry that a released payment has, so that its new answer does not expire before it is delivered. */
 export const owe = (p: Fence & At & Proof & { settlement: string }) =>
   one<Pick<PaymentView, 'flow' | 'callers'>>`
     update payments set state = 'owed', settlement = ${p.settlement}, settled_at = ${p.now}, decided_at = null, reason = null,

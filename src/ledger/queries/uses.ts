@@ -5,8 +5,8 @@ import type { At } from './conditions.js';
 export type Use = { name: string; atMost: number; endsAt: number };
 
 /**
- * Counts one use, starting from 1 in a new period. If the stored period is a later one, because another server's clock is ahead, the use counts
- * in that one. Returns no row if none are left.
+ * Counts one use, starting from 1 in a new period. If the stored period is a later one, because another server's clock is ahead, the use counts in
+ * that later period. Returns no row if no uses are left.
  */
 export const takeUse = ({ name, atMost, endsAt }: Use) =>
   one<{ used: number }>`
