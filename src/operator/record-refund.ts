@@ -61,7 +61,7 @@ export function notPaid({ id, state, aliasOf }: Payment): OperatorFault {
   const why =
     state === 'refunded' || state === 'delivered' || state === 'owed'
       ? 'was refunded as a whole'
-      : `is ${state}: its money has not moved, or is not known to have`;
+      : `is ${state}: its money has not moved, or it is not known whether it has`;
   return new OperatorFault(`The payment ${id} ${why}; there is nothing to refund. Nothing was changed.`);
 }
 

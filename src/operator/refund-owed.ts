@@ -93,7 +93,7 @@ export class OwedRefunds {
     await this.#round;
   }
 
-  /** The balance of a wallet that the operator should top up, because it can't pay a due refund, a day's cap, or the fees. */
+  /** The balance of a wallet that the operator should top up, because it can't pay a due refund, a day's refunds up to the cap, or fees. */
   low(): { address: string; left: string } | undefined {
     const { wallet, policy, floor } = this.#options;
     if (!this.#funds) return undefined;

@@ -34,8 +34,8 @@ const DARK = `--ground: #131210; --card: #1d1b17; --tint: #27241d; --ink: #f1eee
 const accentText = ({ accent, onAccent }: Accent): string => `--accent: ${accent}; --on-accent: ${onAccent};`;
 
 /**
- * Type, space and colour of every page: the start of its style sheet. Text has a contrast of at least 4.5 : 1 on `ground`, `card` and
- * `tint`, and lines around buttons and fields 3 : 1, in both colour schemes.
+ * The beginning of every page's style sheet, which sets type, space and colours. Text has a contrast of at least 4.5 : 1 on `ground`,
+ * `card` and `tint`, and lines around buttons and fields 3 : 1, in both colour schemes.
  * @param own the shop's own colour, the same in both schemes
  */
 export function tokens(own?: Accent): string {

@@ -74,7 +74,7 @@ type EntranceMessage = { kind: 'failed' | 'again' | 'signed out'; text: string }
 
 export type EntrancePages = {
   signIn(message?: EntranceMessage): string;
-  /** Redirects to the page behind the sign-in. */
+  /** A page that redirects to the page behind the sign-in. */
   signedIn(): string;
   notice(title: string, message: string): string;
 };

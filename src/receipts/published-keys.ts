@@ -1,7 +1,7 @@
 import type { Ledger } from '../ledger/store.js';
 import { nameOf, type PublicKey } from './did-document.js';
 
-/** The ledger's note with the public keys of its servers. */
+/** The prefix of the ledger's notes that contain the public keys of its servers. */
 const NOTES = 'receipt key ';
 /** The most keys; the oldest are dropped. There are more than this only if a server generates a new key at each start. */
 export const MAX_KEYS = 64;

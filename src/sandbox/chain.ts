@@ -210,7 +210,7 @@ export class Chain {
     await this.#journal.close();
   }
 
-  /** The sysvar: a count (u64), then for each block of the window, the newest first, its hash and its fee per signature (u64). */
+  /** The sysvar RecentBlockhashes: a count (u64), then hash and fee per signature (u64) of each block of the window, newest first. */
   #recentBlockhashes(): Account {
     const newest = this.slot('processed');
     const data = Buffer.alloc(8 + BLOCKHASH_SLOTS * 40);
@@ -283,7 +283,7 @@ export class Chain {
   }
 
   #tokenBalances(transaction: WireTransaction, keys: string[]): TokenBalance[] {
-    // Programs are megabytes of code and hold no tokens.
+    // Skips programs, which are megabytes of code and hold no tokens.
     const programs = new Set(transaction.message.compiledInstructions.map(one => one.programIdIndex));
     return keys.flatMap((key, accountIndex) => {
       const account = programs.has(accountIndex) ? null : this.#vm.account(key);
@@ -325,7 +325,7 @@ export class Chain {
   }
 }
 
-/** The fee in lamports: per signature, and the compute price over the compute limit. */
+/** The fee in lamports: a fixed fee for each signature, plus the compute price times the compute limit. */
 export function feeOf({ message }: Pick<WireTransaction, 'message'>): number {
   const budget = ComputeBudgetProgram.programId.toBase58();
   let limit: number | null = null;
@@ -380,7 +380,7 @@ function scan(file: string, genesis: Genesis, maxTransactions: number): Past {
   return { journal, history, accounts, clock, lastSlot };
 }
 
-/** Rewrites the journal as the state of all accounts and the transactions still remembered. */
+/** Rewrites the journal, so that it has only the state of all accounts and the transactions that are still remembered. */
 function compact(file: string, past: Past, reopen: () => Past): Past {
   const draft = `${file}.new`;
   rmSync(draft, { force: true });

@@ -46,8 +46,8 @@ const UNUSED_BLOCKHASH = '11111111111111111111111111111111';
 type Founding = { vm: Vm; authority: PublicKey; addresses: Set<string> };
 
 /**
- * Fills an empty VM: wallets with SOL, USDC with a buyer who holds a million and a seller who holds none, and one mint of each kind that
- * operations must handle. Everything except USDC's fixed address is created by real instructions.
+ * Fills an empty VM with wallets that have SOL, with USDC (the buyer has a million, the seller none), and with one mint of each kind
+ * that operations must handle. Everything except USDC's fixed address is created by real instructions.
  * @returns the sample mints and every address that holds something
  */
 export function createTokens(vm: Vm, founders: GenesisWallets): { mints: SampleMints; addresses: string[] } {

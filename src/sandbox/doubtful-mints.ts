@@ -20,14 +20,14 @@ const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 const METADATA_PROGRAM = 'metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s';
 const WHIRLPOOLS = 'whirLbMiicVdio4qvUfM5KAg6Ct8VwpYzGff3uctyCc';
 const RAYDIUM_AUTHORITY = '5Q544fKrFoe6tsEbD7S8EmxGTJYAKtTVhAW5Q5pge4j1';
-/** The room of Metaplex's accounts. */
+/** The size of Metaplex's metadata accounts in bytes. */
 const METADATA_SIZE = 607;
 const POOL_SIZE = 653;
 const NOBODY = PublicKey.default;
 
 const keyOf = (name: string): PublicKey =>
   Keypair.fromSeed(createHash('sha256').update(`coinslot sample mint ${name}`).digest()).publicKey;
-/** An address without a key, for which only a program can sign. */
+/** An address that has no private key. Only a program can sign for it. */
 const programsOwn = (name: string, program: string): PublicKey =>
   PublicKey.findProgramAddressSync([Buffer.from(name)], new PublicKey(program))[0];
 

@@ -1,7 +1,7 @@
 import type { Place } from './journal.js';
 import type { TransactionError } from './vm.js';
 
-/** A transaction in memory: what lists and statuses show. The rest is read from the journal at `place`. */
+/** The part of a transaction that stays in memory: what lists and statuses show. The rest is read from the journal at `place`. */
 export type Entry = {
   signature: string;
   hash: string;

@@ -35,7 +35,7 @@ type Token = {
   mispricedBy?: number;
   onGeckoTerminal: boolean;
   pools: number;
-  /** Jupiter's verdict on the token, in addition to the figures; by default it is verified and organic. */
+  /** Jupiter's verdict on the token, in addition to the figures. By default, the token is verified and organic. */
   doubts?: (now: number) => Record<string, unknown>;
 };
 
@@ -152,7 +152,7 @@ function dexScreenerPools(token: Token, quote: Quote): Record<string, unknown>[]
       volume: { h24: mispriced ? 12.5 : cents(quote.volumeUsd * share * 0.5) },
       liquidity: { usd: cents(quote.liquidityUsd * share), base: 1, quote: 1 },
       fdv,
-      // Like the real source: without a known circulating supply, the market cap repeats the fully diluted valuation.
+      // If the circulating supply is not known, the market cap repeats the fully diluted valuation, as at the real source.
       marketCap: token.circulating === 1 ? fdv : cents(fdv * token.circulating),
       pairCreatedAt: 1_700_000_000_000 + index,
     };
@@ -237,8 +237,8 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 
 /**
  * A market for the sample mints that speaks the wire formats of three aggregators, each under a prefix of its own followed by
- * the aggregator's real path: `/jupiter`, `/dexscreener`, `/geckoterminal`. `classic` has a deep mispriced pool, `token2022` is
- * unknown to GeckoTerminal, `untraded`, `uninitialised` and all other mints have no market.
+ * the aggregator's real path: `/jupiter`, `/dexscreener`, `/geckoterminal`. `classic` has a deep mispriced pool; `token2022` is unknown
+ * to GeckoTerminal; `untraded`, `uninitialised` and all other mints have no market.
  */
 export async function startMarket(options: MarketOptions): Promise<{ url: string; close(): Promise<void> }> {
   const tokens = listTokens(options);

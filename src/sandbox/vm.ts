@@ -54,7 +54,7 @@ const INSTRUCTION_ERRORS =
 const loadNative = async () => (await import('litesvm/dist/internal.js')).default;
 type Native = Awaited<ReturnType<typeof loadNative>>;
 
-/** The Solana VM: executes transactions on accounts. It checks neither signatures nor blockhashes: the chain does. */
+/** The Solana VM: executes transactions on accounts. It checks neither signatures nor blockhashes, because the chain checks them. */
 export class Vm {
   #svm: LiteSvm;
   #native: Native;

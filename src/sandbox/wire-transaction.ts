@@ -73,7 +73,7 @@ export function signaturesHold(transaction: WireTransaction): boolean {
   });
 }
 
-/** The same transaction under another blockhash, its signatures kept as they are (they no longer hold). */
+/** The same transaction with another blockhash. Its signatures stay as they are, so they are no longer valid. */
 export function withBlockhash(transaction: WireTransaction, blockhash: string): WireTransaction {
   const copy = VersionedTransaction.deserialize(transaction.bytes);
   copy.message.recentBlockhash = blockhash;

@@ -4,8 +4,8 @@ import type { Log } from '../net/log.js';
 import type { Pages } from './pages.js';
 
 /**
- * The links that open the pages of operations; they hold tokens, so they are for a terminal, never for the log. Links with a generated
- * token are written to files in the state folder that only their owner can read.
+ * The links that open the pages of operations. They contain tokens, so they may be shown at a terminal, but never logged. Links with a
+ * generated token are written to files in the state folder that only their owner can read.
  * @throws ConfigFault if a file cannot be written
  */
 export async function keepPageLinks(

@@ -91,7 +91,7 @@ export function withSettings<S extends Settings, R>(
   open: (context: HandlerContext<ValuesOf<S>>) => R,
   faults: FaultsOf<ValuesOf<S>> = () => [],
 ): ((context: HandlerContext) => R) & Declared {
-  // The server gives each entry the values of what it declares.
+  // The server gives each entry the values of the settings that it declares.
   return Object.assign(open as (context: HandlerContext) => R, {
     settings,
     faults: faults,

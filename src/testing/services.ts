@@ -33,7 +33,7 @@ export class Services {
     for (const proxy of this.#proxies[kind]) proxy.effect = effect;
   }
 
-  /** Everything passes again. */
+  /** Passes all requests on again. */
   clear(): void {
     for (const proxy of Object.values(this.#proxies).flat()) proxy.effect = undefined;
   }

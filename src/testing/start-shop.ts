@@ -45,7 +45,7 @@ export type TestShop = {
   stop(): Promise<void>;
 };
 
-/** Settings with URLs of backends, which also get a proxy. */
+/** The settings that contain URLs of backends. Each of these backends gets a proxy, too. */
 const BACKENDS = ['SUMMARIZER_URL', 'PIPER_URL'];
 
 type SandboxFacts = Wallet & {

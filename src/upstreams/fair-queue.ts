@@ -16,8 +16,8 @@ type Waiter = {
   until: number;
 };
 /**
- * The share of one caller. `used`: the expected ms of its jobs so far. A new share starts with the time that a constantly busy share has
- * used so far.
+ * The share of one caller. `used`: the expected duration of all its jobs so far, in ms. A new share starts with the value that a share
+ * with jobs at all times would have by now.
  */
 type Share = { waiting: Waiter[]; running: number; lastServed: number; used: number };
 
@@ -39,9 +39,10 @@ const UNKNOWN: Expected = { ms: 1_000, withinMs: Infinity };
 /**
  * Runs a fixed number of jobs at a time and keeps a limited number waiting. The next slot goes to the caller with the fewest running
  * jobs; among equals, to the one that has used the least time, including the time of its next job; then to the caller served longest ago.
- * Of the jobs of one caller, those expected to be the shortest come first, equal ones in their order. A job that would not end in time is
- * refused: at once if the jobs before it take too long, and when it would begin too late. When the queue is full, a caller with fewer
- * waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at once.
+ * Of the jobs of one caller, those expected to be the shortest come first, equal ones in the order of their arrival. A job that could not
+ * end in time is refused: at once, if the jobs before it would take too long, or later, if its turn comes too late. When the queue is
+ * full, a caller with fewer waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at
+ * once.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;

@@ -140,7 +140,7 @@ export class Buyer {
     return this.#pay(found, call, deadline);
   }
 
-  /** Why the offer is not paid. Payments that turn out not to have been settled are given back to the budget first. */
+  /** Why the limits forbid an offer; undefined if they allow it. If the budget seems too small, first takes dead payments out of it. */
   async #overLimit<A>(offer: Offer): Promise<Outcome<A> | undefined> {
     const { purse, limits } = this.#parts;
     const { maxPrice, budget } = limits;

@@ -23,7 +23,7 @@ export type Listing = {
   priced: boolean;
   /** Whether it is paid before the work. */
   upfront: boolean;
-  /** A call may carry a body. */
+  /** Whether a call can have a body. */
   hasBody: boolean;
   /** The declared body; JSON by default. */
   request?: RequestBody;

@@ -80,13 +80,13 @@ export async function readSigned(
   const checked = await new TransactionChecker().check(String(transaction), expected);
   if (!checked.ok)
     throw new SigningFault(
-      `The payment is not sent: the signed transaction does not pay the offer: ${checked.error}`,
+      `The payment is not sent, because the signed transaction does not pay the offer: ${checked.error}`,
     );
   const { id, blockhash, evidence: own } = checked.checked;
   return { id, payment, transaction: own, blockhash: toAddress(Buffer.from(blockhash, 'latin1')) };
 }
 
-/** Gives the purchase an id, if the server supports it, so that it stays one sale even if connections fail. */
+/** Gives the purchase an id, if the server supports it, so that the purchase stays one sale even if connections fail. */
 function withIdentifier(payload: PaymentPayload, { extensions }: PaymentRequired): PaymentPayload {
   const offered = extensions?.[IDENTIFIER] as { info?: object } | undefined;
   if (!offered) return payload;
@@ -108,6 +108,6 @@ export async function checkFunds(
   );
   if (balance === undefined || balance >= amount) return;
   throw new SigningFault(
-    `Not enough USDC: ${payer} has ${toDecimal(balance)} USDC, the call costs ${toDecimal(amount)} USDC. Send USDC to it (mint ${network.usdcMint}, ${network.caip2}), or use another --keypair`,
+    `Not enough USDC: ${payer} has ${toDecimal(balance)} USDC, but the call costs ${toDecimal(amount)} USDC. Send USDC to it (mint ${network.usdcMint}, ${network.caip2}), or use another --keypair`,
   );
 }

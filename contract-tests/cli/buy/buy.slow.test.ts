@@ -186,7 +186,7 @@ describe('npm run buy', function () {
       [/--max-price .*\S/, ['summarize', body, '--url', world.url, '--max-price', 'cheap']],
       [/--timeout must be/, ['summarize', body, '--url', world.url, '--timeout', '0']],
       [
-        /Not enough USDC: \S+ has 0\S* USDC, the call costs 0\.01/,
+        /Not enough USDC: \S+ has 0\S* USDC, but the call costs 0\.01/,
         ['summarize', body, '--url', world.url, '--keypair', 'empty.json'],
       ],
       [

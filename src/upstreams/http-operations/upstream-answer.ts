@@ -35,7 +35,7 @@ export type Reading = {
 
 const SERVICE = 'The service behind this operation';
 const gunzipped = promisify(gunzip);
-/** Treated like 200 if the contract declares only that. */
+/** Statuses that are treated like 200 if the contract declares only 200. */
 const SOLD_AS_200 = new Set([201, 203]);
 /** Statuses that concern the request: the caller can correct it, and another attempt would fail in the same way. */
 const OF_THE_CALLER = new Set([400, 404, 409, 422]);
@@ -239,7 +239,7 @@ function failed(status: number): string {
     : `failed (${status}); try again later`;
 }
 
-/** Why there is no answer, as a failure. */
+/** Converts the reason why there is no answer into a failure. */
 export function failureOf({ kind, message }: NoAnswer, reading: Reading): UpstreamFailure {
   if (kind === 'too large') return tooLarge(reading);
   const cause = logged(reading, `no answer from the upstream (${kind}): ${message}`);

@@ -28,7 +28,7 @@ const BUSY = 'Too many calls wait for the service behind this operation; try aga
 const OUTAGES = new Set([429, 502, 503, 504]);
 const OF_ONE_REQUEST = new Set<NoAnswerKind>(['private', 'too large']);
 
-/** An answer that shows that the whole service is in trouble, not one request. It counts in the circuit. */
+/** An answer that shows that the whole service has a problem, not just this request. It counts in the circuit. */
 class Outage extends Error {
   readonly answer: HttpAnswer;
   constructor(answer: HttpAnswer) {
