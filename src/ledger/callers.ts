@@ -120,8 +120,8 @@ export function callersOf({ engine, now }: Connection) {
         payment: caller.id,
       }),
     /**
-     * Records that the answer was fetched `msAgo` ms ago with the key given to this caller. It counts as one more caller, to which the
-     * answer was written.
+     * Records that the answer was fetched `msAgo` ms ago with the key given to this caller. The fetch counts as one more caller, to which the answer
+     * was written.
      * @returns false if it does not count: there is a newer caller, or the answer was already written to this one
      */
     markFetched: (caller: Caller, msAgo: number): Promise<boolean> =>

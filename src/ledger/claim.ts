@@ -146,8 +146,8 @@ function* reserve(
 }
 
 /**
- * Whether the request may claim a payment that is in the ledger: nothing was paid, and no worker holds it. A new request may use it for
- * another call; a request that already waits for it, only for the same call.
+ * Whether the request may claim a payment that is in the ledger. It may if nothing was paid and no worker holds the payment. A new request may use
+ * the payment for another call; a request that already waits for the payment, only for the same call.
  */
 function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefined): boolean {
   if (row.state !== 'claimed' || row.alias_of !== null || row.lease_until > row.now) return false;

@@ -61,7 +61,7 @@ function* takeIn(found: FoundPayment, now: Connection['now']): TransactionBody<T
   if ((yield* readMeta()).has('retired'))
     throw new LedgerFault('failed', 'This ledger is retired. Add the payments to the one it was copied to.');
   yield* execute(bindReceiver({ payTo }));
-  // Only a transfer after the claim counts, so the claim is dated before it.
+  // Only a transfer after the claim counts, so the claim gets the slot before the transfer's.
   const columns = { id, settlement, claim_slot: slot - 1, now: now() };
   const paid = {
     payer,

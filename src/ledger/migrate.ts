@@ -131,7 +131,7 @@ export function* readMeta(): TransactionBody<Map<string, string>> {
   return new Map(rows.map(row => [row.key, row.value]));
 }
 
-/** A newer schema is accepted if it says that this version can use it (`least`). */
+/** A ledger with a newer schema is accepted if its entry `least` says that this version can use it. */
 function checkVersion(meta: ReadonlyMap<string, string>): number {
   const text = meta.get('schema') ?? '0';
   const version = Number(text);

@@ -40,16 +40,16 @@ export type StoredAnswer = {
 export type Listing = {
   newest?: boolean;
   state?: State;
-  /** Only those without a lease. */
+  /** Only payments that no worker holds. */
   idle?: boolean;
   payer?: string;
   operation?: string;
   /**
    * Only payments that were or may have been settled, by the time of settlement (or, if that is unknown, of the claim): `from` is included and `to`
-   * is not, in ms since 1970. Not with `newest`.
+   * is not, in ms since 1970. Can't be combined with `newest`.
    */
   booked?: { from?: number; to?: number };
-  /** Continue after this one; not with `newest`. */
+  /** Only payments after this one. Can't be combined with `newest`. */
   after?: { createdAt: number; id: string };
   /** At most 1 000, the default. */
   limit?: number;

@@ -9,19 +9,18 @@ export type RequestedCall = {
   identifier: string | null;
   /** The id of the challenge that the payment answers. This id identifies a payment that was sent before the request. */
   challenge?: string | undefined;
-  /** What the buyer must change to make it a different payment (see `Rail`). */
+  /** What the buyer must change so that its next payment is a different one (see `Rail`). */
   another: string;
 };
 
 /**
  * The next step for a request with a payment:
  * - `sell`: nothing was sold for the payment; the current offer decides.
- * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order in progress.
- *   `redo`: it is paid, and its work must be repeated. `answer`: its answer is stored. `found`: it is paid, but the ledger does not know
- *   for which call.
- * - `over`: the outcome is final.
+ * - `wait`: a worker holds the row. `ask`: the settlement is unresolved. `order`: the payment is paid and its order is in progress. `redo`: it is
+ *   paid, and its work must be repeated. `answer`: its answer is stored. `found`: it is paid, but the ledger does not know for which call.
+ * - `over`: the outcome is final. `row` is the payment whose answer is redeemed. `proven`: the request presented another payment of the same payer,
+ *   so it comes from that payer.
  *
- * `row` is the payment whose answer is redeemed. `proven`: the request came with another payment for it, so the payer must have sent it.
  */
 export type NextStep =
   | { kind: 'sell' }

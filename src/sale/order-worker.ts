@@ -65,8 +65,8 @@ type Options = {
 };
 
 /**
- * Works on orders that were paid up front until they are delivered, across crashes and restarts, on the server that holds the lease,
- * whether or not a caller is connected. It polls the ledger for orders; `take` only saves the delay of a poll.
+ * Works on orders that were paid up front, until they are delivered, even after crashes. The server that holds an order's lease works on it, whether
+ * or not a caller is connected. The worker polls the ledger for orders; `take` only saves the delay of a poll.
  */
 export class OrderWorker {
   readonly #options: Required<Options>;

@@ -58,8 +58,8 @@ export class ServerPresence {
   }
 
   /**
-   * The notification is sent outside the transaction that makes the change, because PostgreSQL commits
-   * transactions that notify one after another, and refuses them if its notification queue is full.
+   * The notification is sent outside the transaction that makes the change, because PostgreSQL commits transactions with notifications one at a time,
+   * and refuses them if its notification queue is full.
    */
   notifyChange(id: string): void {
     if (!this.#client || this.#notifying >= MOST_NOTIFYING) return;

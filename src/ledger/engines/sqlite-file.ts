@@ -132,7 +132,7 @@ export class SqliteFile {
     try {
       this.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } catch {
-      // The file is being read, or the disk failed. The next opening reads the log.
+      // Another process is reading the file, or the disk failed. SQLite will read the log when the file is next opened.
     }
   }
 }
@@ -259,8 +259,8 @@ function connect(file: string, reads: boolean): Connection {
   if (!reads) {
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA journal_size_limit = 67108864');
-    // Payment ids are random, so every batch changes many pages, which fewer checkpoints and a larger cache compensate for. But a checkpoint
-    // blocks the server while it copies: 40 ms for 8 MB of large answers, 90 ms for 32 MB.
+    // Payment ids are random, so every batch changes many pages. Fewer checkpoints and a larger cache compensate for that. But a checkpoint blocks
+    // the server while it copies: 40 ms for 8 MB of large answers, 90 ms for 32 MB.
     db.exec('PRAGMA wal_autocheckpoint = 2000');
     db.exec('PRAGMA cache_size = -65536');
   }

@@ -171,7 +171,7 @@ export const endEverything = () => [
     where unwritten = 1 and alias_of is null and identifier is null and (lease_until > 0 or caller_until > 0)`,
 ];
 
-/** Claims that can no longer be settled. An alias stays while the payment that it redeems can still be answered. */
+/** Claims that can no longer be settled. An alias is kept while the answer that it redeems may still be made, or is still stored. */
 export const dead = (p: At & { before: number; limit: number }) =>
   sql<IdRow>`
     select p.id from payments as p

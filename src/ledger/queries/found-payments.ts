@@ -7,7 +7,7 @@ import type { At, Id, IdRow } from './conditions.js';
 
 const MAY_OWE = raw(`state in (${list(sourcesOf('owed', 'operator').map(state => raw(`'${state}'`))).sql})`);
 
-/** The columns that the chain shows of a payment. */
+/** The columns of a payment whose values can be read from the chain. */
 export type FoundColumns = Pick<
   PaymentRow,
   'payer' | 'amount' | 'network' | 'signed_transaction' | 'settlement' | 'claim_slot' | 'created_at'

@@ -101,7 +101,7 @@ export const givenUpOrder = (p: Key & At & { afterMs: number }) =>
   one<KeyRow>`
     select payment from orders where payment = ${idBytes(p.payment)} and ${givenUp(p)} for update`;
 
-/** The owed payments of given-up orders, after the payment `id` claimed at `created_at`. Uses the index of undecided payments. */
+/** The owed payments of given-up orders. Begins after the payment `id`, which was claimed at `created_at`. Uses the index of undecided payments. */
 export const givenUpOrders = (p: At & { afterMs: number; created_at: number; id: string; limit: number }) =>
   sql<PaymentView>`
     select ${viewed(p.now)} from payments

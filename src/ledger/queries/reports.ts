@@ -68,7 +68,10 @@ export const newestSales = ({ limit }: { limit: number }) =>
 
 export const firstSlot = () => one<{ slot: number | null }>`select min(claim_slot) as slot from payments`;
 
-/** Filters of a list; null means any. Only payments whose lease ended before `leased`, after the payment `id` claimed at `created_at`. */
+/**
+ * Filters of a list; null means any. Lists only payments whose lease ended before `leased`. Begins after the payment `id`, which was claimed at
+ * `created_at`.
+ */
 export type Listed = At & {
   payer: string | null;
   operation: string | null;
