@@ -101,7 +101,7 @@ function lookAt(
   return fateOfRefund(servers, refund, heights, signal);
 }
 
-/** Resends until it is confirmed or has expired; the final outcome is read afterwards. */
+/** Resends the transaction until it is confirmed or has expired. The caller then reads the final outcome. */
 async function send(
   { chain, log }: RefundSending,
   { evidence, signature }: WrittenRefund,

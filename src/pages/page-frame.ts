@@ -132,7 +132,7 @@ export function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
-/** The name of the product, with its first letter as a coin, linked to the first page. */
+/** A link to the first page: the name of the product, beside a round mark with its first letter. */
 export function brand(shop: string, page: string, home: string): string {
   const letter = [...shop][0] ?? '';
   const behind = page === '' ? '' : ` <span class="soft">${page}</span>`;

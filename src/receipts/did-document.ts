@@ -9,7 +9,7 @@ export type PublicKey = { name: string; x: string };
 
 const NAME_LENGTH = 16;
 
-/** The did:web of a host, with its port if the URL has one. */
+/** The did:web identifier of a host, with the port if the URL has one. */
 export function didOf(publicUrl: string): string {
   return `did:web:${new URL(publicUrl).host.replace(':', '%3A')}`;
 }

@@ -4,8 +4,8 @@ import { readJws } from './jws.js';
 const MAX_DEPTH = 16;
 
 /**
- * The JWS in a text, without duplicates: in plain form, in the base64 of a PAYMENT-RESPONSE, and anywhere in JSON such as the result of an
- * MCP tool. Header names and other text around them are ignored.
+ * Finds every JWS in a text, without duplicates: in plain form, in the base64 of a PAYMENT-RESPONSE, and anywhere in JSON such as the
+ * result of an MCP tool. Header names and other text around them are ignored.
  */
 export function receiptsIn(text: string): string[] {
   const whole = jsonIn(text);
@@ -25,7 +25,7 @@ function receiptsInJson(value: unknown, depth = 0): string[] {
   return Object.values(value).flatMap(member => receiptsInJson(member, depth + 1));
 }
 
-/** An object or an array; undefined if there is none. */
+/** The object or array that a text contains as JSON; undefined if there is none. */
 function jsonIn(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -10,7 +10,7 @@ export type Verified = { kind: 'receipt' | 'answer receipt' | 'offer'; kid: stri
 
 /** Further facts about the call of a receipt. */
 export type Known = {
-  /** As bytes. */
+  /** The bytes of the answer. */
   answer?: Buffer;
   /** The JSON body, or `[path parameters, query, body]`, with the defaults of the contract. */
   request?: unknown;

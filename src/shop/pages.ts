@@ -5,7 +5,7 @@ export type PageContext = Context & { params: Record<string, string> };
 
 export type PageRoute = {
   method: 'GET' | 'POST';
-  /** The path below that of all the pages, such as `/` or `/live`. */
+  /** Relative to the path that all these pages share, for example `/` or `/live`. */
   path: string;
   serve: (ctx: PageContext) => Promise<void> | void;
 };

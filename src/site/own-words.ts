@@ -8,7 +8,7 @@ import type { Accent } from '../pages/design-tokens.js';
 export type OwnWords = {
   name: string;
   summary: string;
-  /** HTML: the first paragraph of the description, with only code and bold text; empty if it is long. */
+  /** HTML: the first paragraph of the description, with only code and bold text; empty if that paragraph is too long. */
   lead: string;
   /** `info.x-logo`, if a page of this server may show it. */
   logo?: { src: string; alt: string };

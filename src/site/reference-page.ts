@@ -108,8 +108,8 @@ a[href="https://redocly.com/redoc/"] p::after { content: " Redoc"; }
 `;
 
 /**
- * The served contract for readers: each paid operation has its price in the list and as a badge, a link to its page, where it can be
- * tried and paid, and code that buys it; the introduction explains what each status means for the buyer's money.
+ * The served contract, prepared for readers. Each paid operation shows its price in the list and in a badge, a link to the page on
+ * which it can be tried and paid, and code that buys it. The introduction explains what each status means for the buyer's money.
  * @param served the document at /openapi.json
  */
 export function readableContract(
@@ -150,7 +150,7 @@ function carriesPayment(
 /** Longer examples are cut here. The whole example is beside the schema of the answer. */
 const ANSWER_LINES = 14;
 
-/** The answer at the top of an operation, because Redoc shows it far below. */
+/** The example of the answer, for the top of an operation, because Redoc itself shows it far below. */
 function answerOf({ answers: [form] }: PricedOperation): string {
   const { example } = form;
   if (example === undefined || example === '') return `**You get** ${formName(form)}`;

@@ -9,7 +9,7 @@ export type EditedShop = {
   folder: string;
   /** Writes the contract, which takes effect at the next start of the shop. */
   write(prices: 'own' | 'doubled'): void;
-  /** Replaces an origin of upstreams by another one in the copy of the contract. */
+  /** Replaces an origin of upstreams with another one in the copy of the contract. */
   redirect(origin: string, to: string): void;
   /** The origins and the environment variables with which the URLs in `x-upstream` entries begin. */
   upstreams: { origins: string[]; variables: string[] };

@@ -19,7 +19,7 @@ type Injection = {
   deployed?: Deployed;
 };
 
-/** A well-formed signature of no existing transaction: 64 bytes of value 1. */
+/** A well-formed signature that belongs to no transaction: 64 bytes of value 1. */
 const NO_TRANSACTION =
   '2AXDGYSE4f2sz7tvMMzyHvUfcoJmxudvdhBcmiUSo6iuCXagjUCKEQF21awZnUGxmwD4m9vGXuC3qieHXJQHAcT';
 

@@ -15,7 +15,7 @@ export type ThreadsOptions = {
 
 /** A thread takes as much memory as a small server, so none runs before the first job, or after this long without jobs. */
 const IDLE_MS = 60_000;
-/** A cancelled job that is still running after this time hangs; its thread is terminated. */
+/** A cancelled job that is still running after this time counts as hung, and its thread is terminated. */
 const HUNG_MS = 60_000;
 const CLOSE_MS = 3_000;
 

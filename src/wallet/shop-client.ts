@@ -21,7 +21,7 @@ export type Listing = {
   method: string;
   url: string;
   priced: boolean;
-  /** Whether it is paid before the work. */
+  /** Whether a call is paid before its work begins. */
   upfront: boolean;
   /** Whether a call can have a body. */
   hasBody: boolean;

@@ -158,7 +158,7 @@ function readingOf(
     maxBytes: answerLimit(document, operation),
     maxMembers: operation.upstream.maxMembers,
     check: operation.upstream.check,
-    // Only the secrets sent to this host: the host can't repeat others, and searching large answers for all secrets would take long.
+    // Only the secrets sent to this host, because it can't repeat others, and searching large answers for all secrets would take long.
     secrets: sent,
     conceal: text => secrets.conceal(text.replaceAll(host, '…').replaceAll(hostname, '…')),
   };
