@@ -9,14 +9,27 @@ import { ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
 import { introduce, paid, PREPARED } from './measure.js';
 import { amount, rounds, seconds } from './pace.js';
+import { prepareSignatures } from './payments.js';
 import { freePort, Partner, startOurs, statOf } from './processes.js';
-import { PAYERS } from './terms.js';
+import { ORDER_PRICE, PAYERS } from './terms.js';
 
 /** In total, for all servers together. */
 const CONNECTIONS = 64;
+/** How many calls each server answers before the measurement, so that its code is compiled by then. */
+const WARM_UP = amount(1_500, PAYERS);
 const MOST_SERVERS = 4;
 /** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
+/** How many orders a group gets in a round. A person of the sandbox replies to each. */
+const ORDERS = 2 * CONNECTIONS;
+const MOST_ROUNDS = 8;
+const PREPARED_ORDERS = MOST_SERVERS * MOST_ROUNDS * ORDERS;
+const ORDER = {
+  path: '/brand-feedback',
+  body: JSON.stringify({ brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 1 }),
+  amount: ORDER_PRICE,
+  prepared: PREPARED_ORDERS,
+};
 /** More sales per second than one of these servers makes. */
 const MOST_PER_SECOND = 2_000;
 const LOOK_MS = 100;
@@ -101,12 +114,13 @@ function watchLocks(client) {
 /**
  * The number of a server's first payment. `spread`: the first half of the signed payments, divided among the servers; payments that follow
  * each other come from different payers. `copies`: the third quarter, which every server gets. `one payer`: the last quarter, of which each
- * round uses the payments of one payer.
+ * round uses the payments of one payer. `orders`: payments of another price.
  */
 const FIRST = {
   spread: index => (PREPARED / 2 / MOST_SERVERS) * index,
   copies: () => PREPARED / 2,
   'one payer': index => Math.ceil((PREPARED * 0.75) / PAYERS) + (HOT / MOST_SERVERS) * index,
+  orders: index => (PREPARED_ORDERS / MOST_SERVERS) * index,
 };
 
 /** Servers on one database, each with a load generator. */
@@ -119,29 +133,36 @@ async function startGroup({ bench, database, loads }, { name, count, ways = ['sp
   }
   await introduce(bench, servers[0], BRIEF);
   const benches = servers.map((_, index) => ({ ...bench, load: loads[index] }));
+  for (const [index, server] of servers.entries()) {
+    server.nextPayment += FIRST.spread(index);
+    await paid(benches[index], server, { ...BRIEF, connections: 16, requests: WARM_UP });
+  }
   return {
     name,
     servers,
     benches,
     ways,
-    used: { spread: servers[0].nextPayment, copies: 0, 'one payer': 0 },
+    used: { spread: servers[0].nextPayment, copies: 0, 'one payer': 0, orders: 0 },
   };
 }
 
 /** One round of a group: all its servers at once. */
 async function measure({ database }, { servers, benches, used }, way, round) {
-  const isHot = way === 'one payer';
   const connections = CONNECTIONS / servers.length;
-  const job = isHot
-    ? { ...BRIEF, connections, payer: round % PAYERS, requests: HOT / servers.length }
-    : { ...BRIEF, connections, seconds: seconds(5, 2), mostPerSecond: MOST_PER_SECOND };
+  const timed = { ...BRIEF, connections, seconds: seconds(5, 2), mostPerSecond: MOST_PER_SECOND };
+  const jobs = {
+    spread: timed,
+    copies: { ...timed, isShared: true },
+    'one payer': { ...BRIEF, connections, payer: round % PAYERS, requests: HOT / servers.length },
+    orders: { ...ORDER, connections, requests: ORDERS / servers.length },
+  };
   for (const [index, server] of servers.entries()) server.nextPayment = FIRST[way](index) + used[way];
   const ofServers = () => servers.reduce((sum, server) => sum + (server.cpuSeconds() ?? NaN), 0);
   const before = { servers: ofServers(), database: database.cpuSeconds() };
   const locks = watchLocks(database.client);
-  const results = await Promise.all(servers.map((server, index) => paid(benches[index], server, job)));
+  const results = await Promise.all(servers.map((server, index) => paid(benches[index], server, jobs[way])));
   const waiting = locks();
-  if (!isHot)
+  if (way !== 'one payer')
     used[way] = Math.max(...servers.map(({ nextPayment }, index) => nextPayment - FIRST[way](index)));
   const answers = results.reduce((sum, each) => sum + each.answers, 0);
   const spent = { servers: ofServers() - before.servers, database: database.cpuSeconds() - before.database };
@@ -158,9 +179,9 @@ async function measure({ database }, { servers, benches, used }, way, round) {
 
 const GROUPS = [
   { name: 'SQLite', count: 1 },
-  { name: 'one server', count: 1 },
+  { name: 'one server', count: 1, ways: ['spread', 'orders'] },
   { name: 'two servers', count: 2 },
-  { name: 'four servers', count: MOST_SERVERS, ways: ['spread', 'one payer', 'copies'] },
+  { name: 'four servers', count: MOST_SERVERS, ways: ['spread', 'orders', 'one payer', 'copies'] },
 ];
 
 /** Compares servers that share a PostgreSQL database with a server on SQLite. @param {Bench} bench */
@@ -168,6 +189,7 @@ export async function postgres(bench) {
   const bin = programs();
   if (!bin)
     return bench.report.skip('servers that share a PostgreSQL', 'no PostgreSQL 15 or newer is installed');
+  await prepareSignatures(ORDER_PRICE, PREPARED_ORDERS);
   const database = await startPostgres(bin);
   const loads = [bench.load, ...Array.from({ length: MOST_SERVERS - 1 }, () => new Partner('load.js', null))];
   const world = { bench, database, loads };
@@ -197,7 +219,7 @@ export async function postgres(bench) {
   }
   tables.rate.notes.push(
     'Nothing is pinned here. Servers, database, stubs and load generators share the same cores. fsync is on.',
-    '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once.',
+    '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a simulated person has replied.',
   );
   for (const each of Object.values(tables)) bench.report.add(each);
   bench.report.gate(

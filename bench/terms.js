@@ -11,8 +11,9 @@ export const USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
  * other, rare.
  */
 export const PAYERS = 384;
-/** In atomic units. All operations bought here cost 0.01 USDC, except speech. */
+/** In atomic units. All operations bought here cost 0.01 USDC, except speech and orders. */
 export const PRICE = 10_000n;
+export const ORDER_PRICE = 500_000n;
 export const SPEECH_PRICE = 25_000n;
 
 /** @param {string} word @returns {Buffer} 32 bytes */
