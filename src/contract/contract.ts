@@ -27,7 +27,7 @@ export type FreeOperation = {
   discovery?: string[];
   /** `x-health`: the ids of the paid operations whose backends this health document lists. */
   health?: string[];
-  /** `x-answers: true`: its path has one parameter, the key of a paid answer that is fetched here without the payment. */
+  /** `x-answers: true`: callers fetch a paid answer here without the payment. The path has one parameter, the key of the answer. */
   answers?: true;
   /** `x-mcp: true`: it is offered as an MCP tool, too. */
   mcp?: { summary: string; description: string };
@@ -199,7 +199,7 @@ function readFree({ free }: Contract, { path, method, operation }: Place, fault:
   free.push({ id, path, ...(answers ? { answers } : {}), ...tool });
 }
 
-/** The section documents of the service. They name paid operations, so they are read after all of them. */
+/** Reads the documents about sections of the service. They name paid operations, so they are read after all of those. */
 function readSections({ document, paid, free }: Contract, fault: Fault): void {
   for (const operation of free) {
     const described = objectOf(objectOf(objectOf(document.paths)[operation.path]).get);
@@ -233,7 +233,7 @@ function sectionOf(
     .map(({ id }) => id);
 }
 
-/** Two operations that one call would match. */
+/** Reports operations that the same call would match. */
 function clashes({ paid, given, free }: Contract, fault: Fault): void {
   const seen = new Map<string, string>();
   const all = [...paid, ...given, ...free.map(operation => ({ ...operation, method: 'GET' }))];

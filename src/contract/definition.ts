@@ -5,7 +5,7 @@ import type { Parameter } from './read-parameters.js';
 import { follow, isObject, objectOf } from './references.js';
 import { SOLD_STATUSES } from './sold-status.js';
 
-/** A response that the contract declares, its own references resolved. */
+/** A response that the contract declares, with its own references resolved. */
 export type DeclaredResponse = { content: Json; headers: Record<string, { required?: boolean }> };
 
 /** The responses that an operation declares, by status. */

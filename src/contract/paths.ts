@@ -33,7 +33,7 @@ export function templateFault(template: string): string | undefined {
   }
   if (template.split('/').length > MAX_SEGMENTS) return `has more than ${MAX_SEGMENTS} segments`;
   const odd = names.find(name => !/^[\w-]+$/.test(name));
-  if (odd !== undefined) return `has a parameter whose name is not of letters, digits, - and _: ${odd}`;
+  if (odd !== undefined) return `has a parameter whose name is not made of letters, digits, - and _: ${odd}`;
   return new Set(names).size < names.length ? 'names a parameter twice' : undefined;
 }
 

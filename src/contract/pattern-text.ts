@@ -45,7 +45,8 @@ const ASSERTIONS = { start: '\\A', end: '\\z' };
  */
 export function patternText({ alternatives }: AST.Pattern): string {
   const size = sizeOf(alternatives);
-  if (size > MAX_SIZE) throw new NotRegular(`it repeats too much (${MAX_SIZE} characters are the most)`);
+  if (size > MAX_SIZE)
+    throw new NotRegular(`it repeats too much (at most ${MAX_SIZE} characters are allowed)`);
   return ofAll(alternatives);
 }
 
@@ -130,6 +131,7 @@ function ranges(all: readonly Range[]): string {
 }
 
 function character(value: number): string {
-  if (value >= 0xd800 && value <= 0xdfff) throw new NotRegular('it has half of a character (a surrogate)');
+  if (value >= 0xd800 && value <= 0xdfff)
+    throw new NotRegular('it contains half of a character (a lone surrogate)');
   return `\\x{${value.toString(16)}}`;
 }

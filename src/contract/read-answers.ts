@@ -76,7 +76,7 @@ function readForms(
   if (named.length > 0)
     return named.map(([mimeType, media]) => readForm(document, mimeType, objectOf(media)));
   const stream = all.find(([mimeType]) => isStream(mimeType));
-  if (stream) fault(place, `answers a stream (${stream[0]}), ${NO_STREAMS}`);
+  if (stream) fault(place, `answers with a stream (${stream[0]}), ${NO_STREAMS}`);
   if (stream) return [];
   if (unchecked) return [ANYTHING];
   if (status !== 200 && all.length === 0) return [NOTHING];

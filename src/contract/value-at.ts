@@ -6,7 +6,7 @@ import { formsOf, type RequestBody } from './request-body.js';
 
 const IN: Readonly<Record<string, string>> = { params: 'path', query: 'query', headers: 'header' };
 
-/** The place of a value in an operation's calls. If there are several types of body, all must have it. */
+/** Finds values in the calls of an operation. If the operation takes several types of body, all of them must have the value. */
 export function valuesOf({
   parameters,
   request,

@@ -16,7 +16,7 @@ const FAVICON_PIXELS = 32;
 
 /**
  * The files that agents, crawlers and browsers ask for by convention, in addition to the operations of the
- * contract. The contract wins where both have a path.
+ * contract. If the contract has an operation at the same path, that operation is served.
  * @param exposed the headers that a page of another origin may read
  * @param pages the pages of operations, where people sign in; they are closed to crawlers
  */

@@ -77,7 +77,7 @@ export class FreeCalls {
     this.#now = now;
   }
 
-  /** Undefined where no wallet has free calls. */
+  /** Undefined if no operation has free calls for wallets. */
   get signIns(): SignIns | undefined {
     const { paid, signIns } = this.#parts;
     return paid.some(({ free }) => free?.by === 'wallet') ? signIns : undefined;

@@ -12,7 +12,7 @@ type Parts = { paid: readonly PricedOperation[]; ledger: Pick<Ledger, 'offerPric
 
 /**
  * Publishes this server's prices in the ledger. Every server accepts the prices that any server on the ledger
- * offered in the last five minutes, including those that it offered itself before its last start. Prices that
+ * offered in the last five minutes, including its own from before its last start. Prices that
  * depend on the call are not included.
  */
 export class OfferedPrices {

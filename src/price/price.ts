@@ -19,7 +19,7 @@ export interface Price {
   readonly needsBody: boolean;
   /** What the price depends on, for human readers: `by the length of /body/text: …`. */
   readonly terms?: string;
-  /** Whether the operation's handler has a function that returns it. */
+  /** Whether the operation's handler has a function that returns the price. */
   readonly ofHandler?: true;
   /** The price of a call whose body is valid, from `least` to `most`. Equal calls have equal prices. */
   quote(asked: Asked, own?: OwnPrice): Amount | Promise<Amount>;

@@ -112,7 +112,7 @@ describe('A document that coinslot import --keep does not copy', () => {
       .to.contain('the document has nothing there')
       .and.contain("o\\'clock");
     writeFileSync(api, JSON.stringify(documentOf()).replace('application/json', 'text/event-stream'));
-    expect(await refused()).to.contain("./api.json GET /piers/{pier.id}/o'clock: answers a stream");
+    expect(await refused()).to.contain("./api.json GET /piers/{pier.id}/o'clock: answers with a stream");
     rmSync(api);
     expect(await refused()).to.contain("can't be read");
   });

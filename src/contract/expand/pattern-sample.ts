@@ -4,10 +4,10 @@ import { matcherOf, parsedPattern, PatternFault } from '../pattern.js';
 /** The longest text, in characters. */
 export type Lengths = { minLength?: unknown; maxLength?: unknown };
 
-/** How often more than the minimum a repeated part occurs; the first count that fits is used. */
+/** How many times more than its minimum a repeated part occurs. The first count that fits is used. */
 const MORE = [...Array(40).keys(), 64, 128, 256, 512];
 const MOST = 1_000;
-/** Of these characters, the first one that a class contains is used for it. */
+/** In a sample text, the first of these characters that a class contains represents the class. */
 const CHARACTERS = [...'a1A-_.,:;/+*=@#$%&!?~\'"`^|<>()[]{}\\ \t\n0éЖ中😀'];
 
 /** A text that matches a pattern, if one is easy to make. */
@@ -32,7 +32,7 @@ export function textMatching(pattern: string, { minLength, maxLength }: Lengths)
   }
 }
 
-/** @param left how long the text may become. @returns undefined if that is too short, or for an element without a text */
+/** @param left the maximum length of the text. @returns undefined if the text would be longer, or an element has no text */
 function ofElements(elements: readonly AST.Element[], more: number, left: number): string | undefined {
   let made = '';
   for (const element of elements) {

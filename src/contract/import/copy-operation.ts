@@ -192,7 +192,7 @@ function copyContent(
   const [first] = all;
   if (first && whole.length === 0)
     throw new LeftOut(
-      `${side === 'answer' ? 'answers' : 'takes'} a stream (${first[0]}), which can't be sold as one call`,
+      `${side === 'answer' ? 'answers with' : 'takes'} a stream (${first[0]}), which can't be sold as one call`,
     );
   const json = whole.filter(([type]) => kindOf(type) === 'json');
   const made: Json = {};
