@@ -24,7 +24,7 @@ export function contentTypeOf({ headers }: AnyReply): string | undefined {
   return headerOf(headers, 'content-type');
 }
 
-/** Whether an answer has this form. Parameters of the content type, such as charset, don't count; no content type means the first. */
+/** Whether an answer has this form. Ignores parameters of its content type, such as charset. Without a content type, every form matches. */
 function matches(mimeType: string, contentType: string | undefined): boolean {
   const bare = (type: string): string => (type.split(';', 1)[0] ?? '').trim().toLowerCase();
   return contentType === undefined || bare(contentType) === bare(mimeType);

@@ -11,7 +11,7 @@ import { formsOf, type BodyForm, type RequestBody } from './request-body.js';
 import { partsIn, type SentBody } from './sent-body.js';
 import { dataUrl, type SentFile } from './sent-file.js';
 
-/** The value of a body, and its type if that is not the operation's first; or what is wrong with it. */
+/** The value of a valid body, and its type unless that is the operation's first type; or what is wrong with the body. */
 export type CheckedBody = { ok: true; value: unknown; type?: string } | { ok: false; error: string };
 
 type Read = { ok: true; value: unknown } | { ok: false; error: string };

@@ -23,7 +23,7 @@ const SCALARS = ['integer', 'number', 'boolean', 'null'];
 
 type Longest = (schema: unknown) => number;
 
-/** `known`: the results for plain references, since schemas may refer to one schema often. */
+/** `known`: the results for plain references, cached because many schemas may refer to the same one. */
 type Within = { document: Json; known: Map<string, number> };
 
 /** @param open the references that lead to the schema, and '' for each step without one */

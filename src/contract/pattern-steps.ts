@@ -40,7 +40,7 @@ function oneOf(all: readonly Steps[]): Steps {
   };
 }
 
-/** @param once whether these are tried at only one place of the text */
+/** @param once whether the elements are tried at only one position in the text */
 function stepsOfAll(elements: readonly AST.Element[], once: boolean): Steps {
   return elements.reduce((before, element) => {
     const steps = stepsOf(element, once && before.ways === 1 && before.open === 0);

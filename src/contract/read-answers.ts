@@ -29,7 +29,7 @@ const NO_STREAMS =
 const UNCHECKED = 'an operation that sells whatever its API answers has x-upstream: { check: none }';
 
 /**
- * Reads the forms of the answer that is sold, of every success status that the operation declares.
+ * Reads the forms of the sold answer for every success status that the operation declares.
  * @param check what its upstream's answers must conform to
  * @param at the place of the responses
  */

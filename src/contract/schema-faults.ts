@@ -160,7 +160,7 @@ function reportOwnAnswer(
   }
 }
 
-/** Whether the examples can be sent, as texts in path and query, and reach this operation. */
+/** Reports examples that can't be sent, and an example path that does not lead to this operation. */
 function reportCall(routes: Routes, operation: CalledOperation, fault: Fault): void {
   const { id, method, examplePath, parameters, request } = operation;
   const at = [...placeOf(operation), 'parameters'];

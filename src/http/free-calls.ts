@@ -16,7 +16,7 @@ import { CallsInHand } from './calls-in-hand.js';
 import { runHandler, type HandlerParts } from './run-handler.js';
 import type { SourceLimits } from './source-limits.js';
 
-/** The header that says how many free calls its caller has left. */
+/** The header that tells a caller how many free calls it has left. */
 export const FREE_LEFT = 'Free-Calls-Left';
 
 const WORK_MS = 20_000;
@@ -64,7 +64,7 @@ export type FreeCallsParts = HandlerParts & {
 /** The allowances that a call draws on: its caller's (`who`) and the total. */
 type Uses = { who: string; own: Use; all: Use[] };
 
-/** Calls of paid operations that cost nothing (`x-free`): counted in the ledger before their work. */
+/** Serves calls of paid operations free of charge (`x-free`). Each is counted in the ledger before its work begins. */
 export class FreeCalls {
   readonly #parts: FreeCallsParts;
   readonly #inHand = new CallsInHand();

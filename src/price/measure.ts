@@ -47,13 +47,13 @@ export function isMeasure(name: unknown): name is MeasureName {
   return typeof name === 'string' && Object.hasOwn(MEASURES, name);
 }
 
-/** The content of base64 or a data URL. Many decoders skip commas, so only the short prefix of a data URL is excluded. */
+/** The number of bytes in base64 or a data URL. Only a short prefix is taken for that of a data URL, because many decoders skip commas. */
 function bytesIn(text: string): number {
   const [beginning = ''] = /^data:[^,]{0,100};base64,/i.exec(text) ?? [];
   return Buffer.byteLength(text.slice(beginning.length), 'base64');
 }
 
-/** Characters, counted like `maxLength`. */
+/** The number of characters, counted like `maxLength`. */
 function charactersIn(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at++) {

@@ -105,7 +105,7 @@ function completeDocument(draft: Draft, { at, operation }: DraftOperation, get: 
     fill(draft, operation.responses, [...at, 'responses'], responses as Json, SERVER);
 }
 
-/** Whether the seller's operation is that document of the server, or the same kind of document for some of the operations. */
+/** Whether the seller's operation is the server's document, or a document of the same kind for some of the operations. */
 function isDocument(operation: Json, get: Json): boolean {
   if (get['x-answers'] === true) return operation['x-answers'] === true;
   return operation.operationId === get.operationId || SECTIONS[String(get.operationId)]?.(operation) === true;

@@ -66,9 +66,9 @@ const OTHER_METHODS = ['query'];
 type Sold = Candidate & { row: Row; credentials: Copied['credentials'] };
 
 /**
- * Makes a contract from an OpenAPI document: the operations that can be sold, with their prices, served by the API.
+ * Makes a contract from an OpenAPI document. It sells the operations that can be sold; the API serves them.
  * @param text of the document: Swagger 2.0, or OpenAPI 3.0 to 3.2, in JSON or YAML
- * @throws ImportFault if there is nothing to sell, in words for the seller
+ * @throws ImportFault if there is nothing to sell. Its message is for the seller.
  */
 export async function importContract(text: string, options: ImportOptions): Promise<Imported> {
   const { at = pathToFileURL('/openapi.json'), load = noFiles } = options;
@@ -252,7 +252,7 @@ function webhooksOf({ webhooks }: Json): Row[] {
   }));
 }
 
-/** Each variable once, even if many operations need it. */
+/** Lists each variable once, even if many operations need it. */
 function askedBy(sold: readonly Sold[]): Asked[] {
   const all = sold.flatMap(({ credentials }) => credentials.asked);
   return [...new Map(all.map(each => [each.variable, each])).values()];
