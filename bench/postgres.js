@@ -15,8 +15,8 @@ import { ORDER_PRICE, PAYERS } from './terms.js';
 
 /** In total, for all servers together. */
 const CONNECTIONS = 64;
-/** How many calls each server answers before the measurement, so that its code is compiled by then. */
-const WARM_UP = amount(1_500, PAYERS);
+/** How many calls each server answers before the measurement. A call takes up to twice the time until V8 has compiled its code. */
+const WARM_UP = amount(5_000, PAYERS);
 const MOST_SERVERS = 4;
 /** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
