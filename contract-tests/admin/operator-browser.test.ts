@@ -13,7 +13,7 @@ import {
 
 const TAB = 9;
 const ENTER = 13;
-/** More presses of Tab than it takes to reach any link or button. */
+/** More presses of Tab than are needed to reach any link or button. */
 const MAX_STOPS = 60;
 
 describeInCi(

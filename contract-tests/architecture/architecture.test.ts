@@ -204,7 +204,10 @@ const OF_ONE_OPERATION: { part: RegExp; words: RegExp; except: RegExp }[] = [
 
 /** Checked in texts, where any word may occur: only words that have no other meaning here. */
 const RETIRED_WORDS = /\b(bookkeeper|house (respondents?|repl(y|ies))|replybook|the (desk|lobby))\b/i;
-/** Files that may share a name with another file: the files of the ledger's statements are named for what the statements do. */
+/**
+ * Files that may share a name with another file: every main.ts, and the files of the ledger's queries, which are named after what
+ * their statements do.
+ */
 const SAME_NAME_ALLOWED = /^(src\/ledger\/queries\/|src\/([\w-]+\/)*main\.ts$)/;
 
 const ITSELF = 'contract-tests/architecture/architecture.test.ts';

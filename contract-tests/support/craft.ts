@@ -24,9 +24,9 @@ export const DEVNET_V1 = 'solana-devnet';
 /** The fields of a payment. Each has a valid default; a test sets only the ones that it makes invalid. */
 export type Recipe = {
   payer?: Keypair;
-  /** Base58. It is account key 0 unless `message` moves it. */
+  /** In base58. It is account key 0 unless `message` moves it. */
   feePayer?: string;
-  /** Base58 of the mint and of the owner of the receiving account. */
+  /** The mint, and the owner of the receiving account, in base58. */
   asset?: string;
   payTo?: string;
   /** Atomic units. */

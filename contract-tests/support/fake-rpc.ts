@@ -100,7 +100,7 @@ export function mintBytes({ supply = 0n, decimals = 6, mintAuthority, freezeAuth
   return data;
 }
 
-/** The account of a Token-2022 mint with type-length-value entries, laid out as the program does. */
+/** The account of a Token-2022 mint with type-length-value entries, in the layout that the program writes. */
 export function extendedMint(
   fields: MintFields,
   entries: [number, Buffer][],

@@ -176,7 +176,7 @@ function lagged(method: string | undefined, params: unknown[], json: RpcResult, 
   }
 }
 
-/** Waits for a promise. Throws a description of it after `ms`. */
+/** Waits for a promise. After `ms`, throws an error that says what it waited for. */
 export async function within<T>(ms: number, what: string, waited: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
@@ -189,7 +189,7 @@ export async function within<T>(ms: number, what: string, waited: Promise<T>): P
   }
 }
 
-/** Waits until a condition holds. Throws a description of it after the deadline. */
+/** Waits until a condition holds. After `ms`, throws an error that says what it waited for. */
 export async function until(what: string, so: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
   for (const end = Date.now() + ms; !(await so()); await pause(50)) {
     if (Date.now() > end) throw new Error(`waited ${ms} ms in vain until ${what}`);

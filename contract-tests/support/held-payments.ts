@@ -45,7 +45,7 @@ export async function deliver(
 export const copyOf = async ({ request }: Held, proven = false): Promise<Caller> =>
   (await ledger.addCaller(request.id, { proven }))!.caller;
 
-/** Settled and delivered, with its answer kept, which was not written to any caller yet. */
+/** A payment that is settled and delivered. Its answer is stored, but was not written to any caller yet. */
 export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held> => {
   const one = await held(ledger, overrides);
   expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });

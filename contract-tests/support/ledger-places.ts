@@ -55,7 +55,7 @@ export function databaseSettings(place: LedgerPlace): Record<string, string> {
   return { DATABASE_URL: url, ...(directUrl === undefined ? {} : { DATABASE_DIRECT_URL: directUrl }) };
 }
 
-/** A condition on pg_stat_activity that selects the sessions of the place that asks. */
+/** A condition on pg_stat_activity that selects the sessions of the same place as the one that runs the query. */
 export const THESE_SESSIONS = `application_name = current_setting('application_name')`;
 
 /** The engines to test on; PostgreSQL only if TEST_DATABASE_URL names a server. */
@@ -97,7 +97,7 @@ export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimReques
   };
 }
 
-/** A refund as it would be found on the chain, each with a transaction of its own. */
+/** A refund as it would be found on the chain. Each call returns one with a new transaction. */
 export function aRefund(overrides: Partial<Refund> = {}): Refund {
   const signature = `refund-${randomUUID()}`;
   return { signature, amount: 500_000n, slot: 2_000, refundedAt: Date.now(), ...overrides };

@@ -13,7 +13,7 @@ export function pagesIn(folder: string): string[] {
   });
 }
 
-/** The links and image files of a page, without those in code. */
+/** The links and image files of a page, except those in code blocks. */
 export function linksOf(page: string): string[] {
   const text = readFileSync(page, 'utf8').replaceAll(/^```.*?^```$/gms, '');
   const markdown = [...text.matchAll(/\]\(([^)\s]+)\)/g)];

@@ -39,7 +39,7 @@ export async function startPooler(
     'unix_socket_dir =',
     'auth_type = trust',
     `auth_user = ${username}`,
-    // Each place of the tests has a user of its own.
+    // Each place where tests open ledgers has a database user of its own.
     'auth_query = select usename, passwd from pg_shadow where usename = $1',
     `auth_file = ${join(folder, 'users')}`,
     'pool_mode = transaction',

@@ -35,14 +35,14 @@ export type FakeRapidata = {
   shortfall: number;
   /** How often it answers 409 before a definition has a price. */
   unpriced: number;
-  /** Called before every request: an answer from here is sent instead; `hang up` closes the connection. */
+  /** Called before every request is carried out. If it returns an answer, that is sent instead; `hang up` closes the connection. */
   before:
     | ((
         call: string,
         job: FakeJob | undefined,
       ) => { status: number; headers?: Record<string, string> } | 'hang up' | undefined)
     | undefined;
-  /** Called after every request was carried out: true closes the connection instead of answering. */
+  /** Called after every request was carried out. If it returns true, the connection is closed without an answer. */
   loseAnswer: ((call: string) => boolean) | undefined;
   /** Called with each new job when it starts. */
   onJob: ((job: FakeJob) => void) | undefined;

@@ -91,7 +91,7 @@ const LEDGER_FAULTS: [number, LedgerFaultKind | undefined][] = [
   [2, 'killAfter'],
 ];
 
-/** The totals of a schedule without violations. `landed`: the payments on the chain; `deaths`: of servers. */
+/** The totals of a schedule without violations. `landed`: how many payments landed on the chain; `deaths`: how many servers died. */
 export type Totals = { purchases: number; answered: number; landed: number; deaths: number };
 
 /**
@@ -116,7 +116,7 @@ export class Schedule {
   readonly #place: LedgerPlace;
   readonly #servers: number;
   readonly #lying: boolean;
-  /** The servers are their own facilitators, with this key. */
+  /** If set, the servers are their own facilitators, with this key. */
   readonly #own: Keypair | undefined;
   readonly #asks = new Map<string, number>();
   readonly #calls = new Map<string, number>();

@@ -1,6 +1,6 @@
 import type { World } from './world.js';
 
-/** Makes the world's RPC server stop at this moment: it knows no payment's blockhash, no later time and no transfer. */
+/** Makes the world's RPC server stand still at this time. It then reports every blockhash as invalid, no later time and no transfers. */
 export function standStill(rpc: World['rpc'], since: number): void {
   rpc.intervene(async ({ method, forward, respond }) => {
     const answer = await forward();

@@ -284,7 +284,7 @@ export class TestServer {
     return operation;
   }
 
-  /** Sends a paid call by its header, whoever offered it; otherwise as `send` does. */
+  /** Sends a paid call with the payment in this header, whichever server made the offer; otherwise like `send`. */
   async receive(
     { header, operation, text }: { header: string; operation: PricedOperation; text: string },
     more: Partial<PaidCall> = {},
@@ -417,7 +417,7 @@ export function signed(
   };
 }
 
-/** The same by MPP, for a server's challenge. Only the buyer has the challenge; a stranger makes one up. */
+/** The same for MPP, with a server's challenge. Only the buyer has the challenge; a stranger makes one up. */
 export function signedForMpp(
   testChain: TestChain,
   testServer: TestServer,

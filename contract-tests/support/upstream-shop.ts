@@ -232,7 +232,7 @@ export type ShopOptions = {
   now?: () => number;
   /** Wallets that the operator has blocked. */
   blocked?: ReadonlySet<string>;
-  /** What browsers get. Default: the same as programs. */
+  /** The pages that browsers get. Default: browsers get the same answers as programs. */
   people?: People;
   /** Another shop, whose ledger this one opens as a second server. */
   ledger?: Ledger;

@@ -258,7 +258,7 @@ export const RECIPES: Record<string, Recipe> = {
   },
 };
 
-/** Creates a mint with the VM's own Token-2022 program and returns its account. */
+/** Creates a mint with the VM's own Token-2022 program. @returns the mint's account */
 function make(vm: Vm, name: string, { sizes, before, after, decimals = 9, freezable }: Recipe) {
   const mint = keyOf(name);
   const space = sizes.length === 0 ? 82 : 166 + sizes.reduce((sum, size) => sum + size + 4, 0);

@@ -56,7 +56,7 @@ export async function openWorld(
   }
 }
 
-/** `disposers` close everything that was opened, in order, also if the world could not be built. */
+/** `disposers` close everything that was opened, in order, even if the world could not be built. */
 async function buildWorld(
   settings: (facilitatorUrl: string) => Record<string, string>,
   chain: { slotMs?: number },

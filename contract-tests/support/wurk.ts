@@ -17,7 +17,7 @@ export type Till = {
 
 /**
  * How far a request got. `price`: a task's price is requested; `connected`: a connection comes after the price was
- * sent, and nothing was read from it; `paid`: a payment came and is not settled; `settled`: it bought a job, and no
+ * sent, but nothing was read from it; `paid`: a payment came but is not settled; `settled`: it bought a job, and no
  * answer was sent; `sold`: the job is on its way; `view`: submissions are requested; `viewed`: they are on their way.
  */
 export type WurkStep = 'price' | 'connected' | 'paid' | 'settled' | 'sold' | 'view' | 'viewed';
