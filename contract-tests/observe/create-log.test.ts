@@ -83,14 +83,14 @@ describe('The log', () => {
       'exact\r\n[12:00:00] INFO: sold for 9 USDC\u001b[2J\u009b2J\u202etxt\u2028\ud800\u0007\u{e0041}';
     const WRITTEN = String.raw`exact\r\n[12:00:00] INFO: sold for 9 USDC\u001b[2J\u009b2J\u202etxt\u2028\ud800\u0007\udb40\udc41`;
 
-    it('a name from a buyer can neither start a line nor control the terminal', () => {
+    it("does not let a buyer's text start a line or control the terminal", () => {
       const out = shown(`{ error: ${JSON.stringify(HOSTILE)}, payer: ${JSON.stringify(HOSTILE)} }`, HOSTILE);
       expect(out.split('\n').filter(line => /^\[\d\d:/.test(line))).to.have.length(2);
       expect(out.replaceAll('\\\\', '\\').split(WRITTEN).length - 1, 'message and payer').to.equal(2);
       expect(out.replaceAll('\n', '')).to.not.match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
     });
 
-    it('an event is one line that does not repeat fields already contained in its message', () => {
+    it('shows an event on one line, without the fields that its message already contains', () => {
       const out = shown(
         `{ status: 402, error: 'amount: too little' }`,
         'refused a payment: amount: too little',
@@ -99,7 +99,7 @@ describe('The log', () => {
       expect(out.match(/\n/g)).to.have.length(2);
     });
 
-    it("an error's message can't do that either, and its stack is still written line by line", () => {
+    it("does not let an error's message do that either, and still writes its stack line by line", () => {
       const error = `new Error(${JSON.stringify(HOSTILE)}, { cause: new Error('the cause') })`;
       const out = shown(`{ error: ${error} }`, 'it failed');
       expect(out)

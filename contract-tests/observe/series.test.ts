@@ -26,7 +26,7 @@ describe('Our own metrics have the same output as those of prom-client', () => {
     theirs.clear();
   });
 
-  it('for durations: equal to the bound of a bucket, above the last bound, and before the first duration', async () => {
+  it('for durations that equal a bucket's bound or exceed the last one, and before the first duration', async () => {
     const registers = [theirs];
     const buckets = BOUNDS;
     const times = durationsIn(ours, STEPS, BOUNDS);
@@ -49,7 +49,7 @@ describe('Our own metrics have the same output as those of prom-client', () => {
     expect(await ours.metrics()).to.include('step_seconds_count{step="work",operation="summarize"} 4');
   });
 
-  it('for counters: with and without labels, and for series that start at 0', async () => {
+  it('for counters with and without labels, and for series that start at 0', async () => {
     const registers = [theirs];
     const sales = countIn(ours, SALES);
     const alone = countIn(ours, { ...ALONE, name: 'faults_total' });

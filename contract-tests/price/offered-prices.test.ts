@@ -50,7 +50,7 @@ describe('A price offered within the last five minutes, here before a restart or
   });
   afterEach(() => shop.close());
 
-  /** Offers `value` at this price, as a server before a restart did, or another server. */
+  /** Offers `value` at this price, as another server would, or this one before a restart. */
   async function tell(atomic: bigint): Promise<void> {
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const prices = new OfferedPrices({ paid: [atPrice(value, atomic)], ledger: shop.ledger, log });

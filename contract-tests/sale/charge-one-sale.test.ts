@@ -59,7 +59,7 @@ describe('charge: promise 1, one payment buys one answer', () => {
     expect(outcomes.map(bodyOf)).to.deep.equal(['{"summary":"run 1"}', '{"summary":"run 1"}']);
   });
 
-  it('sent for another body or operation while its run continues, it is refused, and the run is not disturbed', async () => {
+  it('a payment sent for another body or operation during its run is refused, and the run is not disturbed', async () => {
     const gate = new Gate();
     const payment = world.payment();
     const first = world.redeem(payment, { work: () => gate.wait(answer('{"summary":"slow"}')) });

@@ -72,7 +72,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.isKnown(payer), 'still trusted').to.equal(true);
   });
 
-  it('if it asks to wait twice, the payment is unresolved, and the payer is verified first from then on', async () => {
+  it('if the facilitator asks to wait twice, the payment is unresolved, and the payer is verified first from then on', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => TOO_MANY;
     const payment = world.payment({ payer });
@@ -82,7 +82,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.isKnown(payer)).to.equal(false);
   });
 
-  it('it is not asked again if it asks to wait for longer than a call is held, or if the caller leaves', async () => {
+  it('a facilitator is not asked again if it asks to wait for longer than a call is held, or if the caller leaves', async () => {
     const long: SettleResult = { ...TOO_MANY, trouble: { rest: true, seconds: 120 } };
     world.facilitator.onSettle = () => long;
     expectPending(await world.redeem(world.payment()));

@@ -102,7 +102,7 @@ describe('the key of an answer is always valid', () => {
       .that.deep.equals(bodyOf(sold));
   });
 
-  it('a newly signed payment that redeems an earlier one leads to that one’s answer', async () => {
+  it('a newly signed payment that redeems an earlier one leads to the answer of the earlier one', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     const first = world.payment({ payer });
     const pending = await world.redeem(first);

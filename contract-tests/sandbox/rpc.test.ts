@@ -224,7 +224,7 @@ describe('the local Solana', () => {
     expect(supply.value.uiAmountString).to.equal('1234567890.123456789');
   });
 
-  it('speaks with @solana/kit', async () => {
+  it('works with @solana/kit', async () => {
     const rpc = createSolanaRpc(sandbox.rpc.url);
     const sent = await connection.sendTransaction(await transfer(3n));
     const { value } = await rpc.getSignatureStatuses([toSignature(sent)]).send();
@@ -236,7 +236,7 @@ describe('the local Solana', () => {
     expect(missing.value).to.equal(null);
   });
 
-  it('answers base64+zstd, which Rust clients ask for, with base64 under its own name', async () => {
+  it('answers requests for base64+zstd, as Rust clients make, with base64, and names that encoding', async () => {
     const asked = async (encoding: string): Promise<Json> =>
       (await call('getAccountInfo', [sandbox.info.usdcMint, { encoding }]))['result'].value;
     expect(await asked('base64+zstd')).to.deep.equal(await asked('base64'));

@@ -84,7 +84,7 @@ describe('A wallet that signs in', () => {
       { ...signed, statement: 'I pay' },
     ])
       expect(reasonOf(forged)).to.equal('invalid_siwx_signature');
-    // The neutral point: the equation of a signature holds for R = S·B, whatever was signed.
+    // With the neutral point as the key, the equation of a signature holds for R = S·B, whatever was signed.
     const neutral = base58.encode(Uint8Array.from([1, ...Array<number>(31).fill(0)]));
     const zero = base58.encode(Uint8Array.from([1, ...Array<number>(63).fill(0)]));
     expect(reasonOf({ ...info, address: neutral, signature: zero })).to.equal('invalid_siwx_signature');

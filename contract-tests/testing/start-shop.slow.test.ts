@@ -31,7 +31,7 @@ function rows(): Row[] {
   }));
 }
 
-/** Sends the same payment again after a 503, when the shop says, as clients do. */
+/** Sends the same payment again after a 503, at the time that the shop names, as clients do. */
 async function finalAnswer({ send }: SignedCall): Promise<Answer> {
   const until = Date.now() + PATIENCE_MS;
   let answer = await send();

@@ -453,7 +453,7 @@ describe('A body of any type', () => {
     ]);
   });
 
-  it('gets the price if it is sent without a payment, whether valid, empty or broken', async () => {
+  it('is answered with the price if it is sent without a payment, whether it is valid, empty or broken', async () => {
     for (const id of Object.keys(TAKEN))
       for (const sent of [raw('--b'), { type: 'text/plain', body: '' }, { type: JSON_BODY, body: '{' }]) {
         const answer = await send(id, sent, {});

@@ -234,7 +234,7 @@ describe('a purchase of the wallet', () => {
     expect(purse.pending()[0]?.signedOnChain).to.deep.equal({ slot: 7, time: 1_000 });
   });
 
-  it("an error that was charged for is the call's answer, and after one that was not the payment is kept", async () => {
+  it("a charged error is the call's answer; after an uncharged one, the payment is kept", async () => {
     const failed = { isError: true, content: [{ type: 'text', text: 'no such quote' }] };
     const got = await call(buyerAt([price(offer()), result({ ...failed, _meta: receipt(true) })]));
     expect([got.isError, purse.pending().length]).to.deep.equal([true, 0]);

@@ -23,7 +23,7 @@ describe('promise 4: the height that is stored with a claim', () => {
     heights = new ChainHeights(ledger, { now: () => now });
   });
 
-  /** The heights as another server of this ledger reads them, or this one after a restart. */
+  /** The heights as another server on this ledger would read them, or this server after a restart. */
   const restarted = (): ChainHeights => new ChainHeights(ledger, { now: () => now });
 
   const viewAt = (height: number, by = heights): Promise<ChainView> =>

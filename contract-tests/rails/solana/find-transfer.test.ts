@@ -53,15 +53,15 @@ describe('the search for a transfer in a history of several pages', () => {
     expect(await search([...recent, other(PAGE), ours, other(PAGE + 1)])).to.deep.equal(found);
   });
 
-  it('a complete history without it proves its absence', async () => {
+  it('proves the transfer absent if the complete history does not contain it', async () => {
     expect(await search([...recent, other(PAGE)])).to.deep.equal({ kind: 'absent' });
   });
 
-  it('a second page from an RPC server that does not know the end of the first one proves no absence', async () => {
+  it('proves no absence if the RPC server of the second page does not know where the first one ended', async () => {
     expect(await search([...recent, ours], () => [])).to.deep.equal({ kind: 'unclear' });
   });
 
-  it('a second page that does not begin where the first one ended proves no absence, because transfers in between are unknown', async () => {
+  it('proves no absence if the second page does not begin where the first one ended, because transfers in between are unknown', async () => {
     const later = [other(PAGE + 7), other(PAGE + 8)];
     expect(await search([...recent, ours, ...later], () => later)).to.deep.equal({ kind: 'unclear' });
   });

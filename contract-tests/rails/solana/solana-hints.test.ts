@@ -33,7 +33,7 @@ describe('the blockhashes in challenges', () => {
   });
   afterEach(() => hints.close());
 
-  it('take turns over the newest sixteen: ten challenges in a row differ', () => {
+  it('take turns among the newest sixteen, so ten challenges in a row differ', () => {
     hints.setView(view(60));
     const offered = nextFew(32);
     expect(new Set(offered.slice(0, 16)).size).to.equal(16);
