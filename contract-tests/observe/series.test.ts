@@ -26,7 +26,7 @@ describe('Our own metrics have the same output as those of prom-client', () => {
     theirs.clear();
   });
 
-  it('for durations that equal a bucket's bound or exceed the last one, and before the first duration', async () => {
+  it('for durations that equal the bound of a bucket or exceed the last one, and before the first duration', async () => {
     const registers = [theirs];
     const buckets = BOUNDS;
     const times = durationsIn(ours, STEPS, BOUNDS);
