@@ -142,7 +142,10 @@ async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger
   await prices.start();
 }
 
-/** Closes after open requests have ended and before everything else, so that it can be read while the server drains. */
+/**
+ * Starts to serve the operator. The listener closes after open requests have ended and before everything else, so that it works while the server
+ * drains.
+ */
 async function adminOf(
   base: Base,
   parts: Offering & Selling & { webhooks: Webhooks } & Pick<Stopping, 'readyAsked'>,

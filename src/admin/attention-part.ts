@@ -14,7 +14,7 @@ const COLUMNS = [
   { title: 'What you can do' },
 ];
 
-/** Parts of the ledger that cannot be read are replaced by the reason. `inProgress`: owed payments whose orders are in progress. */
+/** If a part of the ledger cannot be read, a sentence that says why takes its place. `inProgress`: owed payments whose orders are in progress. */
 type Waiting = {
   now: number;
   undecided: Undecided | string;

@@ -27,7 +27,7 @@ ${chart}
 <p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. The chart and its numbers leave refunds out; “Earned” is what is left after them.</p>`;
 }
 
-/** A refund counts in the period in which it was paid, whatever the time of its sale. */
+/** A refund counts in the period in which it was paid, even if the sale was earlier. */
 function earned(sales: readonly UnitSales[], refunded: bigint): string {
   const net = sum(sales) - refunded;
   const note =

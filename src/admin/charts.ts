@@ -4,7 +4,7 @@ import { unitName } from './periods.js';
 import type { History } from './sales-history.js';
 import type { UnitSales } from './tally.js';
 
-/** The number of operations with their own colour; the others share one more. */
+/** The number of operations that have their own colour. All others share one more colour. */
 const MAX_SERIES = 6;
 const OTHERS = 'others';
 
@@ -48,7 +48,7 @@ function legend(series: readonly Series[]): string {
   return `<ul class="legend" aria-label="Operations">${items.join('')}</ul>`;
 }
 
-/** `--series-7` is the colour of the others. */
+/** `--series-7` is the colour that the other operations share. */
 function colourOf(name: string, index: number): number {
   return name === OTHERS ? MAX_SERIES + 1 : index + 1;
 }

@@ -3,7 +3,7 @@ import type { SharedNotes } from '../pages/session.js';
 
 const MAX_ENDED_SESSIONS = 10_000;
 
-/** Ended sessions live as long as this listener, so that signing in does not need the ledger. */
+/** Remembers ended sessions in memory while this listener runs, so that signing in does not need the ledger. */
 export function endedSessions(): SharedNotes {
   const ended = new LRUCache<string, string>({ max: MAX_ENDED_SESSIONS });
   return { getMeta: async key => ended.get(key), setMeta: async (key, value) => void ended.set(key, value) };

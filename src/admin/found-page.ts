@@ -3,7 +3,10 @@ import { escapeHtml } from '../pages/escape.js';
 import type { Shown } from './operator-layout.js';
 import { paymentsTable } from './sales-part.js';
 
-/** The path of the only page that a search can mean: the one payment found, or the payer entered. Undefined if there is a choice. */
+/**
+ * The page to open instead of a list of results: that of the only payment found, or that of the payer whose address was entered. Undefined if the
+ * list is to be shown.
+ */
 export function onlyPlace(found: readonly Payment[], text: string): string | undefined {
   const [first, ...others] = found;
   if (first && others.length === 0) return `/payments/${first.id}`;

@@ -11,7 +11,7 @@ import { waysOut } from './attention-part.js';
 import { escapeHtml } from '../pages/escape.js';
 import { badge, span } from './operator-layout.js';
 
-/** The data in which the checks below look for problems. Parts of the ledger that cannot be read are replaced by the reason. */
+/** The data in which the checks below look for problems. If a part of the ledger cannot be read, a sentence that says why takes its place. */
 type Looked = {
   now: number;
   health: HealthReport;
@@ -25,7 +25,7 @@ type Looked = {
   canary: CanaryRun[] | string;
 };
 
-/** Something to know or do. `state` is the word of its badge; `what` and `todo` are HTML. */
+/** Something that the operator should know or do. `state` is the text of its badge; `what` and `todo` are HTML. */
 type Need = { state: string; what: string; todo: string };
 
 /** How long events may wait for a target before the operator should check it. */
@@ -108,7 +108,7 @@ function lateOrders({ orders, now }: Looked): Need[] {
 /** Everything in the shop that is not healthy, with its own message. */
 function services({ health, facilitators }: Looked): Need[] {
   const backends = Object.entries(health.upstreams)
-    // Skipped: its parts are listed below.
+    // The facilitators as a whole are skipped, because each of them is listed below.
     .filter(([name, { status }]) => status !== 'ok' && !(name === 'facilitator' && facilitators.length > 0))
     .map(([name, { status, detail }]) =>
       serviceNeed(
@@ -140,7 +140,7 @@ function serviceNeed(name: string, state: string, detail: string | undefined, to
   return { state, what: `${escapeHtml(name)}${detail ? `: ${escapeHtml(detail)}` : ''}.`, todo };
 }
 
-/** Only the last run counts: earlier failures are over. */
+/** Only the last run counts, because earlier failures no longer matter. */
 function canaryFailed({ canary, now }: Looked): Need[] {
   const [newest] = typeof canary === 'string' ? [] : canary;
   if (newest?.fault === undefined) return [];

@@ -3,7 +3,7 @@ import type { CountedOperation } from '../observe/metrics.js';
 import { grid, span } from './operator-layout.js';
 import type { History } from './sales-history.js';
 
-/** The counters of this server since its start. Other servers of the ledger have their own. */
+/** The counters of this server since its start. Other servers that use the same ledger have their own. */
 export type CountedHere = { since: number; operations: readonly CountedOperation[] };
 
 const COLUMNS = [
@@ -21,7 +21,10 @@ const BOOKED = [
   { title: 'Came back', number: true },
 ];
 
-/** From price request to sale, per operation. @param history undefined if the ledger cannot be read, which other parts report */
+/**
+ * For each operation: how many calls were answered with the price, and how many were sold.
+ * @param history undefined if the ledger cannot be read, which other parts report
+ */
 export function operationsHtml(counted: CountedHere, history: History | undefined, now: number): string {
   return `<h3>Since the start of this server, ${span(now - counted.since)} ago</h3>
 <p class="soft">Counted in memory: a restart begins at 0, and other servers on this ledger count their own. Calls without payment are

@@ -24,7 +24,7 @@ export type OperatorParts = {
   publicUrl: string;
   health: () => HealthReport;
   facilitators: () => FacilitatorState[];
-  /** The operations' standing in the facilitators' directories. Rejects if the ledger fails. */
+  /** What the facilitators' directories last answered about each operation. Rejects if the ledger fails. */
   listings: () => Promise<HeardVerdict[]>;
   /** This server's counters of the operations. */
   counted: () => CountedHere;

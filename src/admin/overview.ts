@@ -17,7 +17,7 @@ import { ago, badge, grid, paymentLink, read, short, span } from './operator-lay
 import { salesTable } from './sales-part.js';
 import type { History } from './sales-history.js';
 
-/** The data of the overview. Parts of the ledger that cannot be read are replaced by the reason. */
+/** The data of the overview. If a part of the ledger cannot be read, a sentence that says why takes its place. */
 export type Overview = {
   now: number;
   network: string;
@@ -25,7 +25,7 @@ export type Overview = {
   publicUrl: string;
   health: HealthReport;
   facilitators: readonly FacilitatorState[];
-  /** The operations' standing in the facilitators' directories. */
+  /** What the facilitators' directories last answered about each operation. */
   directories: HeardVerdict[] | string;
   breakers: readonly { name: string; open: boolean }[];
   counted: CountedHere;

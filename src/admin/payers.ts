@@ -24,7 +24,7 @@ export type WhoBought = {
 /** Sales by unit of time, the arrays side by side. `last`: ms since 1970. */
 type Bought = { units: number[]; sales: number[]; amounts: bigint[]; last: number };
 
-/** The most pairs of payer and unit; beyond it, the oldest units are dropped. About 10 MB, and 10 ms to sum up. */
+/** The most pairs of payer and unit that are kept: about 10 MB, and 10 ms to sum up. When there are more, the oldest units are dropped. */
 const MAX_KEPT = 100_000;
 const MAX_BEST = 10;
 
@@ -99,7 +99,7 @@ export class Payers {
     });
   }
 
-  /** Drops the oldest unit. @returns false if that is the unit that needs room, or a later one */
+  /** Drops the oldest unit to make room for `unit`. @returns false if `unit` itself is the oldest, and so is not kept */
   #makeRoom(unit: number): boolean {
     let oldest = Infinity;
     for (const { units } of this.#bought.values()) oldest = Math.min(oldest, units[0] ?? Infinity);
@@ -109,7 +109,7 @@ export class Payers {
   }
 }
 
-/** Inserts a unit in order. @returns 1 if the unit is new */
+/** Adds a sale to its unit, and keeps the units in order. @returns 1 if the unit is new */
 function note(bought: Bought, { amount, settledAt }: Sale, unit: number): number {
   bought.last = Math.max(bought.last, settledAt);
   const { units, sales, amounts } = bought;

@@ -25,7 +25,7 @@ type Parts = Pick<
   | 'canary'
 >;
 
-/** The data of the first page. Parts of the ledger that cannot be read are replaced by the reason. */
+/** The data of the first page. If a part of the ledger cannot be read, a sentence that says why takes its place. */
 export class OverviewReader {
   readonly #parts: Parts;
   readonly #now: () => number;

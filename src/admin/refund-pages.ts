@@ -100,7 +100,7 @@ export class RefundPages {
     }
   }
 
-  /** @throws PageFault if none of it can be refunded */
+  /** @throws PageFault if no part of the payment can be refunded */
   async #refundable(ctx: Context): Promise<PaymentFacts> {
     const facts = await this.#page.facts(ctx);
     if (mayBeRepaid(facts.payment)) return facts;

@@ -11,9 +11,9 @@ export type History = Tallied & {
   countedFrom: number | undefined;
 };
 
-/** Sales per slice. Reading blocks the server's thread with SQLite for a few ms, see bench/operator-page.js. */
+/** Sales per slice. With SQLite, reading a slice blocks the server's thread for a few ms (see bench/operator-page.js). */
 const SLICE = 100;
-/** Sales within this time of the newest one are counted again next time, because another may be committed late. */
+/** Sales within this time of the newest one are counted again next time, because a sale with an earlier time may still be committed. */
 const SETTLING_MS = 15_000;
 /** At the first read, sales older than this are final, because no sale is committed this late. They are counted newest first. */
 const FIRM_MS = 60_000;
@@ -75,7 +75,7 @@ export class SalesHistory {
     this.#shown.clear();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>(resolve => (timer = setTimeout(resolve, PATIENCE_MS)));
-    // If nobody waits any more, the next reader sees the failure.
+    // If no reader waits any more, a failure is ignored: the next reader starts another read.
     this.#reading.catch(() => {});
     await Promise.race([this.#reading, patience]);
     clearTimeout(timer);

@@ -80,7 +80,7 @@ export class SalesPages {
 
   readonly books = (ctx: Context): Promise<void> => this.#send(ctx, 'Books', async now => booksHtml(now));
 
-  /** The movements of a month. Nobody but the operator may call it. */
+  /** The movements of a month. To be called only for a signed-in operator. */
   readonly movements = (ctx: Context): void => {
     const { month = '', format = '' } = paramsOf(ctx);
     if (!isFormat(format)) throw new PageFault(404, 'There is no such file.');
@@ -92,7 +92,7 @@ export class SalesPages {
     });
   };
 
-  /** Nobody but the operator may call it. */
+  /** To be called only for a signed-in operator. */
   readonly export = (ctx: Context): void => {
     const wanted = wantedOf(readFilter(ctx.query));
     this.#download(ctx, csvOf(this.#reports, wanted, this.#parts.ownWallets), {
@@ -117,7 +117,7 @@ export class SalesPages {
   }
 }
 
-/** In pieces, newest first, with pauses for other work. */
+/** The sales as CSV, newest first, in pieces with pauses for other work. */
 async function* csvOf(
   ledger: Pick<Ledger, 'listSales'>,
   wanted: SalesWanted,

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { LeakyBuckets } from '../net/leaky-buckets.js';
 
 const MAX_SOURCES = 10_000;
-/** A source's recent use may be at most this many times the tokens that are left for all others. */
+/** A source's recent use may be at most this many times the tokens that are left. */
 const SHARE = 4;
 const ALL = '';
 

@@ -16,14 +16,16 @@ const HOUR_SECONDS = 3_600;
 const BACKEND_WAIT_SECONDS = 60;
 const MAX_WAIT_SECONDS = 300;
 const LONG_WORK_MS = 1_000;
-/** The backend's own failures count less. They alone never block anybody for longer than it takes to earn one run. */
+/**
+ * The backend's own failures count less. Without other unsold runs, they never block anybody for longer than it takes until one more run is allowed.
+ */
 const BACKEND_FAULT = 1 / 4;
 /** How many unverified runs of a known payer may be under way at once. */
 const UNVERIFIED_WORK = 4;
 
 /**
- * The accounts for a piece of work. `source` is undefined if it has no limit; `backend` does the work, undefined if only the payer's
- * account counts; `known`: the payer has paid before.
+ * The accounts for a piece of work. `source`: undefined if it has no limit. `backend`: the one that does the work; undefined if only the payer's
+ * account counts. `known`: whether the payer has paid before.
  */
 export type Party = {
   payer: string;
@@ -129,8 +131,8 @@ export class UnsoldWork {
   }
 
   /**
-   * Starts a run of a known payer whose payment is not verified before it is settled. One that has taken more than a second counts
-   * double. @returns undefined if too many are under way
+   * Starts a run of a known payer whose payment is not verified before it is settled. A run that has taken more than a second counts double.
+   * @returns undefined if too many are under way
    */
   beginUnverified(payer: string): Started | undefined {
     const now = this.#now();
@@ -173,7 +175,7 @@ export class UnsoldWork {
     return bucket;
   }
 
-  /** The expected unsold share of a run. A payer whose purchases cover more counts as known. */
+  /** The share of a run that is expected to be unsold. A payer who has credit from purchases counts as known. */
   #expectedOf({ payer, known }: Party): number {
     return known || this.#payers.level(payer) < 0 ? SHARE : 1;
   }

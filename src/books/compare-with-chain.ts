@@ -10,7 +10,9 @@ import { payToAddresses, type BookSource } from './movements.js';
 import { accountHistory, type AccountHistory, type HistoryChain } from './receiver-history.js';
 import { changesBalance, statementOf, type Statement } from './booked-sums.js';
 
-/** A sale is booked when the server learns of it, seconds after its block; a refund at the time of its block. */
+/**
+ * How far around the period to look. A sale is booked when the server learns of it, seconds after its block, so its block may be in another period.
+ */
 const MARGIN_MS = 15 * 60_000;
 /** The longest time until a settlement is finalized and listed. */
 const FINAL_MS = 120_000;
@@ -23,9 +25,8 @@ const MAX_OTHERS = 2_000;
 type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
 
 /**
- * The books compared with the chain. `late`: booked in this time, and on chain shortly before or after it, or not final yet. `early`: on
- * chain in this time, and booked shortly before or after it. `missing`: booked but not on chain. `unexplained`: the rest; 0 if every unit
- * is accounted for.
+ * The books compared with the chain. `late`: booked in the period, but on chain shortly before or after it, or not final yet. `early`: on chain in
+ * the period, but booked shortly before or after it. `missing`: booked but not on chain. `unexplained`: the rest; 0 if every unit is accounted for.
  */
 export type Comparison = {
   slot: number;

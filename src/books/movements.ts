@@ -18,8 +18,8 @@ export type BookSource = Pick<
 const VALIDATORS = 'Solana validators';
 
 /**
- * All movements, oldest first, with pauses for other work: sales, refunds, and the network fees of the transactions that this shop signed
- * as fee payer. Only other facilitators know what they pay or charge.
+ * All movements, oldest first, with pauses for other work: sales, refunds, and the network fees of the transactions that this shop signed as fee
+ * payer. What other facilitators pay or charge is known only to them.
  */
 export async function* movements(reader: BookSource, within: Within): AsyncGenerator<Movement> {
   const identity = await reader.identity();
@@ -74,7 +74,7 @@ function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
   ];
 }
 
-/** @param signers the fewest signatures of a transaction whose fee this shop pays: if a buyer pays the fee, only the buyer signs */
+/** @param signers the fewest signatures that the transaction has if this shop pays its fee; if the buyer pays the fee, only the buyer signs */
 function feeMovement(
   of: Pick<Movement, 'at' | 'payment' | 'operation' | 'transaction'>,
   evidence: string,

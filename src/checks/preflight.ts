@@ -17,7 +17,7 @@ export type Finding = {
 /** A check of one thing that the server depends on. It may throw if it can't be carried out. */
 export type Check = { subject: string; look(signal: AbortSignal): Promise<Finding[]> };
 
-/** How long a check may take. They run in parallel. */
+/** How long each check may take. All run in parallel. */
 const CHECK_MS = 8_000;
 const NEVER = new AbortController().signal;
 

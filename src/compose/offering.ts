@@ -88,7 +88,7 @@ export async function openOffering(base: Base): Promise<Offering> {
   await watch.start();
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
-  // Also needed for payments claimed while METHODS included mpp.
+  // Created even without mpp, because of payments that were claimed while METHODS included it.
   const sender = createSender(chain, log);
   disposers.unshift(async () => sender.close());
   if (config.mpp) hints.sponsor = () => (guard?.refusal() === undefined ? facilitator.own : undefined);

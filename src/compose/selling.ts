@@ -43,7 +43,7 @@ import type { Offering } from './offering.js';
 import { openReceipts, withKeys } from './signing.js';
 
 const FIRST_LOOK_MS = 5_000;
-/** Hosts of MCP tools end a call after 60 s. */
+/** Well below the 60 s after which hosts of MCP tools end a call. */
 const MCP_HOLD_MS = 45_000;
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */
@@ -169,7 +169,10 @@ function receiptsFor(
   return buyersReceipts({ contract, terms, network, ledger, answerKeys, explorer });
 }
 
-/** Notes of handlers, separate from the engine's. The panel's notes keep their former names. */
+/**
+ * The handlers' notes, stored under a prefix that keeps them apart from the engine's. The panel's notes keep the names that they had before there was
+ * a prefix.
+ */
 function notesOf(ledger: Offering['ledger']): SharedNotes {
   const nameOf = (key: string): string => (key.startsWith('panel-') ? key : `handlers:${key}`);
   return {

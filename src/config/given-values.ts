@@ -21,7 +21,7 @@ export class GivenValues {
     this.#env = env;
   }
 
-  /** The names with a variable `NAME` or `NAME_FILE`, including empty ones. */
+  /** The names of the settings that have a variable `NAME` or `NAME_FILE`, even an empty one. */
   names(): string[] {
     return Object.keys(this.#env).map(name => (name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : name));
   }

@@ -7,7 +7,7 @@ import { ConfigFault } from './setting-reader.js';
  */
 export async function keepLink(file: string, link: string): Promise<void> {
   try {
-    // An existing file would keep its mode.
+    // Writes a new file, because an existing one would keep its mode.
     await writeFile(`${file}.new`, `${link}\n`, { mode: 0o600 });
     await chmod(`${file}.new`, 0o600);
     await rename(`${file}.new`, file);

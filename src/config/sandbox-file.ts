@@ -53,7 +53,7 @@ export function readInfo(stateDir: string): SandboxInfo | null {
   }
 }
 
-/** Whether this sandbox answers, not another program on its port. */
+/** Whether it is this sandbox that answers, and not another program on its port. */
 export async function isAlive({ rpcUrl, id }: SandboxInfo): Promise<boolean> {
   try {
     const response = await fetch(`${rpcUrl}/health`, { signal: AbortSignal.timeout(PROBE_MS) });

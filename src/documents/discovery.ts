@@ -21,7 +21,7 @@ import { SCHEMATHESIS_PATH } from './schemathesis-config.js';
 const SENT_AGAIN =
   'The same payment sent again with the same call returns the same answer and is not charged again.';
 
-/** The selling data in documents: the shop's public URL and payment methods. */
+/** What documents need to know about the shop: its public URL and its payment methods. */
 export type Selling = { publicUrl: string; methods: Methods };
 
 /** The discovery document of the given operations (`getDiscovery` in openapi.yaml). */
@@ -63,8 +63,8 @@ function sentenceOf(operation: PricedOperation): string {
 type Response = Json & { headers?: Record<string, Json>; content?: Record<string, Json> };
 
 /**
- * The OpenAPI document as served: the contract with this server's address, `x-payment-info`, guidance for crawlers, and an example
- * 402 for each paid operation that a client of a mock server can pay.
+ * The OpenAPI document as served: the contract with this server's address, `x-payment-info`, guidance for crawlers and, for each paid operation, an
+ * example 402 that a client of a mock server can pay.
  */
 export function servedContract(contract: Contract, selling: Selling, siteUrl: string): Json {
   const { publicUrl, methods } = selling;

@@ -8,7 +8,7 @@ import type { spawnSandbox as SpawnSandbox } from '../sandbox/child.js';
 import type { sandboxFeePayer as SandboxFeePayer } from '../sandbox/fee-payer.js';
 import { importFromSandbox } from './sandbox-package.js';
 
-/** The parts of the sandbox that are used. */
+/** The part of the sandbox's package that is used here. */
 type Child = { spawnSandbox: typeof SpawnSandbox };
 type FeePayer = { sandboxFeePayer: typeof SandboxFeePayer };
 

@@ -34,7 +34,7 @@ type Parts = {
 class Directory {
   /** The fee payer that was recorded in the ledger, and when. */
   recorded: { feePayer: string; at: number } | undefined;
-  /** The last sale of each operation on any server; undefined until the ledger has been read. */
+  /** The time of the last sale of each operation on any server; undefined until the ledger has been read. */
   sold: Map<string, number> | undefined;
   /** Until when an operation is not offered. */
   readonly rests = new Map<string, number>();

@@ -61,10 +61,10 @@ export type EmbeddedParts = {
 };
 
 /**
- * The server's own facilitator (x402 v2, scheme `exact` on SVM): it pays the fees with the operator's key and needs no third party. It
- * checks payments against its own stricter limits, then with the reference implementation. MPP transactions have a different order, which
- * the reference implementation would refuse, so only the own limits apply to them. Signing and sending are separate, so that the ledger
- * has the signed transaction before the chain can: after a crash, any server can resolve the payment from these bytes.
+ * The server's own facilitator (x402 v2, scheme `exact` on SVM): it pays the fees with the operator's key and needs no third party. It checks
+ * payments against its own stricter limits, then with the reference implementation. MPP transactions have a different order, which the reference
+ * implementation would refuse, so only the facilitator's own limits apply to them. Signing and sending are separate, so that the ledger has the
+ * signed transaction before the chain can: after a crash, any server can resolve the payment from these bytes.
  */
 export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator> {
   const timing = { ...TIMING, ...parts.timing };
@@ -139,7 +139,7 @@ function isBuiltForX402({ transaction }: FacilitatorRequest): boolean {
 const checker = new TransactionChecker();
 
 /**
- * Checks everything except the memo, which the caller has compared with its challenge, and whether the chain would accept the
+ * Checks everything except the memo, which the caller has already compared with its challenge. Then asks the chain whether it would accept the
  * transaction.
  */
 async function ownVerdict(
@@ -216,8 +216,8 @@ function read(base64: string): SolanaTransaction {
 }
 
 /**
- * Sends the signed transaction until it is confirmed or has expired. Every other result is unknown, even a transaction that failed on the
- * chain, because only `finalized` proves that. Can be repeated with the same bytes at any time and on any server.
+ * Sends the signed transaction until it is confirmed or has expired. Every other result is reported as unknown, even if the transaction failed on the
+ * chain, because only `finalized` proves a failure. Can be repeated with the same bytes at any time and on any server.
  */
 async function settle(all: Embedded, request: FacilitatorRequest): Promise<SettleResult> {
   const { guard, funds, timing, closing } = all;

@@ -28,8 +28,8 @@ export type Facilitator = {
   supported(network: string): Promise<Supported>;
   verify(ask: FacilitatorRequest): Promise<VerifyResult>;
   /**
-   * Verifies the payment and signs it as fee payer, without sending. Only a facilitator that sends the transaction itself has it: signature and bytes are stored in
-   * the ledger with the move to `settling`, before anything is sent.
+   * Verifies the payment and signs it as fee payer, without sending. Only a facilitator of this server, which sends the transaction itself, has this
+   * method. The ledger stores signature and bytes when it moves the payment to `settling`, before anything is sent.
    */
   sign?(ask: FacilitatorRequest): Promise<SignResult>;
   /** For a facilitator that signs, `transaction` is the fully signed one. */
@@ -60,8 +60,9 @@ const EMPTY_WALLET = 'insufficient_funds';
 const SIMULATION_FAILED = 'invalid_exact_svm_transaction_simulation_failed';
 
 /**
- * Refusals that a landed transfer can cause, because settling first verifies, which reads the wallet and simulates: the transfer may have
- * emptied the wallet. Other causes: the wallet was empty before, or the blockhash is unknown or expired.
+ * Refusals that do not prove that the transfer has not landed. Before a facilitator settles, it verifies: it reads the wallet and simulates the
+ * transfer. If the transfer has already landed, it may have emptied the wallet. The same refusals have other causes, too: the wallet was empty
+ * before, or the blockhash is unknown or expired.
  */
 export const REFUSALS_OF_LANDED_TRANSFERS = new Set([EMPTY_WALLET, SIMULATION_FAILED]);
 

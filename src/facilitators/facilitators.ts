@@ -108,8 +108,8 @@ export class Facilitators {
   }
 
   /**
-   * The fee payer for new challenges: from the first facilitator with usable answers that is not near its limit, else the first with
-   * usable answers, else the first that answers. Undefined if none does.
+   * The fee payer for new challenges: that of the first facilitator with usable answers that is not near its limit. If all are near their limits,
+   * that of the first with usable answers; if none has usable answers, that of the first that answers. Undefined if none answers.
    */
   get choice(): string | undefined {
     const able = this.#sellers.filter(({ health, feePayer }) => feePayer !== undefined && health.available);
@@ -268,7 +268,7 @@ export class Facilitators {
     return this.#first.filter(({ forDirectory }) => !forDirectory);
   }
 
-  /** Each name once. */
+  /** Without the second keys, so that each name occurs once. */
   get #first(): readonly Member[] {
     return this.#members.filter(({ second }) => !second);
   }

@@ -26,10 +26,13 @@ const MOST_FEE = BigInt(SIGNATURES) * LAMPORTS_PER_SIGNATURE + MAX_PRIORITY_FEE_
 /** A warning is logged below this multiple of the floor. */
 const LOW = 4n;
 const READ_EVERY_MS = 30_000;
-/** How soon at the latest the balance is read after the fee payer was used or refused. */
+/** After the fee payer has paid a fee, or had too little left to sign, its balance is read within this time. */
 const READ_SOON_MS = 3_000;
 const READ_DEADLINE_MS = 10_000;
-/** Between signing and sending, the ledger commits once, and that commit may wait for a copy of the same payment. */
+/**
+ * How long a signed transaction may remain unsent: before it is sent, the ledger commits once, and that commit may wait for a copy of the same
+ * payment.
+ */
 export const UNSENT_MS = 15_000;
 /** The time within which a sent transaction lands, or never does: 150 blocks. */
 export const UNSEEN_MS = 120_000;
@@ -44,8 +47,8 @@ type Use = { fee: bigint; at: number; sent: boolean; landedAt: number | undefine
 type State = 'ok' | 'low' | 'refused';
 
 /**
- * Decides whether the fee payer may sign. Counts the fees of what it signed but has not seen on the chain, so that neither the floor
- * nor the cap is passed between two reads of the balance. Other servers with the same fee payer are seen at the next read.
+ * Decides whether the fee payer may sign. Counts the fees of what it signed but has not seen on the chain, so that neither the floor nor the cap is
+ * passed between two reads of the balance. What other servers spend from the same fee payer is seen at the next read.
  */
 export class FeePayerGuard {
   readonly #parts: FeePayerGuardParts;
@@ -142,7 +145,7 @@ export class FeePayerGuard {
     this.#spent.set(minute, (this.#spent.get(minute) ?? 0n) + fee);
   }
 
-  /** A transfer of this payer failed on the chain, after it had passed the simulation: it cost a fee and earned nothing. */
+  /** Records that a transfer of this payer passed the simulation but failed on the chain: it cost a fee and earned nothing. */
   lostBy(payer: string): void {
     this.#lost.add(payer);
   }
@@ -152,7 +155,7 @@ export class FeePayerGuard {
     return this.#lost.wait(payer) === 0;
   }
 
-  /** The chain has charged the fee: the next balance contains it. */
+  /** Records that the chain has charged the fee, so that the next balance already reflects it. */
   landed(signature: string): void {
     const use = this.#uses.get(signature);
     if (use) use.landedAt ??= this.#now();

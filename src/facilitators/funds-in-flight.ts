@@ -61,9 +61,8 @@ export class FundsInFlight {
   }
 
   /**
-   * Reads the state of the transfers first and the balance afterwards, so that the balance already reflects those that have landed. A
-   * transfer that lands in
-   * between counts twice, so if the money is not enough, it checks again as long as it finds such transfers.
+   * Reads the state of the transfers first and the balance afterwards, so that the balance already reflects those that have landed. A transfer that
+   * lands between the two reads counts twice. So if the money is not enough, both are read again, until no further transfer has landed.
    */
   async #covers(
     { account, amount, before }: { account: string; amount: bigint; before: string[] },

@@ -270,7 +270,7 @@ function isAddress(value: unknown): value is string {
 
 function readVerdict({ status, json, trouble = USELESS }: JsonAnswer): VerifyResult {
   if (json.isValid === true && status === 200) return { kind: 'valid' };
-  // Some facilitators refuse with 400. Only a reason makes it a refusal.
+  // Some facilitators refuse with 400, so the status alone does not decide.
   if (json.isValid === false && status < 500 && status !== 429) {
     const reason = typeof json.invalidReason === 'string' ? json.invalidReason : 'refused without a reason';
     const detail = typeof json.invalidMessage === 'string' ? `: ${json.invalidMessage}` : '';

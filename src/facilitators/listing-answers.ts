@@ -5,7 +5,7 @@ import type { Listing } from './listings.js';
 /** Where a facilitator reports the result of each extension of a request: base64 of `{ "bazaar": { "status", "rejectedReason"? } }`. */
 export const EXTENSION_RESPONSES = 'extension-responses';
 const MAX_CHARACTERS = 4 * 1024;
-/** How long no listing is sent to a facilitator that refused one, in ms. */
+/** How long, in ms, no listing is sent to a facilitator that has refused one. */
 export const REFUSED_FOR_MS = 24 * 60 * 60 * 1_000;
 /** Statuses and words of a refusal that concerns the contents of the request rather than its payment. */
 const REFUSAL = /\bstatus 4(00|13|15|22)\b|extension|bazaar|unrecognized|additional propert/i;
@@ -61,7 +61,7 @@ export class TakesListings {
     return second;
   }
 
-  /** Resolves once. A repeated request about an unknown settlement sends no listing. */
+  /** Settles, and never asks twice. If the listing may have been the reason for a refusal, later requests are sent without one. */
   async settle(
     request: FacilitatorRequest,
     ask: (request: FacilitatorRequest) => Promise<SettleResult>,

@@ -9,7 +9,7 @@ import { nameOf } from '../rails/solana/transaction.js';
 export type Sending = {
   chain: Pick<SolanaChain, 'send' | 'signatureStatuses' | 'blockhashLives'>;
   watch: SignatureWatch;
-  /** In ms: between two sends of a transaction that is not confirmed yet. */
+  /** `resendMs`: the time in ms between two sends of a transaction that is not confirmed yet. */
   timing: { resendMs: number };
   log: Log;
 };

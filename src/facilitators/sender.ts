@@ -58,7 +58,7 @@ export function createSender(chain: SenderChain, log: Log, timing = TIMING): Sen
     return { ...signed, withdraw: () => funds.over(transfer) };
   }
 
-  /** A transaction that failed on the chain is unknown, too: only `finalized` proves that. */
+  /** A transaction that failed on the chain is also reported as unknown, because only `finalized` proves a failure. */
   async function settle(request: FacilitatorRequest): Promise<SettleResult> {
     const transfer = transferOf(request);
     const { signature } = transfer;

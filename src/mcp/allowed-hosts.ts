@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostnameOf, isAddress, isLocal } from '../net/host-names.js';
 
-/** The names of this server and its site. `trustedProxies`: how many proxies in front name the callers. */
+/** The names of this server and its site. `trustedProxies`: how many proxies in front are trusted to name the callers. */
 export type OwnHosts = { publicUrl: string; siteUrl: string; trustedProxies: number };
 
 /**

@@ -9,7 +9,7 @@ import type { Sale } from '../sale/outcome.js';
 
 const PIECE_BYTES = 16 * 1024;
 
-/** One HTTP request that carries one MCP message, and its response. Its connection is the caller that waits for a payment. */
+/** One HTTP request that carries one MCP message, and its response. The caller waits on this connection: when it closes, the caller has left. */
 export class Exchange {
   readonly gone: AbortSignal;
   readonly source: string;

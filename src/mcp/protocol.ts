@@ -124,8 +124,8 @@ function registerTasks(
   const named = (taskId: string, request: Request | undefined): Promise<Task> =>
     taskNamed(parts, exchangeIn(request, exchangeOf), taskId);
   server.setRequestHandler('tasks/get', TASK_SCHEMA, ({ taskId }, { http }) => named(taskId, http?.req));
-  // The specification wants `tasks/update` and `tasks/cancel` to be acknowledged, without the task in the
-  // answer. Orders never ask their client for input, so an update has no effect.
+  // The specification requires that `tasks/update` and `tasks/cancel` are acknowledged without the task in the answer. Orders never ask their client
+  // for input, so an update has no effect.
   server.setRequestHandler('tasks/update', TASK_SCHEMA, async ({ taskId }, { http }) => {
     await named(taskId, http?.req);
     return {};

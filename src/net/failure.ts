@@ -19,7 +19,7 @@ export class UpstreamFailure extends Error {
   readonly kind: FailureKind;
   /** When to retry, in whole seconds, if the upstream or the queue gave a hint. */
   readonly retryAfterSeconds?: number;
-  /** Default: the caller's if `invalid`, else the backend's. */
+  /** By default the caller if the kind is `invalid`, otherwise the backend. */
   readonly fault: Fault;
 
   constructor(

@@ -2,10 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withAbortAfter } from './deadline.js';
 
-/**
- * The path under which a server holds test calls open for their callers to hang up, and reports the outcome
- * of each.
- */
+/** The path under which a server holds test calls open until their callers hang up, and reports the outcome of each. */
 export const HELD_PATH = '/.well-known/coinslot/held';
 /** The outcome of a held call: still held, ended without a hang-up, or the server saw its caller hang up. */
 export type HeldOutcome = 'held' | 'stayed' | 'left';
@@ -49,9 +46,7 @@ export async function hangUpIsTold(
   }
 }
 
-/**
- * If a proxy stands in front of several servers, the answer may come from one that does not hold the call.
- */
+/** The outcome of a held call. If a proxy distributes requests to several servers, the answer may come from a server that does not hold this call. */
 async function outcomeOf(url: string, signal: AbortSignal): Promise<HeldOutcome | undefined> {
   const answer = await withAbortAfter(ASK_MS, signal, bounded => request(`${url}/outcome`, bounded));
   return answer?.outcome;

@@ -68,9 +68,8 @@ export type Resolver = (
 ) => void;
 
 /**
- * Opens connections to public addresses only. The address is checked in the look-up that the socket then
- * connects to, so a name cannot pass the check with one address and then be connected to another. A name with
- * several addresses is refused if one of them is private.
+ * Opens connections to public addresses only. Each address is checked inside the look-up whose result the socket connects to, so a name cannot pass
+ * the check with one address and then be connected to another. A name with several addresses is refused if one of them is private.
  */
 export function publicConnector(timeoutMs: number, resolve: Resolver = lookUp): buildConnector.connector {
   const lookup: LookupFunction = (host, options, callback) => {

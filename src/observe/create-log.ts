@@ -1,13 +1,13 @@
 import pino, { type Logger } from 'pino';
 
 /**
- * The log of the server on its standard output: lines to read on a terminal, else one JSON object per line.
+ * The log of the server on its standard output: readable lines on a terminal, otherwise one JSON object per line.
  * @param level the lowest level that is logged, as in LOG_LEVEL
  */
 export async function createLog(level: string, terminal: boolean): Promise<Logger> {
   const options = {
     level,
-    // Log collectors add the machine names themselves.
+    // The machine's name is left out, because log collectors add it themselves.
     base: { pid: process.pid },
     serializers: { error: pino.stdSerializers.err, cause: pino.stdSerializers.err },
   };
@@ -56,7 +56,7 @@ function escaped(character: string): string {
  */
 const GATHER_MS = 100;
 const GATHERED_CHARACTERS = 64 * 1024;
-/** If the reader of the log does not read, lines beyond this are dropped. */
+/** While the program that reads the log does not keep up, lines beyond this size are dropped. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 /** At exit, a thread has this long, in ms, to finish its write. */
@@ -64,7 +64,10 @@ const LAST_WRITE_MS = 20;
 
 let output: pino.DestinationStream | undefined;
 
-/** The only destination of the process. A log that can't be written, for example on a full disk, must not end a server that can still sell. */
+/**
+ * The destination that all logs of this process share. A log that can't be written, for example on a full disk, must not end a server that can still
+ * sell.
+ */
 function standardOutput(): pino.DestinationStream {
   if (output) return output;
   const destination = pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES });

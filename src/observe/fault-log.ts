@@ -10,7 +10,9 @@ const LEDGER = 'the ledger';
 type Fault = { since: number; last: number; failures: number; mentionedAt: number };
 
 export type FaultLog = Listener & {
-  /** A committed write of the ledger. A successful read is not enough: it works even on a full disk. */
+  /**
+   * Records that the ledger has committed a write, so it works again. A successful read does not prove this, because reads work even on a full disk.
+   */
   committed: () => void;
   failing(): string[];
 };

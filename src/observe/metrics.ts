@@ -42,8 +42,8 @@ export type Metrics = Listener & {
 };
 
 /**
- * `unpaid`: calls that were answered with the price; `own`: how many of those that were `sold` the operator bought. `refusals`: payments
- * that were refused, by reason.
+ * `unpaid`: calls that were answered with the price; `own`: how many of the `sold` calls the operator bought. `refusals`: payments that were refused,
+ * by reason.
  */
 export type CountedOperation = {
   operation: string;
