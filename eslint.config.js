@@ -41,7 +41,7 @@ export default tseslint.config(
     },
   },
   {
-    // These patterns are applied to untrusted text.
+    // The regular expressions in these files are applied to untrusted text.
     files: ['src/**/*.ts', 'handlers/**/*.ts'],
     plugins: { regexp },
     rules: {

@@ -9,7 +9,7 @@ import { startOurs } from './processes.js';
 const LEAST = 0.97;
 
 /**
- * Measures what a change cost: compares this version with another one that is built in the folder `BEFORE`.
+ * Measures the cost of a change: compares this version with another one, which is built in the folder `BEFORE`.
  * @param {import('./measure.js').Bench} bench
  */
 export async function before(bench) {

@@ -17,7 +17,7 @@ import { look, serve, signIn } from './served-page.js';
 import { NETWORK, PAY_TO } from './terms.js';
 
 /**
- * Measures a ledger with ten million sales in a year (`ROWS`: another number), on SQLite and, with `TEST_DATABASE_URL`, in a database of its own
+ * Measures a ledger with ten million sales in a year (`ROWS` sets another number), on SQLite and, with `TEST_DATABASE_URL`, in a database of its own
  * on that PostgreSQL server. `FOLDER` keeps the filled ledgers for the next run. Prints a Markdown table.
  */
 

@@ -11,7 +11,7 @@ import { bodyStart, contentLength } from './wire.js';
  * @typedef {{
  *   port: number, path: string, method?: string, tool?: string, connections: number, seconds?: number, requests?: number, body?: string,
  *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, step: number, count: number },
- * }} Job `tool`: buys over MCP, as a call of this tool
+ * }} Job `tool`: the name of the tool, if calls are bought over MCP
  * @typedef {{
  *   answers: number, seconds: number, statuses: Record<string, number>, unexpected?: string, bytes: number, cpu: number,
  *   p50: number, p99: number, used: number, kept?: string,

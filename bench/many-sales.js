@@ -6,9 +6,9 @@ import { payers } from './filled-ledger.js';
 import { NETWORK, PAY_TO, PAYERS } from './terms.js';
 
 /**
- * Fills a new ledger in either engine with finished sales: a tenth are to regular buyers, one in two hundred was released, one in five hundred
- * refunded, one in fifty has a payment-identifier, and sales from the last ten minutes still have their answers. Indexes are created afterwards,
- * which is faster, but leaves them denser than individual inserts would.
+ * Fills a new ledger in either engine with finished sales. A tenth of them are to regular buyers, one in two hundred was released, one in five
+ * hundred was refunded, and one in fifty has a payment-identifier. Sales from the last ten minutes still have their answers. Indexes are created
+ * afterwards, which is faster, but leaves them denser than individual inserts would.
  */
 
 const SLICE = 250_000;

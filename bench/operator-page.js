@@ -8,8 +8,8 @@ import { cleanRuns, runFolder } from './processes.js';
 import { look, serve, signIn } from './served-page.js';
 
 /**
- * Measures how long the operator page takes for a ledger with a million sales in the last 30 days (`ROWS`: another number), and how long it blocks
- * the server: for the first request, which starts counting the sales, for those during the count, and for later ones.
+ * Measures how long the operator page takes for a ledger with a million sales in the last 30 days (`ROWS` sets another number), and how long it
+ * blocks the server: for the first request, which starts counting the sales, for those during the count, and for later ones.
  */
 
 const ROWS = Number(process.env.ROWS ?? 1_000_000);

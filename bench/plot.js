@@ -1,6 +1,6 @@
 import { holds, median } from './figures.js';
 
-/** Draws bar charts as SVG, without a library, that are readable on light and dark pages. */
+/** Draws bar charts as SVG, without a library. They are readable on light and dark pages. */
 
 const WIDTH = 760;
 const LABEL = 170;

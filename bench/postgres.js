@@ -20,7 +20,7 @@ const WARM_UP = amount(5_000, PAYERS);
 const MOST_SERVERS = 4;
 /** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
-/** How many orders a group gets in a round. A person of the sandbox replies to each. */
+/** How many orders a group gets in a round. A sample respondent of the sandbox replies to each. */
 const ORDERS = 2 * CONNECTIONS;
 const MOST_ROUNDS = 8;
 const PREPARED_ORDERS = MOST_SERVERS * MOST_ROUNDS * ORDERS;
@@ -113,8 +113,8 @@ function watchLocks(client) {
 
 /**
  * The number of a server's first payment. `spread`: the first half of the signed payments, divided among the servers; payments that follow
- * each other come from different payers. `copies`: the third quarter, which every server gets. `one payer`: the last quarter, of which each
- * round uses the payments of one payer. `orders`: payments of another price.
+ * each other come from different payers. `copies`: the third quarter, which every server gets. `one payer`: the last quarter; each round
+ * uses those payments in it that one payer makes. `orders`: payments at another price.
  */
 const FIRST = {
   spread: index => (PREPARED / 2 / MOST_SERVERS) * index,

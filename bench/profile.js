@@ -25,7 +25,7 @@ function partOf(url) {
   return url.replace('file://', '').replace(`${ROOT}dist/`, '') || '(native)';
 }
 
-/** @param {string} file a .cpuprofile @param {number} lastMs only the last part of it counts, without the start of the server */
+/** @param {string} file a .cpuprofile @param {number} lastMs how much of the profile's end counts, to leave out the server's start */
 function shares(file, lastMs) {
   const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8'));
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));

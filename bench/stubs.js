@@ -7,12 +7,12 @@ import { serveRaw } from './wire.js';
 
 /**
  * The services that the servers use, in one process: a facilitator that accepts every payment, a chain on which every settled payment has landed
- * (both without delay and with 50 ms), a language model, and the sandbox's market data. Sends their URLs to the parent process.
+ * (each of these without delay and with a delay of 50 ms), a language model, and the sandbox's market data. Sends their URLs to the parent process.
  */
 
 const DELAY_MS = 50;
 const SLOT_MS = 400;
-/** How long settlements are kept: the server audits each one after 20 s. */
+/** How many settlements are kept: more than the server makes in the 20 s after which it audits each one. */
 const MAX_LANDED = 200_000;
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
