@@ -3,7 +3,7 @@ import type { SoldReply } from './with-opinions.js';
 import type { Question, Sentiment } from './replies.js';
 import { summaryIn } from './summary-words.js';
 
-/** The replies to a question with their aggregate: the body that `brandFeedback` answers. */
+/** The body of `brandFeedback`'s answer: the replies to a question, and their aggregate. */
 export type BrandFeedback = {
   brand: string;
   question: string;

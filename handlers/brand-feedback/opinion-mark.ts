@@ -19,7 +19,7 @@ const MARKS: Readonly<Record<string, Sentiment>> = {
 
 /** A mark at the start, perhaps in brackets or quotes, and the separator after it. */
 const MARKED = /^[([{"'“‘]?([+＋➕0０\-−–—－➖])(?![+\-\d%/.,]\d|\d|[%/])[)\]}"'”’]?[\s:;.,)\-–—]*/u;
-/** A bullet of a list looks like a minus. */
+/** A bullet on a later line: the reply is then a list, and a hyphen at its start is not a minus. */
 const LIST = /\n[ \t]*[-−–—•*]\s/u;
 /** `0 stars` is an opinion, but not a neutral one. */
 const A_COUNT = /^[0０]\s+(?:stars?|points?|out of|of|sterne?|estrellas?|étoiles?|stelle|estrelas?)\b/iu;

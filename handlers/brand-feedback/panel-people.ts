@@ -12,7 +12,7 @@ export type PanelPeopleOptions = AskingOptions & {
 
 export type AskingOptions = {
   replyStore: ReplyStore;
-  /** Open questions at a time; further questions are refused without a charge. Default 200. */
+  /** The most questions that may be open at a time; further ones are refused without a charge. Default 200. */
   maxOpen?: number;
   /** How often stored replies are checked. Default 500 ms. */
   pollMs?: number;

@@ -57,7 +57,7 @@ const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
 const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
-  held: 'Thank you. Your reply counts once the operator has read it, because it does not look like a text.',
+  held: 'Thank you. Your reply counts once the operator has read it, because it looks like random typing.',
   duplicate:
     'You have answered this question already. Each person can answer once, even if the reply was rejected.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',

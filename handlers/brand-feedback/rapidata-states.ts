@@ -69,7 +69,7 @@ export class Hindrances {
   }
 }
 
-/** Rounded up to cents. */
+/** Rounded up to whole cents. */
 function dollars(amount: number): string {
   return `$${(Math.ceil(Number((amount * 100).toFixed(6))) / 100).toFixed(2)}`;
 }

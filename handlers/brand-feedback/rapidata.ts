@@ -17,7 +17,7 @@ export type RapidataOptions = RapidataApiOptions & {
   budget: string;
   /** Id of a Rapidata audience. Default `global`, which always exists. */
   audienceId?: string;
-  /** Questions open at a time. Default 50. */
+  /** The most questions that may be open at a time. Default 50. */
   maxOpen?: number;
   /** How often the state of a job is read. Default 5 000 ms. */
   pollMs?: number;
@@ -34,7 +34,7 @@ export type RapidataOptions = RapidataApiOptions & {
  * more.
  */
 const MAX_ASKED = 500;
-/** Jobs per attempt: another job replaces replies that were empty, duplicates, or given by minors. */
+/** The most jobs per attempt: a further job replaces replies that were empty, duplicates, or given by minors. */
 const MAX_ROUNDS = 3;
 const ALIVE_TTL_MS = 30_000;
 /** Results are fetched at every sixth poll even if the job reports no progress. */
@@ -282,7 +282,7 @@ class RapidataPeople {
     }
   }
 
-  /** Progress in percent; -1 if it cannot be read. That does not end the job. */
+  /** Progress in percent; -1 if it cannot be read, which does not end the job. */
   async #progress(jobId: string, signal: AbortSignal): Promise<number> {
     try {
       return await this.#jobs.progress(jobId, signal);

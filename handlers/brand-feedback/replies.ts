@@ -27,7 +27,7 @@ export type Question = {
   id: string;
   brand: string;
   question: string;
-  /** Replies paid for. */
+  /** The number of replies that the buyer paid for. */
   wanted: number;
   /** ms since 1970. No reply counts after it. */
   deadline: number;

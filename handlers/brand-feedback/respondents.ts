@@ -66,7 +66,7 @@ export class Respondents {
     return seen !== undefined && this.#now() - Number(seen) <= PAGE_OPEN_MS;
   }
 
-  /** Questions with the time at which somebody last typed. */
+  /** Questions, each with the time at which somebody last typed a reply to it. */
   async #typed(): Promise<[string, number][]> {
     return JSON.parse((await this.#notes.getMeta(TYPING_KEY)) ?? '[]') as [string, number][];
   }

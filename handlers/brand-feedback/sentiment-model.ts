@@ -3,7 +3,7 @@ import { SENTIMENTS, type Opinion } from './replies.js';
 
 /** Reads opinions from texts. */
 export type SentimentModel = {
-  /** `unknown` if the model's answer is none of the three. @throws if the model can't be reached */
+  /** `unknown` if the model's answer names no sentiment, or more than one. @throws if the model can't be reached */
   sentimentOf(text: string, signal: AbortSignal): Promise<Opinion>;
   close(): Promise<void>;
 };

@@ -51,7 +51,7 @@ export class WurkApi {
     this.#requestMs = requestMs;
   }
 
-  /** The task as a path. The same path is requested first for the price and then with the payment. `reward` in USDC. */
+  /** The path that orders a task. It is requested first for the price, and then with the payment. `reward` in USDC. */
   taskPath(description: string, winners: number, reward: string): string {
     const query = new URLSearchParams({ description, winners: String(winners), perUser: reward });
     return `${PATH}?${query.toString()}`;

@@ -6,11 +6,11 @@ export type Task = {
   /** Number of replies requested. */
   asked: number;
   path: string;
-  /** Written before it is sent. */
+  /** The payment for the task, stored before it is sent. */
   payment?: KeptPayment;
-  /** Its payment was not settled and never will be. */
+  /** Set if the payment was not settled and never will be. */
   dead?: true;
-  /** Set once bought: the secret for reading its submissions. */
+  /** Set once the task is bought. Contains the secret for reading the submissions. */
   job?: WurkJob;
 };
 

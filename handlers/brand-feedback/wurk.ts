@@ -20,7 +20,7 @@ export type WurkOptions = {
   /** `maxPrice`: the most that one reply may cost, including fees. `budget`: the most that one order may cost over all its attempts. */
   maxPrice: string;
   budget: string;
-  /** Questions open at a time. Default 50. */
+  /** The most questions that may be open at a time. Default 50. */
   maxOpen?: number;
   /** How often submissions are read. Default 10 000 ms. */
   pollMs?: number;
@@ -30,7 +30,7 @@ export type WurkOptions = {
 };
 
 const MAX_ASKED = 700;
-/** Tasks per order: another one replaces replies that were empty, duplicate or held. */
+/** The most tasks per order: a further task replaces replies that were empty, duplicates or held. */
 const MAX_TASKS = 4;
 const READY_MS = 10_000;
 const PRICE_TTL_MS = 300_000;

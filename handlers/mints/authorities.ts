@@ -13,9 +13,10 @@ import type { MintExtensions } from './mint-extensions.js';
 import type { MintFacts } from './mint.js';
 
 /**
- * An authority with power over a mint. `roles`: `mint`, `freeze`, `metadata`, and the names of the extensions it has power over. `kind`:
- * `wallet`, one key signs; `multisig`, `required` of its `signers` sign; `program-address`, only a program can sign, `program` if it owns
- * the account; `program`, a program itself, which cannot sign; `account`, an account of a program for which a key can sign.
+ * An authority with power over a mint. `roles`: `mint`, `freeze`, `metadata`, and the names of the extensions that it has power over.
+ * `kind` says who can sign for it. `wallet`: one key. `multisig`: `required` of its `signers` together. `program-address`: only a program,
+ * which is named in `program` if it owns the account. `program`: nobody, because the authority is itself a program. `account`: one key,
+ * although the account belongs to the program named in `program`.
  */
 export type Authority = {
   address: string;
@@ -27,7 +28,7 @@ export type Authority = {
   sentence: string;
 };
 
-/** One byte more than a multisig has, to tell larger accounts from one. */
+/** One byte more than a multisig has, so that a larger account is not taken for one. */
 const BYTES_READ = 356;
 const MULTISIG_BYTES = 355;
 const ADDRESS_BYTES = 32;

@@ -10,7 +10,7 @@ const UNINITIALIZED = 0;
 
 /**
  * Splits the extensions of a mint: each is preceded by two bytes for its type and two for its length, little-endian. A length is
- * accepted only if that many bytes are there, and a type only once, as the program itself never writes one twice.
+ * accepted only if that many bytes are there, and a type only once, because the program itself never writes a type twice.
  */
 export function splitEntries(data: Buffer): Entries {
   const entries: Entry[] = [];

@@ -51,7 +51,7 @@ type TokenBrief = {
 type MintOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; findings: Finding[] }>;
 
 export type TokenBriefOptions = {
-  /** In order of preference for names. */
+  /** In order of preference for values that come from a single source, such as the token's name. */
   sources: MarketSource[];
   mintOf: MintOf;
   /** Milliseconds since 1970. */

@@ -1,6 +1,7 @@
 /**
  * Readers for the fields of a market-data answer. Token issuers write part of these answers, so every field is checked: a reader
- * returns the value, or undefined if it is absent (`undefined`, `null`), or throws a `RangeError` that names the field.
+ * returns the value, or undefined if the field is absent (`undefined`, `null`). For an invalid value, it throws a `RangeError` that names
+ * the field, unless no figure depends on that value.
  */
 
 /** Limits in USD per token, in USD, and in holders. A figure above its limit is an error or an attack. */

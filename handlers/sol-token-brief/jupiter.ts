@@ -3,7 +3,7 @@ import { amount, asObject, change, holders, price, score, share, type JsonObject
 import { createHttpSource, type SourceOptions } from './http-source.js';
 import type { MarketQuote, MarketSource, Verdict } from './source.js';
 
-/** `buyVolume` + `sellVolume`. If one is absent, it had no trades; if both are absent, the volume is unknown. */
+/** `buyVolume` + `sellVolume`. If one of them is absent, there were no such trades; if both are, the volume is unknown. */
 function volume24h(stats: JsonObject | undefined): number | undefined {
   const bought = amount(stats?.buyVolume, '24h buy volume');
   const sold = amount(stats?.sellVolume, '24h sell volume');

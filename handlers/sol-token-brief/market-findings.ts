@@ -41,7 +41,7 @@ const disagreement: Says = ({ quotes, spread, disputed, priceUsd }) => {
   const listed = quotes.map(({ source, priceUsd: price }) => `${source} ${formatPrice(price)}`).join(', ');
   const chosen = disputed
     ? `${formatPrice(priceUsd)} is given, but no other source confirms it`
-    : `${formatPrice(priceUsd)} is given, and those too far from it were left out`;
+    : `${formatPrice(priceUsd)} is given, and the prices too far from it were left out`;
   return `The sources disagree by more than 1.5 times (${listed}): ${chosen}.`;
 };
 

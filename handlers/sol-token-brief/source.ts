@@ -48,7 +48,7 @@ export type SourceHealth = { status: 'ok' | 'degraded'; latencyMs?: number; deta
 export type MarketSource = {
   /** As it appears in `sources`, for example `jupiter` or `sandbox:jupiter`. */
   name: string;
-  /** True if "no market" and a temporary failure look alike, so that this answer alone does not prove that there is none. */
+  /** True if "no market" and a temporary failure look alike, so that this answer alone does not prove that there is no market. */
   emptyIsUncertain?: boolean;
   /**
    * The source's figures for one token; undefined if it knows no market for it. Settles within the source's own deadline.

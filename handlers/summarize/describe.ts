@@ -91,7 +91,7 @@ function describeRows(rows: string[][], kind: string): string {
 }
 
 const FEWEST_ROWS = 3;
-/** A line with longer cells (in words) is a sentence with commas, not a table row. */
+/** Lines whose cells have more words than this on average are sentences with commas, not table rows. */
 const CELL_WORDS = 6;
 
 /** The cells of a line. In lines separated by commas, quoted cells may contain the separator. */
@@ -157,7 +157,7 @@ const COMMENTED_SHARE = 0.8;
 
 const COMMENT = /^\s*(?:\/[/*]+|\*\/?|#+|--)/;
 const LEGAL = /copyright|licen[cs]e|SPDX|\(c\)|©/i;
-/** The first sentence of the comment that a file of code begins with, unless it is about rights. */
+/** The first sentence of the comment that a file of code begins with, unless it is about copyright or a licence. */
 function firstComment(lines: string[]): string {
   const end = lines.findIndex(line => line.trim() !== '' && !COMMENT.test(line));
   const text = lines

@@ -9,7 +9,7 @@ import type { Summarizer } from './summarizer.js';
 export const SUMMARY_WORKER = fileURLToPath(new URL('./summary-worker.js', import.meta.url));
 const WORKER_HEAP_MB = 512;
 
-/** `threads`: workers (1 or 2). `maxQueue`: texts that may wait for one; the next is refused as `unavailable`. */
+/** `threads`: workers (1 or 2). `maxQueue`: how many texts may wait for a worker; further ones are refused as `unavailable`. */
 export type EmbeddedOptions = { threads?: number; maxQueue?: number };
 
 /** The message for a text without anything to summarize. */

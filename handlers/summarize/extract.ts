@@ -41,7 +41,7 @@ function wholeOf(blocks: Block[]): Extract | undefined {
   return short ? { sentences: [joinSentences(blocks.map(block => block.text))], method: 'whole' } : undefined;
 }
 
-/** The most sentences that a summary may quote: of a text with four or more, at most half. */
+/** The most sentences that a summary may quote. If the text has four or more sentences, at most half of them. */
 function mostOf(blocks: Block[]): number {
   const total = blocks.reduce((sum, { kind, text }) => sum + (kind === 'heading' ? 0 : countEnds(text)), 0);
   return total < 4 ? MAX_SENTENCES : Math.min(MAX_SENTENCES, Math.floor(total / 2));
@@ -118,7 +118,7 @@ function told(blocks: Block[]): Block[] {
   return within.length > 0 ? within : blocks;
 }
 
-/** Splits each line once. */
+/** A reading that remembers the sentences of each line, so that a line is split only once. */
 function remembering(reading: Reading): Reading {
   const known = new Map<string, string[]>();
   const sentencesOf = (line: string): string[] => {

@@ -1,8 +1,8 @@
 import { decodeHTMLStrict } from 'entities';
 
 /**
- * Converts HTML to plain text in linear time. Text that only uses `<` (code, mail addresses, comparisons) is unchanged. To an HTML
- * parser, everything after an unclosed comment, script or quoted attribute is its content; here these hide nothing.
+ * Converts HTML to plain text in linear time. Text that only uses `<` (code, mail addresses, comparisons) is unchanged. An HTML parser
+ * takes everything after an unclosed comment, script or quoted attribute as its content; here, the text after it is kept.
  */
 
 const BLOCK_TAGS = new Set(

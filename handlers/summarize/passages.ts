@@ -9,7 +9,7 @@ import { countWords, SPACELESS } from './words.js';
  * of the text.
  */
 
-/** A longer sentence is quoted only if no other carries the result. */
+/** A sentence with more words than this is quoted only if no other sentence carries the result. */
 const LONG = 60;
 /**
  * The most words of a quotation, unless a single sentence has more. In scripts whose words are found with a dictionary, particles count as
@@ -20,7 +20,7 @@ const FINE_WORDS = 1.5;
 const LONGEST_SENTENCE = 2_000;
 const FEWEST_WORDS = 5;
 const CLAUSE_WORDS = 8;
-/** A shorter "sentence" is a number or the name of a clause. */
+/** A "sentence" with fewer words than this is a number or the name of a clause. */
 const FEWEST_QUOTED = 2;
 
 export type Reading = ReturnType<typeof readingOf>;
@@ -75,9 +75,9 @@ const isNotice = (text: string): boolean =>
   /^(?:copyright|©|\(c\)|all rights)/i.test(text) ||
   (text === text.toUpperCase() && text !== text.toLowerCase());
 
-/** Whether a paragraph begins where its first sentence does: not in lower case, nor after a line that broke off or leads to it. */
+/** Whether a paragraph begins a new sentence: not in lower case, and not after a line that breaks off or leads to it. */
 function begins(text: string, before: Block | undefined, small: boolean): boolean {
-  // Perhaps a page number, and text that continues from the page before.
+  // Text that continues from the page before, perhaps after a page number.
   if (!small && /^(?:[^\p{L}\p{N}]{0,3}|\d{1,3}\s)\p{Ll}/u.test(text)) return false;
   if (!/^[\p{L}\p{N}§"'“‘«„(¿¡「『（《【]/u.test(text)) return false;
   return before === undefined || !(leadsOn(before.text) || brokeOff(before));
@@ -137,7 +137,7 @@ export function beginningOf(
     .slice(0, at)
     .some(({ kind }) => kind === 'row' || (kind === 'item' && block?.kind !== 'item'));
   const before = decides ? undefined : blocks[at - 1];
-  // Below a line that only looks like a title, there may be the rest of its sentence.
+  // A line that only looks like a title may be the beginning of a sentence that continues below it.
   const small = reading.hasty || (at === 0 && (heading === undefined || heading.level !== undefined));
   if (block === undefined || listed || !begins(unnumbered(block.text), before, small)) return [];
   // A line without an end mark counts as a whole sentence if it is the only line of its section.
@@ -165,8 +165,8 @@ export function labelledOf(blocks: Block[], reading: Reading, limits: Limits): s
 const LABEL = /^\p{Lu}[^,:：，.!?]{2,40}(?=[,:：，])|^[\p{scx=Han}]{2,6}(?=[:：])/u;
 
 /**
- * The terms in a block that begins with a name such as "Limitation of liability"; in the first block of such a section, all its
- * sentences.
+ * The sentences of a block that state terms. If the block begins with a name such as "Limitation of liability", the sentences after the
+ * name. Otherwise, all its sentences if it is the first block of a section with such a name.
  */
 function termsIn(block: Block, isFirst: boolean, reading: Reading): string[] {
   if (block.kind !== 'prose' && block.kind !== 'item') return [];

@@ -35,18 +35,18 @@ const NARROW = 40;
 /** Prose is not wrapped at more columns than this: such lines are messages, which end where their writer ended them. */
 const WIDEST = 120;
 const RAGGED = 0.5;
-/** Lines that a mail signature may have. */
+/** The most lines that a mail signature may have. */
 const SIGNATURE_LINES = 8;
 
 /** A line of nothing but marks, as below titles and between parts. */
 const RULE = /^(?:[-=_*~#+\s]{3,}|##?)$/;
 
 function readHeading(raw: string, text: string): Line | undefined {
-  // Writers do not indent headings: in the code of an example, the mark begins a comment.
+  // Headings are not indented. On an indented line of an example, the mark begins a comment.
   const mark = /^\s/.test(raw) ? undefined : /^#{1,6}\s+(?=\S)/.exec(text)?.[0];
   if (mark !== undefined) {
     const name = text.slice(mark.length).replace(/\s(?:#+|¶)$/u, '');
-    // A logo in place of a title has the title as its text.
+    // If a logo replaces the title, its alternative text is the title.
     const logo = /^!\[([^[\]]{1,100})\]\([^()\s]{1,500}\)$/.exec(name)?.[1];
     return { ...alone(logo ?? name, 'heading'), level: mark.trim().length };
   }

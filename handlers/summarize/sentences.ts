@@ -83,7 +83,7 @@ function readerOf(text: string): Reader {
 
 const OPENING = /^["'“‘«„([¿¡<@#]{0,3}/u;
 
-/** Abbreviations that end sentences, too, if the next word is one that the text writes small elsewhere: "at 2 a.m. The …" */
+/** Abbreviations that also end a sentence if the text writes the next word in lower case elsewhere: "at 2 a.m. The …" */
 const MAY_END = /^(?:(?:\p{L}\.)+\p{L}|Inc|Ltd|Co|Corp|Bros|etc|al)$/u;
 
 /** Whether the full stop at the end of `left` belongs to an abbreviation and so does not end a sentence. */

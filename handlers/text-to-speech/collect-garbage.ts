@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** V8's own collection. The flag adds a function to contexts made from now on, and changes nothing else. */
+/** V8's own garbage collector. The flag adds a function to contexts made from now on, and changes nothing else. */
 function findCollector(): () => void {
   setFlagsFromString('--expose-gc');
   const found = runInNewContext('globalThis.gc') as (() => void) | undefined;

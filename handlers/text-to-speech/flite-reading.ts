@@ -1,6 +1,6 @@
 /** Spellings that the embedded engine reads as a person would, for words that it gets wrong. Found with flite's own `-pw` and `-ps`. */
 
-/** All caps that the engine takes for words: "OK" is Oklahoma to it, "AI" is "eye". */
+/** Capitals to be spelled out. The engine would read them as words, for example "AI" as "eye". */
 const SPELLED_OUT = /\b(AI|ID|IDs|OS|APIs|URLs|[A-Z]{2,5}s)\b/g;
 
 function letters(word: string): string {
@@ -14,6 +14,7 @@ export function fliteReading(text: string): string {
     text
       // Words written together: YouTube, macOS, ChatGPT.
       .replace(/(?<=[a-z])(?<!\b(?:Mc|Mac|Ph))(?=[A-Z])/g, ' ')
+      // The engine reads "OK" as "Oklahoma".
       .replace(/\bO\.?K\b/g, 'okay')
       .replace(SPELLED_OUT, letters)
       .replace(/\b(\d{2}(?:\d{2})?)s\b/g, "$1's")

@@ -19,7 +19,10 @@ export type { PiperOptions } from './piper-server.js';
 
 const CONVERT_THREADS = 1;
 
-/** True if the server does not know the dialect. A 500 does not show that: with the next dialect, the server might read JSON aloud. */
+/**
+ * True if the status shows that the server does not know the dialect. A 500 does not show that: if the next dialect were tried after it, the
+ * server might read JSON aloud.
+ */
 function isMisunderstood(status: number, dialect: Dialect): boolean {
   if (status === 404 || status === 405) return true;
   return dialect.body === 'text' && (status === 400 || status === 415 || status === 422);

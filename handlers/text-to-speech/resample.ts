@@ -54,7 +54,7 @@ function design(from: number, to: number): Filter {
   const half = Math.ceil(TAPS / 2 / scale);
   const taps = 2 * half;
   if (up * taps > MAX_COEFFICIENTS)
-    throw new RangeError(`no filter for ${from} Hz to ${to} Hz: too few common divisors`);
+    throw new RangeError(`no filter for ${from} Hz to ${to} Hz: their greatest common divisor is too small`);
   // The stop band begins at the lower Nyquist frequency, so the cutoff (cycles per input sample) lies half a transition below.
   const cutoff = scale * (0.5 - TRANSITION / 2);
   const phases = new Float64Array(up * taps);
@@ -93,7 +93,7 @@ export function resampledLength(length: number, from: number, to: number): numbe
 
 /**
  * Converts mono samples between two whole rates in Hz, a piece at a time; all pieces together have `resampledLength` samples and are
- * in phase with the input. Samples beyond the ends count as silence. Throws `RangeError` for a pair of rates that shares too few divisors.
+ * in phase with the input. Samples beyond the ends count as silence. Throws `RangeError` if the greatest common divisor of the rates is too small.
  */
 export function* resampledPieces(input: Samples, from: number, to: number): Generator<Piece, void> {
   if (from === to) return yield* inPieces(input);

@@ -34,7 +34,7 @@ const COUNTRY = new RegExp(String.raw`([a-z])(?=[${CURRENCY_SIGNS}]\s?\d)`, 'gi'
 const SUFFIXED = new RegExp(String.raw`\b${AMOUNT}\s?([${CURRENCY_SIGNS}])`, 'g');
 
 const UNITS: Record<string, string> = {
-  // Longer ones first, because the first that fits is taken.
+  // Longer units first, because the first that matches is taken.
   'km/h': 'kilometers per hour', 'km/s': 'kilometers per second', 'm/s': 'meters per second', 'ft/s': 'feet per second',
   'kB/s': 'kilobytes per second', 'KB/s': 'kilobytes per second', 'MB/s': 'megabytes per second', 'GB/s': 'gigabytes per second',
   'Mbit/s': 'megabits per second', 'Gbit/s': 'gigabits per second', 'mg/l': 'milligrams per liter', 'g/l': 'grams per liter',
@@ -54,7 +54,7 @@ const PARTS: Record<string, [one: string, many: string] | undefined> = {
   2: ['half', 'halves'], 3: ['third', 'thirds'], 4: ['fourth', 'fourths'], 5: ['fifth', 'fifths'], 6: ['sixth', 'sixths'],
   7: ['seventh', 'sevenths'], 8: ['eighth', 'eighths'], 9: ['ninth', 'ninths'], 10: ['tenth', 'tenths'],
 }; // prettier-ignore
-/** A number so long that engines read it as a single number, which listeners can't follow, or do not read it at all. */
+/** A number so long that engines either read it as one number, which listeners can't follow, or leave it out. */
 const LONG_NUMBER = /(?<![\d.,])\d{19,}(?![\d.,]*\d)/g;
 const NUMERATORS = 'zero one two three four five six seven eight nine'.split(' ');
 
@@ -116,7 +116,7 @@ function isBetweenWords(before: string, after: string): boolean {
   );
 }
 
-/** `count > limit`: two names in lower case with spaces between, and no further sign that would make it a path through menus. */
+/** Code such as `count > limit`: lower-case names, spaces around the sign, and no second sign, which would show a path through menus. */
 function isCode(before: string, after: string): boolean {
   return /(?:^|[\s(])[a-z_]\w* $/.test(before) && /^ [a-z_]/.test(after) && !/[<>]/.test(before + after);
 }

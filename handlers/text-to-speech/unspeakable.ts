@@ -67,7 +67,7 @@ function named(token: string): string {
   return `"${shown}${characters.length > MAX_NAMED_CHARACTERS ? '…' : ''}"`;
 }
 
-/** Greek letters are read by their names; a Greek word is not. */
+/** A single Greek letter is read by its name; a Greek word can't be read. */
 function isGreekWord(token: string): boolean {
   return (token.match(/\p{Script=Greek}/gu) ?? []).length > 1;
 }

@@ -72,7 +72,7 @@ describe('the panel page', () => {
       const { text } = await visitor.reply(id, 'asdf asdf', 'positive', accept);
       expect(JSON.parse(text)).to.deep.equal({
         message:
-          'Thank you. Your reply counts once the operator has read it, because it does not look like a text.',
+          'Thank you. Your reply counts once the operator has read it, because it looks like random typing.',
         outcome: 'held',
       });
       expect(await panel.replyStore.replies(id)).to.deep.equal([]);
