@@ -7,7 +7,7 @@ import { clearInterval, setInterval } from 'node:timers';
 import pg from 'pg';
 import { ratio, record, table } from './figures.js';
 import { BRIEF } from './fleet.js';
-import { introduce, paid, PREPARED } from './measure.js';
+import { paid, PREPARED } from './measure.js';
 import { amount, rounds, seconds } from './pace.js';
 import { prepareSignatures } from './payments.js';
 import { freePort, Partner, startOurs, statOf } from './processes.js';
@@ -15,15 +15,15 @@ import { ORDER_PRICE, PAYERS } from './terms.js';
 
 /** In total, for all servers together. */
 const CONNECTIONS = 64;
-/** How many calls each server answers before the measurement. A call takes up to twice the time until V8 has compiled its code. */
+/** How many calls each server answers before the measurement, at least one for each payer. A call takes up to twice the time until V8 has compiled its code. */
 const WARM_UP = amount(5_000, PAYERS);
 const MOST_SERVERS = 4;
+const ROUNDS = rounds(5, 2);
 /** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
 /** How many orders a group gets in a round. A sample respondent of the sandbox replies to each. */
-const ORDERS = 2 * CONNECTIONS;
-const MOST_ROUNDS = 8;
-const PREPARED_ORDERS = MOST_SERVERS * MOST_ROUNDS * ORDERS;
+const ORDERS = MOST_SERVERS * amount(32, 32);
+const PREPARED_ORDERS = MOST_SERVERS * ROUNDS * ORDERS;
 const ORDER = {
   path: '/brand-feedback',
   body: JSON.stringify({ brand: 'Harbour Coffee', question: 'What do you think of the new cup?', n: 1 }),
@@ -131,10 +131,9 @@ async function startGroup({ bench, database, loads }, { name, count, ways = ['sp
     const { server } = await startOurs(bench.stubs, { core: null, env: url ? { DATABASE_URL: url } : {} });
     servers.push(server);
   }
-  await introduce(bench, servers[0], BRIEF);
   const benches = servers.map((_, index) => ({ ...bench, load: loads[index] }));
   for (const [index, server] of servers.entries()) {
-    server.nextPayment += FIRST.spread(index);
+    server.nextPayment = FIRST.spread(index);
     await paid(benches[index], server, { ...BRIEF, connections: 16, requests: WARM_UP });
   }
   return {
@@ -142,7 +141,7 @@ async function startGroup({ bench, database, loads }, { name, count, ways = ['sp
     servers,
     benches,
     ways,
-    used: { spread: servers[0].nextPayment, copies: 0, 'one payer': 0, orders: 0 },
+    used: { spread: WARM_UP, copies: 0, 'one payer': 0, orders: 0 },
   };
 }
 
@@ -205,7 +204,7 @@ export async function postgres(bench) {
   const all = [];
   try {
     for (const group of GROUPS) all.push(await startGroup(world, group));
-    for (let round = 0; round < rounds(5, 2); round += 1)
+    for (let round = 0; round < ROUNDS; round += 1)
       for (const group of all)
         for (const way of group.ways) {
           const name = way === 'spread' ? group.name : `${group.name}, ${way}`;
@@ -219,7 +218,7 @@ export async function postgres(bench) {
   }
   tables.rate.notes.push(
     'Nothing is pinned here. Servers, database, stubs and load generators share the same cores. fsync is on.',
-    '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a simulated person has replied.',
+    '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a sample respondent has replied.',
   );
   for (const each of Object.values(tables)) bench.report.add(each);
   bench.report.gate(
