@@ -5,6 +5,7 @@ import { periodNamed } from '../../src/admin/periods.js';
 import { SalesHistory } from '../../src/admin/sales-history.js';
 import type { Sale, SalesWanted, SoldPayment } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
+import { PAYER } from '../support/ledger-places.js';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 30, 12);
@@ -13,7 +14,7 @@ const MONTH = periodNamed('30d');
 const sale = (settledAt: number, n = 0, operation = 'summarize'): Sale => ({
   id: n.toString(16).padStart(64, '0'),
   operation,
-  payer: 'Payer111',
+  payer: PAYER,
   amount: 10_000n,
   repaid: 0n,
   state: 'delivered',

@@ -4,7 +4,14 @@ import { CHANNEL } from '../../src/ledger/queries/server-presence.js';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import { claim, payment } from '../support/ledgers.js';
 import { eachWithANewLedger, ledger, open, place, reopen, time } from '../support/ledger-suite.js';
-import { aRefund, isBehindPooler, onEachEngine, PLACES, THESE_SESSIONS } from '../support/ledger-places.js';
+import {
+  aRefund,
+  isBehindPooler,
+  onEachEngine,
+  PLACES,
+  THESE_SESSIONS,
+  PAYER,
+} from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import {
   LAPSED,
@@ -247,7 +254,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       const target = await abandoned();
       const alias = await held(ledger);
       await settle(ledger, alias);
-      const seen = await ledger.lookUp(alias.request.id, 'Payer111');
+      const seen = await ledger.lookUp(alias.request.id, PAYER);
       expect(seen.row).to.include({ id: alias.request.id, aliasOf: target.request.id });
       expect(seen.target).to.include({ id: target.request.id, state: 'delivered' });
       expect(seen.payerKnown).to.equal(true);
@@ -257,7 +264,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         undefined,
         false,
       ]);
-      const nothing = await ledger.lookUp('f'.repeat(64), 'Payer111');
+      const nothing = await ledger.lookUp('f'.repeat(64), PAYER);
       expect(nothing).to.deep.equal({ row: undefined, target: undefined, payerKnown: true });
     });
   });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { CALLER_LIVE_MS } from '../../src/ledger/store.js';
 import { OWNER, claim as claimWhole, claimed, delivered, payment, settles } from '../support/ledgers.js';
 import { SLOW_MS, eachWithANewLedger, ledger, time } from '../support/ledger-suite.js';
-import { aRefund, onEachEngine } from '../support/ledger-places.js';
+import { aRefund, onEachEngine, PAYER } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 onEachEngine('ledger', promises);
@@ -95,7 +95,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         operation: 'summarize',
         requestHash: request.requestHash,
         request: '{"n":5}',
-        payer: 'Payer111',
+        payer: PAYER,
         amount: 10_000n,
         network: OWNER.network,
         method: 'x402-v2',

@@ -16,7 +16,7 @@ import {
   reopen,
   time,
 } from '../support/ledger-suite.js';
-import { aRefund, onEachEngine, paymentIn } from '../support/ledger-places.js';
+import { aRefund, onEachEngine, paymentIn, PAYER } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
 const BEGINNING = { since: 0, id: '' };
@@ -102,15 +102,15 @@ function promises(make: () => Promise<LedgerPlace>): void {
       (await ledger.lookUp(payment().id, payer)).payerKnown;
 
     it('are known after a delivery, until one of their payments is refused', async () => {
-      await ledger.recordRefusal('Payer111');
-      expect(await isKnown('Payer111')).to.equal(false);
+      await ledger.recordRefusal(PAYER);
+      expect(await isKnown(PAYER)).to.equal(false);
       await delivered(ledger, payment());
-      expect(await isKnown('Payer111')).to.equal(true);
+      expect(await isKnown(PAYER)).to.equal(true);
       expect(await ledger.claim(payment())).to.include({ kind: 'claimed', payerKnown: true });
-      await ledger.recordRefusal('Payer111');
+      await ledger.recordRefusal(PAYER);
       expect(await ledger.claim(payment())).to.include({ kind: 'claimed', payerKnown: false });
       await delivered(ledger, payment());
-      expect(await isKnown('Payer111')).to.equal(true);
+      expect(await isKnown(PAYER)).to.equal(true);
     });
   });
 

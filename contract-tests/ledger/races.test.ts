@@ -4,12 +4,12 @@ import { CALLER_LIVE_MS, openLedger } from '../../src/ledger/store.js';
 import type { Ledger } from '../../src/ledger/store.js';
 import { until } from '../support/faults.js';
 import { OWNER } from '../support/ledgers.js';
-import { onEachEngine, paymentIn, THESE_SESSIONS, forServer } from '../support/ledger-places.js';
+import { onEachEngine, paymentIn, THESE_SESSIONS, forServer, PAYER } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 import { held, settle } from '../support/held-payments.js';
 
 /** One call. */
-const SAME = { payer: 'Payer111', operation: 'brandFeedback' };
+const SAME = { payer: PAYER, operation: 'brandFeedback' };
 
 onEachEngine('who waits for a payment,', (make, engine) => {
   if (engine === 'PostgreSQL') races(make);
@@ -65,18 +65,17 @@ function races(make: () => Promise<LedgerPlace>): void {
       expect(await moved).to.deep.equal({ kind: 'settling' });
       expect(await copy).to.equal(undefined);
       expect(await renewed).to.deep.equal([]);
-      expect((await first.lookUp(shared.request.id, 'Payer111')).target?.id).to.equal(winner.request.id);
+      expect((await first.lookUp(shared.request.id, PAYER)).target?.id).to.equal(winner.request.id);
     });
 
     it('a move that had to wait uses the time after the wait: a caller that expired meanwhile is gone', async () => {
       const [first] = servers;
-      // The lock is the whole database's: with the payer of other tests, those would wait, too.
-      const one = await held(first, { payer: 'Payer of a race' });
-      await client.query("select pg_advisory_lock(hashtextextended('Payer of a race', 0))");
+      const one = await held(first);
+      await client.query('select pg_advisory_lock(hashtextextended($1, 0))', [PAYER]);
       const moved = settle(first, one);
       await until('it waits for the payer', async () => (await waiting()) === 1);
       await new Promise(resolve => setTimeout(resolve, CALLER_LIVE_MS + 100));
-      await client.query("select pg_advisory_unlock(hashtextextended('Payer of a race', 0))");
+      await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [PAYER]);
       expect(await moved).to.deep.equal({ kind: 'gone' });
       expect((await first.find(one.request.id))?.state).to.equal('claimed');
     });

@@ -5,7 +5,7 @@ import { idBytes } from '../../src/ledger/ids.js';
 import { openLedgerReader, REMOVED_PAYER, type Anonymizer } from '../../src/ledger/store.js';
 import { sql } from '../../src/ledger/sql.js';
 import { closeLater, eachWithANewLedger, ledger, place, time } from '../support/ledger-suite.js';
-import { onEachEngine, type LedgerPlace } from '../support/ledger-places.js';
+import { onEachEngine, type LedgerPlace, PAYER } from '../support/ledger-places.js';
 import { claimed, delivered, payment, settles } from '../support/ledgers.js';
 
 const TEXT = 'Something that nobody should read.';
@@ -102,7 +102,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     sale: evidence => `${evidence} without`,
     refund: (evidence, signature) => (signature === 'own' ? `${evidence} without` : null),
   };
-  const [payer, other] = ['Payer111', 'Payer222'];
+  const [payer, other] = [PAYER, 'Payer222'];
 
   async function final(of: Parameters<typeof payment>[0] = {}): Promise<string> {
     const request = payment({ payer, ...of });

@@ -14,6 +14,7 @@ import { ReceiverBinding } from '../../src/ledger/receiver-binding.js';
 import { transitionsOf } from '../../src/ledger/transitions.js';
 import { callOf, OWNER, payment } from '../support/ledgers.js';
 import { SeededRandom } from '../support/seeded-random.js';
+import { PAYER } from '../support/ledger-places.js';
 
 /**
  * Operations that share a transaction run interleaved in it, query by query, unless a lock keeps them apart. Whatever
@@ -93,7 +94,7 @@ type Rule = { byPayer: boolean };
 type Asked = Shared & { of: Operation };
 type Row = { request: ReturnType<typeof payment>; claim: number; number: number };
 
-const PAYERS = ['Payer111', 'Payer222'];
+const PAYERS = [PAYER, 'Payer222'];
 const HASHES = ['a', 'a', 'a', 'b'].map(digit => digit.repeat(64));
 const ANSWER = { status: 200, headers: {}, body: Buffer.from('{}') };
 /** A fixed sequence of random numbers. */

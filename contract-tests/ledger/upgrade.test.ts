@@ -195,7 +195,7 @@ function upgrades(make: () => Promise<LedgerPlace>): void {
     expect((await replies.replies(OWED)).map(reply => reply.text)).to.deep.equal(['Good cup.']);
     expect(await replies.intent(OWED)).to.equal('{"order":"intent-1"}');
     expect((await ledger.openOrders()).map(order => order.payment)).to.deep.equal([OWED]);
-    const same = await ledger.claim(claimRequest({ identifier: 'pay_0123456789abcdef' }));
+    const same = await ledger.claim(claimRequest({ payer: 'Payer111', identifier: 'pay_0123456789abcdef' }));
     expect(same).to.have.nested.property('payment.id', '05'.repeat(32));
   });
 

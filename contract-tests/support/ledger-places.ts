@@ -9,6 +9,12 @@ const database = process.env['TEST_DATABASE_URL'];
 const pooler = process.env['TEST_POOLER_URL'];
 export const isBehindPooler = pooler !== undefined;
 
+/**
+ * The payer of most payments. Each process has its own, because PostgreSQL locks a payer for the whole database, and other processes
+ * run tests in other schemas of it, some of which hold a payer's lock for longer than a caller stays alive.
+ */
+export const PAYER = `Payer111 of ${process.pid}`;
+
 /** A place where a test can open ledgers: a file, or a schema of a database. */
 export type LedgerPlace = { url: string; remove: () => Promise<void> };
 
@@ -82,7 +88,7 @@ export function claimRequest(overrides: Partial<ClaimRequest> = {}): ClaimReques
     id: randomBytes(32).toString('hex'),
     operation: 'brandFeedback',
     requestHash: 'a'.repeat(64),
-    payer: 'Payer111',
+    payer: PAYER,
     amount: 500_000n,
     network: 'solana:test',
     method: 'x402-v2',

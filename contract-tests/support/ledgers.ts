@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { LedgerFault } from '../../src/ledger/fault.js';
 import type { CallKey, Claim, ClaimRequest, Ledger } from '../../src/ledger/store.js';
+import { PAYER } from './ledger-places.js';
 
 export const OWNER = { payTo: 'Receiver111', network: 'solana:test' };
 
@@ -9,7 +10,7 @@ export function payment(overrides: Partial<ClaimRequest> = {}): ClaimRequest {
     id: randomBytes(32).toString('hex'),
     operation: 'summarize',
     requestHash: 'a'.repeat(64),
-    payer: 'Payer111',
+    payer: PAYER,
     amount: 10_000n,
     network: OWNER.network,
     method: 'x402-v2',
