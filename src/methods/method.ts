@@ -79,7 +79,7 @@ export type MethodDocuments = {
    * it.
    */
   protocol?: Json;
-  /** Its entry for an operation in the `offers` there (MPP's draft payment-discovery). */
+  /** Its entry for an operation in the `offers` of `x-payment-info` (MPP's draft payment-discovery). */
   offer?: (operation: PricedOperation) => Json;
   /** How to read its challenge and send its payment, as sentences. */
   instructions: string;
@@ -97,7 +97,7 @@ export type MethodDocuments = {
 export interface Method {
   /** As the ledger writes it, for example `x402-v2`. */
   readonly name: string;
-  /** The protocol. Its methods are alternatives: a 402 has the challenge of one of them, the first unless the caller asks for another. */
+  /** The protocol. A 402 has the challenge of only one method of each protocol: of the first, unless the caller asks for another. */
   readonly protocol: string;
   /** The headers that may carry its payment, in lower case. */
   readonly requestHeaders: readonly string[];

@@ -5,7 +5,7 @@ import { formerMppMethod, mppMethod, type MppOptions } from './mpp/mpp.js';
 import type { Terms } from './x402/requirements.js';
 import { x402Methods } from './x402/x402.js';
 
-/** The header bytes of MPP's challenge in a 402. It is dropped if a receipt needs the room; x402's is not. */
+/** The header bytes of MPP's challenge in a 402. That challenge is dropped if a receipt needs the room; x402's challenge is not. */
 export const MPP_HEADER_BYTES = 830 - RECEIPT_HEADER_BYTES;
 
 /** The payment methods that a shop accepts besides x402. */

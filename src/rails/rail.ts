@@ -147,9 +147,9 @@ export interface Rail<C extends Checked = Checked> {
   settle(payment: C, call: Called, signed?: string): Promise<SettleResult>;
   /** Whether a second settle request for an unresolved payment can be useful. */
   maySettleAgain(row: Row): boolean;
-  /** Settles on the terms under which the payment was claimed. Rejects as `settle`. */
+  /** Settles on the terms under which the payment was claimed. Rejects like `settle`. */
   settleAgain(row: Row): Promise<SettleResult>;
-  /** The reason of a refusal, worded for the buyer. */
+  /** The reason for a refusal, worded for the buyer. */
   explain(reason: string): string;
 
   /** Whether a reported settlement of this payment counts only once the rail shows it. */
@@ -157,7 +157,8 @@ export interface Rail<C extends Checked = Checked> {
   /** Waits until the settlement of a payment is visible. False if it does not exist, failed, or did not become visible in time. */
   confirm(row: Row, settlement: string): Promise<boolean>;
   /**
-   * Looks once for a payment that was refused because it would fail: a payment that has already landed gets the same refusal. May reject.
+   * Looks once for a payment that was refused because it would fail. It may have landed, because a payment that has landed is refused
+   * for the same reason. May reject.
    */
   lookFor(row: Row): Promise<Sighting>;
   /** Starts a round of checks, which share their reads. Rejects if the ledger fails. */

@@ -45,7 +45,7 @@ answer are kept in its folder wallets. SOLANA_RPC_URL (default: the public serve
 
 The answer is written to stdout, everything else to stderr (with --json, nothing). Exit status 0 means that the answer was received.`;
 
-/** No budget per day: only --max-price limits this command. */
+/** The daily budget is unlimited, because only --max-price limits this command. */
 const NO_BUDGET = 2n ** 63n;
 
 type Order = {

@@ -23,7 +23,7 @@ export type CanaryParts = BuyerParts & {
   shop: string;
   /** The receiver; undefined if no setting names it. */
   payTo: string | undefined;
-  /** The operation to buy; undefined: the cheapest. */
+  /** The operation to buy; if undefined, the cheapest one is bought. */
   operation: string | undefined;
 };
 

@@ -67,7 +67,7 @@ export function checkAnswer({
   must(off === undefined, off ?? '');
 }
 
-/** Both receipts are signed by the shop, and are about this payment. */
+/** Checks that the shop signed both receipts, and that they are about this payment. */
 async function checkReceipts({ url, payer, payment, answer }: Bought): Promise<void> {
   const receipt = receiptOf(answer);
   must(receipt?.success === true, 'none says that the call was paid');
@@ -84,7 +84,7 @@ async function checkReceipts({ url, payer, payment, answer }: Bought): Promise<v
     must(own.payload[name] === value, `${name} is ${String(own.payload[name])}, not ${value}`);
 }
 
-/** The chain must show the signed transaction, which fixes amount and receiver, and its signature must be the one in the receipt. */
+/** Checks that the chain shows the signed transaction, which fixes amount and receiver, and that the receipt names its signature. */
 async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of'>): Promise<void> {
   const unseen = { ...payment };
   delete unseen.landed;

@@ -2,7 +2,7 @@
 export type Finding = {
   promise: string;
   fault: string | undefined;
-  /** True if a break affects only some clients: those behind a proxy, in a browser, or of an older version. */
+  /** True if a broken promise affects only some clients: those behind a proxy, in a browser, or of an older version. */
   advice: boolean;
 };
 

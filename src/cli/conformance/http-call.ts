@@ -7,7 +7,7 @@ export type Reply = { status: number; statusText: string; headers: Headers; body
 
 const NEVER = new AbortController().signal;
 const TIMEOUT_MS = 20_000;
-/** The time for a paid call, which the shop may hold while it works. */
+/** The time limit for a paid call. It is long, because the shop may work before it answers. */
 export const PAID_TIMEOUT_MS = 90_000;
 const MAX_BODY_BYTES = 16 << 20;
 
@@ -24,7 +24,7 @@ export function withoutSlash(url: string): string {
   return url.replace(/(?<!\/)\/+$/, '');
 }
 
-/** One HTTP call, limited in size and time, and by `init.signal`. Does not follow redirects, in which x402 clients lose their payment. */
+/** One HTTP call, limited in size and time, and by `init.signal`. Does not follow redirects, because x402 clients lose their payment in them. */
 export async function call(
   url: string,
   init: RequestInit = {},

@@ -14,7 +14,7 @@ export type Built = { contract: Contract; changes: Changes; isNewContract: boole
 /** Files that no server reads. */
 const TESTS = ['test', 'contract-tests'];
 
-/** Builds a shop again and again, only the changed parts. */
+/** Builds a shop after each change, but only the parts that changed. */
 export class ShopBuild {
   readonly #folder: string;
   readonly #copy: string;
@@ -23,7 +23,7 @@ export class ShopBuild {
   #unsold: Changes = new Map();
   #isNewContract = true;
 
-  /** @param copy the folder from which a server reads the contract; the shop's own may change while it starts */
+  /** @param copy the folder from which a server reads the contract, because the shop's own folder may change while the server starts */
   constructor(folder: string, copy: string) {
     this.#folder = folder;
     this.#copy = copy;

@@ -11,7 +11,7 @@ import { writeErr } from '../terminal.js';
  */
 
 export type Order = 'load' | 'start';
-/** Its messages; `ready` comes from main.ts. A version that fails prints the reason to stderr and ends. */
+/** The messages that this process sends; `ready` comes from main.ts. A version that fails prints the reason to stderr and ends. */
 export type VersionMessage = { type: 'loaded' } | { type: 'ready'; banner: string };
 
 const [, , folder = '.'] = process.argv;
@@ -37,7 +37,7 @@ function placeOf(cause: unknown): string {
   return own === undefined ? '' : `${own}\n`;
 }
 
-// It ends when coinslot dev does, even if that was killed.
+// This process ends when coinslot dev ends, even if coinslot dev was killed.
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 process.on('message', (order: Order) => void (order === 'load' ? load() : import(START)));
 // Loaded ahead of time, because this takes most of the time of a start.

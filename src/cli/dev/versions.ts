@@ -1,7 +1,7 @@
 import { applyChanges, type Changes } from './changed-files.js';
 import { VersionFault, VersionProcess } from './version-process.js';
 
-/** The outcome of an attempt to sell a version. `before`: the previous one keeps selling, or none does. */
+/** The outcome of an attempt to sell a version. `before`: the previous version keeps selling; `none`: no version does. */
 export type Outcome = { sells: 'new'; banner: string } | { sells: 'before' | 'none' };
 
 /**
@@ -60,7 +60,7 @@ export class Versions {
     }
   }
 
-  /** Ends all; `SIGKILL` does not wait for open calls. */
+  /** Ends all processes; `SIGKILL` does not wait for open calls. */
   async close(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#live].map(each => each.stop(each === this.#selling ? signal : 'SIGKILL')));

@@ -386,7 +386,7 @@ export function isComplete(audited: Outcome['audited']): boolean {
   return audited.every(({ history }) => history.complete);
 }
 
-/** Its id is given as `payment` only if the ledger has one. */
+/** Without the transfer's id, because a difference names its payment only if the ledger has it. */
 function publicTransfer({ amount, payer, at, slot, memo }: TransferIn) {
   return { usdc: toDecimal(amount), payer, at: time(at), slot, memo };
 }

@@ -13,7 +13,7 @@ const MAX_VALIDATED = 20;
 const VALIDATE_MS = 30_000;
 const MAX_RECEIVERS = 4;
 const MAX_COMPLAINTS = 3;
-/** The steps by which a shop gets into its directory. */
+/** The steps by which a shop gets into Coinbase's directory. */
 export const COINBASE_STEPS = [
   'sell each operation once through Coinbase: add https://api.cdp.coinbase.com/platform/v2/x402 to FACILITATOR_URL or CATALOGUE_FACILITATORS, with CDP_API_KEY_ID and CDP_API_KEY_SECRET',
   'keep PAY_TO unchanged, because entries belong to it. New entries appear within about six hours',

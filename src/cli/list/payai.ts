@@ -9,7 +9,7 @@ const DIRECTORY = 'PayAI';
 const PAGE = 1_000;
 const MAX_PAGES = 60;
 const ALL_MS = 90_000;
-/** The steps by which a shop gets into its directory. */
+/** The steps by which a shop gets into PayAI's directory. */
 export const PAYAI_STEPS = [
   'sell each operation once through PayAI, which lists it within minutes: add https://facilitator.payai.network to FACILITATOR_URL or, with a facilitator of your own, to CATALOGUE_FACILITATORS',
   'coinslot check then shows whether PayAI accepted the entry, and if not, why',

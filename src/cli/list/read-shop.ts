@@ -63,7 +63,7 @@ async function ask(operation: Sold): Promise<Asked & { fault?: Error }> {
   }
 }
 
-/** Checks the answer to a call without a body, because crawlers at first have no example of one. */
+/** Checks the answer to a call without a body, because crawlers at first have no example of a body. */
 async function askWithoutBody(asked: readonly Asked[]): Promise<void> {
   const [first] = asked.filter(({ operation, challenge }) => challenge && operation.body !== undefined);
   if (!first) return;

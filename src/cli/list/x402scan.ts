@@ -13,7 +13,7 @@ const REGISTER = '/api/x402/registry/register-origin';
 const REGISTER_MS = 90_000;
 const MAX_FAILED = 5;
 
-/** The standing if no registration was requested, because looking up a shop there costs money. */
+/** The standing if no registration was requested. It is unknown, because looking up a shop there costs money. */
 export function x402scanUnasked(url: string): Standing {
   const found = 'it was not asked, because a look-up there costs 0.01 USDC. Registering again does no harm';
   const next = [

@@ -34,7 +34,7 @@ export function mockSelling(contract: Contract, publicUrl: string): MockSelling 
 
 /**
  * The contract with an example for every answer and header, so that Prism answers like the server. The free documents are rendered by
- * the code that the server runs. Only one network and the address of this mock are named in it.
+ * the code that the server runs. The contract names only one network, and only the address of this mock.
  */
 export function mockDocument(contract: Contract, { terms, methods }: MockSelling): Json {
   const selling = { publicUrl: terms.publicUrl, methods };

@@ -42,7 +42,7 @@ function section(title: string, lines: readonly string[], none: string): void {
   if (lines.length === 0) writeOut(`  ${none}\n`);
 }
 
-/** Both packages are one program in two parts. */
+/** The two packages are parts of one program, so they must have the same version. */
 function sayPackages(): void {
   const sandbox = installedManifest(folder, 'coinslot-sandbox')?.version;
   if (sandbox !== undefined && sandbox !== programVersion())

@@ -72,7 +72,7 @@ function newExternalId(): string {
   return `cs_${randomBytes(RANDOM_BYTES).toString('hex')}`;
 }
 
-/** Whether a transfer's memo has the form of a challenge id of this server. */
+/** Whether a transfer's memo has the form of an `externalId` that this server makes. */
 export function isExternalId(memo: string): boolean {
   return EXTERNAL_ID.test(memo);
 }

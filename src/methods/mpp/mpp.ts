@@ -111,7 +111,7 @@ function readingOf(method: Method, sent: Sent, operation: PricedOperation, judgi
   };
 }
 
-/** Only on a sold answer, and only with the challenge that was paid. */
+/** The receipt; undefined unless the answer was sold and the challenge that was paid is known. */
 function receiptOf(
   { success, transaction: reference }: Receipt,
   { sold, challenge }: Receipted,

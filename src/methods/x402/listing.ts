@@ -19,7 +19,7 @@ const MAX_BYTES = 16 * 1024;
  */
 export function listingOf(operation: PricedOperation, terms: Terms, tool?: ToolShape): ListingParts {
   const resource = resourceOf(operation, terms);
-  // Directories read the URL of a tool's server and its name from two places.
+  // Directories read the URL of the MCP server from `resource`, and the name of the tool from `bazaar`.
   const url = terms.publicUrl + MCP_PATH;
   if (tool) return { resource: { ...resource, url }, extensions: { bazaar: bazaarOfTool(operation, tool) } };
   const whole = bazaarOf(operation, true);

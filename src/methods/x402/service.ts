@@ -8,7 +8,7 @@ export type Service = {
   iconUrl: string;
 };
 
-/** x402's limits for `serviceName`, for each of `tags`, and for their number. */
+/** x402's limits for the length of `serviceName` and of each tag, and for the number of tags. */
 const MAX_NAME = 32;
 const MAX_TAGS = 5;
 

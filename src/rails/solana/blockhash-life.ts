@@ -24,7 +24,7 @@ const HASH_BYTES = 32;
 const ENTRY_BYTES = 40;
 const MAX_ENTRIES = 150;
 
-/** Computes how long a blockhash stays valid, from the blockhashes that this server has read, else from the chain's recent ones. */
+/** Computes how long a blockhash stays valid. If this server has not read the blockhash, the chain's list of recent ones is used. */
 export class BlockhashLife {
   readonly #parts: Parts;
   readonly #now: () => number;

@@ -17,7 +17,7 @@ export class ChainRate {
   /**
    * Adds the heights that the servers report now, always in the same order; undefined for one that did not answer. @param allowed the
    * present rate, which counts for servers that were not measured yet
-   * @returns the rate to allow. It rises only if more than half of the servers are as fast.
+   * @returns the rate to allow. It rises only if more than half of the servers, with `MARGIN`, exceed the present rate.
    */
   measure(heights: readonly (number | undefined)[], at: number, allowed: number): number {
     const votes = heights.map((height, index) => {

@@ -98,7 +98,7 @@ export function hasLimitFirst({ instructions: [first] }: SolanaTransaction): boo
   return first?.data.length === LIMIT_BYTES;
 }
 
-/** The two compute budget instructions, which are distinguished by their lengths. */
+/** The two compute budget instructions, the limit first. Their lengths tell which is which. */
 function limitFirst([first, second]: readonly Instruction[]): (Instruction | undefined)[] {
   return first?.data.length === LIMIT_BYTES ? [first, second] : [second, first];
 }

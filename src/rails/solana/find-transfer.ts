@@ -118,7 +118,7 @@ export async function landedTransfer(
   return landed && idOf(landed.message) === id ? landed : undefined;
 }
 
-/** The transaction with this signature, if only its payer signed it and it is confirmed. */
+/** The confirmed transaction with this signature, encoded as one that only its payer signed. */
 export async function findSelfPaid(
   chain: Pick<ChainHistory, 'transaction'>,
   signature: string,

@@ -29,8 +29,8 @@ export type SolanaChain = {
     bytes?: number,
   ): Promise<{ slot: number; accounts: (results.Account | null)[] }>;
   /**
-   * The largest token accounts of a mint: at most twenty, the largest first. Many servers refuse this read, for large mints or for all:
-   * only the first server is asked, and a refusal does not move it to the end of the order for other reads.
+   * The largest token accounts of a mint: at most twenty, the largest first. Many servers refuse this read, for large mints or for all,
+   * so only the first server is asked, and a refusal does not move it to the end of the order for other reads.
    */
   largestHoldings(mint: string, signal: AbortSignal): Promise<results.Holding[]>;
   /** @param check throws if the result can't be true; the next server is asked then */

@@ -12,7 +12,7 @@ import { bytesOf, type CheckedTransaction } from './transaction.js';
 export type ChainView = { blockhash: string; slot: number; height: number; earlier?: readonly Key[] };
 
 /**
- * Challenges rotate over this many of the newest blockhashes: several calls at once from a wallet without memos then make different
+ * Challenges rotate over this many of the newest blockhashes, so that several calls at once from a wallet without memos make different
  * transactions, and no blockhash is too old for its buyer.
  */
 const OFFERED = { hashes: 16, ofNewest: 24 };
@@ -34,10 +34,10 @@ const MAX_SEEN = 256;
 type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 
 /**
- * The current hints for buyers on Solana: the fee payer and a recent blockhash; and the view of the chain.
+ * The current hints for buyers on Solana (the fee payer and a recent blockhash), and the current view of the chain.
  *
  * Two payments without a nonce are the same transaction if they have the same payer, price and blockhash. So no two challenges in a row
- * name the same blockhash, and one that such a payment has used is no longer offered.
+ * name the same blockhash, and a blockhash that such a payment has used is no longer offered.
  */
 export class SolanaHints implements Hinting<CheckedTransaction> {
   readonly #now: () => number;

@@ -44,7 +44,7 @@ type Settlers<Ask> = Sending<Ask> & {
   namesFor(feePayer: string): string[];
 };
 
-/** Builds a request: on the terms of the current offer, or of an earlier claim. */
+/** Builds a request on the terms of the current offer, or on those of an earlier claim. */
 type Asks<Ask> = {
   request(call: Called, payment: CheckedTransaction): Ask;
   repeatRequest(row: Row): Ask;

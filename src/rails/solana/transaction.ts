@@ -18,8 +18,8 @@ import { ASSOCIATED_TOKEN_PROGRAM, LIGHTHOUSE_PROGRAM, MEMO_PROGRAM, TOKEN_PROGR
 
 /**
  * A transaction that passed the local check of layout, mint, amount, receiver and payer's signature. Its id is the hex sha256 of the message
- * bytes that the payer's signature covers; its evidence the base64 of the transaction as it is sent to the facilitator: our own encoding,
- * with an empty fee payer signature unless the payer pays the fee.
+ * bytes that the payer's signature covers. Its evidence is the base64 of the transaction as it is sent to the facilitator, in our own
+ * encoding, with an empty fee payer signature unless the payer pays the fee.
  */
 export type CheckedTransaction = Checked & {
   readonly feePayer: string;

@@ -81,7 +81,7 @@ function hasLanded(finding: SearchResult): finding is SearchResult & { kind: 'fo
   return finding.kind === 'found' && !finding.failed;
 }
 
-/** A failed transaction is final; an absent one may be an RPC server's error. */
+/** A failure on chain is final. Absence is not, because an RPC server may have answered wrongly. */
 function fateIn(finding: SearchResult): Fate {
   if (finding.kind === 'unclear') return UNKNOWN;
   if (finding.kind === 'absent') return { kind: 'absent', why: NOT_LANDED, final: false };
