@@ -89,7 +89,7 @@ describeInCi('docs/how-to/backup.md on PostgreSQL', function () {
   const refused = async (of = url): Promise<string> =>
     (await faultOf(openLedger({ url: of, ...OWNER }))).message;
 
-  it('restores a ledger from a dump, and from the log up to a point in time, and no server starts before adopt', async () => {
+  it('restores a ledger from a dump, and from the log up to a point in time; no server opens either before `adopt`', async () => {
     const [dump = '', restore = '', base = '', ...recovery] = [
       ...blocks('bash').slice(0, 1),
       // Two commands: restore into an empty database, and set the mark.

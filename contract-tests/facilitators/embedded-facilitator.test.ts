@@ -89,7 +89,7 @@ describe('the embedded facilitator', function () {
     expect(landings()).to.deep.equal([1]);
   });
 
-  it('signs the same payment again with the same signature: a run that died before its row was written left nothing behind', async () => {
+  it('signs the same payment again with the same signature, so a run that died before its row was written leaves nothing behind', async () => {
     const request = own.payment({ payer });
     const [first, second] = [await signed(own, request), await signed(own, request)];
     expect(second).to.deep.equal(first);
@@ -106,7 +106,7 @@ describe('the embedded facilitator', function () {
     [1n, 12],
     [3n, 12],
   ] as const)
-    it(`${funded} of ${count} concurrent payments from a wallet with the money for ${funded} cost a fee: the others are refused before signing`, async () => {
+    it(`pays the fee of ${funded} of ${count} concurrent payments if the wallet has the money for ${funded}, and refuses to sign the others`, async () => {
       const wallet = await walletWith(funded);
       const before = own.lamports();
       // Each has a different memo, as payments for different calls do.
@@ -293,7 +293,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.sign(request)).to.have.property('kind', 'refused');
   });
 
-  it('with too little SOL in its fee payer it is unavailable, signs nothing, and still settles what was signed', async () => {
+  it('is unavailable and signs nothing with too little SOL in its fee payer, but still settles what was signed', async () => {
     const dry = await open({ lamports: 1_100_000 });
     const stored = await signed(dry);
     const poor = await open({ feePayer: dry.feePayer, limits: { ...WIDE, floor: 1_099_999n } });

@@ -221,7 +221,7 @@ describe('several facilitators', () => {
       await tick();
     }
 
-    it('three requests in a row without an answer are needed if it still accepts connections', async () => {
+    it('one that still accepts connections counts as down only after three requests in a row without an answer', async () => {
       unanswered({ rest: false });
       await threePayments();
       expect(facilitators.choice).to.equal(b.feePayer);

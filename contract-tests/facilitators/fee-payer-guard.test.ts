@@ -37,7 +37,7 @@ class Purse {
 const WIDE: FeePayerLimits = { floor: 1_000_000n, hourlyCap: 10n ** 12n };
 
 describe('the guard of the fee payer', () => {
-  it('signs nothing before the balance was read', async () => {
+  it('signs nothing before the balance has been read', async () => {
     const purse = new Purse(10n ** 9n, WIDE);
     purse.down = true;
     await purse.guard.read();

@@ -112,7 +112,7 @@ describe('what a facilitator is sent for its directory', () => {
     expect(bodies().at(-1)?.paymentPayload).not.to.have.property('extensions');
   });
 
-  it('a rejected settle is not repeated here, and the next one has no listing', async () => {
+  it('a settle request that is rejected for its listing is not repeated, and the next one has no listing', async () => {
     answering(SETTLED);
     expect(await facilitator.settle(ASK)).to.include({ kind: 'unknown', reason: 'status 400' });
     expect(bodies()).to.have.length(1);

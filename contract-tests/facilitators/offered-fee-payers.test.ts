@@ -78,7 +78,7 @@ for (const { name, make } of PLACES) {
       expect([await takes(a, Y), await takes(b, X)]).to.deep.equal([true, false]);
     });
 
-    it('a new one is in the ledger before any challenge names it, and the former one expires from then on', async () => {
+    it('a new fee payer is in the ledger before any challenge names it, and from then on the former one expires', async () => {
       const { hints, feePayers, facilitators, ledger } = await server(X);
       clock += 4 * MINUTE;
       const named = hints.hints();
@@ -91,7 +91,7 @@ for (const { name, make } of PLACES) {
       expect([await takes({ ledger }, X), await takes({ ledger }, Y)]).to.deep.equal([true, true]);
     });
 
-    it('a restart continues with what was last offered, and forgets a day later what nobody offers', async () => {
+    it('a restarted server continues with what was last offered, and forgets after a day what nobody offers', async () => {
       await server(X);
       clock += 1;
       const { feePayers, ledger } = await server(Y);
@@ -101,14 +101,14 @@ for (const { name, make } of PLACES) {
       expect(await ledger.offeredHints()).to.deep.equal([{ hint: Y, by: OTHER }]);
     });
 
-    it('one that version 1.0.0 stored is remembered', async () => {
+    it('a fee payer that version 1.0.0 stored is remembered', async () => {
       const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.setMeta('offered-fee-payers', JSON.stringify([{ feePayer: X, lastOfferedAt: 5 }]));
       expect(await rememberedFeePayers(ledger)).to.deep.equal([{ hint: X }]);
     });
 
-    it("is also known together with its facilitator, at a time of the ledger's clock", async () => {
+    it("an offered fee payer is stored with its facilitator and a time of the ledger's clock", async () => {
       const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.offerHint(Y, OTHER);

@@ -60,7 +60,7 @@ export class Cluster {
     return cluster;
   }
 
-  /** A database of the cluster. @param aside through routes that stay open when a machine is cut off from the others */
+  /** A database of the cluster. @param aside whether to use the routes that stay open when a machine is cut off from the others */
   url(database: string, aside = false): string {
     const hosts = this.machines.map(machine => `127.0.0.1:${aside ? machine.aside.port : machine.port}`);
     return `postgres://postgres@${hosts.join(',')}/${database}?target_session_attrs=read-write`;

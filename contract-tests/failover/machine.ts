@@ -78,7 +78,7 @@ export class Machine {
   }
 
   kill(): void {
-    // Parents are killed first; processes that they started meanwhile, in the second round.
+    // The first round kills parents before their children. The second round kills what they started during the first.
     for (let time = 0; time < 2; time += 1) this.#signal('SIGKILL');
   }
 

@@ -64,7 +64,7 @@ type Report = {
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** A container engine, else a local `st`, else a virtual environment of our own; otherwise a sentence that says why none works. */
+/** A container engine, or a local `st`, or a virtual environment of our own. @returns a sentence that says why, if none of them works */
 function findTool(): Tool | string {
   // On other systems, the engine's host network is not this machine's.
   if (process.platform === 'linux' && succeeds('docker', ['info']) && hasImage()) {

@@ -39,7 +39,7 @@ describe('What agents, crawlers and browsers find if they know only the address'
   });
   after(() => world.close());
 
-  it('/schemathesis.toml lists a price among the answers to any call, and /openapi.json links to it', async () => {
+  it('/schemathesis.toml lists 402 among the expected answers to any call, and /openapi.json links to it', async () => {
     const { status, body } = await call(`${world.url}/schemathesis.toml`);
     expect(status).to.equal(200);
     for (const check of ['positive_data_acceptance', 'negative_data_rejection'])
@@ -190,7 +190,7 @@ describe('What agents, crawlers and browsers find if they know only the address'
     );
   });
 
-  it('pages of other origins may send If-None-Match for a file; another method is 405', async () => {
+  it('pages of other origins may send If-None-Match for a file, and methods that a file does not have get a 405', async () => {
     const preflight = await call(`${world.url}/llms.txt`, { method: 'OPTIONS' });
     expect(preflight.status).to.equal(204);
     expect(preflight.headers.get('access-control-allow-headers')).to.contain('if-none-match');
@@ -236,7 +236,7 @@ describe('The files of another shop', () => {
 });
 
 describe('The icon', () => {
-  it('is a PNG of a coin with a slot and transparent corners, and the same as an SVG', () => {
+  it('is a PNG of a coin with a slot and transparent corners, and an SVG in the same colours', () => {
     const png = iconPng(32);
     expect(png.subarray(1, 4).toString()).to.equal('PNG');
     expect([png.readUInt32BE(16), png.readUInt32BE(20)]).to.deep.equal([32, 32]);

@@ -339,7 +339,7 @@ describe('A server of any contract', () => {
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
 
-  it('answers unpaid calls of templates and of GETs with their challenge, HEAD with its headers alone', async () => {
+  it('answers unpaid calls of templates and of GETs with their challenge, and a HEAD with the headers of the challenge alone', async () => {
     for (const [path, id] of [
       ['/quotes/SOL', 'quote'],
       ['/quotes/any%20thing?days=x', 'quote'],
@@ -410,7 +410,7 @@ describe('A server of any contract', () => {
     ]);
   });
 
-  it('accepts a form, whose texts are converted as its schema says, and no other type', async () => {
+  it('accepts a form and no other content type, and converts the texts of the form as its schema says', async () => {
     const order = (body: string | Buffer, type = 'application/x-www-form-urlencoded'): Promise<Answer> =>
       call(`${url}/saplings`, { method: 'POST', headers: { ...PAID, 'content-type': type }, body });
     const whole = 'kind=oak+tree&tags=a%20b&tags=c&sizes=1%2C2.5&place[row]=3';

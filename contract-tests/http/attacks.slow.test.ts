@@ -161,7 +161,7 @@ describe('attacks over HTTP', function () {
   const head = ['POST /v1/summarize HTTP/1.1', 'Host: x', 'Content-Type: application/json'];
   const long = `Content-Length: ${Buffer.byteLength(BODY)}`;
 
-  it('two payment headers with different payments, spelled alike or not: refused, neither is used', async () => {
+  it('two headers with different payments are refused, whether or not they are spelled alike, and neither payment is used', async () => {
     const earned = await world.earned();
     const one = (await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']!;
     const other = (await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']!;
@@ -177,7 +177,7 @@ describe('attacks over HTTP', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('conflicting lengths, hosts and encodings: 400 in JSON, and no payment is used', async () => {
+  it('conflicting lengths, hosts and encodings get a 400 in JSON, and no payment is used', async () => {
     const earned = await world.earned();
     const payment = `PAYMENT-SIGNATURE: ${(await signFor(world, '/v1/summarize'))['PAYMENT-SIGNATURE']}`;
     for (const conflicting of [
@@ -232,7 +232,7 @@ describe('attacks: connections that send byte by byte', () => {
     ['a body', `${HEAD}\r\n`, 'x'],
     ['nothing at all', '', ''],
   ] as const) {
-    it(`${what}, byte by byte without end: a 400 in JSON, and the connection is closed`, async () => {
+    it(`${what}, sent byte by byte without end, gets a 400 in JSON and the end of the connection`, async () => {
       const socket = sockets.begin(bare.url);
       let said = '';
       socket.on('data', chunk => (said += chunk.toString()));
@@ -270,7 +270,7 @@ describe('attacks with signed payments', function () {
     await place.remove();
   });
 
-  it(`promise 8: ${EMPTY_WALLETS} validly signed payments of empty wallets: no work, few requests, no rows left`, async () => {
+  it(`promise 8: ${EMPTY_WALLETS} validly signed payments of empty wallets cause no work and few requests, and leave no rows`, async () => {
     let runs = 0;
     const testServer = await cluster.testServer({ work: async () => jsonAnswer({ run: ++runs }) });
     cluster.facilitator.intervene(({ respond }) =>
@@ -364,7 +364,7 @@ describe('attacks with signed payments', function () {
     return served.url;
   }
 
-  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments: as many transfers and runs as payments, equal answers`, async () => {
+  it(`${PAYMENTS * COPIES} requests with copies of ${PAYMENTS} payments make one transfer and one run for each payment, and get equal answers`, async () => {
     const urls = await Promise.all(Array.from({ length: PROCESSES }, (_, n) => serveAs(n)));
     const pools = urls.map(url => new Pool(url, { connections: 100 }));
     const buyer = await keypairOf(folder);

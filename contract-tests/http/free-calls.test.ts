@@ -139,7 +139,7 @@ describe('Calls that are free for a while (x-free)', () => {
     await third.close();
   });
 
-  it('use nothing if the API behind the shop fails, and use one if it rejects the input', async () => {
+  it('are not used up if the API behind the shop fails, but are if it rejects the input', async () => {
     upstream.says(500, '{}');
     expect((await ask('byAddress')).status).to.equal(502);
     upstream.says(200, '{"value":"no number"}');
@@ -219,7 +219,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect(errorOf(await ask('byWallet', { headers }))).to.contain('invalid_siwx_issued_at_too_old');
   });
 
-  it('of made-up wallets are limited by their address', async () => {
+  it('of made-up wallets are limited by the address of their caller', async () => {
     const statuses: number[] = [];
     for (let n = 0; n < 22; n++)
       statuses.push((await ask('byWallet', { headers: signed(Keypair.generate()) })).status);

@@ -85,7 +85,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
 
-  it('are answered like sold ones, with every method and checked, but without a payment and without a 402', async () => {
+  it('are checked and answered like sold ones, whatever their method, but without a payment and without a 402', async () => {
     const seen = await ask('/things/7?full=true&other=1');
     expect([seen.status, String(seen.body)]).to.deep.equal([200, '{"value":1}']);
     expect(seen.headers.get('cache-control')).to.equal('no-store');

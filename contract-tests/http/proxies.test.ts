@@ -197,7 +197,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
     it('has no route to the admin listener', async () => {
       const file = readFileSync(new URL(`../../../ops/${FILES[name]}`, import.meta.url), 'utf8');
       const used = file.split('\n').filter(line => line.includes('8404') && !/^\s*#/.test(line));
-      // HAProxy only asks it whether the server is ready.
+      // HAProxy uses the listener's port only to ask whether the server is ready.
       expect(used.filter(line => !line.endsWith(' check port 8404'))).to.deep.equal([]);
       for (const path of FOR_OPERATORS) expect((await call(proxy.url + path)).status, path).to.equal(404);
     });
@@ -207,7 +207,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       it(`rejects a body above the greatest size, ${chunked ? 'in chunks' : 'with its length'}: no work, no charge`, async () => {
         const [settled, asked] = [shop.facilitator.settles, upstream.calls.length];
         const status = await postLarge(`${proxy.url}/posted`, shop.pay('posted'), chunked);
-        // In chunks it first exceeds the shop's limit: the proxy passes the refusal on, or hangs up on a client that still sends.
+        // In chunks, the body exceeds the shop's limit first: the proxy passes the refusal on, or hangs up on a client that still sends.
         expect(chunked ? [400, 413, undefined] : [413]).to.include(status);
         expect([shop.facilitator.settles, upstream.calls.length]).to.deep.equal([settled, asked]);
         expect((await call(`${proxy.url}/one`)).status).to.equal(402);

@@ -91,7 +91,7 @@ describe('a paid answer that is sent again', () => {
     expect(copies.every(({ body }) => body.equals(bought.body))).to.equal(true);
   });
 
-  it('does not count as sent again to requests that came before it was delivered, however large it is', async function () {
+  it('is not limited for requests that came before it was delivered, however large it is', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge will open again on Friday, says the mayor. '.repeat(3) };
     const copies = await sendings('/v1/tts', 40, asked, await signFor(world, '/v1/tts'));

@@ -220,7 +220,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.markFetched(unpaid.caller, 0), 'nothing is there').to.equal(false);
     });
 
-    it('whose key fetched the answer: a later payment is a new sale, but one that came before still redeems it', async () => {
+    it('make a later payment a new sale once their key has fetched the answer, but one that came before still redeems it', async () => {
       const one = await abandoned();
       const before = await held(ledger);
       time.now += 1_000;

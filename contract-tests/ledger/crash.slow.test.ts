@@ -152,7 +152,7 @@ describe('ledger: crashes and files', function () {
     await next.close();
   });
 
-  it('refuses a second server on the same file with a sentence, even through a link, and accepts it after a kill', async () => {
+  it('refuses a second server on the same file, even through a link, explains why, and accepts one after the first was killed', async () => {
     const first = start();
     await first.until(1);
     await symlink(folder, `${folder}-link`);
@@ -200,7 +200,7 @@ describe('ledger: crashes and files', function () {
     }
   });
 
-  it('refuses a folder that it may not write to, with a sentence', async function () {
+  it('refuses a folder that it may not write to, and explains why', async function () {
     await chmod(folder, 0o555);
     // Root may write anywhere, so a child without privileges tries.
     const child = start({}, [], process.getuid?.() === 0 ? 65_534 : undefined);
@@ -209,7 +209,7 @@ describe('ledger: crashes and files', function () {
     expect(child.lines[0]).to.match(/^fault LedgerFault open .*can't be opened .*STATE_DIR/);
   });
 
-  it('fails with a sentence when the disk is full, and keeps what was acknowledged', async () => {
+  it('fails with an explanation when the disk is full, and keeps what was acknowledged', async () => {
     const full = ['/bin/sh', '-c', 'trap "" XFSZ; ulimit -f 3000; exec "$@"', 'sh'];
     const child = start({ WORK: '1' }, full);
     await once(child.process, 'close');

@@ -12,7 +12,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
   describe('an equal payment whose only caller is present', () => {
-    it('is a sale of its own once it was seen again after this one came', async () => {
+    it('is a sale of its own once its caller was seen again after the other payment came', async () => {
       const first = await held(ledger);
       time.now += 1_000;
       const second = await held(ledger);
@@ -29,7 +29,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, first)).to.deep.equal({ kind: 'settling' });
     });
 
-    it('counts as gone when it was not seen for too long: then this one settles and binds it', async () => {
+    it('counts as gone when it was not seen for too long; then the other payment settles and binds it', async () => {
       const first = await held(ledger);
       const second = await held(ledger);
       expect((await settle(ledger, second)).kind).to.equal('wait');
@@ -156,7 +156,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       ['before', 'attached'],
       ['after', 'settling'],
     ] as const)
-      it(`that was signed ${when} an answer went to the last of several callers: ${kind}`, async () => {
+      it(`is ${kind} if it was signed ${when} an answer went to the last of several callers`, async () => {
         const first = await held(ledger);
         const copy = await copyOf(first);
         expect(await settle(ledger, first, { newestLocal: 2 })).to.deep.equal({ kind: 'settling' });

@@ -80,7 +80,7 @@ function races(make: () => Promise<LedgerPlace>): void {
       expect((await first.find(one.request.id))?.state).to.equal('claimed');
     });
 
-    it('of two equal payments with shared rows one settles, however often both try at once', async () => {
+    it('one of two equal payments that share rows settles, and the other does not, however often both try at once', async () => {
       for (let round = 0; round < 20; round += 1) {
         const requestHash = String(round).padStart(64, '0');
         const both = await Promise.all(servers.map(server => held(server, { requestHash })));
@@ -123,7 +123,7 @@ function races(make: () => Promise<LedgerPlace>): void {
         }
       });
 
-    it('one second settle request is made, however many servers try', async () => {
+    it('a second settle request is made only once, however many servers try', async () => {
       const [first] = servers;
       const one = await held(first);
       await settle(first, one);

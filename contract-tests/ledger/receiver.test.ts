@@ -261,7 +261,7 @@ function races(): void {
     const client = new pg.Client({ connectionString: place.url });
     await client.connect();
     try {
-      // Blocks both bindings, after their payments were moved within their transactions.
+      // Stops each transaction after it has moved its payment and before it binds the receiver.
       await client.query('begin');
       await client.query('lock table meta in share mode');
       const both = Promise.all([sell(ledger), sell(other)]);

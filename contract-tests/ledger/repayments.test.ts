@@ -132,7 +132,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ state: 'owed', repaid: 1n });
   });
 
-  it('makes an owed payment refunded when the last part has landed, for earlier versions, too', async () => {
+  it('marks an owed payment as refunded when the last part has landed, also for earlier versions', async () => {
     const { id } = await owed();
     const { id: refund } = await started(id, PAID);
     await ledger.landRepayment(refund, LANDED);

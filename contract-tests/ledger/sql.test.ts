@@ -22,7 +22,7 @@ describe('The SQL of the ledger', () => {
     expect(query.parameters).to.deep.equal([1, 2, 3, 4]);
   });
 
-  it('makes another text where the same template holds another query, or a value instead of one', () => {
+  it('has the right text each time, if one template is used with different queries or with a value in place of a query', () => {
     const select = (what: Value | Query): string => sql`select ${what}`.sql;
     expect(['a', raw('a'), raw('b'), 'b', raw('b')].map(select)).to.deep.equal([
       'select ?',

@@ -86,7 +86,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(owed.settledAt).to.be.within(time.now, time.now + SLOW_MS);
     });
 
-    it('keeps a signature known before sending, and asks a second time, once, when nobody works on it', async () => {
+    it('keeps a signature that was known before sending, and makes one second settle request when nobody works on the payment', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       expect(await ledger.askAgain(request.id, 1_000), 'never asked').to.equal(undefined);

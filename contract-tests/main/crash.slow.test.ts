@@ -235,7 +235,7 @@ describe('a server that is killed or stopped', function () {
       },
     );
 
-    it('when the money moved and nobody was told: never charged again, and the chain decides', async () => {
+    it('leads to no second charge for a payment whose money moved before the server learned of it, because the chain decides', async () => {
       const moved = new Set<string>();
       facilitator.intervene(async ({ path, body, forward, respond, drop }) => {
         const answer = await forward();

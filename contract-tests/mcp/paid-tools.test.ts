@@ -305,7 +305,7 @@ describe('tools paid over MCP', () => {
     expect((await mcp(url, 'ping', {}, { origin: 'http://localhost:6274' })).status).to.equal(200);
   });
 
-  it('batches, other bodies than JSON, and bodies over the limit are refused', async () => {
+  it('batches, bodies that are not JSON, and bodies over the limit are refused', async () => {
     const send = (body: string, type = 'application/json'): Promise<number> =>
       fetch(`${url}/mcp`, {
         method: 'POST',

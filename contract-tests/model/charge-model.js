@@ -92,8 +92,8 @@ export const CHECKS = {
   crash: { ...BASE, crashes: 1 },
   pause: { ...BASE, pauses: 1 },
   lost: { ...BASE, crashes: 1, lost: true }, // also: from everywhere the client can still get its answer
-  // A proxy keeps a request open that the client gave up. It had arrived before, and the server knows that the client's last
-  // request has ended.
+  // A proxy keeps a request open after its client gave up. The request had arrived before that, and the server knows that the
+  // client's last request has ended.
   proxy: { ...BASE, swallow: 'open' },
   'proxy-crash': { ...BASE, swallow: 'open', crashes: 1, faults: false },
   'proxy-pause': { ...BASE, swallow: 'open', pauses: 1, faults: false },

@@ -225,7 +225,7 @@ export const callerMutants: readonly Mutant[] = [
     replace:
       'let result = await ask(sent); if (refusalIn(result)) result = await ask({ ...sent, listing: undefined });',
     test: 'facilitators/listing-requests',
-    grep: 'a rejected settle is not repeated here',
+    grep: 'rejected for its listing is not repeated',
   },
   {
     name: 'a false report over another server’s fee payer blames nobody',

@@ -68,7 +68,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'if (isFaultOfOurs(answer, call.gone))',
     replace: 'if (false)',
     test: FREE,
-    grep: 'use nothing if the API behind the shop fails',
+    grep: 'are not used up if the API behind the shop fails',
   },
   {
     name: 'free: a statement for another shop is accepted',

@@ -192,7 +192,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "state = 'settling' and asks = 1 and",
     replace: "state = 'settling' and",
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'asks a second time, once, when nobody works on it',
+    grep: 'makes one second settle request when nobody works on the payment',
   },
   {
     name: 'a second settle request is sent while the first is pending',
@@ -200,7 +200,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'and asks = 1 and lease_until <= ${p.now} returning',
     replace: 'and asks = 1 returning',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'asks a second time, once, when nobody works on it',
+    grep: 'makes one second settle request when nobody works on the payment',
   },
   {
     name: 'a released payment is delivered without proof',

@@ -129,7 +129,7 @@ const made: readonly Mutant[] = [
       name: 'a challenge is paid twice',
       find: 'identifier: id, made',
       replace: 'identifier: null, made',
-      grep: 'of a transfer for one challenge buy one order',
+      grep: 'buy one order if they answer one challenge',
     },
   ]),
   ...of('sale/charge', 'made', [
@@ -161,7 +161,7 @@ const made: readonly Mutant[] = [
       name: 'work that is not paid up front is sold for a signature',
       find: "if (flow !== 'upfront')",
       replace: 'if (false)',
-      grep: 'are not taken for work that is paid afterwards',
+      grep: 'are not accepted for work that is paid afterwards',
     },
   ]),
   ...of('methods/mpp/answered', 'credentials', [

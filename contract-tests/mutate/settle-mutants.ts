@@ -44,7 +44,7 @@ const CHANGES: readonly Change[] = [
     name: 'no call counts as another sale',
     find: 'return row.callers === 1 && row.caller_until > moment;',
     replace: 'return false;',
-    grep: 'is a sale of its own once it was seen again after this one came',
+    grep: 'is a sale of its own once its caller was seen again after the other payment came',
   },
   {
     name: 'an equal payment’s caller is not waited for',

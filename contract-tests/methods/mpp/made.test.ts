@@ -222,7 +222,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await balance()]).to.deep.equal([1, FUNDS - BRAND_PRICE]);
     });
 
-    it('sent to two servers as both types over both transports: one order', async () => {
+    it('buy one order, even if they are sent to two servers over both transports as both types', async () => {
       const asked = await challenged();
       const credential = await made(asked);
       const asTransaction = credentialOf(asked, credential.transaction);
@@ -237,7 +237,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await balance()]).to.deep.equal([1, FUNDS - BRAND_PRICE]);
     });
 
-    it('sent to two servers over both transports with another body, and by a stranger: one order, for the buyer', async () => {
+    it('buy one order for their buyer, even if they are also sent with another body, and by a stranger, to both servers', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const credential = await made(asked);
       const stranger = madeCredential(own, credential);
@@ -302,7 +302,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, runs]).to.deep.equal([1, 0]);
     });
 
-    it('get nothing for a stranger who names the transfer of another: with a challenge of its own, or an invented one', async () => {
+    it('get nothing for a stranger who names the transfer of another buyer and answers a challenge of his own or an invented one', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const victim = await made(asked);
       // The amount that the challenge names is on the chain, and the challenge's id is not.
@@ -350,7 +350,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect(orders.length).to.equal(1);
     });
 
-    it('of a transfer for one challenge buy one order, even if there are two transfers', async () => {
+    it('buy one order if they answer one challenge, even if there are two transfers', async () => {
       const asked = await challenged();
       const first = await made(asked);
       await order(first);
@@ -363,7 +363,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await row(second.id)]).to.deep.equal([1, undefined]);
     });
 
-    it('are not taken for work that is paid afterwards: the answer says how the transfer still buys it', async () => {
+    it('are not accepted for work that is paid afterwards: the answer says how the transfer still buys it', async () => {
       const asked = challengeIn(await summarize('a text'));
       const credential = await made(asked);
       const answer = await summarize('a text', credential);

@@ -139,7 +139,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         expect(await balance()).to.equal(FUNDS - PRICE);
       });
 
-      it(`one payment copied ${COPIES} times to all servers over both transports: one transfer, one answer`, async () => {
+      it(`${COPIES} copies of one payment, sent to all servers over both transports, make one transfer and get one answer`, async () => {
         const payment = mppPayment(await challenge(), payer);
         const copies = Array.from({ length: COPIES }, async (_, n) => {
           const at = n % 2;
@@ -173,7 +173,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
         });
 
       if (sponsored)
-        it(`one transaction sent ${COPIES} times by MPP and both versions of x402, to all servers over both transports: one transfer, one answer`, async () => {
+        it(`one transaction, sent ${COPIES} times by MPP and both versions of x402 to all servers, makes one transfer and gets one answer`, async () => {
           const asked = await challenge();
           const { transaction } = craftPayment({
             payer,

@@ -375,7 +375,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
       });
     }
 
-    it('money that is gone between verify and settle: refused or unresolved, but nothing is given away', async () => {
+    it('money that is gone between verify and settle leaves a payment refused or unresolved, and nothing is given away', async () => {
       const spender = Keypair.generate();
       const mint = new PublicKey(world.sandbox.info.usdcMint);
       const [from, to] = [tokenAccount(payer.publicKey), tokenAccount(spender.publicKey)];
