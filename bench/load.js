@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import process from 'node:process';
+import { setTimeout } from 'node:timers';
 import { paymentHeader, Payments } from './payments.js';
 import { bodyStart, contentLength } from './wire.js';
 
@@ -9,9 +10,10 @@ import { bodyStart, contentLength } from './wire.js';
  * the statuses. Paid requests are built before the measurement starts.
  *
  * @typedef {{
- *   port: number, path: string, method?: string, tool?: string, connections: number, seconds?: number, requests?: number, body?: string,
- *   keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, step: number, count: number },
- * }} Job `tool`: the name of the tool, if calls are bought over MCP
+ *   port: number, path: string, method?: string, tool?: string, connections: number, seconds?: number, requests?: number, perSecond?: number,
+ *   body?: string, keep?: boolean, paid?: { challenge: object, amount: string, prepared: number, from: number, step: number, count: number },
+ * }} Job `tool`: the name of the tool, if calls are bought over MCP; `perSecond`: a steady rate; without it, each connection asks again at
+ *   once
  * @typedef {{
  *   answers: number, seconds: number, statuses: Record<string, number>, unexpected?: string, bytes: number, cpu: number,
  *   p50: number, p99: number, used: number, kept?: string,
@@ -110,13 +112,20 @@ function isComplete(bytes) {
   return bytes.subarray(-5).equals(Buffer.from('0\r\n\r\n'));
 }
 
-/** One connection: sends a request, reads the answer, and repeats until time or requests run out. */
-function converse(port, next, isOver, tally, paid) {
+/**
+ * One connection: sends a request, reads the answer, and repeats until time or requests run out. `wait`: the ms to wait before a request.
+ */
+function converse(port, { next, isOver, wait, tally, paid }) {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     let pending;
     let began = 0;
     const ask = () => {
+      const ms = wait();
+      if (ms > 0) setTimeout(send, ms);
+      else send();
+    };
+    const send = () => {
       const request = isOver() ? undefined : next();
       if (!request) {
         socket.destroy();
@@ -153,11 +162,11 @@ async function run(job) {
     used += 1;
     return next();
   };
-  await Promise.all(
-    Array.from({ length: job.connections }, () =>
-      converse(job.port, take, isOver, tally, job.paid !== undefined),
-    ),
-  );
+  let turns = 0;
+  const turn = () => Math.min(began + (turns++ * 1_000) / job.perSecond, end);
+  const wait = () => (job.perSecond === undefined ? 0 : turn() - performance.now());
+  const talk = { next: take, isOver, wait, tally, paid: job.paid !== undefined };
+  await Promise.all(Array.from({ length: job.connections }, () => converse(job.port, talk)));
   const seconds = (performance.now() - began) / 1_000;
   const { user, system } = process.cpuUsage(cpu);
   const sorted = Float64Array.from(tally.latencies).sort();

@@ -19,6 +19,8 @@ const CONNECTIONS = 64;
 const WARM_UP = amount(5_000, PAYERS);
 const MOST_SERVERS = 4;
 const ROUNDS = rounds(5, 2);
+/** A load that leaves all servers idle time: calls per second of each. */
+const STEADY = 40;
 /** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
 /** How many orders a group gets in a round. A sample respondent of the sandbox replies to each. */
@@ -123,6 +125,12 @@ const FIRST = {
   orders: index => (PREPARED_ORDERS / MOST_SERVERS) * index,
 };
 
+const STEADILY = `${STEADY} calls/s each`;
+const STEADILY_FOR_ALL = `${STEADY * MOST_SERVERS} calls/s`;
+
+/** @param {string} way @returns {keyof typeof FIRST} the payments that it uses */
+const kindOf = way => (way in FIRST ? way : 'spread');
+
 /** Servers on one database, each with a load generator. */
 async function startGroup({ bench, database, loads }, { name, count, ways = ['spread'] }) {
   const url = name === 'SQLite' ? undefined : await database.create(name.replace(' ', '_'));
@@ -151,18 +159,21 @@ async function measure({ database }, { servers, benches, used }, way, round) {
   const timed = { ...BRIEF, connections, seconds: seconds(5, 2), mostPerSecond: MOST_PER_SECOND };
   const jobs = {
     spread: timed,
+    [STEADILY]: { ...timed, perSecond: STEADY },
+    [STEADILY_FOR_ALL]: { ...timed, perSecond: STEADY * MOST_SERVERS },
     copies: { ...timed, isShared: true },
     'one payer': { ...BRIEF, connections, payer: round % PAYERS, requests: HOT / servers.length },
     orders: { ...ORDER, connections, requests: ORDERS / servers.length },
   };
-  for (const [index, server] of servers.entries()) server.nextPayment = FIRST[way](index) + used[way];
+  const kind = kindOf(way);
+  for (const [index, server] of servers.entries()) server.nextPayment = FIRST[kind](index) + used[kind];
   const ofServers = () => servers.reduce((sum, server) => sum + (server.cpuSeconds() ?? NaN), 0);
   const before = { servers: ofServers(), database: database.cpuSeconds() };
   const locks = watchLocks(database.client);
   const results = await Promise.all(servers.map((server, index) => paid(benches[index], server, jobs[way])));
   const waiting = locks();
   if (way !== 'one payer')
-    used[way] = Math.max(...servers.map(({ nextPayment }, index) => nextPayment - FIRST[way](index)));
+    used[kind] = Math.max(...servers.map(({ nextPayment }, index) => nextPayment - FIRST[kind](index)));
   const answers = results.reduce((sum, each) => sum + each.answers, 0);
   const spent = { servers: ofServers() - before.servers, database: database.cpuSeconds() - before.database };
   return {
@@ -178,9 +189,9 @@ async function measure({ database }, { servers, benches, used }, way, round) {
 
 const GROUPS = [
   { name: 'SQLite', count: 1 },
-  { name: 'one server', count: 1, ways: ['spread', 'orders'] },
+  { name: 'one server', count: 1, ways: ['spread', STEADILY, STEADILY_FOR_ALL, 'orders'] },
   { name: 'two servers', count: 2 },
-  { name: 'four servers', count: MOST_SERVERS, ways: ['spread', 'orders', 'one payer', 'copies'] },
+  { name: 'four servers', count: MOST_SERVERS, ways: ['spread', STEADILY, 'orders', 'one payer', 'copies'] },
 ];
 
 /** Compares servers that share a PostgreSQL database with a server on SQLite. @param {Bench} bench */
@@ -219,6 +230,7 @@ export async function postgres(bench) {
   tables.rate.notes.push(
     'Nothing is pinned here. Servers, database, stubs and load generators share the same cores. fsync is on.',
     '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a sample respondent has replied.',
+    `“${STEADILY}”, “${STEADILY_FOR_ALL}”: a steady load that the servers can bear.`,
   );
   for (const each of Object.values(tables)) bench.report.add(each);
   bench.report.gate(
@@ -228,8 +240,8 @@ export async function postgres(bench) {
     0.6,
   );
   bench.report.gate(
-    'processor time per sale, four servers on PostgreSQL / one',
-    ratio(tables.both, 'four servers', 'one server'),
+    `processor time per sale on PostgreSQL, four servers / one, ${STEADILY}`,
+    ratio(tables.both, `four servers, ${STEADILY}`, `one server, ${STEADILY}`),
     'most',
     1.1,
   );
