@@ -26,7 +26,7 @@ type Parts = {
 };
 type Run = { status: number | null; stdout: string; stderr: string };
 
-/** Examples, and the content of fetched documents, depend on this repository's operations. */
+/** Removes the examples, because they depend on the operations of the shop. */
 function withoutOwnExamples(part: unknown): unknown {
   if (typeof part !== 'object' || part === null || Array.isArray(part)) return part;
   const kept = Object.entries(part).filter(([key]) => key !== 'example' && key !== 'examples');
@@ -61,7 +61,7 @@ describe('The command coinslot', () => {
     expect(status).to.equal(0);
     const names = [...stdout.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name ?? '');
     expect(names).to.include.members(['run', 'build', 'init', 'operation', 'buy', 'ledger', 'conformance']);
-    // Each is run by docs/named-commands.slow.test.ts, too.
+    // docs/named-commands.slow.test.ts runs each of these commands with --help, too.
     for (const name of rows(names)) {
       const help = run([name, '--help']);
       expect(help.status, `${name}: ${help.stderr}`).to.equal(0);
@@ -179,6 +179,7 @@ describe('The command coinslot', () => {
     const read = (file: string): Parts => parse(readFileSync(join(ROOT, file), 'utf8')) as Parts;
     const [own, shared] = [read('openapi.yaml'), read('src/contract/expand/shared.yaml')];
     const fetched = own.paths['/answers/{key}']?.get?.responses['200'];
+    // The types of the answers that can be fetched depend on the operations, too.
     delete fetched?.content;
     for (const [path, item] of Object.entries(shared.paths))
       expect(withoutOwnExamples(item), path).to.deep.equal(withoutOwnExamples(own.paths[path]));

@@ -29,12 +29,12 @@ import { addressOf, PAY_TO, SETTLED, StubMainnet } from '../support/stub-mainnet
 import { TestUpstream } from '../support/upstream-shop.js';
 import { post, receiptOf, signFor } from '../support/world.js';
 
-/** Redoc alone takes 650 000. */
+/** Redoc alone takes 650 000 bytes. */
 const MAX_PACKED_BYTES = 1_800_000;
 const MAX_INSTALLED_MB = 100;
 /**
- * Licences of the sandbox's dependencies through @solana/web3.js: used unmodified, and not in a shop that sells on
- * mainnet. The first two have their licence in a file.
+ * Licences of packages that only the sandbox needs, through @solana/web3.js. They are used unmodified, and are not part of
+ * a shop that sells on mainnet. The first two have their licence in a file.
  */
 const KNOWN_LICENSES = [
   'eyes: none declared',
@@ -113,7 +113,7 @@ describeInCi('The packages', function () {
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-package-'));
-    // Packing compiles, but other tests run the compiled files.
+    // A copy is packed, because packing compiles and other tests run the compiled files.
     source = copyRepository('coinslot-source-');
     packed = await pack(folder);
     for (const each of packed) expect(statSync(each).size).to.be.below(MAX_PACKED_BYTES);
@@ -272,7 +272,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
     const checked = await succeed(shop, env, command, 'conformance', running.url);
     expect(checked).to.match(/^\d+ kept, 0 broken(, \d+ pieces? of advice)?, nothing was paid$/m);
 
-    // Types of packages that a shop does not have would be any.
+    // If these types came from a package that the shop does not have, they would be any, and this would be no error.
     writeFileSync(
       join(shop, 'handlers', 'typed.ts'),
       "import type { PageContext } from 'coinslot';\nexport const wrong = ({ path }: PageContext): number => path;\n",
@@ -311,7 +311,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
       three = join(folder, 'three');
       mkdirSync(three);
       writeFileSync(join(three, 'package.json'), manifest);
-      // The packages that were installed for the other shop are used here, too.
+      // Until it is built, this shop uses the packages that were installed for the other one.
       symlinkSync(join(shop, 'node_modules'), join(three, 'node_modules'));
       command = join(three, 'node_modules', '.bin', 'coinslot');
       await succeed(three, env, command, 'init');

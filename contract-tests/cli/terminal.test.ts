@@ -20,7 +20,7 @@ describe('the output of a command', () => {
     expect(readable(harmless)).to.equal(harmless);
   });
 
-  it('has the same value if it is JSON', () => {
+  it('can still be parsed to the same value if it is JSON', () => {
     expect(JSON.parse(readable(JSON.stringify({ error: HOSTILE })))).to.deep.equal({ error: HOSTILE });
   });
 

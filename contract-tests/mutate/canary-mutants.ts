@@ -11,7 +11,7 @@ export const canaryMutants: readonly Mutant[] = [
     find: 'unfinished(purse, shop) ??',
     replace: '',
     test: TEST,
-    grep: 'goes on with its payment after a failure',
+    grep: 'says after a failure that its payment is kept',
   },
   {
     name: 'the canary pays any receiver that the shop names',

@@ -292,7 +292,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('killed while the server holds the call: the next run continues with the same payment and pays once', async () => {
+  it('is killed while the server holds the call, and the next run continues with the same payment and pays once', async () => {
     const earned = await world.earned();
     let reached = (): void => undefined;
     const settling = new Promise<void>(resolve => (reached = resolve));
@@ -392,7 +392,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.have.lengthOf(1);
   });
 
-  it('Ctrl-C before the payment: nothing was paid; after it: says where it is saved, and the next run pays once', async () => {
+  it('says after Ctrl-C that nothing was paid or where the payment is saved, and the next run pays once', async () => {
     const earned = await world.earned();
     let [unpaid, paid] = [(): void => {}, (): void => {}];
     let hold: 'unpaid' | 'paid' | undefined = 'unpaid';
@@ -451,7 +451,7 @@ describe('npm run buy', function () {
     expect(new Set(payments).size).to.equal(2);
   });
 
-  it("keeps a saved payment that the server refuses until the chain proves that it can't land; only then signs another one", async () => {
+  it("keeps a refused payment until the chain proves that it can't land, and only then signs another one", async () => {
     const earned = await world.earned();
     let refusing = true;
     const payments: string[] = [];
@@ -492,7 +492,7 @@ describe('npm run buy', function () {
     expect(await pending()).to.deep.equal([]);
   });
 
-  it('finds a payment in the file format of version 1.0.0: the call continues with it and pays once', async () => {
+  it('finds a payment that version 1.0.0 saved in its file format, continues with it and pays once', async () => {
     const earned = await world.earned();
     let cut = true;
     const payments: string[] = [];

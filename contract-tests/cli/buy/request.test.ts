@@ -27,7 +27,7 @@ describe('npm run buy puts the members of the JSON where the operation declares 
     expect(() => requestOf(quote, '{}')).to.throw(BuyFault, /symbol is missing/);
   });
 
-  it('the rest in the body; a body without parameters is sent as it was written', () => {
+  it('and the others in the body; if no parameters are declared, the text becomes the body unchanged', () => {
     const tree = at('/trees/{id}', 'POST', [{ name: 'id', in: 'path' }]);
     const sent = requestOf(tree, '{"id":7,"name":"a"}');
     expect([sent.url, sent.init.body]).to.deep.equal(['http://shop/trees/7', '{"name":"a"}']);

@@ -33,7 +33,7 @@ describe('coinslot canary', function () {
   let world: World;
   let front: Server;
   let shop: string;
-  /** What happens to a call with a payment on its way through PUBLIC_URL. */
+  /** What the proxy at PUBLIC_URL does with a call that carries a payment. */
   let paid: Paid = through;
   /** The address on which the server itself listens. */
   let own = (): string => '';
@@ -165,7 +165,7 @@ describe('coinslot canary', function () {
       expect(new Purse(folder()).pending()).to.deep.equal([]);
     });
 
-  it('goes on with its payment after a failure, and says meanwhile that the payment is kept', async () => {
+  it('says after a failure that its payment is kept, and continues with it in the next run', async () => {
     const [earned, before] = [await world.earned(), signed()];
     paid = async pass => {
       await pass();

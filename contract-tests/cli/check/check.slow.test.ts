@@ -151,7 +151,7 @@ describe('npm run check', function () {
     expect(errorsOf(all)).to.deep.equal([]);
   });
 
-  it('checks the APIs that are sold by x-upstream: missing variables, and whether they can be reached', async () => {
+  it('checks whether the APIs that x-upstream resells can be reached, and whether their variables are set', async () => {
     const shop = mainnet({ SHOP_DIR: PETSTORE });
     expect(errorsOf(await findings(shop)).join()).to.match(/x-upstream: .*PETSTORE_URL/s);
     const api = createServer().listen(0, '127.0.0.1');
@@ -222,7 +222,7 @@ describe('npm run check', function () {
       .and.to.match(/^ {2}PUBLIC_URL: must be set/m);
   });
 
-  it('in the sandbox checks the running one, and finds no error if none runs', async () => {
+  it('checks a running sandbox, and finds no error if none is running', async () => {
     const alone = await check({ STATE_DIR: stateDir });
     expect(alone.stdout).to.match(/^ok {7}sandbox: it is not running/m);
     expect(alone.status).to.equal(0);

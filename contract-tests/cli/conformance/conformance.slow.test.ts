@@ -61,7 +61,7 @@ async function harmfulFront(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
 }
 
-/** Except that this repository's contract names no contact, because each operator has one of their own. */
+/** The errors, except for the missing contact: this repository's contract names none, because each operator has their own. */
 const faults = (findings: Finding[]): string[] =>
   findings
     .filter(({ promise, fault }) => fault !== undefined && !promise.startsWith('info.contact.email'))
@@ -128,7 +128,7 @@ describe('The conformance report', function () {
       try {
         const purse = { keypair: world.buyer, maxPrice: priceOf('summarize'), rpcUrl: world.sandbox.rpc.url };
         const all = faults(await checkShop(url, purse));
-        // Its receipts name the server behind the proxy.
+        // The signed receipts name the server behind the proxy, whose address is private.
         const found = all.filter(each => !each.includes('/.well-known/did.json has a private address'));
         expect(found).to.have.length(1);
         expect(found[0]).to.contain(fault);

@@ -194,7 +194,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       if (bending.refuse === undefined) expect(kinds.size, broken.join('\n')).to.equal(1);
     });
 
-  it('check warns of a server that refuses its callers, and says nothing if none runs', async () => {
+  it('has a counterpart in npm run check, which warns of a server that refuses its callers and ignores one that is down', async () => {
     const NEVER = new AbortController().signal;
     bend = {};
     expect(await mcpCheck(url).look(NEVER)).to.deep.equal([

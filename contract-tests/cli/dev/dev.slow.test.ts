@@ -25,7 +25,7 @@ const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const COMMAND = join(ROOT, 'src', 'cli', 'coinslot.js');
 const WAIT_MS = 90_000;
 
-/** A shop of `coinslot init` with the packages that npm would install for it. */
+/** A shop written by `coinslot init`, with the packages that npm would install for it. */
 async function installedShop(folder: string): Promise<void> {
   const env = ownPlace(join(folder, 'state'));
   await succeed(tmpdir(), env, process.execPath, COMMAND, 'init', folder);
@@ -116,7 +116,7 @@ describe('coinslot dev', function () {
   const handler = (): string => readFileSync(file('handlers', 'textStats.ts'), 'utf8');
   const sandbox = (): { rpcUrl: string; pid: number } =>
     JSON.parse(readFileSync(file('state', 'sandbox.json'), 'utf8')) as { rpcUrl: string; pid: number };
-  /** Saves as many editors do: a new file replaces the old one. */
+  /** Saves a file as many editors do, by replacing it with a new one. */
   const replace = (path: string, text: string): void => {
     writeFileSync(`${path}.new`, text);
     renameSync(`${path}.new`, path);
@@ -202,7 +202,7 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 42 });
   });
 
-  it('sells the second of two saves, made while the first was being built', async () => {
+  it('sells the newer of two versions if it is saved before the older one is on sale', async () => {
     await dev.after(() => saveHandler('50'), /stopping: finishing open requests/);
     await dev.after(() => saveHandler('51'), /On sale after[^]*On sale after/);
     expect(await buy()).to.include({ words: 51 });

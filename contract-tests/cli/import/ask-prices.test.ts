@@ -22,7 +22,7 @@ async function talk(...answers: string[]): Promise<{ prices: string[]; said: str
 }
 
 describe('coinslot import at a terminal', () => {
-  it('lists what can be sold, and sells all of it for a cent by default', async () => {
+  it('lists the operations that can be sold, and by default sells each of them for a cent', async () => {
     const { prices, said } = await talk('', '', '');
     expect(prices).to.deep.equal(['GET /a=0.01', 'GET /old=0.01', 'GET /b=0.01', 'GET /c=0.01']);
     expect(said).to.contain('   2  GET /old; deprecated\n   3  GET /b').and.not.contain('/stream');

@@ -188,7 +188,7 @@ describe('coinslot import', () => {
     );
   });
 
-  it('takes the price of the pattern with the most characters other than *, in any order; if two have equally many, the last', async () => {
+  it('applies, of all matching patterns, the one with the most characters other than *; if several have equally many, the last', async () => {
     const paths = {
       '/report': { post: called({ operationId: 'report', tags: ['slow'] }) },
       '/quote': { get: called({ operationId: 'quote' }) },
@@ -352,7 +352,7 @@ describe('coinslot import', () => {
     ]);
   });
 
-  it('sends the credentials that the document requires from variables that the import names, unless --secret says what to send', async () => {
+  it('sends the credentials that the document requires, read from variables that the import names, unless --secret says what to send', async () => {
     const securitySchemes = {
       key: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
       query: { type: 'apiKey', in: 'query', name: 'appid' },
@@ -409,7 +409,7 @@ describe('coinslot import', () => {
     expect((await sold(result)).map(({ parameters: asked }) => asked)).to.deep.equal([[]]);
   });
 
-  it('calls the server that the document names, relative to its own address, or the one that --upstream names', async () => {
+  it('calls the server that --upstream or the document names; a relative address is resolved against that of the document', async () => {
     const paths = { '/a': { get: called() } };
     const at = new URL('http://127.0.0.1:8000/docs/openapi.json');
     const urlOf = async (document: Json, options: Partial<ImportOptions>): Promise<unknown> =>
@@ -423,7 +423,7 @@ describe('coinslot import', () => {
     expect(await refused(imported(nowhere))).to.contain('--upstream https://api.example.com');
   });
 
-  it('sends no environment variable that it has not named to the seller', async () => {
+  it('sends only those environment variables that it has named to the seller', async () => {
     const components = {
       securitySchemes: { sneaky: { type: 'apiKey', in: 'cookie', name: '${DATABASE_URL};a' } },
     };
@@ -438,7 +438,7 @@ describe('coinslot import', () => {
     expect(result.asked.map(({ variable }) => variable)).to.deep.equal(['FIRST_KEY', 'SECOND_KEY']);
   });
 
-  it('sends the variables of an x-upstream only if the seller or a file says so', async () => {
+  it('leaves out an operation whose x-upstream comes from the web and names a variable, unless --upstream names the API', async () => {
     const own = { url: 'https://other.example/u', headers: { 'X-Key': '${SECRET}' } };
     const paths = {
       '/own': { get: called({ 'x-upstream': own }) },
@@ -468,7 +468,7 @@ describe('coinslot import', () => {
     }
   });
 
-  it('reads the files next to the document that it refers to, and no others', async () => {
+  it('reads files next to the document if the document refers to them, and no others', async () => {
     const files: Record<string, string> = {
       'file:///api/pet.yaml': 'Pet: { type: object, properties: { owner: { $ref: "people.json#/Owner" } } }',
       'file:///api/people.json': '{"Owner":{"type":"object","required":["name"]}}',
@@ -523,7 +523,7 @@ describe('coinslot import', () => {
       expect(await refused(imported(text))).to.contain(words);
     });
 
-  it('says the same of a document with parts of wrong types, and never crashes', async () => {
+  it("says why a document with parts of wrong types can't be imported, and never crashes", async () => {
     const odd: unknown[] = [null, 7, 'text', [], [null], {}, true];
     for (const value of odd)
       for (const document of [
@@ -550,7 +550,7 @@ describe('coinslot import', () => {
         });
   });
 
-  it('makes prices depend on the call where a pattern matches', async () => {
+  it('makes the price of an operation depend on the call if a pattern of --price-by matches it', async () => {
     const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
     const requestBody = { required: true, content: { 'application/json': { schema } } };
     const result = await imported(
@@ -574,7 +574,7 @@ describe('coinslot import', () => {
     expect(atomic).to.equal(25_000n);
   });
 
-  it('says what is wrong with a rule for such prices', async () => {
+  it('says what is wrong with a rule of --price-by', async () => {
     for (const [rule, words] of [
       ['length of /body/text, 0.001 per 10, at most 0.05', 'does not say which price rises'],
       ['*=words', '--price-by must be like'],

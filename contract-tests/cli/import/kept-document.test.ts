@@ -10,7 +10,7 @@ import { importContract } from '../../../src/contract/import/import-contract.js'
 import type { Json } from '../../../src/contract/json.js';
 import { loadAnyContract } from '../../../src/contract/parse-contract.js';
 
-/** A document as an API generates it: in an older version, with operations that are not for sale. */
+/** A document like those that APIs generate: in an older version of OpenAPI, with an operation that is not for sale. */
 const documentOf = (schema: Json = { type: 'object' }, more: Json = {}): Json => ({
   openapi: '3.0.3',
   info: { title: 'Ferries', version: '1' },
@@ -91,7 +91,7 @@ describe('A document that coinslot import --keep does not copy', () => {
     expect((await loadAnyContract(shop, compiled)).paid).to.have.length(1);
   });
 
-  it('is read by the next build after it was regenerated; a start before that is refused', async () => {
+  it('is read again by the next build after it was regenerated; until that build, the server refuses to start', async () => {
     await built();
     writeFileSync(api, JSON.stringify(documentOf({ type: 'object', required: ['name'] })));
     const stale = await loadAnyContract(shop, compiled).catch((error: unknown) => error);
@@ -132,7 +132,7 @@ describe('A document that coinslot import --keep does not copy', () => {
     expect((document.info as Json).title).to.equal('My ferries');
   });
 
-  it('is refused with a reason if the overlay has something else', async () => {
+  it('is refused with a reason if the overlay contains something unsupported', async () => {
     for (const [action, words] of [
       ['- { target: $..get, remove: true }', 'the supported JSONPath is $.name'],
       ['- { target: "$.paths[?@.x]", remove: true }', 'the supported JSONPath is $.name'],

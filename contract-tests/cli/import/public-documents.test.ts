@@ -63,12 +63,12 @@ describe('What tools would reject is left out of an imported document', () => {
     return paths['/a']?.['get']?.responses[200].content['application/json'];
   };
 
-  it("an example that contains references, because examples can't have any", async () => {
+  it("such as an example that contains references, because examples can't have any", async () => {
     const example = { rules: [{ $ref: '#/components/examples/rule' }] };
     expect(await soldMedia({ type: 'object' }, example)).to.deep.equal({ schema: { type: 'object' } });
   });
 
-  it('examples and defaults whose type differs from that of their schema', async () => {
+  it('such as examples and defaults whose type differs from that of their schema', async () => {
     const properties = {
       number: { type: 'integer', example: '7', default: 7 },
       text: { type: 'string', nullable: true, example: null },
@@ -84,7 +84,7 @@ describe('What tools would reject is left out of an imported document', () => {
     });
   });
 
-  it('while an array schema without items is given items that accept anything', async () => {
+  it('and an array schema without items is given items that accept anything', async () => {
     expect(await soldMedia({ type: 'array' })).to.deep.equal({ schema: { type: 'array', items: {} } });
   });
 });

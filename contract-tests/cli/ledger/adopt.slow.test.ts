@@ -110,7 +110,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
       return counts;
     }
 
-    it('until adopt takes them in: each buyer who sends again is answered once, for one transfer, and the books equal the chain', async () => {
+    it('until adopt takes them in; then a buyer who sends again is answered without a second transfer, and the books equal the chain', async () => {
       const first = await serve(env);
       const kept = await sign(first.url, 5);
       for (const sale of kept) expect((await redeem(first.url, sale))?.status).to.equal(200);
@@ -119,7 +119,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
       let settled = 0;
       facilitator.intervene(async ({ path, forward, respond }) => {
         const { status, body } = await forward();
-        // The last of them are paid, and their server dies before it learns that.
+        // The server is killed before it learns that the last of these payments are settled.
         if (path === '/settle' && ++settled === 15) first.child.kill('SIGKILL');
         respond(status, body);
       });

@@ -77,7 +77,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     await target.remove();
   });
 
-  /** Payments in every state, a large answer, an order with a reply, a stored text. @returns the ids, the order's last */
+  /** Adds payments in every state, a large answer, an order with a reply, and a stored text. @returns the ids, the order's last */
   async function fill(): Promise<string[]> {
     const ledger = await open(source.url);
     const ids: string[] = [];
@@ -204,7 +204,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     );
   });
 
-  it('copy moves nothing, and says that it is now called move', async () => {
+  it('moves nothing under its former name, copy, and says what it is called now', async () => {
     const { status, stderr } = await ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
     expect(status).to.equal(1);
     expect(stderr).to.include('now called move');

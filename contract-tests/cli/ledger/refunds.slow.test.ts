@@ -124,7 +124,7 @@ describe('npm run ledger -- refund', function () {
     return signature;
   }
 
-  /** A payment on the chain that is owed. */
+  /** Makes a payment on the chain, and records it as owed. @returns its id */
   async function owed(): Promise<string> {
     const slot = await connection.getSlot();
     const { id, signature } = await move(buyer, seller.publicKey, PRICE);
@@ -151,7 +151,7 @@ describe('npm run ledger -- refund', function () {
   const refund = (id: string, signature: string, environment = env): Promise<Outcome> =>
     ledgerCommand(environment, 'refund', id, '--tx', signature);
 
-  /** A token of the seller's own, of which the buyer gets as much as was paid. */
+  /** Creates a token of the seller's own, and sends the buyer as much of it as was paid. @returns the signature */
   async function payBackInAnotherToken(): Promise<string> {
     const token = Keypair.generate();
     const at = (owner: PublicKey): PublicKey => getAssociatedTokenAddressSync(token.publicKey, owner);
@@ -221,7 +221,7 @@ describe('npm run ledger -- refund', function () {
     }
   });
 
-  it('records what the chain shows, once; verify counts it as outgoing money', async () => {
+  it('records a transfer from the chain as the refund of one payment only, and verify counts it as outgoing money', async () => {
     const [first, second] = [await owed(), await owed()];
     const { signature } = await move(seller, buyer.publicKey, PRICE + 1n);
     await finalized(signature);
@@ -298,7 +298,7 @@ describe('npm run ledger -- refund', function () {
     return JSON.parse(stdout) as { link: string; refund: string };
   };
 
-  it('gives a payment link, the same one to two operators, and records the transfer that pays it, from any wallet', async () => {
+  it('gives two operators the same payment link, and records the transfer that pays it from any wallet', async () => {
     const id = await owed();
     const [one, two] = await Promise.all([linkOf(id, '--reason', 'a broken answer'), linkOf(id)]);
     expect(two.link).to.equal(one.link);
@@ -327,7 +327,7 @@ describe('npm run ledger -- refund', function () {
     expect((await ledgerCommand(env, 'refund', id)).stderr).to.include('there is nothing to refund');
   });
 
-  it('waits until the link is paid; refuses too high an amount, a second amount meanwhile, and a second cancellation', async () => {
+  it('waits until the link is paid, and refuses too high an amount, another amount while it is unpaid, and a second cancellation', async () => {
     const id = await paymentIn(ledger, 'delivered', { payer: buyer.publicKey.toBase58() });
     const { link } = await linkOf(id, '--amount', '0.2');
     expect((await ledgerCommand(env, 'refund', id, '--amount', '0.3')).stderr).to.include('is under way');

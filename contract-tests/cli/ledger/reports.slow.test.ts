@@ -115,7 +115,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     heights.check(latest);
   });
 
-  it('lists the newest payments, by state, payer and operation', async () => {
+  it('lists the newest payments, on request only those of one state, payer or operation', async () => {
     const first = await paymentIn(ledger, 'delivered', { operation: 'summarize' });
     clock += 1;
     const second = await paymentIn(ledger, 'owed', { payer: 'Payer222' });
@@ -324,7 +324,7 @@ describe('npm run ledger', function () {
     }
   });
 
-  it('says where it looked when there is no ledger', async () => {
+  it('says where it looked for a ledger if there is none', async () => {
     const { status, stderr } = await ledgerCommand({ STATE_DIR: '/nowhere' }, 'summary');
     expect(status).to.equal(1);
     expect(stderr).to.include('There is no ledger at /nowhere/ledger.db').and.not.include('    at ');

@@ -126,7 +126,7 @@ describe('ledger verify', function () {
     history.unshift({ signature, slot, ...(transaction ? { transaction } : {}), ...extra });
     return signature;
   };
-  /** A payment that is on the chain as the ledger says. */
+  /** Records a sale of this amount, whose transfer on the chain has the amount `onChain`. @returns the id */
   const sold = async (amount = 10_000n, onChain = amount): Promise<string> => {
     const transaction = transfer(onChain);
     return paymentIn(ledger, 'delivered', {
@@ -227,7 +227,7 @@ describe('ledger verify', function () {
     expect(verdict).to.include({ young: 1 });
   });
 
-  it('says which RPC server is missing: any, one of the same network, or one that answers', async () => {
+  it('says so if no RPC server is set, if it does not answer, or if it belongs to another network', async () => {
     await sold();
     expect((await ledgerCommand({ STATE_DIR: stateDir }, 'verify')).stderr).to.include('Set SOLANA_RPC_URL');
     await rpc.close();

@@ -47,7 +47,7 @@ describe('coinslot list, the report about directories', () => {
 
   const entry = (shop: string): object => ({ resource: `${shop}/weather`, type: 'http', accepts: [] });
 
-  it('for a shop that none of them lists: where it is missing, and the next step for each', async () => {
+  it('says for each directory that does not list the shop what to do next', async () => {
     const { of, standings, findings } = await ask(() => undefined);
     expect(standings.map(({ directory: name }) => name)).to.deep.equal([
       'PayAI',
@@ -61,7 +61,7 @@ describe('coinslot list, the report about directories', () => {
     expect(findings.map(({ promise }) => promise)).to.include("Coinbase's validator takes GET /weather");
   });
 
-  it('for a shop that all of them list', async () => {
+  it('says which directories list the shop', async () => {
     const { of, calls } = await ask(({ path, url }, shop) => {
       if (path === '/discovery/merchant')
         return { body: { resources: [entry(shop)], pagination: { total: 1 } } };
@@ -80,7 +80,7 @@ describe('coinslot list, the report about directories', () => {
     expect(calls.some(({ path }) => path.includes('example.shop%2Fweather'))).to.equal(true);
   });
 
-  it('is read page by page, and no further than needed', async () => {
+  it('reads a directory page by page, and no further than needed', async () => {
     const page = (at: number, shop: string): Answer => {
       const items = Array.from({ length: 1_000 }, (_, each) => ({
         resource: `https://other.example/${at + each}`,

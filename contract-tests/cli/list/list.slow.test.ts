@@ -34,7 +34,7 @@ describe('coinslot list', function () {
     });
   }
 
-  it("finds no error in this repository's shop except its local address and the missing contact; uses PUBLIC_URL", async () => {
+  it("finds no error in this repository's shop at PUBLIC_URL, except its local address and the missing contact", async () => {
     const { status, stdout, stderr } = await list(['--json', '--offline'], { PUBLIC_URL: world.url });
     expect(stderr).to.equal('');
     const lines = stdout

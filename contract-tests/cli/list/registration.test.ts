@@ -92,7 +92,7 @@ describe('coinslot list --register', () => {
     },
   });
 
-  /** A registry like x402scan's: it says what to sign, and registers the signer. */
+  /** Registers a shop at a registry like x402scan's, which says what to sign; `signed` answers the signed request. */
   async function registerAt(signed: (call: Call, said: Json) => Answer): Promise<{
     standing: Standing | undefined;
     failed: boolean;

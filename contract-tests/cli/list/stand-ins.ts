@@ -39,10 +39,10 @@ export async function standIn(
   };
 }
 
-/** A shop by any author that has everything that directories want: its description, its 402 and its entry for the MCP registry. */
+/** A shop, not necessarily a Coinslot, with all that directories want: its description, its 402 and its entry for the MCP registry. */
 export type Shop = { document: Json; challenge: Json; entry: Json; headers: Record<string, string> };
 
-/** Sets a value in an object, or removes it if none is given. @param path keys with spaces between them */
+/** Sets the value at a path in an object, or removes it if no value is given. @param path keys, separated by spaces */
 export function put(target: Json, path: string, value?: unknown): void {
   const keys = path.split(' ');
   const last = keys.pop() ?? '';

@@ -108,7 +108,7 @@ describe('coinslot mcp install', () => {
     }
   });
 
-  it('checks the wallet first, in the way the host would start it', async () => {
+  it('first checks that the wallet would start with its options, and writes nothing if it would not', async () => {
     for (const [more, why] of [
       [{ budget: 'much' }, /^--budget /],
       [{ keypair: join(home, 'none.json') }, /^--keypair /],

@@ -16,7 +16,7 @@ describe('progress while people answer, through the wallet', function () {
     await world.close();
   });
 
-  it('the host is notified how many people have replied, and gets the answer', async () => {
+  it('reaches the host as the number of people who have replied, followed by the answer', async () => {
     const keypair = join(world.stateDir, 'payer.json');
     await copyFile(join(world.stateDir, 'buyer.json'), keypair);
     await chmod(keypair, 0o600);

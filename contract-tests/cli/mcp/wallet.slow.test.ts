@@ -62,7 +62,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(result.isError, textOf(result)).not.to.equal(true);
     expect(result.structuredContent).to.have.property('summary').that.includes('harbour bridge');
   };
-  /** How much the shop earns while `work` runs, in calls at this price. */
+  /** How many calls at PRICE the shop sells while `work` runs. */
   const salesDuring = async (work: () => Promise<unknown>): Promise<number> => {
     const before = await world.earned();
     await work();
@@ -95,7 +95,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
       expect((await stat(join(folder, file))).mode & 0o777).to.equal(0o600);
   });
 
-  it('a statement of many payments has at most 4 KB for the model: the newest lines', async () => {
+  it('gives the model only the newest lines of a long statement, at most 4 KB', async () => {
     const wallet = await open();
     for (let bought = 0; bought < 7; bought += 1) sold(await wallet.call('summarize', another()));
     const statement = await wallet.call('wallet_statement', {});
@@ -130,7 +130,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(relay.payments).to.deep.equal([]);
   });
 
-  it('an exhausted budget stays exhausted after a restart, and for another wallet with the same folder', async () => {
+  it('spends nothing more once the budget is exhausted, after a restart or in another wallet with the same folder', async () => {
     const sales = await salesDuring(async () => {
       const first = await open('--budget', '0.02');
       sold(await first.call('summarize', another()));
@@ -149,7 +149,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(relay.payments).to.have.lengthOf(2);
   });
 
-  it('two wallets that share a folder do not spend more than the budget together', async () => {
+  it('spends no more than one budget in two wallets that share a folder', async () => {
     const both = await Promise.all([open('--budget', '0.05'), open('--budget', '0.05')]);
     const results: ToolCall[] = [];
     const sales = await salesDuring(async () => {
@@ -161,7 +161,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(5);
   });
 
-  it('after the connection is cut once the payment was sent, the same payment is sent again and charged once', async () => {
+  it('sends the same payment again if the connection is cut after it was sent, and is charged once', async () => {
     let cuts = 1;
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
@@ -176,7 +176,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  it('a stream that is cut off in the middle counts as a cut connection, too', async () => {
+  it('sends the same payment again if a stream breaks off in the middle, and is charged once', async () => {
     let cuts = 1;
     relay.intervene(async ({ payment, pass }) => {
       const answer = await pass();
@@ -221,7 +221,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     ['after the shop was paid', true],
     ['before the payment reaches the shop', false],
   ] as const))
-    it(`killed ${when}: after a restart, it sends the same payment, which is charged once`, async () => {
+    it(`is killed ${when}, sends the same payment after a restart, and is charged once`, async () => {
       const asked = another();
       const sales = await salesDuring(async () => {
         const first = await open();
@@ -253,7 +253,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
       expect(new Set(relay.payments).size).to.equal(2);
     });
 
-  it('if a shop takes the money and claims to have refused it, makes no second payment for the call', async () => {
+  it('makes no second payment for a call if the shop takes the money and claims to have refused it', async () => {
     relay.intervene(async ({ payment, tool, pass, refuse }) => {
       if (payment === undefined) return pass();
       await (await pass()).arrayBuffer();
@@ -273,7 +273,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(1);
   });
 
-  it('if a shop no longer keeps the answer, says so once, and lets the call be bought again', async () => {
+  it('says once that a shop no longer keeps the answer, and then lets the call be bought again', async () => {
     relay.intervene(async ({ payment, pass }) => {
       if (payment !== undefined) await (await pass()).arrayBuffer();
       return payment === undefined ? pass() : 'drop';
@@ -305,7 +305,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(new Set(relay.payments).size).to.equal(2);
   });
 
-  it('a refused payment that could still be settled stays counted in the budget, and its call gets no other', async () => {
+  it('counts a refused payment in the budget while it could still be settled, and signs no other for its call', async () => {
     relay.intervene(async ({ payment, pass, refuse }) =>
       payment === undefined ? pass() : refuse('not enough'),
     );
@@ -407,7 +407,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(messages).to.have.lengthOf(3);
   });
 
-  it('a key file that others can read, or invalid options, end it with one sentence on stderr', async () => {
+  it('ends with one sentence on stderr if others can read the key file, or if an option is invalid', async () => {
     const open = join(world.stateDir, 'open.json');
     await copyFile(keypair, open);
     await chmod(open, 0o644);

@@ -169,7 +169,7 @@ describe(`make mock${skipped}`, function () {
     }
   });
 
-  it('Prefer: dynamic=true generates an answer from the schema', async function () {
+  it('generates an answer from the schema if the call has the header Prefer: dynamic=true', async function () {
     const operation = contract.paid.find(({ answers: [form] }) => form.kind === 'json');
     if (!operation) return this.skip();
     const usual = await ask(operation, { 'x-payment': 'bm9uc2Vuc2U' });
@@ -201,7 +201,7 @@ describe(`make mock${skipped}`, function () {
     );
   });
 
-  it('npm run buy says that it is a mock, and needs no key pair', async () => {
+  it('is recognized as a mock by npm run buy, which then needs no key pair', async () => {
     const [operation] = contract.paid;
     const folder = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
     const words = [

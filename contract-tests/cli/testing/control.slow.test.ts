@@ -27,7 +27,7 @@ describe('coinslot testing', function () {
   let facts: Facts;
 
   before(async () => {
-    // Its environment names another network, which must not reach the shop.
+    // The environment of the command names another network, which must not reach the shop.
     child = spawn(process.execPath, [MAIN, 'testing', '--setting', 'HOLD_SECONDS=3'], {
       cwd: ROOT,
       env: { PATH: process.env['PATH'], NETWORK: 'mainnet', DATABASE_URL: 'postgres://nowhere' },
@@ -67,7 +67,7 @@ describe('coinslot testing', function () {
     expect(spent).to.deep.equal({ spent: price.amount });
   });
 
-  it('injects a fault between the two halves of a call, and ends it', async () => {
+  it('injects a fault between the signing and the sending of a call, and clears the fault', async () => {
     const [, signed] = await command('sign', { operationId: id });
     await command('inject', { fault: 'settle-unknown' });
     const [, answer] = await command('send', signed);
@@ -87,7 +87,7 @@ describe('coinslot testing', function () {
     expect((await command('clear', {}, page))[1]).to.deep.equal({ error: 'No page may send commands.' });
   });
 
-  it('when killed, leaves neither shop nor sandbox running', async () => {
+  it('leaves neither shop nor sandbox running when it is killed', async () => {
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;

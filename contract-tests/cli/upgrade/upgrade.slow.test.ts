@@ -31,7 +31,7 @@ describe('coinslot upgrade', function () {
   const edit = (path: string, change: (text: string) => string): void =>
     writeFileSync(path, change(readFileSync(path, 'utf8')));
 
-  /** A shop with Coinslot's types as the package has them. */
+  /** Makes a shop that has the same types of Coinslot as the published package. */
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-upgrade-test-'));
     expect(run('init').status).to.equal(0);
@@ -65,7 +65,7 @@ describe('coinslot upgrade', function () {
       'by',
       programVersion(),
     );
-    // A contract as an earlier version wrote it, with an answer that today's does not have, and without one that it has.
+    // This contract of an earlier version has an answer that today's lacks, and lacks one that today's has.
     edit(file('generated', 'openapi.json'), text => {
       const document = JSON.parse(text) as Document;
       const [operation] = Object.values(document.paths);

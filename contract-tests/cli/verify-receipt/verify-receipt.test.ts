@@ -15,7 +15,7 @@ const COINSLOT = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.u
 
 type Ran = { code: number | null; out: string; err: string };
 
-/** One receipt of a shop that publishes its key on this machine. */
+/** Each test verifies a receipt of a shop that publishes its key on this machine. */
 describe('coinslot verify-receipt', () => {
   const { privateKey: key } = generateKeyPairSync('ed25519');
   let folder: string;
@@ -94,7 +94,7 @@ describe('coinslot verify-receipt', () => {
     expect(redirected.out).to.include('answered 302');
   });
 
-  it('accepts no other signer, no other key, and no key that is not published', async () => {
+  it('rejects a signer that is not the shop, a key that is not published, and one that did not sign', async () => {
     const other = await run(['--allow-private'], receipt(did(), 'https://api.example.com/v1/a'));
     expect(other).to.include({ code: 1 });
     expect(other.out).to.include('it is about api.example.com: the signer is not that shop');

@@ -1,6 +1,6 @@
 /**
- * Preloaded into agentcash, which has Solana mainnet and its own balance service hard-coded: makes a sandbox, which calls itself
- * devnet, look like mainnet. All other requests fail, so no call leaves this machine.
+ * Preloaded into agentcash, in which Solana mainnet and a balance service are hard-coded. Makes the sandbox, which calls itself
+ * devnet, look like mainnet, and answers for the balance service. All other requests fail, so no call leaves this machine.
  */
 const MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
 const SANDBOX = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';

@@ -6,7 +6,7 @@ import { extractDiscoveryInfo } from '@x402/extensions/bazaar';
 import { SettlementCache, toFacilitatorSvmSigner } from '@x402/svm';
 import { ExactSvmScheme } from '@x402/svm/exact/facilitator';
 
-/** The network of the sales: the sandbox also calls itself Solana's devnet. */
+/** The network of the sales: Solana's devnet, because the sandbox calls itself that. */
 const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 
 /**

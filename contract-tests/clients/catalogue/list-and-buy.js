@@ -85,7 +85,7 @@ async function soldBy(shop) {
     Object.entries(item).flatMap(([method, each]) => {
       if (!each?.['x-price']) return [];
       const listed = shop.url + path.replace(/\{(\w+)\}/g, ':$1');
-      // Examples cost the least amount.
+      // Each example costs the minimum price.
       const { amount: fixed, min = fixed } = each['x-price'];
       const amount = String(Math.round(Number(min) * 1e6));
       return [{ shop, path, listed, method: method.toUpperCase(), amount, ...each }];
@@ -95,7 +95,7 @@ async function soldBy(shop) {
 
 /** The first sale of an operation over HTTP. */
 async function buyFirst({ listed, method }) {
-  // Called by a buyer who knows only the path; ids are integers here.
+  // A buyer who knows only the path calls it with any id, which is an integer here.
   const challenge = await (await fetch(listed.replace(/:\w+$/, '1'), { method })).json();
   const { status } = await pay(callOf({ resource: listed, extensions: challenge.extensions }));
   assert.ok(status < 300, `${listed}: ${status}`);
@@ -106,7 +106,7 @@ async function callFirst({ shop, operationId }) {
   const asked = { name: operationId, arguments: {} };
   const { structuredContent: probed } = await mcp(`${shop.url}/mcp`, 'tools/call', asked);
   const { example } = probed.extensions.bazaar.info.input;
-  // A price that depends on the call is known only for a call.
+  // If the price depends on the call, the server names it only for a call with arguments.
   const whole = { ...asked, arguments: example };
   const { structuredContent: required } = await mcp(`${shop.url}/mcp`, 'tools/call', whole);
   const call = { ...whole, _meta: { 'x402/payment': await wallet.createPaymentPayload(required) } };

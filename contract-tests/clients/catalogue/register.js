@@ -11,7 +11,7 @@ import {
   verifySIWxSignature,
 } from '@x402/extensions/sign-in-with-x';
 
-// A registry like x402scan's: it registers an origin for anyone who has signed in, checked by the official package's verifier.
+// A registry like x402scan's: it registers an origin for anyone whose signature the official package's verifier accepts.
 const REGISTER = '/api/x402/registry/register-origin';
 const { root = '', KEYPAIR = '', COINSLOT_URL = '' } = process.env;
 const nonces = new Set();

@@ -16,7 +16,7 @@ export async function openShop(facilitatorUrl, settings = {}) {
   const { root = '', SERVER = 'dist/src/main.js', RPC_URL = '', STATE_DIR = '' } = process.env;
   const file = join(STATE_DIR, 'sandbox.json');
   const { payTo } = JSON.parse(readFileSync(file, 'utf8'));
-  // The address of the sandbox's market.
+  // The shop reads the address of the sandbox's market from this file.
   copyFileSync(file, join(stateDir, 'sandbox.json'));
   const child = spawn(process.execPath, [SERVER], {
     cwd: root,

@@ -27,7 +27,7 @@ for (const { url, method, body } of await challenges()) {
     throw new Error(`${url}: payment-identifier is not advertised`);
   assert.deepEqual(identifier, declarePaymentIdentifierExtension(false), url);
   assert.deepEqual(validatePaymentIdentifier(identifier), { valid: true }, url);
-  // What the official client makes of the challenge, and what the official server reads from that.
+  // The extensions as the official client sends them back, and what the official server reads from them.
   const extensions = appendPaymentIdentifierToExtensions(structuredClone(body.extensions));
   const { id, validation } = extractAndValidatePaymentIdentifier({ extensions });
   assert.ok(id?.startsWith('pay_') && validation.valid, `${url}: ${JSON.stringify(validation)}`);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Keypair } from '@solana/web3.js';
 
-// Written for browsers: it binds `fetch` to the window.
+// The package is written for browsers: it binds `fetch` to the window.
 globalThis.window = globalThis;
 const { createX402Client } = await import('@payai/x402-solana/client');
 

@@ -8,7 +8,7 @@ async function handed(tool, args) {
 }
 
 /**
- * Calls of either version take no metadata, so each payment is a header of a client that makes only that call.
+ * In neither version can a call carry metadata, so each payment is a header of a client that makes only that call.
  * @param library of one version, and its transport for commands
  */
 export function examineAiSdk({ createMCPClient }, { Experimental_StdioMCPTransport: Stdio }) {

@@ -84,7 +84,7 @@ const buyAll = (buy, host) => Promise.all(examples.map(([name, example]) => buy(
 
 /**
  * @param open connects to `{ url }` or starts `{ command, args }`, and gives `tools` (names), `close`, and
- *   `call(name, args, payment?)`, which returns the texts that a model would get, of an error as well
+ *   `call(name, args, payment?)`, which returns the texts that a model would get, including those of an error
  */
 export async function examine(open) {
   assert.equal(examples.length, 5);

@@ -24,7 +24,7 @@ await examine(async ({ url, command, args }) => {
           .flat()
           .map(part => part.text ?? (typeof part === 'string' ? part : JSON.stringify(part)));
       } catch (error) {
-        // An agent's tool node passes the message to the model.
+        // An agent's tool node passes the error's message to the model.
         return [error.message];
       }
     },

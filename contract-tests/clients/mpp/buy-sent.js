@@ -1,5 +1,5 @@
-// Buys the operation that is paid before its work from a server that pays no fees: the client sends the transfer itself, and its credential
-// (type signature) names it.
+// Buys the operation that is paid before its work from a server that pays no fees: the client sends the transfer itself, and names it in
+// its credential (type signature).
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { solana } from '@solana/mpp/client';
