@@ -151,7 +151,7 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 4 });
   });
 
-  it('sells a saved handler on the same chain, from the same wallet and with the same ledger', async () => {
+  it('sells what a saved handler answers, and keeps the chain, the wallets and the ledger', async () => {
     const before = sandbox();
     await dev.after(() => saveHandler('40'), /On sale after .*handlers\/textStats\.ts/);
     expect(await buy()).to.include({ words: 40 });

@@ -264,7 +264,7 @@ describe('npm run ledger -- refund', function () {
     expect(await ledger.find(id)).to.include({ state: 'delivered', repaid: PRICE, repaying: 0n });
   });
 
-  /** Pays the link of a refund, as a wallet does. */
+  /** Pays the link of a refund as a wallet would. */
   async function payLinkOf(
     link: string,
     from: Keypair,
@@ -346,7 +346,7 @@ describe('npm run ledger -- refund', function () {
     expect(await ledger.find(id)).to.include({ state: 'delivered', repaid: 200_000n, repaying: 0n });
   });
 
-  it("appears in the statement of the month, whose balance equals that of the sandbox's chain to the last unit", async () => {
+  it("appears in the statement of the month, whose closing balance equals that on the sandbox's chain to the last unit", async () => {
     const month = new Date(Date.now() - 600_000).toISOString().slice(0, 7);
     const { stdout } = await ledgerCommand(env, 'statement', month, '--json');
     type Found = Record<'opening' | 'closing', string> & Record<'sales' | 'refunds', { count: number }>;

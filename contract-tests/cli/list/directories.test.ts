@@ -162,7 +162,7 @@ describe('coinslot list, the report about directories', () => {
     expect(await askDirectory(url, {}, 50)).to.deep.equal({ why: 'did not answer within 0.05 s' });
   });
 
-  it('says to publish again where the MCP registry has an older version', async () => {
+  it('says that the shop must be published again if the MCP registry has an older version of it', async () => {
     const { of } = await ask(({ path }) =>
       path.startsWith('/v0.1/servers/') ? { body: { server: { version: '0.9.0' } } } : undefined,
     );

@@ -164,7 +164,7 @@ describe('coinslot list --register', () => {
     ['it asks for a signature again', { status: 402, body: {} }, 'it answered 402'],
   ];
   for (const [what, answer, says] of refusals)
-    it(`says why, and that it failed, if ${what}`, async () => {
+    it(`reports a failure and its reason if ${what}`, async () => {
       const { standing, failed, calls } = await registerAt(() => answer);
       expect(`${standing?.found} ${standing?.next.join(' ')}`).to.contain(says);
       expect(standing?.state).to.equal('not listed');

@@ -15,7 +15,7 @@ const { COINSLOT_URL: url = '', KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } 
 const BUDGET = 5_000_000n;
 /** The greatest length of a text for a model. */
 const MAX_BYTES = 4096;
-/** A word that each answer contains. */
+/** A word that the answer of each operation contains. */
 const ANSWERS = {
   summarize: 'summary',
   solTokenBrief: 'brief',

@@ -25,7 +25,7 @@ KEYPAIR = os.environ["KEYPAIR"]
 BUDGET = 5
 # The greatest length of a text for a model.
 MAX_BYTES = 4096
-# A word that each answer contains.
+# A word that the answer of each operation contains.
 ANSWERS = {
     "summarize": "summary",
     "solTokenBrief": "brief",
