@@ -304,7 +304,7 @@ describe('the embedded facilitator', function () {
     expect(await poor.facilitator.verify(request)).to.have.property('kind', 'unavailable');
     expect(await poor.facilitator.sign(request)).to.have.property('kind', 'unavailable');
     expect(await poor.facilitator.settle(stored)).to.have.property('kind', 'settled');
-    // A refusal stays a refusal even while nothing could be signed.
+    // A refusal stays a refusal even while nothing can be signed.
     expect(await poor.facilitator.verify(poor.payment({ payer, computeLimit: 200_001 }))).to.have.property(
       'kind',
       'refused',

@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.position, 'never lower').to.equal(1_100);
     });
 
-    it('take over a payment again for a request that waits, which stays the same caller of the same call', async () => {
+    it('take over a freed payment for a request that waits for it, which keeps its number as a caller', async () => {
       const request = payment();
       const first = await claimWhole(ledger, request);
       const copy = await ledger.addCaller(request.id, { proven: false });

@@ -104,7 +104,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
   }
 
   for (const operation of SOLD.paid)
-    it(`sells ${operation.id} to a wallet of the browser, once, and shows answer, receipt and links`, async () => {
+    it(`sells ${operation.id} to a wallet in the browser, once, and shows the answer, its receipt and links`, async () => {
       await openPage(operation);
       const earned = await world.earned();
       await browser.read(`${PAY}.click()`);

@@ -55,7 +55,7 @@ export function forServer(url: string): { url: string; directUrl?: string } {
   return { url: pooled.href, directUrl: url };
 }
 
-/** The settings of a server for the ledger of a place. */
+/** The settings with which a server opens the ledger at a place. */
 export function databaseSettings(place: LedgerPlace): Record<string, string> {
   const { url, directUrl } = forServer(place.url);
   return { DATABASE_URL: url, ...(directUrl === undefined ? {} : { DATABASE_DIRECT_URL: directUrl }) };

@@ -132,7 +132,7 @@ function transferOf(transaction: string) {
   return { blockhash, destination, amount, source: accountOf(owner) };
 }
 
-/** The request of a payment that was signed by this payer. */
+/** A claim of a payment that this payer signed. */
 export function paidBy(payer: string, source?: string) {
   const evidence = evidenceOf(payer, source);
   const id = createHash('sha256').update(randomBytes(16)).digest('hex');

@@ -16,7 +16,7 @@ export const REFUSAL_REASONS = {
 
 const REASONS = Object.keys(REFUSAL_REASONS);
 
-/** The reason of a refusal as one of a few words, for a metric label. */
+/** The reason for a refusal as one of a few words, for a metric label. */
 export function reasonOf(error: string): string {
   return REASONS.find(reason => error.startsWith(`${reason}:`)) ?? 'other';
 }

@@ -7,7 +7,7 @@ import { linkIn, type ToolResult } from './tool-result.js';
 
 const LIMITS = { files: 500, bytes: 1024 ** 3 };
 const MAX_NAME = 60;
-/** How many file names to try, because wallets that share the folder may use the same one in the same millisecond. */
+/** How many file names to try. One may be taken, because wallets that share the folder may choose the same one in the same millisecond. */
 const MAX_TRIES = 100;
 
 /** A file with bytes that were bought. */

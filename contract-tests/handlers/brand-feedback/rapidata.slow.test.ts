@@ -331,7 +331,7 @@ describe('people of the marketplace', () => {
     });
   });
 
-  describe('finish the question although', () => {
+  describe('finish the question even if', () => {
     it('the token expires during the job', async () => {
       const question = replyStore.put(aQuestion({ wanted: 1 }));
       const asked = people.ask(question, NEVER);

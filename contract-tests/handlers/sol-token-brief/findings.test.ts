@@ -20,8 +20,8 @@ const NOW = Date.UTC(2026, 0, 2);
 const audit = { mintAuthorityDisabled: true, topHoldersPercentage: 15.45 };
 
 /**
- * Made-up answers in the documented formats of the sources, each with values that make a token doubtful. Recordings
- * of real answers are not licensed.
+ * Made-up answers in the documented formats of the sources, each with values that make a token doubtful. Their terms do
+ * not allow us to publish recordings of real answers.
  */
 const DOUBTS: Record<string, () => void> = {
   suspicious: () => jupiterSays({ audit: { ...audit, isSus: true } }),

@@ -159,7 +159,7 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
     `${sold} ${sold === 1 ? 'operation' : 'operations'} for sale in ${out}${left > 0 ? `, ${left} left out` : ''}.`,
     ...notes.map(note => `Note: ${note}.`),
     `Calls are sent to ${addressesOf(contract).join(', ')}.`,
-    ...asked.map(({ variable, what }) => `Set ${variable} before the start: ${what}.`),
+    ...asked.map(({ variable, what }) => `Set ${variable} before you start the server: ${what}.`),
     `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}npx coinslot run${out === 'openapi.yaml' ? '' : ', in a folder where it is openapi.yaml'}`,
   ].join('\n');
 }

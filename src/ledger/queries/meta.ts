@@ -55,6 +55,6 @@ export const deleteNotes = () => sql`delete from meta where key like 'note:%'`;
 /** Records that a restored ledger was compared with the chain. */
 export const endRestoration = () => sql`delete from meta where key = 'restored'`;
 
-/** Whether the ledger is not bound to another receiver. Checked by every sale. */
+/** Whether the ledger may sell for this receiver: it is bound to this one, or to none yet. Checked by every sale. */
 export const isReceiver = (payTo: string): Query =>
   sql`not exists (select 1 from meta where key = 'pay_to' and value <> ${payTo})`;

@@ -5,7 +5,7 @@ import { toDecimal } from '../../price/amount.js';
 /** A transfer that a wallet is to make. `receiver` is a wallet's address; the paying wallet finds its token account. Amount in atomic units. */
 export type AskedTransfer = { receiver: string; mint: string; amount: bigint; memo: string; label: string };
 
-/** A link that wallets open or read as a QR code: a transfer request of Solana Pay. */
+/** A Solana Pay transfer request: a link that wallets open or read as a QR code. */
 export function payLink({ receiver, mint, amount, memo, label }: AskedTransfer): string {
   const query = new URLSearchParams({
     amount: toDecimal(amount),
