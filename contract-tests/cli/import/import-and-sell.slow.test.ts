@@ -161,7 +161,7 @@ describe('coinslot import, and then coinslot run', function () {
     );
     expect(said).to.contain('GET /piers').and.contain('0.25');
     expect(said).to.match(/GET \/events .*left out: .*text\/event-stream/);
-    expect(said).to.contain('Set API_TOKEN before the start');
+    expect(said).to.contain('Set API_TOKEN before you start the server');
     expect(said).to.contain(`Calls are sent to ${upstream.url}.`);
     expect(said).to.contain('Next: ALLOW_PRIVATE_UPSTREAMS=true npx coinslot run');
 
