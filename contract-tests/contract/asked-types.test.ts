@@ -18,10 +18,10 @@ type WithHeaders = Sent<{ 'application/json': number[] }> & {
   parameters: { header?: { 'X-Region'?: 'eu' | 'us'; 'PAYMENT-SIGNATURE'?: string } };
 };
 
-/** Whether two types are the same: `true satisfies` it compiles only if they are. */
+/** Is `true` if the two types are the same. Otherwise `true satisfies Same<A, B>` does not compile. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 describe('The type of a call that a handler gets', () => {
-  it('has the body in each content type that the contract declares, and texts and bytes as strings', () => {
+  it('has a body of each content type that the contract declares, with texts and bytes as strings', () => {
     expect(
       true satisfies Same<Body<Several>, Note | { count: number } | { photo: string } | string>,
     ).to.equal(true);
@@ -34,7 +34,7 @@ describe('The type of a call that a handler gets', () => {
     expect(true satisfies Same<Body<{ requestBody?: never }>, undefined>).to.equal(true);
   });
 
-  it('has its headers by name, without those of the payment, and the content type that was sent', () => {
+  it('has the headers by name, except those of the payment, and the content type that was sent', () => {
     const asked: Asked<WithHeaders> = { params: {}, query: {}, body: [1], headers: { 'X-Region': 'eu' } };
     expect(true satisfies Same<(typeof asked)['headers'], { 'X-Region'?: 'eu' | 'us' }>).to.equal(true);
     expect(true satisfies Same<Asked<Several>['type'], string | undefined>).to.equal(true);

@@ -44,7 +44,7 @@ describe('the size limit of a body', function () {
     for (const [id, bytes] of Object.entries(limits)) expect(bytes, id).to.be.within(16_384, 100_000);
   });
 
-  it('allows the longest values of a schema, however they are written', () => {
+  it('allows the longest values that a schema accepts, even if every character is escaped', () => {
     for (const { id, request } of contract.paid) {
       if (!request) continue;
       const fields = Object.entries(request.plain['properties'] as Record<string, Json>).map(
@@ -61,7 +61,7 @@ describe('the size limit of a body', function () {
     expect(bodyLimit({}, {})).to.equal(2 * 1024 * 1024);
   });
 
-  it('is found at once even if each of thirty schemas refers twice to the next one', () => {
+  it('is computed at once even if each of thirty schemas refers twice to the next one', () => {
     const pair = (next: number): Json => {
       const $ref = `#/components/schemas/Level${next}`;
       return { type: 'object', properties: { a: { $ref }, b: { $ref } } };

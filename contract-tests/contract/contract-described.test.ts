@@ -56,12 +56,12 @@ describe('The contract explains itself', () => {
     expect(objectOf(document.externalDocs).url).to.contain('x402');
   });
 
-  it('says that a 503 with a receipt is paid and in progress', () => {
+  it('says that a call with a 503 and a receipt is paid, and that its answer is in progress', () => {
     const { description } = components.responses!.Unavailable!;
     expect(description).to.match(/reports success, the call is paid and its answer is in\s+progress/);
   });
 
-  it('declares the request id of the log on every answer of a paid operation', () => {
+  it('declares the header with the request id in every answer of a paid operation', () => {
     for (const { id, path, method } of paid) {
       const described = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
       for (const [status, response] of Object.entries(objectOf(described.responses)))
@@ -71,7 +71,7 @@ describe('The contract explains itself', () => {
     }
   });
 
-  it('limits every text that a caller sends in its schema', () => {
+  it('has a schema that limits the length of every text that a caller sends', () => {
     for (const { id, request } of paid)
       for (const [name, field] of Object.entries(objectOf(request?.schema.properties)))
         if (objectOf(field).type === 'string')
@@ -98,7 +98,7 @@ describe('The contract explains itself', () => {
 });
 
 describe('The 400 messages in the contract', () => {
-  /** The request that leads to the message of each example. */
+  /** For each example, the request that gets its message. */
   const CALLS: Record<string, [path: string, body: unknown]> = {
     missing: ['/v1/summarize', {}],
     tooLong: ['/v1/tts', { text: 'a'.repeat(2713) }],

@@ -62,7 +62,7 @@ describe('The contract is a document that other tools can use', () => {
     expect(names.filter(name => /(Request|Response)$/.test(name))).to.deep.equal([]);
   });
 
-  it('allows additional fields in every object of an answer: generated Go clients reject unknown fields otherwise', () => {
+  it('allows additional fields in every object of an answer, because generated Go clients would otherwise reject unknown fields', () => {
     expect(closedAnswers(document)).to.deep.equal([]);
   });
 
@@ -71,7 +71,7 @@ describe('The contract is a document that other tools can use', () => {
     expect(names.filter(name => /^(Error|Response|Request|Client|Object)$/.test(name))).to.deep.equal([]);
   });
 
-  it('declares x402Version without a list of values, because the server answers any', () => {
+  it('declares x402Version without a list of values, because the server accepts any value', () => {
     expect(at(document, 'components', 'parameters', 'x402Version', 'schema')).not.to.have.property('enum');
   });
 

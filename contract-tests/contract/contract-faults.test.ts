@@ -63,7 +63,7 @@ describe('A contract with an error stops the start, and the message', () => {
   ];
 
   for (const [name, price, message] of prices) {
-    it(`names the place of a price with ${name}`, () => {
+    it(`says where an invalid price is: ${name}`, () => {
       const fault = faultOf(TEXT.replace(PRICE, `x-price: ${price}`));
       expect(fault).to.contain(message);
       expect(fault).to.contain(`shop.yaml:${lineOf(PRICE)} paths./v1/summarize.post.x-price: `);
@@ -76,7 +76,7 @@ describe('A contract with an error stops the start, and the message', () => {
     ['operationId: summarize', 'operationId: pick_up', /pick_up is an MCP tool of the server itself/],
   ];
   for (const [theirs, ours, message] of taken)
-    it(`names ${ours} as the server's own path, which would never reach the operation`, () => {
+    it(`says that ${ours} belongs to the server itself, so that the operation would never be called`, () => {
       expect(faultOf(TEXT.replace(theirs, ours)))
         .to.match(message)
         .and.match(/choose another/);
@@ -168,7 +168,7 @@ describe('A contract with an error stops the start, and the message', () => {
     it(`says what is wrong with ${name}`, () => expect(faultOf(text)).to.contain(message));
   }
 
-  it('refuses a requestBody that is a broken reference, is a stream, is a form without an object, or has no valid example', () => {
+  it('names each error of a requestBody: a broken reference, a stream, a form that is not an object, no valid example', () => {
     const place = 'paths./v1/summarize.post.requestBody';
     const bodies: [string, string][] = [
       ["{ $ref: '#/components/requestBodies/A' }", ': must have content: requestBody: { required: true'],
@@ -201,7 +201,7 @@ describe('A contract with an error stops the start, and the message', () => {
     }
   });
 
-  it('reports each error of a path parameter once, and nothing for what refers to it', () => {
+  it('reports each error of a path parameter once, and no further error where that parameter is used', () => {
     const upstream = "x-upstream: { url: 'https://api.example.com/{harbour}' }";
     const sold = "responses: { '200': { content: { application/json: {} } } }";
     const port = (parameter: string): string =>

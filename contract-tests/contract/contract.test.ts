@@ -28,7 +28,7 @@ const text = { type: 'string' };
 const needed = { type: 'string', required: true } as const;
 const figure = { type: ['number', 'null'] };
 
-/** From specification 1, 2.1 to 2.10, 4.2 and 8. */
+/** From sections 1, 2.1 to 2.10, 4.2 and 8 of the specification. */
 const PAID: Record<string, Paid> = {
   summarize: {
     path: '/v1/summarize',
@@ -125,7 +125,7 @@ const PAID: Record<string, Paid> = {
   },
 };
 
-/** From specification 4.3, and the paths that the specification names without a body. */
+/** From section 4.3 of the specification, with the paths that it names without describing a body. */
 const FREE: Record<string, string> = {
   getAnswer: '/answers/{key}',
   getIndex: '/',
@@ -177,7 +177,7 @@ describe('The contract sells what the specification says', () => {
     describe(id, () => {
       const post = at(document, 'paths', wanted.path, 'post');
 
-      it('has its path, tag, price and flow', () => {
+      it('has the path, tag and flow of the specification, and a fixed price', () => {
         const { path, tags, price, flow } = operation;
         expect({ path, tags, flow }).to.deep.equal({
           path: wanted.path,
@@ -205,7 +205,7 @@ describe('The contract sells what the specification says', () => {
         expect(at(post, 'requestBody', 'content')).to.have.all.keys('application/json');
       });
 
-      it('answers 200, 400, 402, 502, 503 and nothing else, with the bodies and headers of the specification', () => {
+      it('answers only with 200, 400, 402, 502 or 503, with the bodies and headers of the specification', () => {
         const responses = post.responses as Record<string, Json>;
         expect(responses).to.have.all.keys('200', '400', '402', '502', '503');
         for (const status of ['400', '502', '503']) {
@@ -267,7 +267,7 @@ describe('The contract sells what the specification says', () => {
     ]);
   });
 
-  it('describes error, challenge, discovery document and index as the specification does', () => {
+  it('describes errors, the challenge, the discovery document and the index as the specification does', () => {
     expect(fieldsOf(schemaNamed('ErrorMessage'), false)).to.deep.equal({ error: needed });
     expect(fieldsOf(schemaNamed('PaymentChallenge'), false)).to.deep.equal({
       x402Version: { type: 'integer', required: true },

@@ -97,7 +97,7 @@ describe('The expansion of a contract', () => {
     });
   });
 
-  it('adds the documents of the server, and no component that nothing refers to', () => {
+  it('adds the documents of the server itself, and only components that something refers to', () => {
     const { document, free } = parseContract(thin());
     expect(free.map(({ id }) => id)).to.deep.equal([
       'getIndex',
@@ -168,7 +168,7 @@ describe('The expansion of a contract', () => {
     expect(free.map(({ id }) => id)).to.deep.equal(['getIndex', 'getDiscovery', 'getOpenapi']);
   });
 
-  it('completes the entry of a list document from its list', () => {
+  it('completes a discovery document for which the seller gives only the list of operations', () => {
     const section =
       '  /sea/.well-known/x402: { get: { operationId: seaDiscovery, x-discovery: { operations: [findPort] } } }\n';
     const { document, free } = parseContract(thin('', section));

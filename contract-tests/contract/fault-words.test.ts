@@ -7,7 +7,7 @@ const UPSTREAM = "x-upstream: { url: 'https://api.example.com/a' }";
 const JSON_TYPE = 'content: { application/json: { schema: { type: object } } }';
 const ANSWER = `responses: { '200': { ${JSON_TYPE} } }`;
 
-/** One operation of a shop, which begins at line 3; line 5 is the first of `lines`. */
+/** One operation of a contract. If it is the first one, it begins at line 3 of the file, and `lines` begin at line 5. */
 function operation(lines: string[], path = '/a', method = 'get'): string {
   return [`  ${path}:`, `    ${method}:`, ...lines.map(line => `      ${line}`)].join('\n');
 }

@@ -65,7 +65,7 @@ describe('fingerprint: whether two calls are the same', () => {
     expect(fingerprint('summarize', { n: 1.5 })).to.not.equal(fingerprint('summarize', { n: 1 }));
   });
 
-  it('distinguishes texts by code unit: no normalization, and lone surrogates are kept apart', () => {
+  it('compares texts by code unit, without normalization, and distinguishes lone surrogates', () => {
     const texts = ['é', 'e\u0301', 'é ', '\ud800', '\ud801', '\ufffd', '😀', '', ' '];
     const prints = texts.map(text => fingerprint('summarize', { text }));
     expect(new Set(prints).size).to.equal(texts.length);
@@ -74,7 +74,7 @@ describe('fingerprint: whether two calls are the same', () => {
     );
   });
 
-  it('sorts keys the same in any alphabet', () => {
+  it('does not depend on the order of keys, whatever their alphabet', () => {
     const keys = ['z', 'a', 'é', '😀', '\uffff', '10', '9', 'A'];
     const one = Object.fromEntries(keys.map(key => [key, 1]));
     const other = Object.fromEntries([...keys].reverse().map(key => [key, 1]));
@@ -137,7 +137,7 @@ describe('fingerprint: whether two calls are the same', () => {
     ]);
   });
 
-  it('has a fixed form for bodies of any type, and a text of one type never equals another', () => {
+  it('is unchanged for bodies of any type, and the stored text of a call gives back exactly that call', () => {
     const none = { params: {}, query: {} };
     const photo = 'data:image/png;name=a.png;base64,AAAA';
     const calls = [

@@ -22,7 +22,7 @@ async function faultOf(text: string): Promise<string> {
 }
 
 describe('A third-party document', () => {
-  it("may refer to an element of a list, such as another operation's parameter, which then gets an example", async () => {
+  it("may refer to an element of a list, such as another operation's parameter; both operations then have an example", async () => {
     const own = 'parameters: [{ name: id, in: path, required: true, schema: { type: string } }], ';
     const same = "parameters: [{ $ref: '#/paths/~1pets~1%7Bid%7D/get/parameters/0' }], ";
     const text = shop(

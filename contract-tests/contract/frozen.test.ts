@@ -101,11 +101,11 @@ describe('What clients rely on does not change:', () => {
     // Version 1.0 promised nothing about operations that were added later.
     if (!frozen) continue;
 
-    it(`${name}: limits of a request`, () => {
+    it(`the limits of a request to ${name}`, () => {
       expect(limitsOf(operation.request!.schema)).to.deep.equal(frozen.limits);
     });
 
-    it(`${name}: required headers`, () => {
+    it(`the required headers of answers to ${name}`, () => {
       expect(requiredHeaders(operation.path)).to.deep.equal({
         ...FROZEN_HEADERS['*'],
         ...FROZEN_HEADERS[name],
@@ -120,7 +120,7 @@ describe('What clients rely on does not change:', () => {
     });
   });
 
-  it('nothing that 1.0.0 promised is broken, prices included, except accepted changes', () => {
+  it('the promises of 1.0.0, including its prices, except for accepted changes', () => {
     const broken = breaksRelease(contract.document);
     const entries = broken.map(change => `- change: '${change.replaceAll("'", "''")}'\n  why: …`).join('\n');
     expect(

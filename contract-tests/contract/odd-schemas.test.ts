@@ -81,12 +81,12 @@ describe("Schemas that openapi-backend can't resolve", () => {
     expect(check({ name: 'a' })).to.have.property('error', 'file is missing');
   });
 
-  it("of an operation's parameters override those of its path, and numbers in an enum stay numbers", () => {
+  it('replace those of the path if an operation declares the same parameter, and keep numbers in an enum as numbers', () => {
     expect(check(link, 'size=2')).to.have.deep.nested.property('asked.query', { size: 2 });
     expect(check(link, 'size=3')).to.have.property('error', 'size must be one of [1,2]');
   });
 
-  it('of payment headers are not checked with the call, and a missing body is reported', () => {
+  it('are not applied to payment headers, but a missing body is reported', () => {
     expect(check(link)).to.have.property('ok', true);
     expect(check(undefined)).to.have.property('error', 'the body is missing');
   });

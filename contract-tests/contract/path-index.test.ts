@@ -22,7 +22,7 @@ const sent = fc
 
 type Declared = { path: string; method: string };
 
-/** The result of openapi-backend with all operations. */
+/** The operation that openapi-backend finds among all operations. */
 function matchOf(all: readonly Declared[], method: string, path: string): string | undefined {
   const paths: Record<string, Record<string, object>> = {};
   for (const each of all)
@@ -47,7 +47,7 @@ function contractOf(all: readonly Declared[]): Contract {
 }
 
 describe('The path index', () => {
-  it('reduces what openapi-backend searches, and never changes what it finds', async () => {
+  it('gives openapi-backend fewer operations to search, and never changes the one that is found', async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.array(sent, { minLength: 5, maxLength: 20 }), async (all, paths) => {
         const routes = await Routes.create(contractOf(all));
@@ -62,7 +62,7 @@ describe('The path index', () => {
     );
   });
 
-  it('returns a few of a thousand operations, in the order of the contract', () => {
+  it('returns only the few possible ones of a thousand operations, in the order of the contract', () => {
     const all = Array.from({ length: 1_000 }, (_, index) => ({ path: `/v1/s${index}/{id}` }));
     const index = new PathIndex([...all, { path: '/v1/{any}/one' }, { path: '/v1/s7/one' }]);
     expect(index.candidates('/v1/s7/one').map(({ path }) => path)).to.deep.equal([

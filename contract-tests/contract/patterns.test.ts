@@ -10,7 +10,7 @@ import { patternText } from '../../src/contract/pattern-text.js';
 import { Routes } from '../../src/contract/routes.js';
 import { sentTo } from '../support/sent-to.js';
 
-/** Patterns with texts that JavaScript's own engine would match for hours or, for the later ones, for minutes. */
+/** Patterns, each with the part of a long text on which JavaScript's own engine would run for hours (the later ones: minutes). */
 const SLOW: [string, string][] = [
   ['^(a+)+$', 'a'],
   ['^(a|a)*$', 'a'],
@@ -28,7 +28,7 @@ const SLOW: [string, string][] = [
   ['.*.*=.*', 'x'],
 ];
 
-/** Recognized as safe without analysis, so they take no extra time. */
+/** Patterns that are recognized as safe without analysis, which would take extra time. */
 const QUICK = [
   '^[a-z0-9-]{1,63}$',
   '^AC[0-9a-fA-F]{32}$',
@@ -64,7 +64,7 @@ describe('A pattern of a schema', () => {
     });
 
   for (const pattern of QUICK)
-    it(`is given to the faster engine only if it certainly needs few steps: ${pattern}`, () =>
+    it(`is given to the faster engine if it is sure to match in few steps: ${pattern}`, () =>
       expect(matcherOf(pattern)).to.be.instanceOf(RegExp));
 
   for (const [pattern, words] of REFUSED)
@@ -221,7 +221,7 @@ components:
     });
   });
 
-  it('is refused once, with its place, if no engine is safe for it; other errors are reported, too', async () => {
+  it('is refused with one message that names the place, beside its other errors, if no engine is safe for the pattern', async () => {
     const broken = contract('^(a)\\1*$').replace(
       "'200':",
       "'200': { content: { text/plain: { schema: { type: 7 } } } }, '201':",
@@ -239,7 +239,7 @@ components:
   });
 });
 
-it('A document with all kinds of patterns is imported without those that no engine can match, and names them', async () => {
+it('An import leaves out the patterns that no engine can match, and names them', async () => {
   const patterns = ['^(a+)+$', '^(a)\\1*$', '^\\d+(?:\\:\\d+)?$', '['];
   const properties = Object.fromEntries(
     patterns.map((pattern, index) => [`p${index}`, { type: 'string', pattern }]),

@@ -97,7 +97,7 @@ describe('The router', () => {
       expect(await own.handle(id).catch((error: Error) => error.message)).to.equal(`${id} has no handler`);
   });
 
-  it('names the allowed methods if the method is wrong, and what is sold there', () => {
+  it('returns the allowed methods, and the operation that is sold at the path, if the method is wrong', () => {
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'BREW']) {
       expect(routes.match(method, '/v1/tts')).to.deep.equal({
         kind: 'methodNotAllowed',
@@ -128,7 +128,7 @@ describe('The check of a body', () => {
     }
   });
 
-  it('fills in a missing n in place, and does not change a given one', () => {
+  it('adds a missing n to the body itself, and does not change an n that was sent', () => {
     const body: Json = { brand: 'b', question: 'q' };
     expect(check('/brand-feedback', body)).to.deep.equal({ ok: true });
     expect(body).to.deep.equal({ brand: 'b', question: 'q', n: 5 });
@@ -179,7 +179,7 @@ describe('The check of a body', () => {
     ],
   ];
   for (const [path, body, error] of refused) {
-    it(`coerces nothing and says what is wrong with ${path} ${JSON.stringify(body)}`, () => {
+    it(`converts no values and says what is wrong with ${path} ${JSON.stringify(body)}`, () => {
       const before = structuredClone(body);
       const result = check(path, body);
       expect(result.ok).to.equal(false);
@@ -233,7 +233,7 @@ describe('The check of an answer', () => {
   const brief = { mint: 'm', brief: 'b', sources: [], asOf: '2026-11-02T09:30:00.000Z' };
   const facts = { mint: 'm', decimals: 6, supply: '1.000000' };
 
-  it('accepts the answers of the contract', () => {
+  it('accepts answers that match the contract', () => {
     expect(check('/v1/summarize', { status: 200, body: { summary: 's' } })).to.equal(undefined);
     expect(check('/v1/summarize', { status: 200, body: Buffer.from('{"summary":"s"}') })).to.equal(undefined);
     expect(check('/v1/sol-token-brief', { status: 200, body: { ...brief, priceUsd: null } })).to.equal(

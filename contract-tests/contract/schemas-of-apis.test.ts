@@ -41,7 +41,7 @@ components:
       properties: { kind: { const: group }, of: { type: array, items: { $ref: '#/components/schemas/Shape' } } }
 `;
 
-describe('Schemas as in the documents of APIs', () => {
+describe('Schemas like those in public API documents', () => {
   let check: (body: object) => string;
   before(async () => {
     await compileContract(SHOP);
