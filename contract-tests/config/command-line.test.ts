@@ -32,7 +32,7 @@ describe('The command that a person is told to type', () => {
     );
   });
 
-  it('is shown beside links without a token if there is no terminal', () => {
+  it('is not shown if there is no terminal, and the links that are logged instead contain no token', () => {
     const pages = [{ name: 'Panel', url: 'http://127.0.0.1:8402/panel/#secret' }];
     expect(linksOf('http://127.0.0.1:8402', { ...LINKS, pages })).to.deep.equal({
       shop: 'http://127.0.0.1:8402/',

@@ -1,6 +1,6 @@
 /**
- * Preloaded into mcpay: makes the sandbox, which calls itself devnet, reachable as devnet. All other requests fail, so no
- * call leaves this machine.
+ * This module is preloaded into mcpay. It sends mcpay's requests for devnet to the sandbox, which calls itself devnet. All other
+ * requests fail, so no call leaves this machine.
  */
 const { COINSLOT_URL, RPC_URL } = process.env;
 const real = globalThis.fetch;

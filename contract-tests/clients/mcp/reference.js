@@ -34,7 +34,7 @@ try {
   assert.match(told, /count_words without payment returns its challenge/);
   const wrong = findings.filter(({ fault, advice }) => fault && !advice);
   assert.deepEqual(wrong, []);
-  // The advice is right: this server keeps sessions.
+  // The advice is justified, because this server keeps sessions.
   const advice = findings.filter(({ fault }) => fault).map(({ promise }) => promise);
   assert.deepEqual(advice, ['MCP: a call needs no session, so that any server of the shop answers it']);
 

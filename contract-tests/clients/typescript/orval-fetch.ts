@@ -6,7 +6,7 @@ export function payWith(transport: typeof fetch): void {
   pay = transport;
 }
 
-/** What orval's generated functions call: takes a relative path, returns `{ status, data, headers }`. */
+/** Orval's generated functions call this with a relative path. @returns `{ status, data, headers }` */
 export async function payingFetch<T>(path: string, init: RequestInit): Promise<T> {
   const response = await pay(`${url}${path}`, init);
   const json = response.headers.get('content-type')?.startsWith('application/json');

@@ -8,5 +8,5 @@ const key = Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')) as number[
 export const signer = await createKeyPairSignerFromBytes(key);
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl: RPC_URL }));
 
-/** `fetch` that pays a 402, at most one dollar, and repeats the call. */
+/** A `fetch` that, after a 402, pays at most one dollar and repeats the call. */
 export const pay = wrapFetchWithPayment(fetch, wallet);
