@@ -19,7 +19,7 @@ export type BrandServer = { url: string; reader: LedgerReader & LedgerReports; s
 export const SAME_PAYMENT = /paid.*in progress.*send the same payment again/i;
 
 let asked = 0;
-/** Every question is different: a new payment for the same call would attach to one that is not answered yet. */
+/** Every question is different, because a new payment for the same call would redeem an earlier one that has no answer yet. */
 export const aBody = (n?: number): Body => ({
   brand: 'Harbour Coffee',
   question: `What do you think of cup number ${++asked}?`,

@@ -46,8 +46,8 @@ const released = parseContract(TEXT);
 const soldAt = new Map<bigint, Promise<Sold>>();
 
 /**
- * The priced operations of each price list. Compiling validators takes longer than a schedule may be held up, so all
- * schedules share them.
+ * The operations with the prices of a server. All schedules share them, because compiling their validators would delay a schedule
+ * for too long.
  */
 function soldBy(testServer: TestServer): Promise<Sold> {
   const paid = released.paid.map(operation => ({ ...operation, price: testServer.priced(operation).price }));
@@ -104,7 +104,7 @@ export class Doors {
       void (mcp.serves(request) ? mcp.serve(request, response) : callback(request, response));
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
-    // When a process dies, its connections break and it accepts no more, not even those that are being made.
+    // When a process dies, its connections break and it accepts no new ones, not even those that are being made.
     server.on('connection', socket => {
       if (testServer.dead) socket.destroy();
     });

@@ -6,7 +6,7 @@ import type { FacilitatorChain } from '../../src/facilitators/embedded-facilitat
 import type { Intervention } from './proxy.js';
 import { sha256, type TestChain } from './test-chain.js';
 
-/** What happens at one call of the ledger. `kill…`: the whole server dies there, as a killed process does. */
+/** What goes wrong at one call of the ledger. With `kill…`, the whole server dies there, as a killed process does. */
 export type LedgerFaultKind = 'fail' | 'failAfter' | 'stall' | 'killBefore' | 'killAfter';
 export type LedgerFaults = (method: string, id: string | undefined) => LedgerFaultKind | undefined;
 

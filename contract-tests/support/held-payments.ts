@@ -53,7 +53,7 @@ export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held>
   return one;
 };
 
-/** Paid, or possibly paid, and abandoned by its caller: a new signature for the same call redeems it. */
+/** A payment that was made, or may have been, and whose caller has left. A new signature for the same call redeems it. */
 export const abandoned = async (): Promise<Held> => {
   const one = await sold();
   expect(await ledger.removeCaller(one.caller)).to.equal(true);

@@ -41,5 +41,5 @@ export function closeLater(one: { close: () => Promise<void> }): void {
   opened.push(one);
 }
 
-/** Lets this much time pass. PostgreSQL's own clock runs on while a test is delayed. */
+/** Allows for a delayed test, because PostgreSQL's own clock goes on during the delay. */
 export const SLOW_MS = 10_000;

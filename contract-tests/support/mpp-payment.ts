@@ -3,9 +3,9 @@ import type { Keypair } from '@solana/web3.js';
 import { craftPayment, type Recipe } from './craft.js';
 import { sha256 } from './test-chain.js';
 
-/** A challenge as its header has it, with its fields decoded. */
+/** A challenge that was read from its header. */
 export type ReadChallenge = {
-  /** The parameters as they were sent. */
+  /** The parameters of the header, undecoded. */
   wire: Record<string, string>;
   request: {
     amount: string;
@@ -57,7 +57,7 @@ export function mppPayment({ wire, request }: ReadChallenge, payer: Keypair, ben
   return { ...credentialOf({ wire, request }, transaction), transaction, id: sha256(messageBytes) };
 }
 
-/** The headers of a payment whose value is one of PAYMENT-SIGNATURE or of Authorization. */
+/** The request header that carries a payment: its value is one of PAYMENT-SIGNATURE or of Authorization. */
 export function carrierOf(header: string): Record<string, string> {
   return isMpp(header) ? { authorization: header } : { 'payment-signature': header };
 }

@@ -10,7 +10,7 @@ export let payer: Keypair;
 let place: LedgerPlace;
 export let cluster: TestCluster;
 export let testServer: TestServer;
-/** The method of the ledger that fails at the moment, if one does. */
+/** The method of the ledger that fails now, if there is one. */
 export const ledgerFault: { method: string | undefined } = { method: undefined };
 let calls = 0;
 

@@ -25,7 +25,7 @@ export type OperatorWorld = {
   clock: { now: number };
   /** The actions that the page requested. */
   asked: { refunds: [string, string][]; retries: string[] };
-  /** Whether a retried order is free to be worked on. */
+  /** Whether the page is told that its retry of an order started an attempt. */
   startsAttempts: boolean;
   logged: string[];
   close(): Promise<void>;

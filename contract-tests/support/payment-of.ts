@@ -16,7 +16,7 @@ const SELLING = sellingOf({
   publicUrl: '',
 });
 
-/** A well-formed payment as the charge gets it after the check. It is not checked here, so that tests need not wait for that. */
+/** A well-formed payment in the form that the check passes to the charge. The check itself is skipped, so that tests need not wait for it. */
 export function paymentOf(header: string): Payment & { checked: CheckedTransaction } {
   const decoded = decodePayment({ headers: { 'payment-signature': header } });
   if (decoded.kind !== 'payment') throw new Error(`decoded: ${JSON.stringify(decoded)}`);

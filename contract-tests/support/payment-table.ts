@@ -14,7 +14,7 @@ import {
 export type GoodPayment = Recipe & Required<Pick<Recipe, 'payer' | 'feePayer' | 'payTo' | 'asset'>>;
 
 /**
- * What is wrong with a payment, the message of our check, and the transaction (base64). `good` is the valid payment
+ * Each row has what is wrong with a payment, the message of our check, and the transaction (base64). `good` is the valid payment
  * that each row changes; its fee payer, receiver and payer must be given.
  */
 export function wrongTransactions(good: GoodPayment): [string, RegExp, () => string][] {

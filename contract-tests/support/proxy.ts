@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** How a proxy answers one request in place of forwarding it, or what it does around that. */
+/** How a proxy handles one request. It may answer itself, forward the request, or act before or after it forwards it. */
 export type Intervention = (ask: {
   path: string;
   /** The JSON-RPC method, for an RPC server. */

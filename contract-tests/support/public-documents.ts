@@ -18,12 +18,12 @@ export const PUBLIC_DOCUMENTS = JSON.parse(
 export const IMPORT_DEADLINE_MS = 180_000;
 const REASONS = 6;
 
-/** The file of the package, unchanged. */
+/** The document as it was published. */
 export function textOf({ file }: Pick<PublicDocument, 'file'>): string {
   return gunzipSync(readFileSync(new URL(`${file}.gz`, FOLDER))).toString('utf8');
 }
 
-/** Every operation at one cent, from an API whose address is never called. */
+/** Imports a document, with every operation at one cent. The address of its API is never called. */
 export function importedFrom(
   document: Pick<PublicDocument, 'file'>,
   upstream = 'https://api.example.com',
@@ -44,7 +44,7 @@ export function described(document: Pick<PublicDocument, 'file'>): { version: st
   };
 }
 
-/** Its name in the report, because several documents describe one API. */
+/** The name of a document in the report. It includes the file, because several documents describe the same API. */
 export function nameOf({ what, file }: Pick<PublicDocument, 'what' | 'file'>): string {
   return `${what} (\`${file}\`)`;
 }
@@ -54,7 +54,7 @@ export function soldOf({ table }: Imported): number {
   return table.filter(({ leftOut }) => leftOut === undefined).length;
 }
 
-/** A row of docs/reports/imports.md: what can be sold, and what can't and why. */
+/** A row of docs/reports/imports.md: what can be sold, what can't be, and why not. */
 export function lineOf(document: PublicDocument, imported: Imported): string {
   const { version, operations } = described(document);
   const rows = imported.table.filter(({ method }) => method !== 'WEBHOOK');

@@ -28,7 +28,7 @@ const PATIENCE_MS = 250;
  * HANG_UP_MARGIN_MS (250 ms).
  */
 const NOTICED_MS = { least: 50, most: 150 };
-/** The same delay if the buyer first sends its old payment again. */
+/** The same delay if the buyer, before it signs again, sends its old payment once more. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
 /** The share of purchases with a payment-identifier, and the share made over HTTP and MCP. */
@@ -83,7 +83,7 @@ export class BuyerSide {
     const { n } = record;
     await pause(random.roll('begin', n) * 1_000);
     let attempt = this.#schedule.sign(record);
-    // A hidden hang-up followed by another payment looks like two calls on purpose, unless a payment-identifier says that
+    // A hidden hang-up followed by another payment looks like two deliberate calls, unless a payment-identifier says that
     // they are one. Without an identifier, such a buyer first sends its old payment again.
     let hidden = false;
     const end = Date.now() + 150_000;
@@ -304,8 +304,8 @@ export class BuyerSide {
   }
 
   /**
-   * The facilitator did not answer during or after the work, or was considered down after it failed for other payments:
-   * that run is lost and is excused once, however many copies get that answer. Before the work, it excuses nothing.
+   * Excuses one more run, because the facilitator failed during or after the work, or was considered down by then. A run is
+   * excused once, however many copies get that answer. A failure before the work excuses nothing.
    */
   #excuse(record: Record, { id }: Attempt): void {
     const lost = `${id} ${this.#schedule.runs.get(id)}`;

@@ -123,7 +123,7 @@ async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promis
   return faults;
 }
 
-/** Waits for orders: a killed worker's order is taken over when its lease ends, and a kill may come late. */
+/** Asks again for a while, because an order whose worker was killed late is taken over only when its lease ends. */
 async function patiently(again: () => Promise<Sent>): Promise<Sent> {
   let sent = await again();
   for (let times = 0; times < 20 && ['unavailable', 'cut'].includes(sent.kind); times++) {

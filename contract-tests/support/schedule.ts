@@ -142,7 +142,7 @@ export class Schedule {
     this.#lying = random.roll('lying') < 0.25;
   }
 
-  /** Rejects with the seed and either the violations or what it waited for in vain. */
+  /** If the schedule fails, rejects with its seed and with the violations or with what did not happen in time. */
   async run(): Promise<Totals> {
     this.#cluster = await TestCluster.open(this.testChain, this.#place.url);
     try {
@@ -167,7 +167,7 @@ export class Schedule {
   async #course(): Promise<void> {
     const payers = await this.testChain.payers(PAYERS);
     this.testServers = await Promise.all(Array.from({ length: this.#servers }, () => this.#open()));
-    // A ledger without any record of the chain has to trust the first server that it asks.
+    // Faults begin only now, because a ledger without any record of the chain has to trust the first RPC server that it asks.
     this.#misbehave();
     await Promise.all([this.#sell(payers), this.#revive(), this.#buyers.replayLanded(payers)]);
   }
@@ -226,7 +226,7 @@ export class Schedule {
     return run;
   }
 
-  /** Waits until dead servers are replaced: a simulated death breaks connections only when the server is cleared away. */
+  /** Waits until dead servers are replaced, because a simulated death breaks connections only then. */
   async cleared(): Promise<void> {
     const dead = this.testServers.filter(testServer => testServer.dead);
     await until(
@@ -269,7 +269,7 @@ export class Schedule {
     const nth = (this.#calls.get(key) ?? 0) + 1;
     this.#calls.set(key, nth);
     const fault = this.random.pick<LedgerFaultKind | undefined>(LEDGER_FAULTS, 'ledger', key, nth);
-    // A renewal that arrives this late hides the hang-up that follows it.
+    // No stall here: a renewal that arrives so late would hide the hang-up that follows it.
     if (fault === 'stall' && method === 'renewCallers') return undefined;
     if (fault?.startsWith('kill')) this.deaths += 1;
     else if (fault && record) record.failures += 1;

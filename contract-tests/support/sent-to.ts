@@ -1,7 +1,7 @@
 import type { Routed } from '../../src/contract/routes.js';
 import { sentBodyOf, type SentBody } from '../../src/contract/sent-body.js';
 
-/** Encodes a value as an operation's body, or nothing if the operation has no body. */
+/** Encodes a value as the body for an operation. @returns undefined if the operation takes no body */
 export function sentTo({ priced, given }: Routed, value: unknown): SentBody | undefined {
   const request = (priced ?? given)?.request;
   if (!request || value === undefined) return undefined;

@@ -12,7 +12,7 @@ import { call, post, receiptOf, type Answer } from './world.js';
 
 const ANSWERED_MS = 100_000;
 
-/** An order of brandFeedback for two replies, whose servers are killed and restarted on one ledger. */
+/** An order of brandFeedback for two replies. The servers that work on it are killed and restarted on one ledger. */
 export type KilledSale = {
   id: string;
   /** How often a server was killed. */
@@ -27,7 +27,7 @@ export type KilledSale = {
   buy(): Promise<void>;
   /** What the killed server had stored about its marketplace. */
   intent(): string;
-  /** Waits until the health of brandFeedback contains these words. */
+  /** Waits until the health report says this about brandFeedback. */
   health(words: RegExp): Promise<string>;
   /** Two people answer on the panel. */
   answerOnPanel(): Promise<void>;

@@ -31,7 +31,7 @@ export const BRAND = operationOf('brandFeedback');
 
 /** In lamports. */
 const FEES = 10_000_000;
-/** Slots this short let a payment be proven absent (claim height + 450, finalized) within fifteen seconds. */
+/** With slots this short, a payment can be proven absent (finalized height above claim height + 450) within fifteen seconds. */
 const SLOT_MS = 30;
 
 /** A real local chain with short slots, and payers with money. Schedules that run side by side share one. */
@@ -66,7 +66,7 @@ export class TestChain {
     return this.#second ? [feePayer, this.#second.feePayer] : [feePayer];
   }
 
-  /** Pays for what tests prepare. */
+  /** The account that pays for what tests prepare. */
   get funder(): PublicKey {
     return this.#funder.publicKey;
   }

@@ -37,7 +37,7 @@ import { createSender } from '../../src/facilitators/sender.js';
 
 /** The most slots that these fast chains produce, with a margin. */
 const STAGE_BLOCKS_PER_SECOND = 200;
-/** The view of the chain must be as fresh, in slots, as in production. */
+/** Short, so that the view of the chain is as fresh, counted in slots, as in production. */
 const VIEW_MS = 100;
 const DEADLINES = { supportedMs: 2_000, verifyMs: 4_000, settleMs: 4_000 };
 /** Verify, work, sign and settle together take less than the lease. */
@@ -48,7 +48,7 @@ const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
 /** A running server answers sooner than this, even on a slow machine. */
 const PATIENCE_MS = 30_000;
-/** A short limit, because buyers whose servers keep failing would wait for minutes. */
+/** These limits make buyers whose servers keep failing wait for seconds; those of production, for minutes. */
 const UNSOLD_PER_PAYER = { capacity: 200, perSecond: 20, highest: 400 };
 const TIMING = {
   interval: 150,
@@ -78,13 +78,13 @@ type TestServerOptions = {
   facilitatorUrl: string;
   faults?: LedgerFaults;
   work?: PaidCall['work'];
-  /** Called with the request of every attempt at an order; a returned text makes the attempt fail with it. */
+  /** Called with the request of every attempt at an order. If it returns a text, the attempt fails with that message. */
   ordered?: (request: string) => string | void;
   log?: Log;
   observer?: Observer;
   /** The facilitator that its challenges name. Default: the sandbox's. */
   feePayer?: string;
-  /** The key of its embedded facilitator; then no other facilitator is used. */
+  /** The key of its embedded facilitator. If it is set, no other facilitator is used. */
   own?: Keypair;
   /** Whether it accepts MPP besides x402. Default true. */
   mpp?: boolean;
@@ -377,7 +377,7 @@ export function jsonAnswer(value: unknown): Success {
 
 export type Purchase = { payer: Keypair; text: string; operation?: PricedOperation };
 
-/** A newly signed payment for a purchase, with the caller's data about it. */
+/** A newly signed payment for a purchase, and what tests need to know about it. */
 export function signed(
   testChain: TestChain,
   testServer: TestServer,

@@ -234,13 +234,13 @@ export type ShopOptions = {
   blocked?: ReadonlySet<string>;
   /** The pages that browsers get. Default: browsers get the same answers as programs. */
   people?: People;
-  /** Another shop, whose ledger this one opens as a second server. */
+  /** The ledger of another shop, which this one uses, too, as a second server. */
   ledger?: Ledger;
   /** Called with every response before it is written. */
   watch?: (response: ServerResponse) => void;
 };
 
-/** Where answers are fetched by their keys, as buyers are told. */
+/** The URL at which buyers fetch answers, without the key that follows it. */
 export const ANSWERS_URL = 'https://shop.example/answers/';
 
 /** A shop whose operations are served by HTTP APIs. Only the facilitator and the chain are not real. */

@@ -77,7 +77,7 @@ const confidentialMintBurn = (mint: PublicKey, key: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([42, 0]), key, Buffer.alloc(36, 5)]));
 const discriminatorOf = (name: string): Buffer =>
   createHash('sha256').update(`spl_token_group_interface:${name}`).digest().subarray(0, 8);
-/** A mint that is its own group or group member, with its mint authority. */
+/** The accounts of an instruction for a mint that is its own group or group member, with its mint authority. */
 const keysOfGroup = (mint: PublicKey) => [
   { pubkey: mint, isSigner: false, isWritable: true },
   { pubkey: mint, isSigner: false, isWritable: false },

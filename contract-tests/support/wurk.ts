@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 type Json = Record<string, unknown>;
 type Job = { jobId: string; secret: string; winners: number; description: string; transaction: string };
 
-/** The address where the stand-in is paid. */
+/** How the stand-in is paid: the facilitator, the network, and the addresses. */
 export type Till = {
   facilitatorUrl: string;
   network: string;
@@ -37,7 +37,7 @@ export type FakeWurk = {
   option: Json;
   /** Whether a payment that is sent again gets the job that it bought; otherwise it is refused as already settled. */
   remembers: boolean;
-  /** How many paid requests came, and what happens to the next one: the connection is closed `before` it is settled or `after`. */
+  /** How many paid requests came. `cut` closes the connection of the next one before or after its payment is settled. */
   paid: number;
   cut: 'before' | 'after' | undefined;
   /** Called at each step of a task; true cuts the connection there. */
