@@ -72,7 +72,7 @@ export const callerMutants: readonly Mutant[] = [
     find: '!row?.attended && ',
     replace: '',
     test: 'sale/{callers,charge-*}',
-    grep: 'if the caller hangs up here while its copy waits at another server',
+    grep: 'if the caller hangs up while a copy of its payment waits at another server',
   },
   {
     name: 'a written answer is not recorded',
@@ -112,7 +112,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'await this.#stopWaiting();\n            return this.#next(nextStepForIdentifier',
     replace: 'this.#waiting = undefined;\n            return this.#next(nextStepForIdentifier',
     test: 'sale/{callers,charge-*}',
-    grep: 'a caller whose payment is overtaken by another one with its payment-identifier waits for that one',
+    grep: 'a caller whose payment is overtaken by another one with the same payment-identifier waits for that one',
   },
   {
     name: 'a caller that waits for another payment with its identifier gets that one’s refusal, which happened here',
@@ -152,7 +152,7 @@ export const callerMutants: readonly Mutant[] = [
     find: '|| !due ||',
     replace: '||',
     test: 'sale/{callers,charge-*}',
-    grep: 'but not before the first request had time to land',
+    grep: 'there is no second request before the first one had time to land',
   },
   {
     name: 'the second ask comes when the blockhash is dead',
@@ -160,7 +160,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'return alive && ',
     replace: 'return ',
     test: 'sale/{callers,charge-*}',
-    grep: 'but not before the first request had time to land',
+    grep: 'there is no second request before the first one had time to land',
   },
   {
     name: 'any number of callers may wait for one payment',

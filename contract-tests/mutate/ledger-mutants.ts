@@ -128,7 +128,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'where payer = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
     replace: 'where ${p.payer} = ${p.payer} and identifier is not null and identifier = ${p.identifier}',
     test: 'sale/charge-*',
-    grep: 'ids are per payer',
+    grep: 'two payers who use the same id make two sales',
   },
   {
     name: 'a claim ignores how many aliases a sale has',

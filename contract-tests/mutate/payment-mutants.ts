@@ -18,44 +18,44 @@ const judged = of('sale/next-step', 'sale/next-step', [
     name: 'a claim that another run works on is sold',
     find: "row.state === 'claimed' && row.aliasOf === null && !row.leased)",
     replace: "row.state === 'claimed' && row.aliasOf === null)",
-    grep: 'claimed and worked on: sent again for the same call',
+    grep: 'claimed and worked on: for the same call',
   },
   {
     name: 'a payment may buy a second call',
     find: 'if (!isSameCall(row, asked))\n        return over(otherCall(',
     replace: 'if (false)\n        return over(otherCall(',
-    grep: 'delivered: another body or operation',
+    grep: 'delivered: for another body or operation',
   },
   {
     name: 'a payment with an identifier is redeemed without it',
     find: 'if (row.identifier !== null && ![asked.identifier, asked.challenge].includes(row.identifier))',
     replace:
       'if (row.identifier !== null && asked.identifier !== null && ![asked.identifier, asked.challenge].includes(row.identifier))',
-    grep: 'delivered: carried a payment-identifier',
+    grep: 'delivered: a payment that was sent with a payment-identifier',
   },
   {
     name: 'anyone may redeem through an alias',
     find: 'next(sold, sold !== row, now)',
     replace: 'next(sold, false, now)',
-    grep: 'delivered: an alias of it',
+    grep: 'delivered: an alias of the payment',
   },
   {
     name: 'a pending settlement is requested again',
     find: "kind: row.leased ? 'wait' : 'ask'",
     replace: "kind: 'ask'",
-    grep: 'settling and worked on: sent again for the same call',
+    grep: 'settling and worked on: for the same call',
   },
   {
     name: 'an order is worked on as a call',
     find: "row.flow === 'upfront' ? 'order' : ",
     replace: '',
-    grep: 'owed as an order: sent again for the same call',
+    grep: 'owed as an order: for the same call',
   },
   {
     name: 'an expired answer counts as available',
     find: "isExpired(row, now) ? over(noLongerKept()) : { kind: 'answer', row, proven }",
     replace: "{ kind: 'answer', row, proven }",
-    grep: 'delivered, answer expired: sent again for the same call',
+    grep: 'delivered, answer expired: for the same call',
   },
   {
     name: 'an identifier that was used for another call is accepted',
@@ -67,7 +67,7 @@ const judged = of('sale/next-step', 'sale/next-step', [
     name: 'an alias is reported as not charged',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null)) {",
     replace: "if (!row || row.state === 'claimed') {",
-    grep: 'only where the ledger says so',
+    grep: 'what the answer to an invalid body says about the money',
   },
 ]);
 
@@ -170,7 +170,7 @@ const settled = [
       name: 'the answer is not saved before the settlement is requested',
       find: '...(answer ? { answer } : {}), ',
       replace: '',
-      grep: 'which is saved before the facilitator is asked to settle',
+      grep: 'the answer is saved before the facilitator is asked to settle',
     },
     {
       name: 'what the facilitator signed is not stored before it is sent',
@@ -188,13 +188,13 @@ const settled = [
       name: 'an unknown settlement is released',
       find: "if (settled.kind === 'unknown') {",
       replace: 'if (false) {',
-      grep: '503 with a receipt on every resend',
+      grep: 'every resend gets a 503 with a receipt',
     },
     {
       name: 'a refusal that could not be recorded counts',
       find: 'released ? refusedSettlement(paid, rail.explain(reason), reason) : pending(paid)',
       replace: 'refusedSettlement(paid, rail.explain(reason), reason)',
-      grep: 'a refusal that arrives after somebody else took the payment over',
+      grep: 'a payment that is refused after somebody else took it over',
     },
   ]),
   ...of('facilitators/facilitators', 'sale/charge-*', [
@@ -202,7 +202,7 @@ const settled = [
       name: 'a facilitator that throws while it settles has refused',
       find: "return { kind: 'unknown', reason, signature: '', ...(trouble && { trouble }) };",
       replace: "return { kind: 'refused', reason };",
-      grep: 'a facilitator that throws: 503',
+      grep: 'after a facilitator that throws, every resend gets a 503',
     },
   ]),
   ...of('sale/settlement', 'sale/{callers,charge-*}', [
@@ -211,7 +211,7 @@ const settled = [
       find: "if (settled.kind !== 'settled')\n            return pending(row);",
       replace:
         "if (settled.kind === 'refused')\n            await ledger.release(id, row.claim, settled.reason);",
-      grep: 'but a refusal of that second request proves nothing',
+      grep: 'a refusal of the second request proves nothing',
     },
     {
       name: 'an unknown settlement counts as the fault of the payer',
@@ -430,7 +430,7 @@ const answered = [
       name: 'an unknown settlement gets the receipt of a success',
       find: "receipt: failed(paid, 'settlement_pending')",
       replace: 'receipt: success(paid)',
-      grep: '503 with a receipt on every resend',
+      grep: 'every resend gets a 503 with a receipt',
     },
   ]),
   ...of('sale/outcome', 'sale/charge-*', [
@@ -438,13 +438,13 @@ const answered = [
       name: 'answers with an identifier are kept for ten minutes',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
       replace: 'false',
-      grep: 'for 24 hours with a payment-identifier',
+      grep: 'an answer of less than 256 KB is kept for 24 hours',
     },
     {
       name: 'large answers are kept for a day',
       find: 'identifier !== null && bytes < IDENTIFIED_ANSWER_BYTES',
       replace: 'identifier !== null',
-      grep: 'for 24 hours with a payment-identifier',
+      grep: 'an answer of less than 256 KB is kept for 24 hours',
     },
   ]),
 ];

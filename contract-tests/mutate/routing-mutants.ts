@@ -45,7 +45,7 @@ export const routingMutants: readonly Mutant[] = [
       name: 'openapi-backend sees all operations but the last',
       find: 'this.#candidates = candidates;',
       replace: 'this.#candidates = this.#all.slice(0, -1);',
-      grep: 'never changes what it finds',
+      grep: 'never changes the one that is found',
     },
   ]),
   ...of('contract/routes', 'http/any-contract', [

@@ -26,7 +26,7 @@ function read(outcome: Outcome): string {
   return body;
 }
 
-describe('who waits for a payment: signing again is charged once, on any server', () => {
+describe('callers that wait for a payment: signing again is charged once, on any server', () => {
   eachInANewWorld(true);
 
   let other: Charge;
@@ -36,7 +36,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     payer = Keypair.generate();
   });
 
-  it('if a proxy hides that the client gave up, and its copy gets a 503 elsewhere, the next signature is sold and the first payment is not settled', async () => {
+  it('if a proxy hides that the client gave up, and a copy of its payment gets a 503 elsewhere, the next signature is sold and the first payment is not settled', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
@@ -74,7 +74,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('a request that is sent back and forth between two rows stops waiting after the time for which calls are held', async () => {
+  it('a request that is passed back and forth between two rows stops waiting once it has waited as long as a call is held', async () => {
     const [first, second] = [world.payment({ payer }), world.payment({ payer })];
     world.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'away' });
     for (const payment of [first, second]) expectUnavailable(await world.redeem(payment), /reached/);
@@ -100,7 +100,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('if the caller hangs up here while its copy waits at another server, the work continues and is delivered there', async () => {
+  it('if the caller hangs up while a copy of its payment waits at another server, the work continues and the answer is delivered there', async () => {
     const gate = new Gate();
     const gone = new AbortController();
     const first = world.payment({ payer });
@@ -239,7 +239,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it("a payment that waits for another with its payment-identifier is sold itself if the other's work fails at another server", async () => {
+  it("a payment that waits for another one with the same payment-identifier is sold itself if the other's work fails at another server", async () => {
     const gate = new Gate();
     const failing = world.redeem(world.payment({ payer, identifier: ID }), {
       work: () => gate.wait(failed(502)),
@@ -258,7 +258,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(row).to.include({ state: 'delivered', callers: 1 });
   });
 
-  it('a caller that continues with its own payment, because the other one with its payment-identifier failed, no longer counts as waiting for the other', async () => {
+  it('a caller that continues with its own payment, because another one with the same identifier failed, no longer counts as waiting for that one', async () => {
     const gate = new Gate();
     const first = world.payment({ payer, identifier: ID });
     const failing = world.redeem(first, { work: () => gate.wait(failed(502)) });
@@ -276,7 +276,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
     expect(left).to.include({ state: 'claimed', attended: false });
   });
 
-  it('a caller whose payment is overtaken by another one with its payment-identifier waits for that one, and no longer for its own', async () => {
+  it('a caller whose payment is overtaken by another one with the same payment-identifier waits for that one, and no longer for its own', async () => {
     const [failing, outrun, working] = [new Gate(), new Gate(), new Gate()];
     const first = world.payment({ payer, identifier: ID });
     const failed502 = world.redeem(first, { work: () => failing.wait(failed(502)) });
@@ -376,7 +376,7 @@ describe('who waits for a payment: signing again is charged once, on any server'
   });
 });
 
-describe('an unknown settlement is requested once more, while somebody waits', () => {
+describe('a settlement of unknown outcome is requested once more while somebody waits', () => {
   eachInANewWorld();
 
   const confirm = async (): Promise<boolean> => true;
@@ -389,7 +389,7 @@ describe('an unknown settlement is requested once more, while somebody waits', (
     return payment;
   }
 
-  it('by a copy of the payment that arrives before its blockhash expires, and only a success of that request counts', async () => {
+  it('a copy of the payment that arrives before its blockhash expires causes the second request, of which only a success counts', async () => {
     const payment = await doubted(0);
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
     const outcome = await world.redeem(payment);
@@ -399,7 +399,7 @@ describe('an unknown settlement is requested once more, while somebody waits', (
     expect(world.runs).to.equal(1);
   });
 
-  it('but a refusal of that second request proves nothing, and there is no third', async () => {
+  it('a refusal of the second request proves nothing, and there is no third one', async () => {
     const payment = await doubted(0);
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     for (let time = 0; time < 3; time++) expectPending(await world.redeem(payment));
@@ -407,7 +407,7 @@ describe('an unknown settlement is requested once more, while somebody waits', (
     expect(world.facilitator.settles).to.equal(2);
   });
 
-  it('but not before the first request had time to land, nor once the blockhash has expired', async () => {
+  it('there is no second request before the first one had time to land, nor after the blockhash has expired', async () => {
     const early = await doubted(60_000);
     expectPending(await world.redeem(early));
     world.charge = world.newCharge({ confirm, askAgainAfterMs: 0 });

@@ -85,7 +85,7 @@ describe("charge: sales through a directory's facilitator", () => {
   const paying = (feePayer: string): Payment => world.payment({ feePayer });
   const buy = (payment: Payment): Promise<Outcome> => charge.process(world.call(payment));
 
-  it('the first sale of an operation goes through it, over HTTP and MCP, and then one every six hours', async () => {
+  it('the first sale of an operation over HTTP and over MCP goes through it, and then one sale every six hours', async () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
     expect((await buy(paying(ITS_FEE_PAYER))).kind).to.equal('sold');
     expect([directory.verifies, directory.settles]).to.deep.equal([1, 1]);
@@ -102,7 +102,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
   });
 
-  it('after three calls that nobody paid for, the usual one is offered for a minute', () => {
+  it('after three calls that nobody paid for, the usual facilitator is offered for a minute', () => {
     expect([1, 2, 3, 4].map(() => offered())).to.deep.equal([
       ITS_FEE_PAYER,
       ITS_FEE_PAYER,
@@ -113,7 +113,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect(offered()).to.equal(ITS_FEE_PAYER);
   });
 
-  it('if it is down, one buyer gets an error, signs for the usual one and is served; other buyers do not notice', async () => {
+  it('if it is down, one buyer gets an error, signs for the usual facilitator and is served; other buyers do not notice', async () => {
     directory.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
     expect(offered()).to.equal(ITS_FEE_PAYER);
     const outcome = await buy(paying(ITS_FEE_PAYER));
@@ -148,7 +148,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expectUnavailable(await buy(paying(ITS_FEE_PAYER)), /send the same payment again/);
   });
 
-  it('if it rejects a payment, the next challenge names the usual one, but other operations are still offered through it', async () => {
+  it('if it rejects a payment, the next challenge names the usual facilitator, but other operations are still offered through it', async () => {
     directory.onVerify = () => ({ kind: 'refused', reason: 'no' });
     expect(offered()).to.equal(ITS_FEE_PAYER);
     expectRefused(await buy(paying(ITS_FEE_PAYER)), /refused by the facilitator: no/, true);

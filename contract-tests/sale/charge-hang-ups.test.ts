@@ -6,7 +6,7 @@ import { until } from '../support/faults.js';
 describe('charge: callers that hang up', () => {
   eachInANewWorld();
 
-  it('if all hang up before the settlement, the work is aborted, nothing is settled, and the next try works', async () => {
+  it('if all callers hang up before the settlement, the work is aborted, nothing is settled, and the next try works', async () => {
     const payment = world.payment();
     const callers = [new AbortController(), new AbortController()];
     const gate = new Gate();
@@ -44,7 +44,7 @@ describe('charge: callers that hang up', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('if all hang up before the work begins, no work is done, and no run is counted', async () => {
+  it('if all callers hang up before the work begins, no work is done, and no run is counted', async () => {
     const payment = world.payment();
     for (let time = 0; time < 5; time++) {
       const gone = new AbortController();
@@ -83,7 +83,7 @@ describe('charge: callers that hang up', () => {
     await endOthers();
   });
 
-  it('at most 512 can wait for a run that its first caller has left', async () => {
+  it('at most 512 callers can wait for a run that its first caller has left', async () => {
     const payment = world.payment();
     const gone = new AbortController();
     const gate = new Gate();

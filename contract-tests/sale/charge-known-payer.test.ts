@@ -57,7 +57,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 1 });
   });
 
-  it('a refusal by settle is a 402, uncharged, and from then on verify comes before the work', async () => {
+  it('if settle refuses, the buyer gets a 402 and is not charged, and from then on verify comes before the work', async () => {
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     expectRefused(await buy(), /funds: the payer has too little USDC/, false);
     expect(await isKnown()).to.equal(false);
@@ -68,7 +68,7 @@ describe('charge: for known payers, only settle is requested', () => {
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('after an unknown settlement, verify comes first', async () => {
+  it('after a settlement of unknown outcome, verify comes first', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
     expectPending(await buy());
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });

@@ -72,7 +72,7 @@ describe('charge: offers', () => {
     expect(facilitator.nameOf(feePayer)).to.equal('fake.example/');
   });
 
-  it('a fee payer of a facilitator that this server does not have gets a 402 without a request', async () => {
+  it('a payment with the fee payer of a facilitator that this server does not have gets a 402, and no facilitator is called', async () => {
     const feePayer = Keypair.generate().publicKey.toBase58();
     const { transaction } = craftPayment({ ...RECIPE, feePayer });
     await world.ledger.offerHint(feePayer, 'removed.example/');

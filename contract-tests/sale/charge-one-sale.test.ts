@@ -23,7 +23,7 @@ import { craftPayment, DEVNET, DEVNET_V1, v1Header, v2Header, withIdentifier } f
 describe('charge: promise 1, one payment buys one answer', () => {
   eachInANewWorld();
 
-  it('200 copies at once, as v1 and v2, with garbage in the fee payer’s slot: one settle, one run, 200 equal answers', async () => {
+  it('200 copies at once, as v1 and v2, with garbage in the fee payer’s slot, cause one run and one settlement, and get equal answers', async () => {
     const crafted = craftPayment(RECIPE);
     const copies = Array.from({ length: 200 }, (_, n) => {
       const bytes = Buffer.from(crafted.bytes);
@@ -50,7 +50,7 @@ describe('charge: promise 1, one payment buys one answer', () => {
     });
   });
 
-  it('two servers on one ledger: one run, one settle', async () => {
+  it('two servers on one ledger run the work once and settle once', async () => {
     const other = world.newCharge();
     const payment = world.payment();
     const outcomes = await Promise.all([world.redeem(payment), other.process(world.call(payment))]);
@@ -89,7 +89,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
 
   const bytes = Buffer.from([0, 255, 1, 254, 13, 10, 0]);
 
-  it('byte for byte and uncharged for 10 minutes, after which it is no longer kept', async () => {
+  it('the answer is returned byte for byte and uncharged for 10 minutes, after which it is no longer kept', async () => {
     const payment = world.payment();
     const work = async (): Promise<Answer> => answer(bytes);
     const first = await world.redeem(payment, { work });
@@ -105,7 +105,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expect(world.facilitator).to.include({ verifies: 1, settles: 1 });
   });
 
-  it('which is saved before the facilitator is asked to settle', async () => {
+  it('the answer is saved before the facilitator is asked to settle', async () => {
     const payment = world.payment();
     let atSettle: unknown;
     world.facilitator.onSettle = async () => {
@@ -119,7 +119,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expect(atSettle).to.deep.equal(['settling', '{"summary":"run 1"}']);
   });
 
-  it('after a restart, too, and as v1 if it was paid as v2', async () => {
+  it('the answer is returned after a restart, too, even to a v1 copy of a v2 payment', async () => {
     const { transaction } = craftPayment(RECIPE);
     const first = await world.redeem(world.checkedPayment(v2Header(ACCEPTED, transaction)));
     await world.restart();
@@ -128,7 +128,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expect(bodyOf(await world.redeem(asV1))).to.equal(bodyOf(first));
   });
 
-  it('for 24 hours with a payment-identifier and less than 256 KB', async () => {
+  it('an answer of less than 256 KB is kept for 24 hours if the payment has a payment-identifier', async () => {
     const small = world.payment({ identifier: ID });
     const large = world.payment({ identifier: `${ID}2` });
     await world.redeem(small);
@@ -142,7 +142,7 @@ describe('charge: promise 3, the same payment again gets the same answer', () =>
     expectRefused(await world.redeem(small), /no longer kept/, false);
   });
 
-  it('but with another body or operation it is refused, without a fresh blockhash', async () => {
+  it('the payment is refused with another body or operation, without a fresh blockhash', async () => {
     const payment = world.payment();
     await world.redeem(payment);
     expectRefused(await world.redeem(payment, { text: 'another' }), /with another body/, false);
@@ -203,7 +203,7 @@ describe('charge: promise 11, payment-identifier', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('ids are per payer', async () => {
+  it('two payers who use the same id make two sales', async () => {
     await world.redeem(world.payment({ identifier: ID }));
     expect(bodyOf(await world.redeem(world.payment({ identifier: ID })))).to.equal('{"summary":"run 2"}');
     expect(world.facilitator.settles).to.equal(2);

@@ -44,7 +44,7 @@ describe('charge: a facilitator that is down', () => {
     world.facilitator.verifies = 0;
   }
 
-  it('if it is known to be down and another is offered, its payments get a 402, uncharged, that names the other, without a request', async () => {
+  it('if it is known to be down and another one is offered, its payments are not sent to it and get a 402, uncharged, that names the other', async () => {
     await failed(OTHER);
     const payment = world.payment();
     expectRefused(
@@ -65,7 +65,7 @@ describe('charge: a facilitator that is down', () => {
     expect(world.facilitator).to.include({ verifies: 0, settles: 0 });
   });
 
-  it('if it went down during the work, it is not asked to settle, and nothing is unresolved', async () => {
+  it('if it went down during the work, it is not asked to settle, and no payment is unresolved', async () => {
     const payer = await world.knownPayer();
     facilitators = asked(world.facilitator);
     world.charge = world.newCharge({ facilitator: facilitators });

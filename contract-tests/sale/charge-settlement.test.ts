@@ -37,7 +37,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     'a facilitator that throws': () => Promise.reject(new Error('bug')),
   };
   for (const [name, onSettle] of Object.entries(doubts)) {
-    it(`${name}: 503 with a receipt on every resend, even after a restart, and only one settle request`, async () => {
+    it(`after ${name}, every resend gets a 503 with a receipt, even after a restart, and settle is requested only once`, async () => {
       const payment = world.payment();
       world.facilitator.onSettle = onSettle;
       expectPending(await world.redeem(payment));
@@ -107,7 +107,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.redeem(world.payment())).to.have.nested.property('receipt.transaction', SIGNATURE);
   });
 
-  it("a refusal that the ledger can't record is still unresolved", async () => {
+  it("a payment whose refusal the ledger can't record is still unresolved", async () => {
     const payment = world.payment();
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     world.charge = world.newCharge({ ledger: faulty('release') });
@@ -115,7 +115,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('a refusal that arrives after somebody else took the payment over is still unresolved', async () => {
+  it('a payment that is refused after somebody else took it over is still unresolved', async () => {
     const payment = world.payment();
     world.facilitator.onSettle = async () => {
       world.now += 10 * MINUTE;
@@ -126,7 +126,7 @@ describe('charge: promise 4, an unknown settlement is never a 402', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('a refusal of the first request for a listed reason is a 402 with a receipt, and the payment is released and never claimed again', async () => {
+  it('if the first request is refused for a listed reason, the buyer gets a 402 with a receipt, and the payment is released and never claimed again', async () => {
     const payer = await world.knownPayer();
     const payment = world.payment({ payer });
     world.facilitator.onSettle = () => ({ kind: 'refused', reason: 'insufficient_funds' });

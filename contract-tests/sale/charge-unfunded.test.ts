@@ -114,7 +114,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
   });
 
-  it('a new payer whose blockhash expires before the work would be done gets a 402 without work, is not charged, and leaves the row free', async () => {
+  it('a new payer whose blockhash expires before the work would be done gets a 402 without work, is not charged, and leaves its row free', async () => {
     const known = await world.knownPayer();
     world.charge = world.newCharge({ blocksLeft: async () => 49 });
     const payer = Keypair.generate();
@@ -138,7 +138,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect((await world.redeem(world.payment())).kind, 'age unknown').to.equal('sold');
   });
 
-  it('a payer’s unsettled payments are capped in number', async () => {
+  it('the number of a payer’s unsettled payments is limited', async () => {
     world.charge = world.newCharge({ maxUnsettledPerPayer: 3 });
     const payer = Keypair.generate();
     const gate = new Gate();
@@ -153,7 +153,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     expect((await world.redeem(late)).kind, 'room again').to.equal('sold');
   });
 
-  it('a payer’s unsettled payments are capped in money', async () => {
+  it('the total amount of a payer’s unsettled payments is limited', async () => {
     const dear = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 60_000_000n } };
     const payer = Keypair.generate();
     const gate = new Gate();

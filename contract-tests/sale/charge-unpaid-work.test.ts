@@ -95,7 +95,7 @@ describe('work that is not paid for', () => {
       expect((await world.redeem(world.payment())).kind, 'others are served').to.equal('sold');
     });
 
-  it('a payer without standing may have ten runs under way at once, and has to wait with further ones', async () => {
+  it('a payer without standing may have ten runs under way at once, and has to wait before starting more', async () => {
     const payer = Keypair.generate();
     const gate = new Gate();
     const sent = Array.from({ length: 14 }, (_, n) =>

@@ -71,7 +71,7 @@ const STATES: [string, Partial<Payment>, RegExp][] = [
   ['claimed, and its worker is gone', { state: 'claimed' }, /^sell$/],
   ['claimed and worked on', { state: 'claimed', leased: true }, /^wait$/],
   ['settling and worked on', { state: 'settling', leased: true }, /^wait$/],
-  ['settling, and nobody knows', { state: 'settling' }, /^ask$/],
+  ['settling, outcome unknown', { state: 'settling' }, /^ask$/],
   ['owed for its work, worked on', { state: 'owed', leased: true }, /^wait$/],
   ['owed for its work', { state: 'owed' }, /^redo$/],
   ['owed as an order', { state: 'owed', flow: 'upfront' }, /^order$/],
@@ -93,11 +93,11 @@ describe('what a payment buys, by what the ledger knows about it', () => {
   });
 
   for (const [name, change, verdict] of STATES) {
-    it(`${name}: sent again for the same call`, () => {
+    it(`${name}: for the same call, the payment has the result of its state`, () => {
       expect(verdictOf(nextStep({ row: row(change), target: undefined }, ASKED, NOW))).to.match(verdict);
     });
 
-    it(`${name}: another body or operation is refused unless nothing was sold`, () => {
+    it(`${name}: for another body or operation, the payment is refused unless nothing was sold`, () => {
       for (const other of [{ requestHash: 'b'.repeat(64) }, { operation: 'solMintInfo' }]) {
         const judged = verdictOf(
           nextStep({ row: row(change), target: undefined }, { ...ASKED, ...other }, NOW),
@@ -108,7 +108,7 @@ describe('what a payment buys, by what the ledger knows about it', () => {
       }
     });
 
-    it(`${name}: carried a payment-identifier, and is redeemed only with it`, () => {
+    it(`${name}: a payment that was sent with a payment-identifier is redeemed only with it`, () => {
       const withId = { row: row({ ...change, identifier: IDENTIFIER }), target: undefined };
       const refused = verdict.test('sell') ? /^sell$/ : /^refused: .*payment-identifier/;
       expect(verdictOf(nextStep(withId, ASKED, NOW))).to.match(refused);
@@ -119,7 +119,7 @@ describe('what a payment buys, by what the ledger knows about it', () => {
     });
 
     if (!verdict.test('sell')) {
-      it(`${name}: an alias of it has the same result, and its sender must be the payer`, () => {
+      it(`${name}: an alias of the payment has the same result, and the sender must be the payer`, () => {
         const target = row({ ...change, id: '2'.repeat(64) });
         const judged = nextStep({ row: row({ aliasOf: target.id }), target }, ASKED, NOW);
         expect(verdictOf(judged).replace(', proven', '')).to.match(verdict);
@@ -134,11 +134,11 @@ describe('what a payment buys, by what the ledger knows about it', () => {
   });
 });
 
-describe('what a payment buys whose payment-identifier was used before', () => {
+describe('what a payment buys if its payment-identifier was used before', () => {
   const used = row({ state: 'delivered', identifier: IDENTIFIER, ...kept });
   const asked = { ...ASKED, identifier: IDENTIFIER };
 
-  it('for the same call, it gets the sale, and the new signer must be the payer', () => {
+  it('for the same call, it redeems the earlier sale, and the new signer must be the payer', () => {
     expect(verdictOf(nextStepForIdentifier(used, asked, NOW))).to.equal('answer, proven');
   });
 
@@ -152,8 +152,8 @@ describe('what a payment buys whose payment-identifier was used before', () => {
   });
 });
 
-describe('what an answer about a bad body says of the money', () => {
-  it('“not charged” only where the ledger says so', () => {
+describe('what the answer to an invalid body says about the money', () => {
+  it('it says “not charged” only where the ledger does', () => {
     for (const uncharged of [undefined, row(), row({ leased: true }), row({ state: 'released' })])
       expect(moneyNote(uncharged)).to.match(/^You were not charged/);
     const charged: Partial<Payment>[] = [

@@ -329,7 +329,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(later.lied('another’s'), 'each facilitator’s lie concerns only itself').to.equal(false);
   });
 
-  it('an upfront order begins only once this server has seen the transfer: after a false report it is unresolved, then released, and nobody is asked', async () => {
+  it('an order that is paid before its work begins only once this server has seen the transfer; after a false report its payment is released', async () => {
     cluster.onSettle(settleFault('lie'));
     const bought = await buy(testServer, { upfront: true });
     expectPending(bought.sent);

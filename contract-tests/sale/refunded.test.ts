@@ -21,7 +21,7 @@ const receiptOf = (outcome: Outcome): object | undefined => outcome.receipt;
 describe('charge: a payment that the operator refunded', () => {
   eachInANewWorld();
 
-  it('says so in its receipt, as a status that programs can read, and names nothing to fetch', async () => {
+  it('has a receipt that says so in a form that programs can read, and no link to an answer', async () => {
     const payment = world.payment();
     await refund(payment);
     const outcome = await world.redeem(payment);
@@ -83,7 +83,7 @@ describe('charge: a payment that the operator refunded', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('without an identifier does not prevent a new sale of the same call', async () => {
+  it('does not prevent a new sale of the same call if it had no identifier', async () => {
     const payer = Keypair.generate();
     await refund(world.payment({ payer }));
     expect(bodyOf(await world.redeem(world.payment({ payer })))).to.equal('{"summary":"run 1"}');

@@ -31,7 +31,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     });
   }
 
-  it('once gets the same request again, and every copy of the payment gets the one answer within its call, charged once', async () => {
+  it('gets the same request again, and every copy of the payment gets the same answer within its call, charged once', async () => {
     facilitatorAnswers('tooMany', 'none');
     const text = 'many copies';
     const { id, payment } = signed(testChain, testServer, { payer, text });
@@ -43,7 +43,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(await rowOf(id)).to.include({ state: 'delivered', asks: 2 });
   });
 
-  it('once, although it settled, does not charge twice, and the answer is not lost', async () => {
+  it('although it settled gets no second transfer, and the answer is not lost', async () => {
     facilitatorAnswers('tooManyAfter', 'none');
     const bought = await buy();
     await stateBecomes(bought.id, 'delivered');
@@ -51,7 +51,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('always gets at most two requests; the buyer gets a 503 that says not to sign again, then a 402 uncharged, and the next payment is sold', async () => {
+  it('every time gets at most two requests; the buyer gets a 503 that says not to sign again, then a 402 uncharged, and the next payment is sold', async () => {
     facilitatorAnswers('tooMany');
     const bought = await buy();
     expectPending(bought.sent);
@@ -71,7 +71,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     });
   });
 
-  it('does not charge twice if the server dies while it waits, and the next server delivers the answer', async () => {
+  it('gets no second transfer if the server dies while it waits, and the next server delivers the answer', async () => {
     facilitatorAnswers('tooMany', 'none');
     const text = 'a server that dies';
     const { id, payment } = signed(testChain, testServer, { payer, text });
