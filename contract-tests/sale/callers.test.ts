@@ -224,7 +224,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a buyer whose callers all hung up before the money was requested is not charged', async () => {
+  it('a payment whose callers all hung up before the money was requested is not charged', async () => {
     const gone = new AbortController();
     const gate = new Gate();
     const first = world.redeem(world.payment({ payer }), {

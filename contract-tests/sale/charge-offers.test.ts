@@ -81,7 +81,7 @@ describe('charge: offers', () => {
     expect(world.facilitator.verifies).to.equal(0);
   });
 
-  it('a blockhash is no longer offered once a payment without a memo was signed over it', async () => {
+  it('a blockhash is no longer offered once a payment without a memo was signed with it', async () => {
     const blockhash = offeredBlockhash();
     expect(blockhash).to.be.a('string');
     await world.redeem(world.payment({ blockhash: String(blockhash) }));

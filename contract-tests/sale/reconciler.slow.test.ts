@@ -252,7 +252,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     await land(made.transaction);
     await pause(200);
     cluster.facilitator.intervene(({ path, respond }) => {
-      // A facilitator that reports a landed transfer as a success.
+      // The facilitator reports success and names the older transfer.
       const [entry] = testChain.sandbox.chain.ofAddress(
         testChain.tokenAccount(payer.publicKey).toBase58(),
         { limit: 1 },
@@ -329,7 +329,7 @@ describe('reconciler: the chain decides unresolved payments', function () {
     expect(later.lied('another’s'), 'each facilitator’s lie concerns only itself').to.equal(false);
   });
 
-  it('an order that is paid before its work begins only once this server has seen the transfer; after a false report its payment is released', async () => {
+  it('work that is paid in advance begins only once this server has seen the transfer; after a false report, the payment is released', async () => {
     cluster.onSettle(settleFault('lie'));
     const bought = await buy(testServer, { upfront: true });
     expectPending(bought.sent);
@@ -375,7 +375,7 @@ for (const { name, make } of PLACES) {
   const test = make ? it : it.skip;
   describe(`reconciler on ${name}`, function () {
     this.timeout(90_000);
-    test('several servers: one lease per payment, so one more request and one decision', async () => {
+    test('several servers hold one lease per payment, so they make one more request and one decision', async () => {
       const [testChain2, place2] = [await TestChain.open(), await make!()];
       const cluster2 = await TestCluster.open(testChain2, place2.url);
       try {
@@ -388,7 +388,7 @@ for (const { name, make } of PLACES) {
           await pause(100);
           ask.drop();
         });
-        // Two payers, because one may have at most ten calls under way that end unsold.
+        // Two payers, because the calls of one payer that may end unsold are limited.
         const buyers = await testChain2.payers(2);
         const made = Array.from({ length: 12 }, (_, n) => ({
           text: `one of many ${n}`,
