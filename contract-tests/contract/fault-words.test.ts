@@ -30,7 +30,7 @@ const inAnswer = (...schema: string[]): string[] => [
 const ANSWERED = 'paths./a.get.responses.200.content.application/json.schema';
 
 const faults: Record<string, [string, string]> = {
-  'an undeclared path parameter, reported once, whatever refers to it': [
+  'an undeclared path parameter, which is reported only once': [
     shop(
       operation(
         ['operationId: a', PRICE, "x-upstream: { url: 'https://api.example.com/{id}' }", ANSWER],
@@ -39,7 +39,7 @@ const faults: Record<string, [string, string]> = {
     ),
     '5 paths./a/{id}.get.parameters: must declare id, which the path has: parameters: [{ name: id, in: path, required: true, schema: { type: string } }]',
   ],
-  'another one, beside a list': [
+  'an undeclared path parameter of an operation that has other parameters': [
     shop(
       operation(
         [

@@ -179,10 +179,10 @@ describe('charge: for known payers, only settle is requested', () => {
     });
 
     const doubts: [string, Parameters<typeof world.newCharge>[0]][] = [
-      ['can not be read', { findDenied: () => Promise.reject(new Error('no RPC server answers')) }],
+      ["can't be read", { findDenied: () => Promise.reject(new Error('no RPC server answers')) }],
       ['does not say', { findDenied: async () => ({ kind: 'unclear' }) }],
       [
-        'shows a transfer that failed, which is not final yet',
+        'shows a failed transfer that is not final yet',
         { findDenied: async () => ({ kind: 'found', signature: SIGNATURE, failed: true }) },
       ],
     ];
