@@ -371,7 +371,7 @@ const failedTransfer = of('rails/solana/transfer-fates', 'sale/charge-known-paye
     name: 'a transfer that failed is final before it is finalized',
     find: "hasLanded(finding) ? { kind: 'seen', settlement: finding.signature } : { kind: 'unclear' }",
     replace: "{ kind: hasLanded(finding) ? 'seen' : 'not-seen', settlement: finding.signature }",
-    grep: 'shows a transfer that failed',
+    grep: 'shows a failed transfer',
   },
 ]);
 
