@@ -4,16 +4,16 @@ import { programVersion } from '../contract/program-version.js';
 import { importFromSandbox } from '../endpoints/sandbox-package.js';
 import { writeErr, writeOut } from './terminal.js';
 
-/** The commands, each a program of its own below src/ that reads `process.argv` without the name of the command. */
+/** The commands. Each is a separate program under src/, which reads `process.argv` without the name of the command. */
 const COMMANDS: Record<string, [program: string, summary: string]> = {
   run: ['main.js', 'start the server that sells what the folder describes'],
-  dev: ['cli/dev/main.js', 'sell in the sandbox while you write, and build and sell again what you save'],
+  dev: ['cli/dev/main.js', 'sell in the sandbox while you write, and rebuild the shop at every save'],
   build: ['cli/build/main.js', 'compile the contract and the handlers of the folder'],
   init: ['cli/init/main.js', 'write a new shop into the folder'],
   import: ['cli/import/main.js', 'write openapi.yaml from the OpenAPI document of an existing API'],
   contract: ['cli/contract/main.js', 'print openapi.yaml with everything that the server adds to it'],
   operation: ['cli/operation/main.js', 'add an operation to openapi.yaml, or remove one'],
-  check: ['cli/check/main.js', 'show what a start of the server would find, without starting it'],
+  check: ['cli/check/main.js', 'show what the server would find when it starts, without starting it'],
   mock: ['cli/mock/main.js', 'serve examples of every answer, paid and unpaid, without a chain'],
   buy: ['cli/buy/main.js', 'buy one call'],
   canary: ['cli/canary/main.js', 'buy from your own shop as a buyer does, and report whether all is well'],

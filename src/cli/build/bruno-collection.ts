@@ -122,7 +122,7 @@ function statusesOf({ document }: Contract, path: string, method: string): numbe
   return Object.keys(objectOf(operation.responses)).map(Number);
 }
 
-/** Blocks in the language of Bruno, with text indented by two spaces. */
+/** Blocks in Bruno's file format, with text indented by two spaces. */
 function written(
   { name, method, path, query, headers, body, form, text, status, receipt }: Request,
   seq: number,

@@ -16,9 +16,9 @@ import { BuildFault, contractTypes, notInstalled, orphansOf } from './shop-compi
 
 const USAGE = `Usage: coinslot build
 
-Builds the shop in the current folder: checks openapi.yaml, writes it with everything that the server adds to generated/openapi.json,
-its types to generated/openapi.d.ts and a Bruno collection to generated/bruno/, compiles handlers/ and test/ into dist/, and checks
-that every operation is served. A shop without handlers/ needs no compiler.`;
+Builds the shop in the current folder: checks openapi.yaml, completes it with everything that the server adds, and writes the result
+to generated/openapi.json, its types to generated/openapi.d.ts and a Bruno collection to generated/bruno/. Then compiles handlers/ and
+test/ into dist/, and checks that every operation is served. A shop without handlers/ needs no compiler.`;
 
 const folder = process.cwd();
 const files = shopFiles(folder);

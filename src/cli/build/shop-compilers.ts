@@ -13,7 +13,7 @@ type Generator = {
 
 /**
  * The types of a contract, as the command openapi-typescript writes them.
- * @param folder of the shop, which has the package as a development dependency, because a running server needs no compiler
+ * @param folder the shop's folder; the package is a development dependency there, because a running server needs no compiler
  * @param whole the whole document, as JSON
  */
 export async function contractTypes(folder: string, whole: string): Promise<string> {

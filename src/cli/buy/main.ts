@@ -193,7 +193,7 @@ async function buy(order: Order): Promise<void> {
   }
 }
 
-/** @param folderOf the folder in which the wallet of a payer keeps its payments */
+/** @param folderOf the folder in which a payer's wallet keeps its payments */
 async function pay(
   order: Order,
   listing: Listing,

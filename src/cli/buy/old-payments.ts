@@ -8,13 +8,12 @@ import type { Purse } from '../../wallet/purse.js';
 import { readSigned } from '../../wallet/signer.js';
 import { BuyFault, parseJson } from '../../wallet/shop-client.js';
 
-/** A call, and the values from which version 1.0.0 made the name of its payment file. */
+/** A call, and the values from which version 1.0.0 derived the name of its payment file. */
 type OldCall = { name: string; shop: string; tool: string; url: string; body: string; keypair: Uint8Array };
 
 /**
- * Takes over a payment without an answer that version 1.0.0 kept in a file of its own, so that the call continues with it and does not
- * pay twice.
- * @throws BuyFault if there is one that can't be read
+ * Takes over an unanswered payment that version 1.0.0 kept in its own file, so that the call continues with it and does not pay twice.
+ * @throws BuyFault if there is such a payment but it can't be continued
  */
 export async function adoptOldPayment(
   stateDir: string,

@@ -125,7 +125,7 @@ async function choose(catalogue: Catalogue, parts: CanaryParts): Promise<Chosen>
   return { operation, body: JSON.stringify(example ?? {}) };
 }
 
-/** The operations that have no free calls; all operations if every one has some. */
+/** The operations without free calls, or all operations if every one has free calls. */
 function paidFirst(sold: Sold[]): Sold[] {
   const never = sold.filter(({ described }) => !isObject(described?.['x-free']));
   return never.length > 0 ? never : sold;

@@ -5,7 +5,7 @@ import { readCanaryRun, type CanaryRun } from '../../operator/canary-runs.js';
 import type { Admin } from '../running-server.js';
 
 const FILE = 'canary-untold.json';
-/** The most runs to keep; the oldest are dropped. The server keeps no more, either. */
+/** The maximum number of runs to keep, the same as on the server. Older ones are dropped. */
 const MAX_UNTOLD = 84;
 const ASK_MS = 10_000;
 const MAX_ANSWER_BYTES = 64 * 1024;

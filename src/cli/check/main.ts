@@ -44,7 +44,7 @@ const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
 type Endpoints = { rpcUrls: string[]; facilitators: readonly FacilitatorConfig[]; payTo: string | undefined };
 
-/** The configured endpoints, or those of the running sandbox of the state folder; undefined if none runs. */
+/** The configured endpoints, or those of the sandbox that runs on the state folder; undefined if none runs. */
 async function endpointsOf({
   rpcUrls,
   facilitators,

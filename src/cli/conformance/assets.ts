@@ -1,7 +1,7 @@
 /** A Solana address. */
 export const BASE58 = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 
-/** The USDC mints of Solana's networks and the contract of Base: all have six decimals. */
+/** The USDC mints on Solana's networks and the USDC contract on Base. They all have six decimals. */
 const DOLLARS = new Set([
   'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
   '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',

@@ -8,7 +8,7 @@ import { exampleOf, follow } from './sample.js';
 /** An operation that a shop sells, as its documents describe it. Without documents, only method and URL are known. */
 export type Sold = {
   method: string;
-  /** Path template of the description, else the path of the URL. */
+  /** The path template in the description or, if there is none, the path of the URL. */
   path: string;
   /** With examples for path parameters and required query parameters. */
   url: string;

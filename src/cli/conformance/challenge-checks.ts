@@ -53,7 +53,7 @@ export function readChallenge(reply: Reply): Challenge {
   return challenge;
 }
 
-/** An operation and its answers to calls without a payment, as far as there are any. */
+/** An operation, with its reply to a call without a payment and the challenge in that reply, if there are any. */
 export type Asked = { operation: Sold; reply: Reply | undefined; challenge: Challenge | undefined };
 
 /** Checks the challenges of one operation. */
@@ -81,7 +81,7 @@ export async function checkChallenges(operation: Sold, findings: Findings): Prom
       must(old.x402Version === 1, `x402Version is ${old.x402Version}`);
       checkOptions(old, operation);
     });
-  await findings.must(`${name} with a payment that can't be read is refused, and says so`, () =>
+  await findings.must(`${name} with a payment that can't be read is refused, and the error says so`, () =>
     checkUnreadable(operation),
   );
   return { operation, reply, challenge };

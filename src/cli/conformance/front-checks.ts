@@ -17,7 +17,7 @@ export async function checkFront({ base, sold }: Catalogue, findings: Findings):
   await findings.should('a browser may pay: OPTIONS allows every origin and the payment headers', () =>
     checkPreflight(operation),
   );
-  await findings.should('an unknown path is a 404 that says so in JSON', async () =>
+  await findings.should('an unknown path gets a 404 that says so in JSON', async () =>
     expectError(await call(`${base}/no-such-path`), 404),
   );
   await findings.should('a wrong method is a 405 that says in JSON which are allowed', async () => {

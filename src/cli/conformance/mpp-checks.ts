@@ -53,7 +53,7 @@ export async function checkMpp(operation: Sold, reply: Reply, findings: Findings
       if (isSolana(challenge))
         must(
           requestOf(challenge)['externalId'],
-          'no externalId: two payments of the same price with the same blockhash are the same transaction',
+          'no externalId: two payments at the same price with the same blockhash are the same transaction',
         );
   });
   await findings.should(`${name}: a browser can read its MPP challenge`, () =>

@@ -12,8 +12,8 @@ import { checkReceipt } from './receipt-checks.js';
 import { call, expectStatus, isObject, PAID_TIMEOUT_MS, type Reply } from './http-call.js';
 
 /**
- * The buyer's wallet: a keypair of 64 bytes, the highest price of a call in atomic units of USDC, and the RPC server that the client
- * reads.
+ * The buyer's wallet: a keypair of 64 bytes, the highest price it pays for a call (in atomic units of USDC), and the RPC server that the
+ * client reads.
  */
 export type Purse = { keypair: Uint8Array; maxPrice: bigint; rpcUrl: string | undefined };
 
@@ -44,7 +44,7 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
   if (!headers) return;
   const payment = headers;
   if (takesFields(operation))
-    await findings.must(`${name}, paid, with an empty body is a 400 that charges nothing`, async () => {
+    await findings.must(`${name}, paid but with an empty body, gets a 400 and is not charged`, async () => {
       const reply = await send(operation, {}, payment);
       must(receiptOf(reply)?.success !== true, `it was charged, and answers ${reply.status}`);
       expectStatus(reply, 400);

@@ -2,7 +2,7 @@ import type { Contract } from '../../contract/contract.js';
 
 const MAX_ROWS = 30;
 
-/** What a shop sells: operation, price and address of each. */
+/** A table of what a shop sells: each operation with its price and address. */
 export function soldTable({ paid }: Contract, url: string): string {
   const rows = paid.slice(0, MAX_ROWS).map(({ id, price, method, path }) => {
     return [id, price.shown, `${method} ${url}${path}`] as const;

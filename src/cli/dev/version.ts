@@ -6,7 +6,7 @@ import { writeErr } from '../terminal.js';
 
 /*
  * A server of `coinslot dev`, which forks it and starts it in two steps: `load` while the previous version still sells, so that a version
- * that can't be loaded replaces nothing, and `start` when that one has ended.
+ * that can't be loaded replaces nothing, and `start` after the previous version has ended.
  * node version.js <folder of the contract>
  */
 
@@ -40,5 +40,5 @@ function placeOf(cause: unknown): string {
 // This process ends when coinslot dev ends, even if coinslot dev was killed.
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 process.on('message', (order: Order) => void (order === 'load' ? load() : import(START)));
-// Loaded ahead of time, because this takes most of the time of a start.
+// Loaded ahead of time, because loading this takes most of a version's start-up time.
 await import(LARGEST_PART);

@@ -26,15 +26,18 @@ type Looked = TransferIn & { outcome: 'taken' | 'left' | 'later'; note: string }
 
 const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> = {
   known: { outcome: 'left', note: 'the ledger has it as paid by now' },
-  busy: { outcome: 'later', note: 'a server works on it: repeat the command in a minute' },
-  resolving: { outcome: 'left', note: 'settling: a running server finds it, and may have its answer' },
-  alias: { outcome: 'left', note: 'it redeems another payment and was paid as well: pay it back by hand' },
+  busy: { outcome: 'later', note: 'a server is working on it: repeat the command in a minute' },
+  resolving: { outcome: 'left', note: 'settling: a running server will find it, and may have its answer' },
+  alias: {
+    outcome: 'left',
+    note: 'it was answered with what an earlier payment had bought, but was paid as well: pay it back by hand',
+  },
 };
 
 /**
  * Looks for payments that are on chain but not paid in the ledger, and adds them as owed. Transfers that no server could have accepted as a
  * payment, or that come from a receiver of the ledger, are only listed.
- * @throws OperatorFault; UpstreamFailure if the chain cannot be read: payments added before that stay
+ * @throws OperatorFault; UpstreamFailure if the chain cannot be read (payments that were already added are kept)
  */
 export async function adopt(reader: Adopting, options: Options): Promise<Report> {
   const identity = await boundIdentity(reader, options.payTo);
@@ -67,7 +70,8 @@ async function adoptOne(
   const left = (note: string): Looked => ({ ...transfer, outcome: 'left', note });
   const { id, payer, amount, evidence, transaction: settlement, slot, at } = transfer;
   const receivers = outcome.audited.map(({ receiver }) => receiver.payTo);
-  if (payer !== null && receivers.includes(payer)) return left('from a receiver of this ledger: your own');
+  if (payer !== null && receivers.includes(payer))
+    return left('from a receiver of this ledger, so it is your own money');
   if (evidence === null || payer === null)
     return left('a transfer from a wallet, not a payment that a buyer can send to a server');
   if (at !== null && at < from) return left('before --from');
@@ -110,7 +114,7 @@ function report({ slot }: Outcome, looked: readonly Looked[], unsettled: string 
     left: left.map(publicOf),
   };
   const lines = [
-    `Looked at the chain up to slot ${slot} (finalized). A payment that was signed before a loss can land for two minutes more: repeat the command then.`,
+    `Looked at the chain up to slot ${slot} (finalized). A payment that was signed before a loss can still land within the next two minutes: repeat the command after that.`,
   ];
   if (taken.length === 0) lines.push('Nothing was taken in.');
   else

@@ -314,7 +314,7 @@ function inFolder(source: string | undefined): string | undefined {
   return source !== undefined && /^https?:/.test(source) ? source : inCallersFolder(source);
 }
 
-/** @returns undefined if there is none */
+/** @returns undefined if no file was given */
 function inCallersFolder(file: string | undefined): string | undefined {
   return file === undefined ? undefined : resolvePath(callersFolder, file);
 }

@@ -131,7 +131,10 @@ function feeLines({ fees }: Statement, currency: string | undefined): string[] {
 
 function chainLines({ closing }: Statement, comparison: Comparison | undefined): string[] {
   if (!comparison)
-    return ['', 'Not compared with the chain. The first balance is what this ledger took in before.'];
+    return [
+      '',
+      'Not compared with the chain. The first balance is what this ledger had taken in before that day.',
+    ];
   const { slot, late, early, missing, unexplained, others } = comparison;
   const shown = others
     .slice(0, 50)

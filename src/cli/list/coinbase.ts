@@ -8,7 +8,7 @@ import { inTurns, nameOf, type ReadShop } from './read-shop.js';
 export const COINBASE = 'https://api.cdp.coinbase.com/platform/v2/x402';
 
 const DIRECTORY = 'Coinbase';
-/** The most operations to validate; for each one, Coinbase calls the shop. */
+/** The maximum number of operations to validate. Coinbase calls the shop for each one. */
 const MAX_VALIDATED = 20;
 const VALIDATE_MS = 30_000;
 const MAX_RECEIVERS = 4;

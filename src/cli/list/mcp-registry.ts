@@ -77,7 +77,7 @@ function stepsOf(base: string): string[] {
   const { hostname } = new URL(base);
   return [
     `curl -fsS ${base}${SERVER_JSON_PATH} -o server.json`,
-    `mcp-publisher login http --domain=${hostname} --private-key=<hex of an Ed25519 seed> (its help says what to serve below /.well-known)`,
+    `mcp-publisher login http --domain=${hostname} --private-key=<hex of an Ed25519 seed> (its help says what to serve under /.well-known)`,
     'mcp-publisher publish, again after each change of info.version',
   ];
 }

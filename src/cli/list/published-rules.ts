@@ -14,7 +14,7 @@ import type { Asked } from '../conformance/challenge-checks.js';
 import { must, type Findings } from '../conformance/findings.js';
 import { nameOf, type ReadShop } from './read-shop.js';
 
-/** A complaint of one of the packages. */
+/** A complaint from one of the packages. */
 type Complaint = { code: string; severity: 'error' | 'warn' | 'info'; message: string; hint?: string };
 type Method = Parameters<typeof getL3ForOpenAPI>[2];
 

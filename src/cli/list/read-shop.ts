@@ -8,7 +8,7 @@ import { checkAddress, checkListing } from '../conformance/listing-checks.js';
 /** A shop as a directory sees it. */
 export type ReadShop = { catalogue: Catalogue; asked: Asked[] };
 
-/** The most operations of a shop that are called. */
+/** The maximum number of a shop's operations to call. */
 const MAX_ASKED = 50;
 const AT_ONCE = 4;
 const ASK_MS = 15_000;
@@ -16,8 +16,8 @@ const CATALOGUE_MS = 60_000;
 const NEVER = new AbortController().signal;
 
 /**
- * Reads a shop as directories do: its description, and the 402 of each operation. Their complaints are in the findings. @returns undefined
- * if nothing answers there
+ * Reads a shop as directories do: its description, and the 402 of each operation. What directories would object to is in the findings.
+ * @returns undefined if nothing answers there
  */
 export async function readShop(url: string, findings: Findings): Promise<ReadShop | undefined> {
   await checkAddress(url, findings, 'must');

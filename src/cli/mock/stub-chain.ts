@@ -95,7 +95,7 @@ function mintAccount(encoding: unknown): object {
   return { ...account, data: [bytes.toString('base64'), 'base64'] };
 }
 
-/** A random blockhash each time, so that two payments of the same price are different transactions. */
+/** A random blockhash each time, so that two payments at the same price are different transactions. */
 export function randomBlockhash(): string {
   return base58.encode(randomBytes(32));
 }

@@ -47,7 +47,10 @@ export class ContractText {
     return this.#yaml.hasIn(keys);
   }
 
-  /** Adds an operation after the last paid one, or to its path if there is one already. `lines` are indented for a path item. */
+  /**
+   * Adds an operation: to its path if the contract already has that path, otherwise after the last paid operation. `lines` are indented for
+   * a path item.
+   */
   addOperation(path: string, lines: string[]): void {
     if (this.has(['paths', path])) return this.#insert(this.#endOf(['paths', path]), lines);
     const paid = this.operations().filter(({ operation }) => 'x-price' in operation);

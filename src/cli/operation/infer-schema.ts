@@ -3,10 +3,10 @@ import type { Json } from '../../contract/json.js';
 /** A generous default limit, which the seller can lower. */
 const MAX_LENGTH = 10_000;
 
-/** The use of the schema: a request has limits, an answer may get further fields later. */
+/** What a schema is for. Schemas of requests have limits; answers may get further fields later. */
 export type Side = 'request' | 'answer';
 
-/** The schema of a value, from one example of it: every field of the example is required. */
+/** The schema inferred from one example. Every field of the example is required. */
 export function inferSchema(value: unknown, side: Side): Json {
   if (typeof value === 'string')
     return side === 'request'

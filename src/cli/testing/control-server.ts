@@ -7,7 +7,7 @@ import { objectOf } from '../../contract/references.js';
 import type { Answer, Fault, SignedCall, TestShop } from '../../testing/start-shop.js';
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** The most signed calls to keep; the oldest are dropped. */
+/** The maximum number of signed calls to keep. Older ones are dropped. */
 const MAX_SIGNED_CALLS = 1_000;
 
 /** An invalid request; `message` says why. */

@@ -4,7 +4,7 @@ import { isObject } from '../../contract/references.js';
 /** Texts for people, which no client depends on. */
 const TEXTS = ['description', 'summary', 'example', 'examples', 'title'];
 
-/** The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`; texts and examples left out. */
+/** The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`, without texts and examples. */
 export type ChangedParts = { added: string[]; removed: string[]; changed: string[] };
 
 /** Compares two versions of a document. A new part counts as one place, whatever it contains. */

@@ -89,7 +89,7 @@ function sayContract(now: Json): void {
     return writeOut('\nThere is no earlier build to compare the contract with.\n');
   const old = JSON.parse(readFileSync(files.whole, 'utf8')) as Json;
   const { added, removed, changed } = changedParts(old, now);
-  section('What breaks buyers of the last build:', breakingChanges(old, now), 'nothing');
+  section('Changes since the last build that break buyers:', breakingChanges(old, now), 'nothing');
   const parts = [
     ...added.map(place => `added: ${place}`),
     ...removed.map(place => `removed: ${place}`),

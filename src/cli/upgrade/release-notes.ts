@@ -4,7 +4,7 @@ type Release = { version: string; lines: string[] };
 /** The lines of a changelog that concern authors of shops, and the number of other lines. */
 export type Notes = { shop: string[]; others: number };
 
-/** The prefix of lines about handlers, and words of the contract. */
+/** Matches the lines for authors of shops: those that begin with `Handlers:`, and those that name parts of a contract or the build. */
 const FOR_SHOPS = /^Handlers:|`x-|openapi\.yaml|coinslot (build|dev)\b/;
 
 /**
