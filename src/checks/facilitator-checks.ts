@@ -6,7 +6,7 @@ import { inSol } from '../facilitators/fee-payer-guard.js';
 import type { Check, Finding } from './preflight.js';
 import type { Terms } from '../methods/x402/requirements.js';
 
-/** A settlement costs its fee payer about 10 000 lamports, so this is enough for some thousands; four times the usual FEE_PAYER_FLOOR. */
+/** Enough for about 4 000 settlements, at about 10 000 lamports each, and four times the default FEE_PAYER_FLOOR. */
 const NEARLY_EMPTY_LAMPORTS = 40_000_000n;
 const subject = 'FACILITATOR_URL';
 

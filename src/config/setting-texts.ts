@@ -1,6 +1,6 @@
 /**
- * Descriptions of the environment variables that the server itself reads: the source of docs/reference/settings.md. `values` and
- * `fallback` describe what `readConfig` cannot show; `see` is the page in docs/ with more.
+ * Descriptions of the environment variables that the server itself reads: the source of docs/reference/settings.md. `values` and `fallback`
+ * describe what `readConfig` cannot show; `see` is the page in docs/ that says more.
  */
 type SettingText = { what: string; values?: string; fallback?: string; see?: string };
 

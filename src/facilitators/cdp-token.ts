@@ -9,7 +9,7 @@ export type Authorize = (method: 'GET' | 'POST', target: string) => Promise<Reco
 
 const LIFE_SECONDS = 120;
 const NONCE_BYTES = 16;
-/** An Ed25519 secret is the seed and the public key. */
+/** An Ed25519 secret consists of the seed and the public key. */
 const SEED_BYTES = 32;
 const SECRET_BYTES = 64;
 

@@ -10,7 +10,7 @@ type Listed = Pick<Listing, 'operation' | 'transport'>;
 /** The outcome of a payment offered for a directory. `refused` may be its buyer's fault, `failed` is the facilitator's. */
 export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 
-/** The most challenges of an operation per minute that name a directory facilitator's fee payer. Several, because most callers never pay. */
+/** How many challenges of an operation per minute may name a directory facilitator's fee payer. More than one, because most callers never pay. */
 const MAX_OFFERS = 3;
 const WINDOW_MS = 60_000;
 /** After a payment, its operation is not offered for this long. After a failure, nothing is; each further failure doubles the time. */
@@ -44,9 +44,9 @@ class Directory {
 }
 
 /**
- * Chooses sales that are offered through a facilitator only so that its directory lists them: the first one of each operation, over HTTP
- * and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. The servers of a ledger
- * offer a sale until they read (every 20 s) that one of them has made it.
+ * Chooses sales that are offered through a facilitator only so that its directory lists the operations: the first sale of each operation,
+ * over HTTP and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. The servers
+ * of a ledger offer a sale until they read (every 20 s) that one of them has made it.
  */
 export class DirectoryOffers {
   readonly #parts: Parts;

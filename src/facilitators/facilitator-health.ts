@@ -34,7 +34,7 @@ export class FacilitatorHealth {
     this.#now = now;
   }
 
-  /** False while it rests after failures, or because it asked to wait. */
+  /** False while it is paused after failures, or because it asked us to wait. */
   get available(): boolean {
     return this.#circuit.closed;
   }

@@ -173,7 +173,7 @@ export class Facilitators {
 
   /**
    * Loads the fee payers from the ledger. Records without a name belong to the first facilitator.
-   * @returns those of facilitators that are still configured and may still have them
+   * @returns those whose facilitators are still configured and may still use them
    */
   learn(offered: readonly OfferedHint[]): OfferedHint[] {
     return offered.filter(({ hint: feePayer, by }) => {

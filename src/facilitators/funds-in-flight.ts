@@ -29,7 +29,8 @@ export class FundsInFlight {
   }
 
   /**
-   * Reserves the amount of a transfer before it is signed, and asks the chain if other transfers from its account are in flight.
+   * Reserves the amount of a transfer before it is signed. If other transfers from its account are in flight, this asks the chain whether
+   * the balance covers them all.
    * @returns false if the account cannot pay it in addition to the reserved amounts; then nothing is reserved
    * @throws UpstreamFailure if the chain cannot be asked
    */

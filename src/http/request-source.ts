@@ -7,8 +7,8 @@ const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 const MAPPED_HEX = /^::ffff:([\da-f]+):([\da-f]+)$/;
 
 /**
- * The source that an address counts as: an IPv4 address, or the /64 of an IPv6 address, because one caller usually owns it. All spellings
- * of an address are one source.
+ * The source that an address counts as: an IPv4 address itself, or the /64 of an IPv6 address, because one caller usually owns a whole /64.
+ * All spellings of an address are one source.
  */
 export function sourceOf(address: string | undefined): string {
   if (address === undefined || !isIPv6(address)) return address ?? '';

@@ -53,7 +53,7 @@ export async function runHandler(
 }
 
 /**
- * The answer to a call whose handler threw: 400, 502 or 503 by the kind of failure; 502 for an unexpected error. `paid` is true
+ * The answer to a call whose handler threw: 400, 502 or 503, depending on the kind of failure; 502 for an unexpected error. `paid` is true
  * if the call was paid before its work.
  */
 export function failureAnswer(error: unknown, log: Log, paid = false): Failure {

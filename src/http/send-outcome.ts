@@ -61,7 +61,7 @@ export async function sendOutcome(
   }
 }
 
-/** Describes the answer that the receipt of an outcome is sent with. */
+/** Describes the answer that is sent together with the receipt of an outcome. */
 export function goesWith({ kind }: Pick<Outcome, 'kind'>, payment?: Pick<Payment, 'challenge'>): Receipted {
   return { sold: kind === 'sold', challenge: payment?.challenge };
 }
