@@ -329,7 +329,7 @@ describe('the operator page', () => {
     const attempt = { deadline: world.clock.now + 600_000, attemptMs: 600_000 };
     const next = (await world.ledger.beginOrder(id, attempt))?.nextAttemptAt ?? 0;
     await signIn();
-    expect((await get(`/payments/${id}`)).text).to.include('the server works on the answer');
+    expect((await get(`/payments/${id}`)).text).to.include('the server is working on the answer');
     await world.ledger.extendLease(id, claim, 0);
     const { text } = await get(`/payments/${id}`);
     expect(text).to.include(`interrupted. A server continues with it after ${new Date(next).toISOString()}`);

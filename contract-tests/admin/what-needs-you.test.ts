@@ -52,7 +52,7 @@ describe('the operator page, on payments that need the operator', () => {
       expect((await page(path)).html, path)
         .to.match(/badge[^>]*>in progress</)
         .and.not.match(/badge[^>]*>owed</);
-    expect((await page(`/payments/${id}/refund`)).html).to.include('still works on the answer');
+    expect((await page(`/payments/${id}/refund`)).html).to.include('is still working on the answer');
     expect((await page(`/payments/${await owe(world, true)}/refund`)).html).to.not.include('still works');
   });
 
@@ -82,6 +82,6 @@ describe('the operator page, on payments that need the operator', () => {
     (world.ledger as { find: Ledger['find'] }).find = find;
     expect(status).to.equal(500);
     expect(html).to.include('This page failed').and.include('href="/"').and.not.include('no such thing');
-    expect(world.logged).to.include('a request of the admin listener failed');
+    expect(world.logged).to.include('a request to the admin listener failed');
   });
 });

@@ -86,7 +86,7 @@ function createAdminApp(parts: AdminParts, places: AdminPlaces): Koa {
   app.on('error', (error: NodeJS.ErrnoException) => {
     // A browser that closes its connection is not a fault.
     if (!/^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
-      parts.log.error({ error }, 'a request of the admin listener failed');
+      parts.log.error({ error }, 'a request to the admin listener failed');
   });
   app.use((ctx, next) => {
     if (hasToken(ctx, parts)) places.recognize(ctx.req);

@@ -45,10 +45,10 @@ export function isRejected({ order }: Pick<PaymentFacts, 'order'>): boolean {
   return order?.request === '';
 }
 
-/** An order past its deadline needs attention, even while it is worked on. */
+/** An order past its deadline needs attention, even while work on it is under way. */
 export const isInTime = ({ deadline }: Order, now: number): boolean => deadline > now;
 
-/** Whether the server works on the answer of an owed payment within its deadline. */
+/** Whether the server is working on the answer of an owed payment and the deadline has not passed. */
 export function isInProgress(
   { order, payment }: Pick<PaymentFacts, 'order' | 'payment'>,
   now: number,

@@ -33,10 +33,11 @@ ${list(detailsOf(facts, explorer))}</section>`;
 /** What the state means, and what happens next. */
 function meaningOf(facts: PaymentFacts): string {
   const { payment } = facts;
-  if (payment.aliasOf !== null) return 'It redeems the answer of another payment and was not charged.';
+  if (payment.aliasOf !== null)
+    return 'It was answered with what an earlier payment had bought, and was not charged.';
   switch (payment.state) {
     case 'claimed':
-      return 'The server works on it, or its caller left before it was charged. No money has moved.';
+      return 'The server is working on it, or its caller left before it was charged. No money has moved.';
     case 'settling':
       return 'A facilitator was asked to settle it and gave no clear answer. The server keeps looking for the transfer on chain until it is found or proven absent; there is nothing to do.';
     case 'released':
@@ -66,7 +67,8 @@ function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
     return 'The money has moved and there is no answer yet. The server does the work when the caller sends the payment again. You can also refund it.';
   if (pausedUntil !== undefined)
     return `The money has moved, and the work was interrupted. A server continues with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
-  if (!order || order.finishedAt === null) return 'The money has moved and the server works on the answer.';
+  if (!order || order.finishedAt === null)
+    return 'The money has moved and the server is working on the answer.';
   return order.nextAttemptAt === null
     ? `The money has moved, and there is no further automatic attempt: retry or refund it. ${order.failure ?? ''}`
     : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.';

@@ -14,7 +14,7 @@ type RefundView = {
   link: string | undefined;
   fault?: string;
   tx?: string;
-  /** Whether the server works on the answer. */
+  /** Whether the server is working on the answer. */
   isInProgress: boolean;
 };
 
@@ -43,7 +43,7 @@ ${open?.state === 'sending' ? '' : recordedSection(view)}`;
 
 function askForm({ payment, formKey, isInProgress }: RefundView, left: bigint): string {
   const ends = isInProgress
-    ? '<p>The server still works on the answer. A refund of the whole amount ends that work as soon as its QR code is made.</p>\n'
+    ? '<p>The server is still working on the answer. A refund of the whole amount ends that work as soon as its QR code is made.</p>\n'
     : '';
   return `${ends}<form method="post" action="/payments/${payment.id}/refund/link">${hidden('form', formKey)}
 <label class="above" for="amount">Amount in USDC, at most ${toDecimal(left)}</label>

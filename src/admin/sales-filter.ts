@@ -39,7 +39,7 @@ export function readFilter(query: Record<string, unknown>): SalesFilter {
   };
 }
 
-/** The filter as a query of the ledger. */
+/** The filter as a query to the ledger. */
 export function wantedOf({ from, to, before, ...others }: SalesFilter): SalesWanted {
   return {
     ...others,
@@ -49,7 +49,7 @@ export function wantedOf({ from, to, before, ...others }: SalesFilter): SalesWan
   };
 }
 
-/** A filter as the query of a link. */
+/** A filter as the query string of a link. */
 export function queryOf(filter: SalesFilter): string {
   const query = new URLSearchParams(filter as Record<string, string>).toString();
   return query === '' ? '' : `?${query}`;

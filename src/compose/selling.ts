@@ -43,7 +43,7 @@ import type { Offering } from './offering.js';
 import { openReceipts, withKeys } from './signing.js';
 
 const FIRST_LOOK_MS = 5_000;
-/** Well below the 60 s after which hosts of MCP tools end a call. */
+/** Well below the 60 s after which MCP hosts end a call. */
 const MCP_HOLD_MS = 45_000;
 
 /** The parts that serve calls. `idle` resolves when no payment is being processed. */

@@ -28,10 +28,10 @@ export function canonicalJson(value: unknown, depth = 0): string {
 type More = Pick<AnyAsked, 'headers' | 'type' | 'accept'>;
 
 /**
- * The input of a call as text: canonical JSON of the body. If there are path or query parameters, no body, or a body that is not an
- * object, it is the array `[params, query, body]`, so that the two forms cannot be confused and an operation that gets its first optional
- * parameter keeps its texts. A call with more parts is the array `[params, query, body or null, more]`. Stored with orders and hashed by
- * `fingerprint`; both outlive a release.
+ * The input of a call as text: canonical JSON of the body. If there are path or query parameters, no body, or a body that is not an object,
+ * it is the array `[params, query, body]`, so that the two forms cannot be confused, and the text of an existing call stays the same when
+ * its operation gets a first optional parameter. A call with more parts is the array `[params, query, body or null, more]`. Stored with
+ * orders and hashed by `fingerprint`; both outlive a release.
  * @throws TooDeep
  */
 export function requestText({ params, query, body, headers = {}, type, accept }: AnyAsked): string {

@@ -14,7 +14,7 @@ const MOST_WAYS_EACH = 100;
 
 /**
  * Whether a backtracking engine never needs more than a few steps per character of a text. True only for simple cases: repeated characters,
- * at most one repetition unbounded, and no repeated groups that could match in several ways.
+ * at most one unbounded repetition, and no repeated groups that could match in several ways.
  */
 export function hasFewSteps({ alternatives }: AST.Pattern): boolean {
   const all = alternatives.map(each => {

@@ -15,7 +15,7 @@ const LINE_ENDS: Range[] = [
   [0xd, 0xd],
   [0x2028, 0x2029],
 ];
-/** The flags of ECMAScript. */
+/** The characters of \d, \s and \w in ECMAScript. */
 const SETS: Record<'digit' | 'space' | 'word', Range[]> = {
   digit: [[0x30, 0x39]],
   word: [

@@ -27,9 +27,9 @@ export function parsedPattern(pattern: string): AST.Pattern {
 }
 
 /**
- * Compiles the pattern of a schema so that it is safe for text from strangers. JavaScript's engine backtracks, for some patterns
- * (`^(a+)+$`) practically without end, and blocks the server meanwhile; so it gets only patterns that certainly need few steps. All
- * others go to RE2, whose time is linear in the length of the text.
+ * Compiles the pattern of a schema so that it is safe for text from strangers. JavaScript's engine backtracks. With some patterns (such as
+ * `^(a+)+$`), it practically never ends and blocks the server, so it only gets patterns that certainly need few steps. All others go to
+ * RE2, whose time is linear in the length of the text.
  * @throws PatternFault
  */
 export function matcherOf(pattern: string): Matcher {

@@ -103,7 +103,7 @@ function keyOf({ name, in: where }: Json): string {
   return `${String(where)} ${where === 'header' ? String(name).toLowerCase() : String(name)}`;
 }
 
-/** Whether a parameter concerns the payment or the caching and not what is sold. */
+/** Whether a parameter concerns payment or caching rather than what is sold. */
 export function isOfEveryOperation({ name, in: where }: Json): boolean {
   return (where === 'header' && isOfEveryCall(String(name))) || (where === 'query' && name === PAYMENT_QUERY);
 }

@@ -36,7 +36,7 @@ export function readQuota(
   return sound ? ({ calls, per, by, all } as FreeQuota) : undefined;
 }
 
-/** The end of the period that a moment is in, in ms since 1970. Days are those of UTC. */
+/** The end of the period that contains this moment, in ms since 1970. Days are UTC days. */
 export function endOfPeriod({ per }: Pick<FreeQuota, 'per'>, now: number): number {
   const ms = PERIODS[per];
   return (Math.floor(now / ms) + 1) * ms;

@@ -4,7 +4,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value if it is an object, else an empty one, so that a wrongly typed document causes faults instead of a crash. */
+/** The value if it is an object, otherwise an empty object, so that a wrongly typed document causes faults instead of a crash. */
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};
 }
@@ -47,7 +47,7 @@ export function follow(document: Json, value: unknown): Json {
   return node;
 }
 
-/** Like `follow`; a broken reference, which is reported elsewhere, gives undefined. */
+/** Like `follow`, but a broken reference, which is reported elsewhere, gives an empty object. */
 export function resolved(document: Json, value: unknown): Json {
   try {
     return follow(document, value);

@@ -224,7 +224,7 @@ const UNCHECKED = {
 
 const HOW_TO_SIGN_IN =
   `What to sign is at ${SIGN_IN_PATH} (x402's sign-in-with-x, once for each call); the signed statement goes into the header ` +
-  `SIGN-IN-WITH-X, over MCP into _meta["${SIGN_IN_HEADER}"].`;
+  `SIGN-IN-WITH-X or, over MCP, into _meta["${SIGN_IN_HEADER}"].`;
 
 /** The note in every description of an operation: its price, and the unchecked parts of its answer. */
 export function noteOf(operation: PricedOperation, methods: Methods): string {

@@ -32,7 +32,7 @@ const ORDER = [
  */
 export function expand(own: Json): Draft {
   const draft: Draft = { document: copied(own) as Json, added: [], conflicts: [] };
-  // `paths:` with nothing below it is a shop that sells nothing yet.
+  // An empty `paths:` means that the shop sells nothing yet.
   if (own.paths === null) draft.document.paths = {};
   if (!isObject(draft.document.paths)) return draft;
   addDefaults(draft);

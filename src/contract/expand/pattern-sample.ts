@@ -1,10 +1,10 @@
 import type { AST } from '@eslint-community/regexpp';
 import { matcherOf, parsedPattern, PatternFault } from '../pattern.js';
 
-/** The longest text, in characters. */
+/** The limits of a text's length, in characters. */
 export type Lengths = { minLength?: unknown; maxLength?: unknown };
 
-/** How many times more than its minimum a repeated part occurs. The first count that fits is used. */
+/** How many repetitions to add to the minimum of a repeated part. They are tried in this order; the first one that fits is used. */
 const MORE = [...Array(40).keys(), 64, 128, 256, 512];
 const MOST = 1_000;
 /** In a sample text, the first of these characters that a class contains represents the class. */

@@ -2,7 +2,7 @@ import { sample } from 'openapi-sampler';
 import type { Json } from '../json.js';
 import { fieldsOf, ReferenceFault } from '../references.js';
 
-/** The use of the example: in a buyer's request, or in the sold answer. */
+/** Where the example is used: in a buyer's request, or in the sold answer. */
 export type Side = 'request' | 'answer';
 
 /** Limits the size of a sample: a schema may contain itself or have many parts. */

@@ -27,7 +27,7 @@ export type ImportOptions = {
   upstream?: string;
   /** `<pattern>=<USD>`; see price-rules.ts. An operation without a price is not sold. */
   prices: readonly string[];
-  /** `<pattern>=<rule>`: rules by which prices rise with the call. */
+  /** `<pattern>=<rule>`: rules by which the price rises with a value in the call. */
   pricesBy?: readonly string[];
   flow?: 'authorization' | 'upfront';
   /** Patterns; operations that match none are ignored. */

@@ -8,7 +8,7 @@ export type Named = { method: string; path: string; tags: readonly string[]; ids
 /** `GET /report=0.50`: the price of the operations that a pattern matches. */
 export type PriceRule = { pattern: string; amount: string };
 
-/** `GET /report=length of /query/name, 0.001 per 10, at most 0.50`: how the price of matching operations rises with the call. */
+/** `GET /report=length of /query/name, 0.001 per 10, at most 0.50`: how the price of matching operations rises with a value in the call. */
 export type RisingRule = { pattern: string; by: PriceBy };
 
 const MAX_PATTERN = 500;

@@ -11,7 +11,7 @@ export class LeftOut extends Error {}
 export const MAX_DOCUMENT_BYTES = 32 << 20;
 /** The deepest nesting: no real document is deeper, and the code below recurses into it. */
 const MAX_DEPTH = 200;
-/** The most values in all files together, which are held in memory. */
+/** The maximum number of values in all files together, because all of them are held in memory. */
 const MAX_VALUES = 4_000_000;
 const MAX_FILES = 100;
 const MAX_HOPS = 16;
