@@ -264,14 +264,14 @@ describe('A contract that gives calls away', () => {
     [
       'a price of 0',
       `${price("'0'")}, ${UPSTREAM}, ${ANSWER}`,
-      'for a free operation, replace x-price by x-free-proxy',
+      'for a free operation, replace x-price with x-free-proxy',
     ],
     [
       'a price of 0.00',
       `${price("'0.00'")}, ${ANSWER}`,
-      'for a free operation, replace x-price by x-free-proxy',
+      'for a free operation, replace x-price with x-free-proxy',
     ],
-    ['a number 0', `${price('0')}, ${ANSWER}`, 'for a free operation, replace x-price by x-free-proxy'],
+    ['a number 0', `${price('0')}, ${ANSWER}`, 'for a free operation, replace x-price with x-free-proxy'],
     ['both', `${price("'1'")}, x-free-proxy: true, ${UPSTREAM}, ${ANSWER}`, 'remove one of the two'],
     ['false', `x-free-proxy: false, ${UPSTREAM}, ${ANSWER}`, 'x-free-proxy: must be true, or absent'],
     ['nothing to give', `x-free-proxy: true, ${ANSWER}`, 'has no x-upstream, which names the API'],

@@ -10,12 +10,12 @@ export type PayerSales = {
   last: number;
 };
 
-/** The buyers since a unit, without the operator's own wallets: how many, how many bought in several units, and those that paid most. */
+/** The buyers since a unit, without the operator's own wallets: how many there are, how many bought in several units, and who paid most. */
 export type WhoBought = {
   payers: number;
   returning: number;
   own: { wallets: number; sales: number; amount: bigint };
-  /** The buyers that paid most. */
+  /** The buyers who paid most. */
   best: PayerSales[];
   /** Whether all buyers were counted. */
   isWhole: boolean;

@@ -26,7 +26,7 @@ export class FiatRates {
   }
 
   /**
-   * Reads a file or the answer of a URL: CSV with or without a header line.
+   * Reads a file or what a URL returns: CSV with or without a header line.
    * @throws OperatorFault that says what is wrong with it
    */
   static async from(source: string): Promise<FiatRates> {

@@ -128,7 +128,7 @@ function startTrimming({ config, log, disposers }: Base, { ledger, rail }: Offer
   disposers.unshift(() => trimmer.stop());
 }
 
-/** Rereads the secrets behind the keys of answers, because an operator may change them while servers run. */
+/** Rereads the secrets for answer keys, because an operator may change them while servers run. */
 async function openAnswerKeys(
   { contract, terms, log, disposers }: Base,
   { ledger }: Offering,
@@ -136,7 +136,7 @@ async function openAnswerKeys(
   const keys = await AnswerKeys.open(ledger, answersUrl(contract, terms.publicUrl));
   const read = (): void =>
     void keys.refresh(ledger).catch((error: unknown) => {
-      log.warn({ error }, 'could not read the secrets behind the keys of answers from the ledger');
+      log.warn({ error }, 'could not read the secrets for answer keys from the ledger');
     });
   const timer = setInterval(read, SECRETS_READ_EVERY_MS).unref();
   disposers.unshift(async () => clearInterval(timer));

@@ -30,7 +30,7 @@ const shown = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** One version of the document, with its references resolved on the way. */
+/** One version of the document. Its references are resolved as they are met. */
 class Side {
   readonly #document: Json;
 

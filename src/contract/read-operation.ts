@@ -67,7 +67,7 @@ export type GivenOperation = CalledOperation & { upstream: Upstream };
 const PRICE_KEYS = ['mode', 'currency', 'flow'];
 /** An example of the price that an operation needs, for messages. */
 export const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
-const FOR_NOTHING = 'amount must be more than zero: for a free operation, replace x-price by x-free-proxy';
+const FOR_NOTHING = 'amount must be more than zero: for a free operation, replace x-price with x-free-proxy';
 
 const NO_HANDLER =
   'mode: handler needs a handler, but this operation has an x-upstream: use mode: tiered, or write a handler';
@@ -178,7 +178,7 @@ function calledMethod(method: string): CalledMethod | undefined {
   return CALLED_METHODS.find(each => each.toLowerCase() === method);
 }
 
-/** The parts common to paid and free operations that can be called. */
+/** Checks the parts that paid and free operations that can be called have in common. */
 function checkShape({ path, method, operation }: Place, at: string[], fault: Fault, what: string): void {
   if (!calledMethod(method))
     fault(at, `is ${what}, so its method must be one of ${CALLED_METHODS.join(', ')}`);

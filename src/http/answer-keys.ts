@@ -14,11 +14,10 @@ const KEY = /^[A-Za-z0-9_-]{86}$/;
 export type AnswerLink = { key: string; url: string | undefined };
 
 /**
- * Keys of answers. Anyone with the key of a payment may fetch its answer without the payment, so a key is
- * given only to callers who sent the payment, and it is never logged. It consists of the payment's public id,
- * the number of the caller that got the key, and the HMAC-SHA-256 of both under a secret of the ledger, cut
- * to 28 bytes. Every server computes the same key, no index is needed, and a forged key costs no read. A
- * caller that may be a stranger has number 0; its key is the id and the whole HMAC.
+ * Answer keys. Anyone with the key of a payment may fetch its answer without the payment, so a key is given only to callers who sent the
+ * payment, and it is never logged. It consists of the payment's public id, the number of the caller that got the key, and the HMAC-SHA-256
+ * of both under a secret of the ledger, cut to 28 bytes. Every server computes the same key, no index is needed, and a forged key costs no
+ * read. A caller that may be a stranger has number 0; its key is the id and the whole HMAC.
  */
 export class AnswerKeys {
   #secrets: readonly Secret[];
@@ -45,7 +44,7 @@ export class AnswerKeys {
     const bytes = number === 0 ? Buffer.from(id, 'hex') : signedBytes(id, number);
     const now = this.#now();
     const secret = this.#secrets.findLast(each => each.from <= now) ?? this.#secrets[0];
-    if (!secret) throw new Error('the ledger has no secret for keys of answers');
+    if (!secret) throw new Error('the ledger has no secret for answer keys');
     const key = Buffer.concat([bytes, macOf(bytes, secret)])
       .subarray(0, KEY_BYTES)
       .toString('base64url');

@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Ledger } from '../ledger/store.js';
 
-/**
- * Keys of answers are made with this secret from `from` on, and accepted until `until`; null means forever.
- * In ms since 1970.
- */
+/** Answer keys are made with this secret from `from` on, and accepted until `until`; null means forever. In ms since 1970. */
 export type AnswerSecret = { secret: string; from: number; until: number | null };
 
 type Notes = Pick<Ledger, 'getMeta' | 'setMeta' | 'keepMeta'>;

@@ -71,7 +71,7 @@ function reportFaults({ log, routes, exposed }: AppParts): Middleware {
     } catch (error) {
       if (error instanceof Halt) return sendError(ctx, error.status, error.message, error.headers);
       const route = routes.match(ctx.method, pathOf(ctx));
-      // A path may contain the key of an answer.
+      // A path may contain an answer key.
       log.error({ error, ...(route.kind === 'operation' ? { operation: route.id } : {}) }, 'request failed');
       const paid = route.kind === 'operation' && route.priced;
       sendError(
@@ -103,7 +103,7 @@ async function serve(ctx: Context, parts: WholeParts, next: () => Promise<unknow
   return serveFree(ctx, parts, route);
 }
 
-/** The key of an answer, the one parameter of the path. */
+/** The answer key, which is the only parameter of the path. */
 function keyOf({ operation, path }: Routed): string {
   return Object.values(rawParameters(operation.path, path))[0] ?? '';
 }

@@ -156,7 +156,7 @@ async function unpriced(
   return chargedAt(parts, call, { ...payment, mismatch: NO_PRICE }, owner);
 }
 
-/** All callers at one address that ask for a price share the memory of one payer. */
+/** All callers at one address that only ask for a price share the memory limit of one payer. */
 function strangerAt(source: string): BudgetOwner {
   return { payment: `unpaid ${source}`, payer: `unpaid ${source}`, source };
 }

@@ -16,7 +16,7 @@ export type SendParts = SellingParts & SigningParts & { offers: Offers; answerKe
 export type ChargedCall = {
   priced: PricedOperation;
   payment: Payment;
-  /** The operation whose challenge a refusal carries. */
+  /** The payment method whose challenge a refusal carries. */
   asked: Method;
   owner: BudgetOwner;
 };

@@ -79,7 +79,7 @@ function numberOf(option: string, text: string, most: number): number {
   throw new OptionFault(`${option} must be a number, more than 0 and at most ${most}`);
 }
 
-/** The server with these settings, as a buyer sees it, and the wallet. */
+/** What a run needs: the server with these settings, as a buyer sees it, and the wallet. */
 async function partsOf(config: Config, options: Options): Promise<CanaryParts> {
   const { stateDir, network, payTo } = config;
   const sandbox = network.name === 'sandbox' ? readInfo(stateDir) : null;

@@ -33,7 +33,7 @@ function reachable(id: string, probe: ((signal: AbortSignal) => Promise<unknown>
         return [{ level: 'ok', subject, found: `the API of ${id} can be reached` }];
       } catch (error) {
         const found = `the API of ${id} cannot be reached now (${messageOf(error)})`;
-        const todo = 'check its url in openapi.yaml and the network; its calls fail until then';
+        const todo = 'check its url in openapi.yaml and the network; calls fail until it can be reached';
         return [{ level: 'warning', subject, found, todo }];
       }
     },

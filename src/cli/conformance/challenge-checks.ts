@@ -19,7 +19,7 @@ import {
   type Reply,
 } from './http-call.js';
 
-/** One payment option, of either version. */
+/** One payment option, in x402 v1 or v2. */
 type Option = Json & { scheme: string; network: string; payTo: string; asset: string; extra?: Json };
 /** The body of a 402: x402's PaymentRequired (v2) or PaymentRequirementsResponse (v1). */
 export type Challenge = Json & { x402Version: number; accepts: Option[]; resource?: Json; extensions?: Json };

@@ -5,7 +5,7 @@ import { unpaid, type Catalogue, type Sold } from './catalogue.js';
 import { must, type Findings } from './findings.js';
 import { call, expectError, expectHeader, expectStatus } from './http-call.js';
 
-/** The size of the longest text of a large operation: 100 000 characters of four bytes. */
+/** The size of the longest text that a large operation accepts: 100 000 characters of four bytes each. */
 const LARGE_BYTES = 400_000;
 const HEADER_BYTES = 12_000;
 const ALLOWED_HEADERS = ['content-type', 'payment-signature', 'x-payment'];

@@ -37,7 +37,7 @@ export async function call(
     let size = 0;
     for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
       size += chunk.length;
-      must(size <= maxBytes, `the answer of ${url} is longer than ${maxBytes} bytes`);
+      must(size <= maxBytes, `the answer from ${url} is longer than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
     const { status, statusText, headers } = response;

@@ -108,7 +108,7 @@ async function checkDescription(
   );
 }
 
-/** Checks all of them, and says how the first few break the rule. @throws Broken */
+/** Checks every item, and says how the first few that break the rule do so. @throws Broken */
 function allOf<T extends { operation: Sold }>(all: readonly T[], look: (one: T) => void): void {
   const faults = all.flatMap(one => {
     try {
@@ -169,7 +169,7 @@ function decoded(text: string): string {
   }
 }
 
-/** x402's schema, which every challenge was checked against, limits name and tags. */
+/** Checks only the icon, because every challenge was checked against x402's schema, which limits name and tags. */
 function lookAtIcon({ url, iconUrl }: Json): void {
   if (iconUrl === undefined) return;
   const text = textOf(iconUrl);
@@ -178,7 +178,7 @@ function lookAtIcon({ url, iconUrl }: Json): void {
   if (parsed && typeof url === 'string' && URL.canParse(url) && new URL(url).origin === parsed.origin) return;
   must(
     parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !isIP(bareHost(parsed.hostname)),
-    `iconUrl is ${text.slice(0, 100)}: directories need an http(s) URL with a host name and without user name`,
+    `iconUrl is ${text.slice(0, 100)}: directories need an http(s) URL with a host name and without a user name`,
   );
 }
 

@@ -90,7 +90,7 @@ function say(sentence: string, write = writeOut): void {
   write(`${new Date().toTimeString().slice(0, 8)}  ${sentence}\n`);
 }
 
-/** Ignores temporary files of an editor that no longer exist. */
+/** The names of the changed files, without an editor's temporary files that no longer exist. */
 function named(changed: string[], folder: string): string {
   const paths = changed.filter(path => existsSync(join(folder, path)));
   return paths.length > 3 ? `${paths.slice(0, 3).join(', ')} and ${paths.length - 3} more` : paths.join(', ');

@@ -25,7 +25,7 @@ type Options = AuditOptions & { payTo: string | undefined; from: number; own: re
 type Looked = TransferIn & { outcome: 'taken' | 'left' | 'later'; note: string };
 
 const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> = {
-  known: { outcome: 'left', note: 'the ledger has it as paid by now' },
+  known: { outcome: 'left', note: 'the ledger already has it as paid' },
   busy: { outcome: 'later', note: 'a server is working on it: repeat the command in a minute' },
   resolving: { outcome: 'left', note: 'settling: a running server will find it, and may have its answer' },
   alias: {

@@ -3,7 +3,7 @@ import type { openLedgerReader } from '../../ledger/store.js';
 import { OperatorFault } from '../../operator/operator-fault.js';
 import { time, type Report } from './print.js';
 
-/** Replaces the secret from which the keys of answers are made. The secret is never shown. */
+/** Replaces the secret from which answer keys are made. The secret is never shown. */
 export async function answerKeys(
   reader: Awaited<ReturnType<typeof openLedgerReader>>,
   { change, leaked = false }: { change?: boolean | undefined; leaked?: boolean | undefined },
@@ -13,7 +13,7 @@ export async function answerKeys(
   return {
     data: changed,
     lines: [
-      `From ${time(changed.from)} on, all servers of this ledger make the keys of answers with the new secret.`,
+      `From ${time(changed.from)} on, all servers of this ledger make answer keys with the new secret.`,
       `Earlier keys are accepted until ${time(changed.formerUntil)}. Buyers who send the same payment again get a new key.`,
     ],
   };

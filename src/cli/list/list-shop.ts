@@ -57,7 +57,7 @@ async function standingsOf(
   findings: Findings,
   notes: string[],
 ): Promise<Standing[]> {
-  // Directories can't reach such a shop and have no entries for it.
+  // Directories can't reach a shop whose URL is not public, and have no entries for it.
   const hidden = publicUrlFault(new URL(url)) !== undefined;
   const asks = (name: keyof Directories): boolean =>
     !offline && !(hidden && directories[name] === DIRECTORIES[name]);

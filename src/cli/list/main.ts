@@ -56,7 +56,7 @@ function readTask(): (Task & { json: boolean }) | undefined {
   };
 }
 
-/** Options that need or exclude each other. */
+/** Checks options that need or exclude each other. */
 function checkTogether(values: ReturnType<typeof parsed>['values']): void {
   const { register = false, keypair, category, offline } = values;
   if (register !== (keypair !== undefined))

@@ -46,7 +46,7 @@ export type WalletSettings = {
 
 const MAX_SECONDS = 3_600;
 
-/** @throws OptionFault; also the error for an invalid shop address */
+/** @throws OptionFault, or the error for an invalid shop address */
 export function walletSettings(values: WalletValues): WalletSettings {
   const { url, state } = values;
   if (url === undefined) throw new OptionFault('--url is missing: coinslot mcp --help says more.');

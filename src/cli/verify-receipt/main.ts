@@ -151,7 +151,7 @@ async function run(task: Task): Promise<void> {
   const results: Result[] = [];
   for (const text of found) results.push(await resultOf(text, task));
   if (found.length === 0)
-    results.push({ fault: 'there is no receipt in this: a JWS, or JSON or a header with one' });
+    results.push({ fault: 'there is no receipt in this; a receipt is a JWS, alone or in JSON or a header' });
   const asked = task.known.answer !== undefined || task.known.request !== undefined;
   if (asked && !results.some(({ verified, fault }) => fault ?? verified?.kind === 'answer receipt'))
     results.push({

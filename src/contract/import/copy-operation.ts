@@ -207,7 +207,10 @@ function copyContent(
   return made;
 }
 
-/** A content type without parameters such as charset. A range for any type counts as JSON: frameworks declare it for undescribed answers. */
+/**
+ * A content type without parameters such as charset. A range that allows any type counts as JSON, because frameworks declare it for answers
+ * that are not described.
+ */
 function plainType(type: string): string {
   const [plain = ''] = type.split(';', 1);
   const trimmed = plain.trim().toLowerCase();
