@@ -6,7 +6,7 @@ export type BuyersOf = { operation: string; buyers: number; returning: number };
 /** The last two different UTC days (since 1970) on which a payer bought an operation. */
 type Days = { last: number; before: number };
 
-/** The most buyers to remember, about 30 MB. Once there are this many, new buyers are not counted. */
+/** The maximum number of buyers to remember, which takes about 30 MB. Once there are this many, new buyers are not counted. */
 const MAX_KEPT = 200_000;
 const NEVER = -1;
 

@@ -3,7 +3,7 @@ import { escapeHtml } from '../pages/escape.js';
 import { hidden } from '../pages/page-frame.js';
 import { ago, badge, grid, paymentLink, span } from './operator-layout.js';
 
-/** The most events shown. */
+/** The maximum number of events to show. */
 export const MAX_EVENTS = 100;
 
 const COLUMNS = [

@@ -1,7 +1,7 @@
 import type { Ledger, Order, Payment } from '../ledger/store.js';
 import { isInTime, mayRetry, pausedUntil } from './payment-facts.js';
 
-/** The most payments in one read of the ledger. */
+/** The maximum number of payments to read from the ledger at once. */
 const MAX_READ = 1_000;
 
 /** Payments whose order is in progress. They are owed as well, but need attention only after the deadline of the order. */

@@ -24,7 +24,7 @@ export type WhoBought = {
 /** Sales by unit of time, the arrays side by side. `last`: ms since 1970. */
 type Bought = { units: number[]; sales: number[]; amounts: bigint[]; last: number };
 
-/** The most pairs of payer and unit that are kept: about 10 MB, and 10 ms to sum up. When there are more, the oldest units are dropped. */
+/** The maximum number of payer and unit pairs to keep: they take about 10 MB, and 10 ms to sum up. Beyond it, the oldest units are dropped. */
 const MAX_KEPT = 100_000;
 const MAX_BEST = 10;
 

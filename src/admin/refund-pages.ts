@@ -10,7 +10,7 @@ import type { OperatorParts } from './operator-sources.js';
 import { isInProgress, type PaymentFacts } from './payment-facts.js';
 import { refundHtml } from './refund-part.js';
 
-/** The most checks at a time: each waits up to two minutes for the chain. */
+/** The maximum number of checks at a time, because each waits up to two minutes for the chain. */
 const MAX_REFUNDS = 4;
 
 type Parts = Pick<OperatorParts, 'ledger' | 'refund' | 'askRefund' | 'cancelRefund' | 'refundLink' | 'log'>;

@@ -22,7 +22,7 @@ type Parts = Pick<OperatorParts, 'ledger' | 'reports' | 'ownWallets' | 'counted'
 type Send = (ctx: Context, title: string, main: (now: number) => Promise<string>) => Promise<void>;
 
 const CSV_SLICE = 500;
-/** The most exports at a time: each one holds resources until its download ends. */
+/** The maximum number of exports at a time, because each one holds resources until its download ends. */
 const MAX_EXPORTS = 2;
 const COLUMNS = [
   'settled_at',

@@ -48,7 +48,7 @@ export type Working = Started & {
   unsold(fault: Fault): void;
 };
 
-/** `capacity`: runs at once; `perSecond`: further runs; `highest`: the most runs that are counted, which limits the wait. */
+/** `capacity`: runs at once; `perSecond`: further runs; `highest`: the maximum number of runs that are counted, which limits the wait. */
 export type PayerAllowance = { capacity: number; perSecond: number; highest: number };
 
 type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };

@@ -18,7 +18,7 @@ const MARGIN_MS = 15 * 60_000;
 const FINAL_MS = 120_000;
 const DEADLINE_MS = 30 * 60_000;
 const FETCHES = 4;
-/** The most transactions unknown to the ledger that are read one by one. */
+/** The maximum number of transactions unknown to the ledger to read one by one. */
 const MAX_OTHERS = 2_000;
 
 /** A transaction of the receivers that is not in the ledger. `amount`: the change of their total balance. */

@@ -22,7 +22,7 @@ type Wanted = Within & {
   marginMs: number;
   /** The finalized slot of the reading. */
   slot: number;
-  /** The most transactions to list. */
+  /** The maximum number of transactions to list. */
   most: number;
 };
 

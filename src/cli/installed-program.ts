@@ -6,7 +6,7 @@ type Manifest = { version?: string; bin?: Record<string, string>; main?: string;
 
 /**
  * The file of a program in a package, to run with `node`.
- * @param folder where the package is installed, or a folder below that
+ * @param folder the folder where the package is installed, or one of its subfolders
  * @returns undefined if it is not installed
  */
 export function installedProgram(folder: string, packageName: string, program: string): string | undefined {

@@ -16,7 +16,7 @@ export async function compileContract(text: string): Promise<string> {
   return compiledText(text, await checkedContract(text));
 }
 
-/** The results of a build: the whole document for types, mocks and other tools, and the compiled one for the start of the server. */
+/** The results of a build: the whole document for types, mocks and other tools, and the compiled one that a server loads when it starts. */
 export type BuiltContract = { contract: Contract; whole: string; compiled: string };
 
 /**

@@ -37,7 +37,7 @@ export function jsonSchemaOf({ answers }: CalledOperation, status: number): Json
 
 /**
  * The contract as openapi-backend routes and validates it. References to parameters and responses are resolved; schemas keep theirs, which
- * ajv follows (`createAjv`): openapi-backend's own resolver drops members beside a reference and never ends on a schema that contains
+ * ajv follows (`createAjv`): openapi-backend's own resolver drops members alongside a reference and never ends on a schema that contains
  * itself. Bodies are checked separately (`BodyCheck`), because openapi-backend knows only JSON. The payment is left out: the price, its
  * headers, and 402. So are the other errors of paid operations: they share one schema, which openapi-backend would compile again for each
  * of them.

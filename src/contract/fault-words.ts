@@ -4,7 +4,7 @@ import type { Json } from './json.js';
 import { objectOf } from './references.js';
 
 const THE_BODY = 'the body';
-/** The most fields that an error lists. */
+/** The maximum number of fields that an error lists. */
 const MAX_NAMES = 20;
 
 type AjvError = Pick<ErrorObject, 'instancePath' | 'keyword' | 'params'> &

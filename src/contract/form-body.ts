@@ -9,7 +9,7 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded';
 /** A field of a form, and how it is written if it is a list or an object. In a multipart form it may be a file, or JSON. */
 export type FormField = { name: string; list: boolean; style?: QueryStyle; as?: 'file' | 'json' };
 
-/** The most fields of a form, as in a JSON body. */
+/** The maximum number of fields in a form, the same as in a JSON body. */
 const MAX_FIELDS = 1_000;
 
 /** The fields of a form, from its schema and its `encoding`; `wrong`: why it can't be written. */

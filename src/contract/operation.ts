@@ -6,7 +6,7 @@
 import type { HeaderOfEveryCall } from './header-names.js';
 import type { Finding } from './probe.js';
 
-/** The description of one operation, or of all of them, that openapi-typescript generates. */
+/** The responses in the description of an operation that openapi-typescript generates. */
 type Responses<O> = O extends { responses: infer R } ? R : never;
 
 type NothingDeclared = Record<never, never>;

@@ -8,7 +8,7 @@ type Steps = { ways: number; open: number };
 
 const ONE: Steps = { ways: 1, open: 0 };
 const UNBOUNDED: Steps = { ways: Infinity, open: 2 };
-/** The most steps per character of a text of any length. */
+/** The maximum number of steps per character, whatever the length of the text. */
 const MOST_WAYS = 10_000;
 const MOST_WAYS_EACH = 100;
 

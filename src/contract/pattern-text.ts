@@ -3,7 +3,7 @@ import type { AST } from '@eslint-community/regexpp';
 /** Thrown for a part of a pattern that only a backtracking engine could match; the message describes it. */
 export class NotRegular extends Error {}
 
-/** The most repetitions and characters of a pattern together, because each becomes a state of the automaton. */
+/** The maximum number of repetitions and characters in a pattern, counted together, because each becomes a state of the automaton. */
 const MAX_SIZE = 1_000;
 const LAST = 0x10ffff;
 const ANYTHING = `[\\x{0}-\\x{${LAST.toString(16)}}]`;

@@ -8,8 +8,8 @@ import { isObject, objectOf } from './references.js';
 const CHECKS = ['schema', 'type', 'none'] as const;
 
 /**
- * What an upstream's answer must conform to before it is sold: the schema of its content type, only its content type, or nothing but the
- * limits of its size.
+ * What an upstream's answer must conform to before it is sold: the schema for its content type, only the declared content type, or only the
+ * limits on its size.
  */
 export type AnswerCheck = (typeof CHECKS)[number];
 
@@ -20,7 +20,7 @@ export type Upstream = {
   /** Headers by name in lower case. */
   headers: Record<string, string>;
   timeoutMs: number;
-  /** The most members of a JSON answer. */
+  /** The maximum number of members in a JSON answer. */
   maxMembers: number;
   check: AnswerCheck;
 };

@@ -33,8 +33,8 @@ export function stepsToReference(part: unknown, reference: string): string[] | u
 }
 
 /**
- * Resolves a `$ref` within the document, through further references; any other value is returned as it is. Members beside a
- * `$ref`, which OpenAPI 3.1 allows in schemas, take precedence over those of its target.
+ * Resolves a `$ref` within the document, through further references; any other value is returned as it is. Members alongside a `$ref`,
+ * which OpenAPI 3.1 allows in schemas, take precedence over those of its target.
  * @throws ReferenceFault
  */
 export function follow(document: Json, value: unknown): Json {

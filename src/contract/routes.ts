@@ -62,7 +62,7 @@ const METHODS = new Map([
   ...CALLED_METHODS.map(each => [each, each.toLowerCase()] as const),
 ]);
 const NOT_FOUND = { kind: 'notFound' } as const;
-/** The most cached routing results of openapi-backend. */
+/** The maximum number of openapi-backend's routing results to cache. */
 const MAX_MATCHES = 2_000;
 
 /**

@@ -6,7 +6,7 @@ import { resourceUrl } from '../methods/x402/requirements.js';
 import type { Selling } from './discovery.js';
 import { line } from './llms-text.js';
 
-/** The most operations listed: this text goes into a prompt, and /llms.txt has them all. */
+/** The maximum number of operations to list, because this text goes into a prompt. /llms.txt lists them all. */
 const MAX_LISTED = 12;
 const MAX_SUMMARY = 120;
 

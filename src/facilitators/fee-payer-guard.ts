@@ -7,7 +7,7 @@ import { LAMPORTS_PER_SIGNATURE, MAX_PRIORITY_FEE_LAMPORTS, SIGNATURES } from '.
 export type FeePayerLimits = {
   /** The balance below which nothing is signed. */
   floor: bigint;
-  /** The most that this server spends within an hour. */
+  /** The maximum that this server spends within an hour. */
   hourlyCap: bigint;
 };
 

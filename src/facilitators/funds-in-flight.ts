@@ -3,7 +3,7 @@ import type { SolanaChain } from '../rails/solana/rpc.js';
 import { UNSEEN_MS, UNSENT_MS } from './fee-payer-guard.js';
 
 const MAX_ACCOUNTS = 10_000;
-/** The most transfers per account; one request can read this many statuses. */
+/** The maximum number of transfers per account. One request can read this many statuses. */
 const MAX_TRANSFERS = 256;
 const ACCOUNT_BYTES = 72;
 const AMOUNT_OFFSET = 64;

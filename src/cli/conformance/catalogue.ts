@@ -49,7 +49,7 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const TRIED = ['POST', 'GET'];
 
 /**
- * Finds what is sold at an address: through /openapi.json and /.well-known/x402 below it, or, if it answers 402 itself, as one operation.
+ * Finds what is sold at an address: through /openapi.json and /.well-known/x402 under it, or, if it answers 402 itself, as one operation.
  * Rejects if nothing answers there, and when the signal aborts. A signal is needed because a shop may list any number of addresses.
  */
 export async function readCatalogue(url: string, signal: AbortSignal = NEVER): Promise<Catalogue> {

@@ -11,8 +11,8 @@ const MAX_FOLDERS = 2_000;
 const MADE = /^(node_modules|dist(-.*)?|generated|\..*)$/;
 
 /**
- * Watches a folder and those below it. Each folder is watched, not each file as with Node's recursive watching on Linux, because an
- * editor may replace a file with a new one.
+ * Watches a folder and its subfolders. Each folder is watched, not each file as with Node's recursive watching on Linux, because an editor
+ * may replace a file with a new one.
  * @param apart a folder that is not watched
  * @param changed called with the paths of what changed, relative to the folder; the callee reads the files itself
  * @throws BuildFault if the folder can't be watched

@@ -11,7 +11,7 @@ export class PaySkillsFault extends Error {}
 
 const DIRECTORY = 'pay-skills';
 const REPOSITORY = 'https://github.com/solana-foundation/pay-skills';
-/** The categories that its CONTRIBUTING.md allows. */
+/** The categories that pay-skills' CONTRIBUTING.md allows. */
 const CATEGORIES =
   'ai_ml cloud compute data devtools finance identity maps media messaging other productivity search security shopping storage translation'.split(
     ' ',

@@ -48,8 +48,8 @@ export function addHandler(folder: string, operation: NewOperation): string[] {
 }
 
 /**
- * Removes what `addHandler` wrote, as far as it exists, and the handler even if it was edited. Other files in the folder of the operation
- * stay. @returns the names of the files
+ * Removes whatever still exists of what `addHandler` wrote, and the handler even if it was edited. Other files in the folder of the
+ * operation stay. @returns the names of the files
  */
 export function removeHandler(folder: string, id: string): string[] {
   const layout = layoutOf(folder);

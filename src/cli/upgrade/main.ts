@@ -56,7 +56,7 @@ function sayNotes(since: string | undefined): void {
   writeOut(`  ${others} other changes: ${CHANGELOG}\n`);
 }
 
-/** Compiles the handlers in a copy, against the types of this version. @returns what the compiler said, if it failed */
+/** Compiles the handlers in a copy, against the types of this version. @returns the compiler's output, if it failed */
 async function compileCopy(whole: string): Promise<string | undefined> {
   const compiler = installedProgram(folder, 'typescript', 'tsc');
   if (!compiler) throw notInstalled('typescript');

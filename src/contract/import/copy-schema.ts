@@ -70,7 +70,7 @@ export class SchemaCopies {
     const name = this.#nameOf(reference);
     if (name === undefined) return {};
     const made: Json = { $ref: `#/components/schemas/${name}` };
-    // Since OpenAPI 3.1, members beside a reference are part of the schema.
+    // Since OpenAPI 3.1, members alongside a reference are part of the schema.
     if (this.#source.version === 3.1)
       for (const [key, value] of Object.entries(beside)) this.#keyword(made, key, value);
     return typeof description === 'string' ? { ...made, description: cut(description) } : made;

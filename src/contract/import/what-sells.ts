@@ -11,7 +11,7 @@ export type Candidate = { path: string; method: string; operation: Json; notes: 
 
 type Placed = { path: string[]; message: string };
 
-/** The most rounds. After a fault in one part of an operation, other parts are not read, so several rounds may be needed. */
+/** The maximum number of rounds. After a fault in one part of an operation, other parts are not read, so several rounds may be needed. */
 const MAX_ROUNDS = 8;
 const MAX_REASONS = 2;
 
