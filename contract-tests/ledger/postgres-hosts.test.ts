@@ -79,7 +79,7 @@ describe('several PostgreSQL servers in one URL', () => {
     expect((await connected(hosts)).port).to.equal(portOf(two));
   });
 
-  it('keep their connections if one of them broke, and the primary is the same', async () => {
+  it('keep their other connections when one connection breaks, if the primary is still the same', async () => {
     const hosts = new PostgresHosts(urlOf(one.host, two.host));
     await connected(hosts);
     (await connected(hosts)).connection.stream.destroy();

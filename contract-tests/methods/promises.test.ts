@@ -21,7 +21,7 @@ type Way = {
   method: string;
   /** The message for buyers who are not charged. */
   uncharged: string;
-  /** Makes a payment, as the header that carries it. */
+  /** Makes a payment. @returns the header that carries it */
   pay(chain: TestChain, server: TestServer, payer: Keypair): { header: string; id: string };
 };
 

@@ -24,7 +24,7 @@ const OPERATIONS: OperationForSale[] = ['value', 'another'].map(id => ({
   price: { mode: 'fixed', currency: 'USD', amount: '0.02' },
 }));
 
-describe('A price offered within the last five minutes, here before a restart or at another server of the ledger,', () => {
+describe('A price that was offered within the last five minutes, before a restart or by another server of the same ledger,', () => {
   let shop: UpstreamShop;
   let value: PricedOperation;
   let now: number;

@@ -142,7 +142,7 @@ async function otherOf(
   const landed = await patiently(() => chain.transaction(signature, 'finalized', signal), signal);
   if (!landed?.tokens)
     throw new OperatorFault(
-      `The RPC server does not have ${signature} with its balances; use an archive server, or --no-chain.`,
+      `The RPC server has no record of the balances of transaction ${signature}. Use an archive server, or --no-chain.`,
     );
   const ours = landed.tokens.filter(({ account }) => accounts.has(account));
   const amount = sumOf(ours.map(({ change }) => change));

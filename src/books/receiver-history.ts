@@ -96,6 +96,6 @@ async function balanceAfter(
   if (tokens?.every(each => each.account !== ''))
     return tokens.find(each => each.account === account)?.after ?? 0n;
   throw new OperatorFault(
-    `The RPC server does not have ${signature} with its balances; use an archive server, or --no-chain.`,
+    `The RPC server has no record of the balances of transaction ${signature}. Use an archive server, or --no-chain.`,
   );
 }

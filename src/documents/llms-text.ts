@@ -169,7 +169,7 @@ function answersText({ paid }: Contract, { methods }: Selling): string[] {
     'The same payment with the same body gets the same answer for 10 minutes after its delivery, for 24 hours where the payment ' +
       'carries a payment-identifier (an id of the buyer’s choice, 16 to 128 letters, digits, `_` and `-`, in ' +
       '`extensions["payment-identifier"].info.id` of the payment payload) and the answer is under 256 KB, and for 7 days where the ' +
-      'operation is paid before its work. A payment with an identifier is redeemed only with that same identifier; without one, anybody ' +
+      'operation is paid for before it does its work. A payment with an identifier is redeemed only with that same identifier; without one, anybody ' +
       'who reads the payment on the chain can fetch the answer while it is kept.',
   ];
 }

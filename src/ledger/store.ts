@@ -45,7 +45,7 @@ const DEFAULT_ANSWER_BUDGET = 256 * 1024 * 1024;
 export type LedgerOptions = {
   /** `file:/path/ledger.db` or `postgres://…` */
   url: string;
-  /** A URL of the same PostgreSQL database that does not lead through a connection pooler; by default `url`. */
+  /** A URL that reaches the same PostgreSQL database without a connection pooler; by default `url`. */
   directUrl?: string;
   payTo: string;
   network: string;

@@ -3,7 +3,7 @@ const EXAMPLES =
 const UNITS = /^(value|length|items|bytes) of (\/\S+), (\S+) per (\d{1,15}), at most (\S+)$/;
 const HANDLER = /^handler, at most (\S+)$/;
 
-/** A price that depends on the call, as the value of an option of the commands gives it. */
+/** A price that depends on the call, as read from the value of a command's option. */
 export type PriceBy = { mode: 'tiered' | 'handler'; max: string; [key: string]: unknown };
 
 /**

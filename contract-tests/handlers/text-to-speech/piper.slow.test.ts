@@ -175,7 +175,7 @@ describe('voices: a Piper server', function () {
     expect(calls.length).to.equal(0);
   });
 
-  it('rejects words that the voice would omit or spell out, by the script of its language', async () => {
+  it('rejects words in a script that the language of the voice does not use, which it would omit or spell out', async () => {
     const list = { ...VOICES, 'ru_RU-irina-medium': { language: { code: 'ru_RU' } } };
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav()), list));
     const failure = await failureOf(speaker.speak('Hello Привет, мир', undefined, NEVER));

@@ -162,7 +162,7 @@ describe('voices: text that can be spoken', () => {
       expect(unspeakable(text, 'en-US')).to.deep.equal(words);
     });
 
-  it('names them in the error, at most eight, unreadable ones by their code', () => {
+  it('names what cannot be spoken in the error: at most eight words or signs, and invisible signs by their code point', () => {
     expect(() => spokenText('Say Привет and \uE000 now.')).to.throw(
       Unspeakable,
       'text has words or signs that the voice cannot speak: "Привет", U+E000. ' +
