@@ -10,7 +10,9 @@ export function canaryRoute(runs: Pick<CanaryRuns, 'keep'>): MachineRoute {
     serve: async ctx => {
       const run = readCanaryRun(new URLSearchParams(ctx.querystring).get('run') ?? '');
       ctx.status = run ? 200 : 400;
-      ctx.body = run ? { kept: run.id } : { error: 'The parameter `run` is not a report that `coinslot canary` made.' };
+      ctx.body = run
+        ? { kept: run.id }
+        : { error: 'The parameter `run` is not a report that `coinslot canary` made.' };
       if (run) await runs.keep(run);
     },
   };
