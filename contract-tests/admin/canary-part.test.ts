@@ -44,7 +44,7 @@ describe('The canary on the operator page', () => {
       const world: OperatorWorld = await openOperatorWorld({ canary: async () => [...runs] });
       try {
         const page = await overviewOf(world);
-        expect(page.includes('The last purchase of the canary failed, 60 s ago.')).to.equal(needed);
+        expect(page.includes('The last purchase by the canary failed, 60 s ago.')).to.equal(needed);
       } finally {
         await world.close();
       }

@@ -15,7 +15,7 @@ const DEFAULT_PORT = 8404;
 const LINK_FILE = 'operator-page.url';
 const CLOSE_MS = 500;
 
-/** The address of the listener, and the operator's token. The port is open; until `openAdmin` it answers that the server is starting. */
+/** The address of the listener, and the operator's token. The port is open. Until `openAdmin` is called, it answers that the server is starting. */
 export type AdminPlace = {
   host: string;
   port: number;

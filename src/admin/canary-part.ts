@@ -14,7 +14,7 @@ const COLUMNS = [
   { title: 'What was wrong' },
 ];
 
-/** The purchases of `coinslot canary`, newest first. */
+/** The purchases made by `coinslot canary`, newest first. */
 export function canaryHtml(runs: readonly CanaryRun[], now: number, own: ReadonlySet<string>): string {
   const shown = runs.slice(0, MAX_SHOWN);
   const rows = shown.map(({ at, tookMs, operation, amount, payment, fault }) => [

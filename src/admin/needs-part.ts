@@ -144,7 +144,7 @@ function serviceNeed(name: string, state: string, detail: string | undefined, to
 function canaryFailed({ canary, now }: Looked): Need[] {
   const [newest] = typeof canary === 'string' ? [] : canary;
   if (newest?.fault === undefined) return [];
-  const what = `The last purchase of the canary failed, ${span(now - newest.at)} ago.`;
+  const what = `The last purchase by the canary failed, ${span(now - newest.at)} ago.`;
   const todo = `Buyers may see the same: ${escapeHtml(newest.fault)} <a href="#canary">Its purchases</a>`;
   return [{ state: 'failed', what, todo }];
 }

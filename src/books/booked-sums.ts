@@ -10,7 +10,7 @@ export type Sum = { count: number; amount: bigint; value?: string | undefined };
 /** The books of a period. All sums except the fees are in USDC and not negative. */
 export type Statement = Within & {
   receivers: string[];
-  /** The balance change of all receivers before the period. */
+  /** How much the receivers' total balance had changed before the period. */
   opening: bigint;
   sales: Sum;
   byOperation: Map<string, Sum>;
@@ -55,7 +55,7 @@ export async function statementOf(
   return { ...within, receivers, opening, ...sums.all, closing: opening + sales.amount - refunds.amount };
 }
 
-/** The receivers' balance change before a time, according to the ledger. */
+/** How much the receivers' total balance had changed before a time, according to the ledger. */
 async function balanceBefore(
   reader: BookSource,
   receivers: readonly string[],

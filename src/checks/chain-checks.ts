@@ -14,7 +14,7 @@ const FROZEN = 2;
 /** The chain's own clock may be seconds off, and has been half an hour off. */
 const CLOCK_OFF_MS = { warning: 60_000, error: 3_600_000 };
 
-/** Whether the RPC servers serve the configured network, by their genesis hashes. */
+/** Whether the RPC servers serve the configured network, judged by their genesis hashes. */
 export function rpcCheck(chain: Pick<SolanaChain, 'survey'>, { network }: Terms): Check {
   const subject = 'SOLANA_RPC_URL';
   return {

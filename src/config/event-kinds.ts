@@ -11,6 +11,6 @@ export const EVENT_KINDS: Readonly<Record<string, string>> = {
   'listing.rejected': 'the directory of a facilitator rejects an operation',
   'fee_payer.low': 'the fee payer of your own facilitator has little SOL left',
   'refund_wallet.low': 'the wallet that refunds owed orders (REFUND_KEYPAIR) is running low',
-  'canary.failed': 'a purchase of “coinslot canary” failed, or did not match the contract',
+  'canary.failed': 'a purchase by “coinslot canary” failed, or did not match the contract',
   'answers.nearly_full': 'the space for answers (ANSWER_STORE_MB) is nearly used up',
 };

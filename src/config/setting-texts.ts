@@ -172,7 +172,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   },
   MAX_UNSETTLED_PER_PAYER: { what: 'how many unsettled calls one payer may have' },
   UNSOLD_CALLS_PER_HOUR: {
-    what: 'how many calls of one backend may end without a sale per hour, in addition to the allowance of buyers',
+    what: 'how many calls to one backend may end without a sale per hour, in addition to the allowance of buyers',
     see: 'how-to/sell-an-existing-api.md#what-unsold-calls-cost',
   },
   ANSWER_STORE_MB: {

@@ -233,7 +233,7 @@ function sectionOf(
     .map(({ id }) => id);
 }
 
-/** Reports operations that the same call would match. */
+/** Reports operations that would match the same call. */
 function clashes({ paid, given, free }: Contract, fault: Fault): void {
   const seen = new Map<string, string>();
   const all = [...paid, ...given, ...free.map(operation => ({ ...operation, method: 'GET' }))];
@@ -245,7 +245,7 @@ function clashes({ paid, given, free }: Contract, fault: Fault): void {
   }
 }
 
-/** Rejects paths and names that the server uses itself: their calls would never reach the operation. */
+/** Rejects paths and names that the server uses itself, because calls to them would never reach the operation. */
 function reserved({ paid, given, free }: Contract, fault: Fault): void {
   for (const { id, path } of [...paid, ...given, ...free]) {
     if (path === MCP_PATH)

@@ -3,8 +3,8 @@ export const OF_THE_CONNECTION =
   /^(host|connection|keep-alive|proxy-.*|transfer-encoding|te|trailer|upgrade|expect|content-length|content-encoding|accept-encoding|range|if-.*)$/;
 
 /**
- * Headers of a request that concern the payment or the caching, or that OpenAPI excludes as parameters. Whatever a contract says about
- * them, they are not part of a call. In lower case.
+ * Headers of a request that concern payment or caching, or that OpenAPI excludes as parameters. Whatever a contract says about them, they
+ * are not part of a call. In lower case.
  */
 const OF_EVERY_CALL = [
   ...['payment-signature', 'x-payment', 'prefer', 'if-none-match'],

@@ -44,7 +44,7 @@ function slotOf(segment: string): Slot | undefined {
   return { name, before, after };
 }
 
-/** The text of the path parameters as sent, by name, of a path that a template matches. */
+/** The texts of a path's parameters as sent, by name. The template must match the path. */
 export function rawParameters(template: string, path: string): Record<string, string> {
   if (!template.includes('{')) return {};
   const sent = path.split('/');

@@ -178,7 +178,7 @@ function calledMethod(method: string): CalledMethod | undefined {
   return CALLED_METHODS.find(each => each.toLowerCase() === method);
 }
 
-/** Checks the parts that paid and free operations that can be called have in common. */
+/** Checks what all operations that can be called, paid or free, have in common. */
 function checkShape({ path, method, operation }: Place, at: string[], fault: Fault, what: string): void {
   if (!calledMethod(method))
     fault(at, `is ${what}, so its method must be one of ${CALLED_METHODS.join(', ')}`);

@@ -15,7 +15,7 @@ export type Parameter = {
   plain: Json;
   /** Whether it is a list, and so is repeated in a query and comma-separated in a header. */
   list: boolean;
-  /** How it is written in a query, if it is a list or an object in another style. */
+  /** How it is written in a query, if it is a list or an object in a different style. */
   style?: QueryStyle;
   description?: string;
   /** Every required parameter has one. */

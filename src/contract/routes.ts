@@ -118,7 +118,7 @@ export class Routes {
     const api = new OpenAPIBackend({
       definition: { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} },
       strict: true,
-      // Skips the check of the document, which is made before a release, and compiles the schemas later.
+      // Does not check the document, because that is done before a release, and compiles the schemas later.
       quick: true,
       ignoreTrailingSlashes: false,
       coerceTypes: true,
@@ -177,8 +177,8 @@ export class Routes {
   }
 
   /**
-   * openapi-backend chooses between the operations whose templates match. Its choice does not depend on the parameter values, so it is
-   * cached: openapi-backend rebuilds its patterns for every match.
+   * openapi-backend chooses between the operations whose templates match. Its choice does not depend on the parameter values. It is cached,
+   * because openapi-backend rebuilds its patterns for every match.
    */
   #find(verb: string, path: string, candidates: Operation[]): Routed | undefined {
     const key = candidates.reduce((ids, { operationId }) => `${ids} ${operationId}`, verb);

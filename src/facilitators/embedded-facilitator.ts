@@ -180,7 +180,7 @@ async function sign(all: Embedded, request: FacilitatorRequest): Promise<SignRes
   return { kind: 'unavailable', detail: refusal };
 }
 
-/** Stricter than the reference: two signatures, a low fee limit, and nothing but the fee can be taken from the fee payer. */
+/** Stricter than the reference implementation: requires two signatures and low fees, and lets nothing but the fees be taken from the fee payer. */
 function faultOf(base64: string, feePayer: string): FeeFault | undefined {
   let transaction: SolanaTransaction;
   try {

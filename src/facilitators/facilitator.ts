@@ -19,7 +19,7 @@ export type ListingVerdict = Pick<Listing, 'operation' | 'transport'> & {
   why?: string;
 };
 
-/** The v2 kind of our network as `/supported` lists it. `signers`: all addresses that the facilitator says it pays fees with. */
+/** The x402 v2 kind for our network, as `/supported` lists it. `signers`: all addresses that the facilitator says it pays fees with. */
 export type Supported = { feePayer: string; signers?: readonly string[] };
 
 /** Verifies and settles payments. The adapter never retries. */

@@ -21,7 +21,7 @@ export type FeePayerGuardParts = {
   now?: () => number;
 };
 
-/** The highest fees of one payment. */
+/** The highest possible fees of one payment. */
 const MOST_FEE = BigInt(SIGNATURES) * LAMPORTS_PER_SIGNATURE + MAX_PRIORITY_FEE_LAMPORTS;
 /** A warning is logged below this multiple of the floor. */
 const LOW = 4n;

@@ -6,7 +6,7 @@ import type { ListingVerdict } from './facilitator.js';
 /** The newest verdict of a facilitator's directory about an operation. `at`: ms since 1970. */
 export type HeardVerdict = ListingVerdict & { facilitator: string; at: number };
 
-/** How often an unchanged verdict is rewritten, and the least time between two different ones, in ms. */
+/** How often an unchanged verdict is rewritten, and the minimum time between two different ones, in ms. */
 const WRITE_AGAIN_MS = 60 * 60 * 1_000;
 const OTHER_WORDS_MS = 60 * 1_000;
 

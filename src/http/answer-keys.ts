@@ -65,10 +65,7 @@ export class AnswerKeys {
       : undefined;
   }
 
-  /**
-   * Whether the bytes of a key from `length` on are the HMAC of the bytes before, under a secret that is in
-   * force.
-   */
+  /** Whether the bytes of a key from `length` on are the HMAC of the bytes before them, under a secret that is in force. */
   #made(bytes: Buffer, length: number): boolean {
     const mac = bytes.subarray(length);
     const now = this.#now();

@@ -2,11 +2,11 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** Requests per connection that may wait for their turn or for their answers to be read. Pipelining clients send a few. */
+/** How many requests per connection may wait for their turn or for their answers to be read. Pipelining clients send a few. */
 const MAX_WAITING = 8;
 /**
- * Ignored requests of all connections together. Beyond this number, connections that send more are closed immediately: cleaning
- * up each ignored request takes time, and thousands of connections may end at the same moment.
+ * The maximum number of ignored requests across all connections. Beyond it, connections that send more are closed immediately, because
+ * cleaning up each ignored request takes time, and thousands of connections may end at the same moment.
  */
 const MAX_IGNORED = 4_096;
 

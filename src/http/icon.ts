@@ -1,6 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib';
 
-/** The icon, a coin with its slot, in units of a square of 16. The SVG and the PNG are drawn from the same numbers. */
+/** The icon: a coin and its slot, drawn on a square of 16 by 16 units. The SVG and the PNG are drawn from the same numbers. */
 const CENTRE = 8;
 const RIM = { radius: 7.5, colour: [0xa8, 0x74, 0x16] } as const;
 const FACE = { radius: 6.3, colour: [0xe8, 0xb5, 0x3a] } as const;

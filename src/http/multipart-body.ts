@@ -12,7 +12,7 @@ type Sent = { name: string; bytes: Buffer; filename: string | undefined; type: s
 
 /** Each part costs about 0.2 ms; no form needs this many. */
 const MAX_PARTS = 256;
-/** Bytes of the headers of a part: name, type and file name. No client writes more. */
+/** The limits for the headers of a part, which contain its name, type and file name. No client writes more. */
 const HEADERS = { headerPairs: 16, headerSize: 8 * 1024 };
 /** More than any client uses (RFC 2046: 70 characters), and no character that ends a quoted string. */
 const BOUNDARY = /^[ !#-[\]-~]{1,200}$/;
@@ -80,9 +80,9 @@ function delimitersIn(bytes: Buffer, boundary: string): number {
 }
 
 /**
- * The Content-Type header for the parser is written here, because in a header with two boundaries the parser
- * might use the one that was not counted. Its buffer holds the whole body, because with a smaller buffer it
- * would skip a part and then wait forever for someone to read it.
+ * The Content-Type header for the parser is written here, because in a header with two boundaries the parser might use the one that was not
+ * counted. The parser's buffer holds the whole body, because with a smaller buffer the parser would skip a part and then wait forever for
+ * someone to read it.
  */
 function parserOf(boundary: string, bytes: number): InstanceType<typeof Busboy> {
   const headers = { 'content-type': `${MULTIPART_TYPE}; boundary="${boundary}"` };

@@ -15,7 +15,7 @@ export type ServeFreeParts = Pick<HandlerParts, 'routes' | 'log'>;
 const ALLOWED_HEADERS = ['prefer', 'x-request-id', 'if-none-match', 'access-control-expose-headers'];
 const DAY_SECONDS = 86_400;
 
-/** The answer of a free operation that is built for each request, as JSON bytes, or its failure. */
+/** The answer of a free operation whose answers are built for each request: JSON bytes, or a failure. */
 export async function liveAnswer(
   { routes, log }: ServeFreeParts,
   route: Routed,

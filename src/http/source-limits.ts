@@ -113,7 +113,7 @@ export class SourceLimits {
     return wait;
   }
 
-  /** Reverses `takeUnpaid`, because the call is counted in another way. */
+  /** Reverses `takeUnpaid`, because the call is counted in a different way. */
   giveBack(source: string): void {
     if (!this.isExempt(source)) this.#used.add(source, -1);
   }

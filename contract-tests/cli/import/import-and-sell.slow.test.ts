@@ -192,7 +192,7 @@ describe('coinslot import, and then coinslot run', function () {
     writeFileSync(join(folder, 'openapi.yaml'), 'mine');
     const again = ['import', `${upstream.url}/openapi.json`, '--price', '*=1'];
     expect(await failed(...again))
-      .to.contain('is there already')
+      .to.contain('already exists')
       .and.contain('--replace');
     expect(readFileSync(join(folder, 'openapi.yaml'), 'utf8')).to.equal('mine');
     expect(await failed(...again, '--out', 'other.yaml', '--only', '/events')).to.contain(

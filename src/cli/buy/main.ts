@@ -252,7 +252,7 @@ function failure(answer: ServerAnswer, next: string): string {
     : `The server answered ${answer.status}: ${error} ${next}`;
 }
 
-/** On a terminal, shows the seconds of a call that takes more than two, and what it is waiting for. */
+/** If a call takes more than two seconds, shows on a terminal how many it has taken, and what it is waiting for. */
 async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Promise<T> {
   if (report || !process.stderr.isTTY) return task();
   const startedAt = Date.now();
@@ -315,9 +315,7 @@ function withoutAdvice(error: string): string {
     .replace(/([^.])$/, '$1.');
 }
 
-/**
- * The error without its advice, but with its statement about the charge: only the server knows whether this payment was charged before.
- */
+/** The error without its advice, but with its statement about the charge, because only the server knows whether this payment was charged before. */
 function withMoney(error: string): string {
   const said = withoutAdvice(error);
   const isLost = /not charged/i.test(error) && !/not charged/i.test(said);

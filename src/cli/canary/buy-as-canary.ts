@@ -35,8 +35,8 @@ const MAX_FAULT = 500;
 const NAME = 'canary ';
 
 /**
- * Buys once and compares the result with the contract. A payment without an answer, of this run or an earlier one, is sent again instead
- * of a new one. Rejects if the wallet can't be used.
+ * Buys once and compares the result with the contract. An unanswered payment from this run or an earlier one is sent again instead of a new
+ * one. Rejects if the wallet can't be used.
  */
 export async function buyAsCanary(parts: CanaryParts): Promise<CanaryRun> {
   const startedAt = Date.now();

@@ -10,7 +10,7 @@ const LARGE_BYTES = 400_000;
 const HEADER_BYTES = 12_000;
 const ALLOWED_HEADERS = ['content-type', 'payment-signature', 'x-payment'];
 
-/** Checks that a proxy in front of the server drops and changes nothing that buyers need. */
+/** Checks that a proxy in front of the server neither drops nor changes anything that buyers need. */
 export async function checkFront({ base, sold }: Catalogue, findings: Findings): Promise<void> {
   const [operation] = sold.filter(({ method }) => method);
   if (!operation) return;

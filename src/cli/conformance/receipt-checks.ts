@@ -44,7 +44,7 @@ async function checkSigned(
 ): Promise<void> {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const all = receiptsIn(text);
-  // Signatures of Ethereum keys have another form, which is not checked.
+  // Signatures made with Ethereum keys have a different form, which is not checked.
   if (all.length === 0 && text.includes('"eip712"')) return;
   must(all.length > 0, `there is no JWS in it: ${text.slice(0, 100)}`);
   for (const each of all) {

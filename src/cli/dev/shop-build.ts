@@ -101,7 +101,7 @@ function isCode(path: string): boolean {
   return path.endsWith('.ts');
 }
 
-/** Whether a file is a data file of the handlers, which they may read while they are loaded. */
+/** Whether a file is a data file that handlers may read while they are loaded. */
 function isData(path: string): boolean {
   return path.startsWith(join('handlers', '')) && !isCode(path);
 }

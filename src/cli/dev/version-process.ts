@@ -12,7 +12,7 @@ const STOP_MS = 30_000;
 /** A version could not start. It has printed the reason to stderr and ended. */
 export class VersionFault extends Error {}
 
-/** A server in a process of its own, which writes to our terminal. */
+/** A server in its own process, which writes to the terminal of `coinslot dev`. */
 export class VersionProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;

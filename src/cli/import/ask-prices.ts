@@ -31,7 +31,7 @@ export async function askPrices(
     amountOf(text || PRICE),
   );
   const amounts = new Map(all.map(index => [index, usual]));
-  const others = 'Another price for some of them? (such as 3=0.50 or 4-6=0.02; Enter for none) ';
+  const others = 'A different price for some of them? (such as 3=0.50 or 4-6=0.02; Enter for none) ';
   for (let more = true; more;)
     more = await asked(ask, say, others, text => {
       if (text === '') return false;

@@ -115,7 +115,7 @@ function checkFiles(document: string | undefined, out: string, { replace, keep }
       `${document} is the document itself: rename it, to api.yaml for example, and import that.`,
     );
   if (existsSync(out) && replace !== true)
-    throw new ImportFault(`${out} is there already: name another file with --out, or add --replace.`);
+    throw new ImportFault(`${out} already exists: name another file with --out, or add --replace.`);
   if (keep === true && document === undefined)
     throw new ImportFault(
       '--keep needs a file, because every build reads it: save the document next to openapi.yaml.',
@@ -175,7 +175,7 @@ function addressesOf({ paths }: Imported['contract']): string[] {
     : all;
 }
 
-/** Whether the API is on this machine, which the server calls only if it is allowed to. */
+/** Whether the API is on this machine. The server calls such an API only if it is allowed to. */
 function isPrivate(contract: Imported['contract']): boolean {
   return addressesOf(contract).some(url =>
     /^https?:\/\/(localhost|127\.|\[::1\]|10\.|192\.168\.)/i.test(url),

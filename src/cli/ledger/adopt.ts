@@ -88,7 +88,7 @@ function notesOn({ payer, amount, slot }: TransferIn, own: readonly string[], { 
   );
   return [
     ...(payer !== null && own.includes(payer) ? ['from a wallet of your own (OWN_WALLETS)'] : []),
-    ...back.map(each => `maybe refunded by ${each.transaction}: then record that with refund`),
+    ...back.map(each => `perhaps refunded by ${each.transaction}: if so, record that with refund`),
   ];
 }
 

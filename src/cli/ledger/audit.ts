@@ -31,7 +31,7 @@ export type Difference = {
    * - `amount`: the transferred amount differs from the ledger;
    * - `uncounted`: transferred, but not settled in the ledger;
    * - `signature`: the ledger names another transaction;
-   * - `unknown`: a transfer to the receiver, while it was the receiver, that belongs to no payment;
+   * - `unknown`: a transfer that belongs to no payment and went to the receiver while it was the receiver;
    * - `refund`: refunded in the ledger, but not on chain;
    * - `unreadable`: a transaction that may have transferred an unknown amount to the receiver.
    */

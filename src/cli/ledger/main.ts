@@ -358,7 +358,7 @@ function rpcUrls(): string[] {
   const urls = (given.of('SOLANA_RPC_URL') ?? sandboxRpc() ?? '').split(',').map(url => url.trim());
   if (urls.every(url => /^https?:\/\/./.test(url) && URL.canParse(url))) return urls;
   throw new OperatorFault(
-    'Set SOLANA_RPC_URL to the http(s) URL of a Solana RPC server of the network of this ledger.',
+    'Set SOLANA_RPC_URL to the http(s) URL of a Solana RPC server for the network of this ledger.',
   );
 }
 

@@ -110,7 +110,7 @@ function described(text: string, offers: readonly string[]): string {
   return shortened(atLeast(`${text.replace(/\.$/, '')}: ${offers.join('; ')}`, MIN_DESCRIPTION));
 }
 
-/** Extends a text that is too short for the catalogue by a sentence about payment. */
+/** Adds a sentence about payment to a text that is too short for the catalogue. */
 function atLeast(text: string, length: number): string {
   return text.length < length
     ? `${text}. Paid per call in USDC on Solana over x402, without keys or accounts.`

@@ -24,7 +24,7 @@ export function x402scanUnasked(url: string): Standing {
 }
 
 /**
- * Registers a shop. The first request is without a signature; the second one is signed with the key pair as the 402 requires.
+ * Registers a shop. The first request has no signature; the second one is signed with the key pair, as the 402 requires.
  * @param secretKey 64 bytes: seed and public key
  */
 export async function register(shop: ReadShop, url: string, secretKey: Uint8Array): Promise<Standing> {

@@ -65,7 +65,7 @@ export function walletServer(parts: WalletParts): Server {
   return server;
 }
 
-/** A tool of the shop. Its output schema is left out, since hosts would apply it to errors of the wallet, too. */
+/** A tool of the shop. Its output schema is left out, since hosts would apply it to the wallet's errors, too. */
 function listed({ outputSchema: _, ...tool }: Tool): Tool {
   return tool;
 }

@@ -101,7 +101,7 @@ function freeExamples(contract: Contract, selling: Selling): Record<string, Json
   };
 }
 
-/** States in `info` that this is a mock, and the URL of the RPC for its buyers. `coinslot buy` reads it. */
+/** Adds to `info` that this is a mock, and the URL of the RPC server for its buyers. `coinslot buy` reads both. */
 function asMock(document: Json, { publicUrl }: Selling): Json {
   return {
     ...document,

@@ -22,7 +22,7 @@ export function findPrism(folder: string): string | undefined {
 
 /**
  * Starts `prism mock` on a free port of this machine.
- * @param document the OpenAPI document, a file
+ * @param document the path of the OpenAPI document
  * @throws PrismFault
  */
 export async function startPrism(program: string, document: string): Promise<PrismProcess> {

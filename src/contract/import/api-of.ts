@@ -4,7 +4,7 @@ import { isObject, objectOf } from '../references.js';
 import { ImportFault, LeftOut, type Source } from './source-document.js';
 import { securityOfTwo, serversOfTwo } from './swagger-two.js';
 
-/** The characters of header and cookie names. `${NAME}` does not match: it would be another variable. */
+/** The characters of header and cookie names. `${NAME}` does not match, because it would be read as a variable. */
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** An environment variable that the shop needs, with a description of its value. */

@@ -191,7 +191,7 @@ function distinct(values: unknown[]): unknown[] {
   return [...byText.values()];
 }
 
-/** Until OpenAPI 3.0, `exclusiveMinimum: true` changed the meaning of `minimum`. Since 3.1, its value is the bound itself. */
+/** Up to OpenAPI 3.0, `exclusiveMinimum: true` changed the meaning of `minimum`. Since 3.1, its value is the bound itself. */
 function exclusive(made: Json, own: Json): Json {
   for (const [key, beside] of LIMITS) {
     if (own[key] !== true || typeof made[beside] !== 'number') continue;

@@ -231,7 +231,7 @@ function wordsOf(path: string): string {
   return words.map(word => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-/** Leaves out paths that differ only in the names of their parameters: one call would match both. */
+/** Leaves out paths that differ only in the names of their parameters, because one call would match both. */
 function leaveOutRepeated(candidates: readonly Sold[]): void {
   const seen = new Map<string, Sold>();
   for (const each of candidates) {
