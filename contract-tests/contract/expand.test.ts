@@ -245,12 +245,12 @@ components:
     [
       'a price of a server document',
       thin('', `  /index:\n    get: { operationId: getIndex, x-price: ${PRICE}, responses: ${ANSWER} }\n`),
-      /^openapi\.yaml:11 .*\.x-price: getIndex is the name of a free document of the server itself: remove x-price/,
+      /^openapi\.yaml:11 .*\.x-price: getIndex is the name of one of the server's own free documents: remove x-price/,
     ],
     [
       'the name of a server document',
       thin().replace('findPort', 'getAnswer'),
-      /^openapi\.yaml:6 .*\.operationId: getAnswer is the name of a document of the server itself: choose another/,
+      /^openapi\.yaml:6 .*\.operationId: getAnswer is the name of one of the server's own documents: choose another/,
     ],
     [
       'a payment that is required',

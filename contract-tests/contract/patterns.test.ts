@@ -42,7 +42,7 @@ const REFUSED: [string, RegExp][] = [
   ['^(a)\\1*$', /refers back to what it matched, by \\1/],
   [
     '(?:\\p{Script_Extensions=Greek}+)+x',
-    /names the extensions of a script, by \\p\{Script_Extensions=Greek\}/,
+    /uses the extensions of a script \(\\p\{Script_Extensions=Greek\}\)/,
   ],
   ['(?=.*\\d).*x', /looks ahead, by \(\?=\.\*\\d\)/],
   ['(?<!a)b*', /looks behind/],

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 type Place = { busy: number; known: boolean };
 
 /**
- * The connections of the admin listener: a limited number. When there are more, the connection that has been idle longest is closed,
+ * The connections of the admin listener, whose number is limited. When there are more, the connection that has been idle longest is closed,
  * preferably one without the operator's token, so that nobody can shut the operator out by holding connections open.
  */
 export class AdminPlaces {
@@ -40,7 +40,7 @@ export class AdminPlaces {
     if (place) place.known = true;
   }
 
-  /** @returns false if all connections are busy with requests of the operator */
+  /** @returns false if all connections are busy with the operator's requests */
   #makeRoom(): boolean {
     const [first] = [...this.#open].sort(([, one], [, other]) => worthOf(one) - worthOf(other));
     if (!first || worthOf(first[1]) === MOST_WORTH) return false;

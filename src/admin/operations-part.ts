@@ -3,7 +3,7 @@ import type { CountedOperation } from '../observe/metrics.js';
 import { grid, span } from './operator-layout.js';
 import type { History } from './sales-history.js';
 
-/** The counters of this server since its start. Other servers that use the same ledger have their own. */
+/** The counters of this server since it started. Other servers that use the same ledger have their own. */
 export type CountedHere = { since: number; operations: readonly CountedOperation[] };
 
 const COLUMNS = [

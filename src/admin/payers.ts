@@ -21,7 +21,7 @@ export type WhoBought = {
   isWhole: boolean;
 };
 
-/** Sales by unit of time, the arrays side by side. `last`: ms since 1970. */
+/** Sales by unit of time. Entries of the arrays with the same index belong together. `last`: ms since 1970. */
 type Bought = { units: number[]; sales: number[]; amounts: bigint[]; last: number };
 
 /** The maximum number of payer and unit pairs to keep: they take about 10 MB, and 10 ms to sum up. Beyond it, the oldest units are dropped. */

@@ -106,7 +106,7 @@ function historyOf({ payment, order, refund, answer }: PaymentFacts): Step[] {
       text: `${toDecimal(refund.amount)} USDC refunded with transaction <span class="id">${escapeHtml(refund.signature)}</span>`,
     },
     when(writtenAt, 'the answer was delivered to its caller'),
-    when(auditedAt, 'audited: the chain was searched for the transfer at finalized'),
+    when(auditedAt, 'audited: the finalized chain was searched for the transfer'),
   ];
   return steps.filter(step => step !== undefined).toSorted((a, b) => a.at - b.at);
 }

@@ -21,7 +21,7 @@ const FETCHES = 4;
 /** The maximum number of transactions unknown to the ledger to read one by one. */
 const MAX_OTHERS = 2_000;
 
-/** A transaction of the receivers that is not in the ledger. `amount`: the change of their total balance. */
+/** A transaction of the receivers that is not in the ledger. `amount`: the change in their total balance. */
 type OtherTransfer = { transaction: string; at: number; amount: bigint; counterparty: string };
 
 /**

@@ -7,7 +7,7 @@ import type { Movement } from './movement.js';
 const MAX_BYTES = 16 * 1024 * 1024;
 const DEADLINE_MS = 20_000;
 const DAY_MS = 86_400_000;
-/** How old a rate may be: on weekends and at Easter none are published, so the last one before is used. */
+/** How old a rate may be. None are published on weekends and at Easter, so the last one before that is used. */
 const MAX_AGE_DAYS = 7;
 const DIGITS = 6;
 const SCALE = 10n ** 12n;

@@ -74,7 +74,7 @@ function ofRefund(refund: MovedRefund, payTo: string): Movement[] {
   ];
 }
 
-/** @param signers the fewest signatures that the transaction has if this shop pays its fee; if the buyer pays the fee, only the buyer signs */
+/** @param signers the minimum number of signatures that the transaction has if this shop pays its fee; if the buyer pays it, only the buyer signs */
 function feeMovement(
   of: Pick<Movement, 'at' | 'payment' | 'operation' | 'transaction'>,
   evidence: string,

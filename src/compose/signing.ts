@@ -32,7 +32,7 @@ export async function openReceipts(
   return receipts;
 }
 
-/** The static documents, and the document with the receipt keys, which changes when a server of the ledger gets another key. */
+/** The static documents, and the document with the receipt keys, which changes when a server on the ledger gets a different key. */
 export function withKeys(
   documents: StaticDocuments,
   receipts: Receipts | undefined,

@@ -116,7 +116,7 @@ function ofSet(set: Exclude<AST.CharacterSet, AST.AnyCharacterSet>): string {
   if (set.kind !== 'property') return ranges(set.negate ? others(SETS[set.kind]) : SETS[set.kind]);
   // RE2 would read it as the script of the same name, which has fewer characters.
   if (/^(Script_Extensions|scx)$/.test(set.key))
-    throw new NotRegular(`it names the extensions of a script, by ${set.raw.slice(0, 40)}`);
+    throw new NotRegular(`it uses the extensions of a script (${set.raw.slice(0, 40)})`);
   return `\\${set.negate ? 'P' : 'p'}{${set.value ?? set.key}}`;
 }
 

@@ -87,7 +87,7 @@ function listsOf(document: Json, schema: unknown): Record<string, boolean> {
 function deeper(document: Json, schema: unknown): string | undefined {
   const members = Object.entries(fieldsOf(document, schema)?.properties ?? {});
   const deep = members.find(([, each]) => shapeOf(document, each) === 'object');
-  return deep && `must have no objects within it, as ${deep[0]} is one, because a query has no form for them`;
+  return deep && `must not contain objects such as ${deep[0]}, because a query has no form for them`;
 }
 
 /** The parts of a parameter that affect how it is written. */

@@ -123,7 +123,7 @@ function plainOf(
   if (kind !== 'binary') return plain;
   const typed = mimeType.includes('*') ? {} : { contentMediaType: mimeType };
   const words = mimeType.includes('*')
-    ? `${BASE64} As a data URL (data:image/png;base64,…), it says its type.`
+    ? `${BASE64} Or as a data URL (data:image/png;base64,…), which also says their type.`
     : BASE64;
   return { ...fileText(plain, words), ...typed };
 }

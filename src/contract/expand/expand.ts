@@ -85,7 +85,7 @@ function nameConflict(operations: DraftOperation[], id: string): Conflict | unde
   return (
     named && {
       path: [...named.at, 'operationId'],
-      message: `${id} is the name of a document of the server itself: choose another operationId`,
+      message: `${id} is the name of one of the server's own documents: choose another operationId`,
     }
   );
 }
@@ -95,7 +95,7 @@ function completeDocument(draft: Draft, { at, operation }: DraftOperation, get: 
   if ('x-price' in operation)
     return void draft.conflicts.push({
       path: [...at, 'x-price'],
-      message: `${String(operation.operationId)} is the name of a free document of the server itself: remove x-price, or give the operation another operationId`,
+      message: `${String(operation.operationId)} is the name of one of the server's own free documents: remove x-price, or give the operation another operationId`,
     });
   const { responses } = get;
   const members: Json = { ...get, responses: {} };
