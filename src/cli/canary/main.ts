@@ -23,7 +23,7 @@ Buys the cheapest operation of your own shop through PUBLIC_URL, with the exampl
 the answer with the contract, the receipts with the payment, and the transfer with the chain. It reports to the server: the operator
 page shows the last purchases, and a failed one sends the event canary.failed.
 
-  --every MINUTES    buys again every so many minutes until stopped (default: once)
+  --every MINUTES    buys again at this interval until stopped (default: once)
   --operation ID     the operation to buy (default: the cheapest)
   --max-price USDC   the highest price to pay for one call (default 0.10)
   --budget USDC      the most to pay per day, UTC (default 1.00)

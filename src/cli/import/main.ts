@@ -24,8 +24,8 @@ YAML. Then coinslot run sells them. It prints what is sold, what is left out, an
 
   --price PATTERN=USD   what calls cost: 'POST /report=0.50', '*=0.01'. A pattern is a method and path, a path, a tag or an operationId;
                         * stands for anything. Can be repeated: the pattern with the most characters besides * wins, and
-                        of equals the last. Operations without a price are not sold. Without this option, a terminal lists
-                        what can be sold, and asks
+                        the last of several equal ones. Operations without a price are not sold. Without this option, a
+                        terminal lists what can be sold, and asks
   --price-by PATTERN=RULE
                         what makes the price rise; --price is then the lowest:
                         'POST /report=length of /body/text, 0.001 per 1000, at most 0.50' (or value, items or bytes); can be repeated

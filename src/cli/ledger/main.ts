@@ -46,7 +46,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   statement <month>             the books of a month like 2026-01: balance, sales, refunds, fees, balance, compared
                                 with the receiver's balance on chain
       --rates FILE  --no-chain  as above; reads only the ledger
-      --limit N                 list at most so many transactions of the receiver (default 1000000)
+      --limit N                 list at most N transactions of the receiver (default 1000000)
   retry <payment>               starts another attempt at a failed order, even after its last attempt; a running
                                 server works on it within seconds
   reject <payment>              ends the work on an owed order for good and deletes its request; then refund it
