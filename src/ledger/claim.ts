@@ -68,7 +68,7 @@ export type ClaimLimit = 'payments' | 'amount' | 'runs' | 'answers' | 'aliases';
 /**
  * - `claimed`: this server holds the payment until the lease ends.
  * - `known`: the ledger has the payment, and this request can't claim it: a worker holds it, it is past `claimed`, it is an alias (it redeems
- *   the answer of another payment), or it now pays for another call than the one this request waits for.
+ *   the answer of another payment), or it now pays for a call other than the one that this request waits for.
  * - `identifier`: the payer has used this payment-identifier for another payment, `payment`.
  * - `unoffered`: no server on this ledger has offered the hint recently.
  * - `limit`: the payer has too many unsettled payments or too much money in them, or the payment has no runs left, the answer store has no

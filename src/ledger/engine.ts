@@ -108,7 +108,7 @@ export type Engine = {
   /** Resolves when a server notifies that a payment has changed, or after `ms` milliseconds at the latest. */
   changeOf(id: string, ms: number): Promise<void>;
   /**
-   * Announces to other servers what this one uses, such as the version of an operation's tables. Replaces the earlier announcement of the
+   * Announces to other servers what this one uses, such as the version of an operation's tables. The announcement replaces an earlier one of the
    * same kind, and ends when the engine is closed.
    */
   show(kind: string, use: string): Promise<void>;

@@ -91,7 +91,7 @@ export function* checkReadable(): TransactionBody<void> {
 }
 
 /**
- * Inspects a ledger as a server would at its start, without changing anything.
+ * Inspects a ledger as a starting server would, without changing anything.
  * @returns `none`: there is no ledger yet; `older`: it has an older schema, which a start would migrate;
  * otherwise the ledger's own keys
  * @throws LedgerFault `open` if a start would be refused

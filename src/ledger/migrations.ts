@@ -198,7 +198,7 @@ function methodsByName(): string[] {
 
 /**
  * Operations get tables of their own (stores), and report how many parts of an order are done. `replies` and `orders.intent` stay: the
- * operation brandFeedback copies them to its own tables at its first start.
+ * operation brandFeedback copies them to its own tables when it first starts.
  */
 function storesOfOperations(): string[] {
   return [

@@ -138,7 +138,7 @@ export function repaymentsOf(connection: Connection) {
       };
       return (await engine.read(() => execute(queries.openRepayments(page)))).map(repaymentOf);
     },
-    /** Payments of owed orders that were given up at least `afterMs` ago, oldest first, at most 100 after the given one. */
+    /** Owed payments whose orders were given up at least `afterMs` ago, oldest first, at most 100 after the given one. */
     givenUpOrders: async (afterMs: number, after?: Payment): Promise<Payment[]> => {
       const page = { afterMs, created_at: after?.createdAt ?? 0, id: after?.id ?? '' };
       const rows = await engine.read(() => execute(givenUpOrders({ ...page, limit: PAGE, now: now() })));

@@ -35,7 +35,7 @@ const TASK_SCHEMA = {
 const MAX_SUBSCRIPTIONS = 64;
 /** How long a ping waits if its caller asked for progress. */
 const PING_MS = 1_000;
-/** The most characters that are logged of the message about a refused request. */
+/** How many characters of the message about a refused request are logged at most. */
 const MAX_LOGGED = 200;
 
 /**
@@ -102,7 +102,7 @@ function serverFactory(
       return result as CallToolResult;
     });
     registerTasks(server, parts, exchangeOf);
-    // Nothing is listed: a resource is the answer of a call, and only its buyer gets the link.
+    // Nothing is listed, because a resource is the answer to a call, and only the buyer gets its link.
     server.setRequestHandler('resources/list', () => ({ resources: [] }));
     server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
     server.setRequestHandler('resources/read', async ({ params: { uri } }, { http }) => {

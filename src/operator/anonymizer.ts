@@ -4,8 +4,8 @@ import { SIGNATURES } from '../rails/solana/fee-limits.js';
 import { anonymousEvidence } from '../rails/solana/kept-evidence.js';
 
 /**
- * A refund that landed under another signature than that of the stored transaction was paid with another
- * wallet. The stored transaction is then dropped.
+ * If the signature under which a refund landed is not that of the stored transaction, the refund was paid with another wallet. The stored
+ * transaction is then dropped.
  */
 export const anonymizer: Anonymizer = {
   sale: evidence => anonymousEvidence(evidence, SIGNATURES),

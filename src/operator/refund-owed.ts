@@ -55,7 +55,7 @@ export type OwedOptions = {
   floor: bigint;
   log: Log;
   now?: () => number;
-  /** How long one refund is sent and looked for. */
+  /** How long one refund is resent and looked for on chain. */
   sendMs?: number;
 };
 

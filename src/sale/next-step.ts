@@ -46,7 +46,7 @@ export function nextStep(
   return sold ? next(sold, sold !== row, now) : over(noLongerKept());
 }
 
-/** The next step for a payment with a payment-identifier that its payer has already used, for the payment in `row`. */
+/** The next step for a payment whose payment-identifier its payer has already used for another payment, the one in `row`. */
 export function nextStepForIdentifier(row: Row, asked: RequestedCall, now: number): NextStep {
   if (!isSameCall(row, asked)) {
     return conflict(`This payment-identifier was used for another call. ${NOT_CHARGED}; use a new id`);

@@ -19,7 +19,7 @@ import { sign, type Stored } from './verification.js';
 /** After this time, the caller of an equal payment has been renewed or counts as gone. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
-/** The longest wait before a second settle request: well within the hold of a call, its lease, and the life of a payment. */
+/** The longest wait before a second settle request: well below the time for which a call is held, its lease, and the life of a payment. */
 const MAX_ASK_LATER_MS = 20_000;
 
 type Unknown = Settled & { kind: 'unknown' };

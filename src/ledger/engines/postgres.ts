@@ -245,7 +245,7 @@ class PostgresEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    // A PostgreSQL that has vanished never confirms the close. The process must end nevertheless.
+    // A PostgreSQL server that can no longer be reached never confirms the close. The process must end nevertheless.
     const limit = new AbortController();
     const late = sleep(CLOSE_MS, undefined, { signal: limit.signal }).catch(() => undefined);
     await Promise.race([this.#end(), late]);

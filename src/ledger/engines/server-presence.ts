@@ -18,7 +18,7 @@ export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000
 /**
  * Advisory locks on a separate connection. Servers share the presence lock. Moving the ledger or changing its receiver needs it exclusively,
  * so that neither happens to a ledger in use (`moveLedger` and `changeReceiver` are safe without it, too). The version lock shows which schema
- * a server knows, so that no start migrates the schema under a server of an earlier version (see `migrate`).
+ * a server knows, so that no starting server migrates the schema while a server of an earlier version is using it (see `migrate`).
  */
 export class ServerPresence {
   readonly #hosts: PostgresHosts;

@@ -270,7 +270,7 @@ class SqliteEngine implements Engine {
       if (this.#prepared.size < 256) this.#prepared.set(query.sql, entry);
     }
     if (entry.reader && query.single) {
-      // Costs a third of `all` for one row.
+      // For a single row, `get` costs a third of what `all` costs.
       const row: unknown = entry.statement.get(query.parameters);
       return row === undefined ? [] : [row];
     }

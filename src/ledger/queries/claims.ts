@@ -159,8 +159,9 @@ const NOT_BEING_REPAID = raw(`(repaying = '0' or state <> 'owed'
       or cast(repaid as bigint) + cast(repaying as bigint) < cast(amount as bigint))`);
 
 /**
- * Ends all leases and removes all callers. Only the server of a SQLite file may do this, at its start, when all earlier workers and callers are
- * gone. Skips finished payments that have an identifier or whose answer was written, because their leases and callers no longer matter.
+ * Ends all leases and removes all callers. Only the server of a SQLite file may do this, when it starts, because all earlier workers and
+ * callers are gone then. Skips finished payments that have an identifier or whose answer was written, because their leases and callers no
+ * longer matter.
  */
 export const endEverything = () => [
   sql`

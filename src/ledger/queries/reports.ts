@@ -86,8 +86,8 @@ const NEWEST_FIRST = raw('desc');
 const direction = (newest: boolean): Query => (newest ? NEWEST_FIRST : OLDEST_FIRST);
 
 /**
- * A condition only where a value is given. PostgreSQL would take `payer = coalesce(null, payer)` for a condition that few rows meet, and scan the
- * whole table instead of the rows in their order.
+ * Adds a condition only if a value is given. PostgreSQL would assume that few rows meet `payer = coalesce(null, payer)`, and would scan the
+ * whole table instead of reading the rows in their order.
  */
 const given = (column: string, value: string | null): Query =>
   value === null ? raw('true') : sql`${raw(column)} = ${value}`;

@@ -24,7 +24,7 @@ const MAY_DELIVER = { work: mayBecome('delivered', 'work'), chain: mayBecome('de
 type Proof = { by: 'work' | 'chain' };
 
 /**
- * Changes the row only if the claim is the current one, the ledger is not bound to another receiver, and the newest caller is present or the buyer
+ * Changes the row only if the claim is the current one, the ledger may sell for this receiver, and the newest caller is present or the buyer
  * has already sent the transfer (`moved_after`). `alone`: changes the row only if there are no equal payments either.
  */
 export const settle = (

@@ -3,7 +3,7 @@ import { toDecimal } from '../../price/amount.js';
 import type { Terms } from './requirements.js';
 import type { WirePayment } from './wire.js';
 
-/** Why a payment can't be for an offer of this server, neither the current nor an earlier one. */
+/** Why a payment can't be for any offer of this server, current or earlier. */
 export function foreignTo({ network, v1Network }: Terms, wire: WirePayment): string | undefined {
   if (wire.scheme !== 'exact') return `scheme: '${wire.scheme}' is not offered, only exact is`;
   if (wire.network !== network && wire.network !== v1Network) {
