@@ -21,7 +21,7 @@ export async function openFacilitator({ key, rpcUrl }) {
     new SettlementCache(),
   );
   const facilitator = new x402Facilitator().register(NETWORK, scheme);
-  /** Keys: the URL, with the names of its path parameters instead of values, and the method or the tool's name. */
+  /** Each key has the URL, with the names of its path parameters instead of values, and the method or the tool's name. */
   const items = new Map();
 
   function list(paymentPayload, paymentRequirements) {

@@ -13,7 +13,7 @@ import { ExactSvmScheme } from '@x402/svm/exact/client';
 const { COINSLOT_URL: url = '', KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
 /** The wallet's budget, in atomic units. */
 const BUDGET = 5_000_000n;
-/** The greatest length of a text for a model. */
+/** The most bytes of a text for a model. */
 const MAX_BYTES = 4096;
 /** A word that the answer of each operation contains. */
 const ANSWERS = {
@@ -58,7 +58,7 @@ function assertSpeech(bytes) {
   assert.equal(bytes.subarray(0, 4).toString(), 'RIFF');
 }
 
-/** @returns the price */
+/** Buys a tool's answer with a payment in the call. @returns the price */
 async function buyDirectly(host, name, example) {
   const unpaid = await read(host, name, example);
   assert.match(unpaid, new RegExp(`${name} costs [\\d.]+ USDC and was not paid`));
