@@ -66,7 +66,7 @@ export class RefundChain {
     return this.accounts.get(accountOf(owner))?.amount ?? 0n;
   }
 
-  /** An RPC server of the chain. `hides`: it does not show transfers. */
+  /** An RPC server of the chain. While `hides` returns true, it shows no transfers. */
   server(hides: () => boolean = () => false): SolanaChain {
     const shown = (): Landed[] => (hides() ? [] : this.landed);
     const parts: Partial<SolanaChain> = {
