@@ -6,8 +6,8 @@ import { setInterval, setTimeout } from 'node:timers';
 
 /**
  * Loaded into our server by `--import`. Switches log lines of sales, metrics, traces and ledger reports on and off in short turns. On SIGUSR2 it
- * writes the durations to `turns.json`. Both variants run in one process, because two processes of the same program differ by more than these
- * cost, and in short turns, because other load on the machine changes from second to second.
+ * writes the durations to `turns.json`. Both variants run in one process, because two processes of the same program differ by more than logs,
+ * metrics, traces and reports cost, and in short turns, because other load on the machine changes from second to second.
  * @typedef {{ observed: boolean, calls: number, ms: number, cpu: number }} Turn `cpu`: processor time in µs
  */
 const TURN_MS = 350;

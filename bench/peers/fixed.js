@@ -3,7 +3,8 @@ import process from 'node:process';
 
 /**
  * Fixed answers, byte for byte those of our server. A server that only sends these shows the best possible figure.
- * @typedef {{ method: string, path: string, status: number, headers: string[], body: string }} Fixed headers flat, body in base64
+ * @typedef {{ method: string, path: string, status: number, headers: string[], body: string }} Fixed `headers`: names and values, alternating;
+ * `body`: base64
  */
 
 export const port = Number(process.env.PORT);

@@ -18,8 +18,9 @@ type BegunElsewhereOptions = {
 const MAX_STRANDED = 100;
 
 /**
- * Keeps each order with the marketplace where it started, whatever `chosen` is now: paid replies may still come from there, and nothing
- * is paid twice elsewhere. If that marketplace can't be used, nobody else is paid, and a message tells the operator what to set.
+ * Keeps each order with the marketplace where it started, whatever `chosen` is now, because replies that were paid for may still come from
+ * there, and must not be paid for again elsewhere. If that marketplace can't be used, nobody else is paid, and a message tells the operator what
+ * to set.
  */
 export function finishingWhereBegun(chosen: People, options: BegunElsewhereOptions): People {
   const others = new Others(options);

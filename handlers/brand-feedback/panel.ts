@@ -66,8 +66,8 @@ const SAID: Record<Added, string> = {
 };
 
 /**
- * The page at /panel/ on which people answer the open questions. Nobody sees the replies of others here, and nobody can reject one:
- * that is for the operator page. Works without JavaScript.
+ * The page at /panel/ on which people answer the open questions. Nobody sees the replies of others here, and replies can be rejected only on the
+ * operator page. Works without JavaScript.
  * @throws RangeError if the token is too short to be safe.
  */
 export function createPanel(options: PanelOptions): Pages {

@@ -1,6 +1,6 @@
 import type { Question } from './replies.js';
 
-/** What happens to an order that fewer than half of the people answered: delivered as it is, or owed until the operator refunds it. */
+/** What happens to an order that fewer than half of the people answered: it is delivered as it is, or stays owed until the operator refunds it. */
 export type PartialRule = 'deliver' | 'owe';
 
 /** People who can be asked what they think of a brand. */

@@ -39,7 +39,7 @@ const SIGN_MS = 30_000;
 const LOOK_MS = 30_000;
 
 /**
- * Asks people on WURK, which is paid per task with x402 in USDC on Solana: it needs no account and no key except the wallet's. The
+ * Asks people on WURK, which is paid per task with x402 in USDC on Solana, and so needs no account and no key except the wallet's. The
  * payment of a task is in the ledger before it is sent, and is sent again, never replaced, until the marketplace returns the job or the
  * chain shows that the payment is dead. So a crash can't pay twice. A task can't be stopped: replies after the deadline are paid for but
  * lost.

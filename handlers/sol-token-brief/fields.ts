@@ -4,7 +4,10 @@
  * the field, unless no figure depends on that value.
  */
 
-/** Limits in USD per token, in USD, and in holders. A figure above its limit is an error or an attack. */
+/**
+ * The limits for a price (USD per token), an amount (USD), a number of holders, and a rise of the price (per cent). A figure above its
+ * limit is an error or an attack.
+ */
 const MAX_PRICE_USD = 1e12;
 const MAX_AMOUNT_USD = 1e16;
 const MAX_HOLDERS = 1e10;

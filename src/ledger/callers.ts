@@ -22,9 +22,9 @@ export const liveSince = (seen: number): number => CALLER_LIVE_MS - Math.floor(p
 const RENEWED_TOGETHER = 64;
 
 /**
- * An HTTP or MCP request that waits for the answer of a payment. The callers of a payment are numbered from 1. Number 0: the request came
- * when the transaction may already have been public on chain, so its sender may not be the buyer. It can't be renewed, and neither its
- * departure nor the delivery of the answer to it is recorded.
+ * An HTTP or MCP request that waits for the answer of a payment. The callers of a payment are numbered from 1. A caller gets the number 0 if it
+ * came when the transaction may already have been public on chain, because its sender may then not be the buyer. Such a caller can't be renewed,
+ * and neither its departure nor the delivery of the answer to it is recorded.
  */
 export type Caller = { id: string; number: number };
 

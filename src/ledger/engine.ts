@@ -44,7 +44,10 @@ export type Dialect = {
   readonly bytes: 'blob' | 'bytea';
   /** Writers run concurrently, so rows must be locked when they are read in order to change them. */
   readonly concurrentWriters: boolean;
-  /** Translates a query into the engine's SQL. Queries use `?` for values, `for update …` to lock rows, and `= any (array(…))`. */
+  /**
+   * Translates a query into the engine's SQL. Queries use `?` for values, `for update …` to lock rows, and `= any (array(…))` to look for a
+   * value in a query's result.
+   */
   readonly spell: (sql: string) => string;
 };
 

@@ -108,7 +108,7 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
       const rows = await engine.write(() => execute(queries.takeEvents({ ...taken, now: now() })));
       return rows.map(eventOf).sort((a, b) => a.seq - b.seq);
     },
-    /** Records the results of attempts. Ignores an attempt if another server has leased its event since then. */
+    /** Records the results of attempts. Ignores an attempt if another server has leased its event in the meantime. */
     attempted: (attempts: readonly Attempted[]): Promise<void> => engine.write(() => record(attempts, now)),
     /** Marks an event to be sent again. @returns false if it is no longer stored */
     resendEvent: async (seq: number): Promise<boolean> => {

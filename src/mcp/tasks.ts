@@ -20,7 +20,7 @@ export const NOT_CANCELLED =
   'This order was paid before its work began, so it continues: nothing more is charged, and its answer stays yours. Ask for it with tasks/get.';
 
 /**
- * The order of a paid call, as a task. Its id is the key of the answer: known only to its buyer, and the same at every server of the
+ * The order of a paid call, as a task. Its id is the key of the answer, which only the buyer knows, and which is the same at every server of the
  * ledger and after a restart.
  * @returns undefined if nothing is kept under that id
  */

@@ -8,7 +8,7 @@ export type BucketOptions = {
   perSecond: number;
   /** The highest level that a bucket can reach. Default: `capacity`. */
   highest?: number;
-  /** The lowest level that `add` can reach with negative amounts, which is credit. Time only drains a bucket to 0. Default: 0. */
+  /** The lowest level that `add` can reach with negative amounts; a level below 0 is credit. Time only drains a bucket to 0. Default: 0. */
   lowest?: number;
   /** The number of keys that are tracked; the least recently used one is dropped. */
   maxKeys: number;

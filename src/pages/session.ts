@@ -59,7 +59,7 @@ export class Sessions {
     return { ...before, until: Math.max(until, (await this.#endedUntil(before)) + 1) };
   }
 
-  /** Rejects if the ledger cannot be read: an ended session must not become valid while the ledger is unreachable. */
+  /** Rejects if the ledger cannot be read, because an ended session must not become valid while the ledger is unreachable. */
   async isOpen(session: Session): Promise<boolean> {
     return session.until > this.#now() && session.until > (await this.#endedUntil(session));
   }

@@ -50,7 +50,7 @@ export class SignIn {
       return false;
     }
     this.#setCookie(ctx, await sessions.begin(this.#read(ctx)));
-    // Answers with a page instead of a redirect: browsers do not send a SameSite=Strict cookie with a redirect that began on another site,
+    // Answers with a page instead of a redirect, because browsers do not send a SameSite=Strict cookie with a redirect that began on another site,
     // but they do with a request from a page of the same site.
     if (ctx.get('Sec-Fetch-Site') === 'cross-site') html(ctx, 200, entrance.signedIn());
     else see(ctx, home);

@@ -21,7 +21,7 @@ const MAX_STEPS = 100;
 const STEPS = "steps: [{ upTo: 1000, amount: '0.01' }, { amount: '0.03' }]";
 const PER = "per: { amount: '0.001', units: 1000 }, with min and max";
 
-/** `mode: tiered`: the price depends on one value of the call, by steps or by the unit. A call without that value costs the maximum. */
+/** `mode: tiered`: the price depends on one value of the call, in steps or per unit. A call without that value costs the maximum. */
 export const tiered: PriceKind = {
   keys: ['by', 'measure', 'steps', 'per', 'min', 'max'],
   read(xPrice, valueAt): Price {

@@ -11,8 +11,8 @@ export type PageRoute = {
 };
 
 /**
- * Pages of an operation on the public server, below a path of their own. They get the security headers of all pages for people. No
- * other site can read, frame or post to them, and `readForm` limits the size of a form.
+ * Pages of an operation on the public server, below a path of their own. They are sent with the same security headers as all other pages for
+ * people. No other site can read, frame or post to them, and `readForm` limits the size of a form.
  */
 export type Pages = {
   /** One path segment, such as `/panel`, that no operation of the contract uses. */

@@ -65,7 +65,7 @@ export const takeEvents = (p: Target & At & { limit: number; leaseMs: number }) 
 
 type Attempt = { seq: number; attempt: number; answer: string };
 
-/** Changes nothing if another server has taken the event since then, because that increased the number of attempts. */
+/** Changes nothing if another server has taken the event since this attempt began, because taking it increases the number of attempts. */
 export const toldEvent = (p: Attempt & At) => sql`
   update outbox set done_at = ${p.now}, lease_until = 0, outcome = 'told', answer = ${p.answer}
   where seq = ${p.seq} and attempts = ${p.attempt} and done_at is null`;

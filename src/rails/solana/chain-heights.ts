@@ -59,7 +59,7 @@ export class ChainHeights {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Reads the height that other servers have seen, or that the operator has reset, and the rate that was measured last. */
+  /** Reads the greatest height that any server has seen since the operator last reset it, and the rate that was measured last. */
   async refresh(): Promise<void> {
     const [seen, rate] = await Promise.all([seenHeight(this.#ledger), this.#ledger.getMeta(RATE_KEY)]);
     this.#seen = seen;

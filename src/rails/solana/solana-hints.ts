@@ -12,7 +12,7 @@ import { bytesOf, type CheckedTransaction } from './transaction.js';
 export type ChainView = { blockhash: string; slot: number; height: number; earlier?: readonly Key[] };
 
 /**
- * Challenges rotate over this many of the newest blockhashes, so that several calls at once from a wallet without memos make different
+ * Challenges rotate over this many of the newest blockhashes, so that concurrent calls from a wallet that adds no memos make different
  * transactions, and no blockhash is too old for its buyer.
  */
 const OFFERED = { hashes: 16, ofNewest: 24 };
