@@ -47,7 +47,7 @@ export async function contracts(bench) {
         else await server.stop();
       }
     }
-    // The validators of a thousand operations are compiled after the start.
+    // The validators of a thousand operations are compiled after the server has started.
     if (PACE !== 'smoke') for (const server of servers) await untilIdle(server);
     for (const server of servers)
       await unpaid(bench, server, { ...FIRST, connections: 100, seconds: seconds(3, 2) });

@@ -28,7 +28,7 @@ export async function paths(bench) {
       server.name = `${count} operations`;
       ours.push(server);
     }
-    // The validators of a thousand operations are compiled after the start, one per turn of the event loop.
+    // The validators of a thousand operations are compiled after the server has started, one per turn of the event loop.
     if (PACE !== 'smoke') for (const server of ours) await untilIdle(server);
     const exact = await recordAnswer(ours[0], { method: 'POST', ...BRIEF });
     for (const { name, path, status } of KINDS) {

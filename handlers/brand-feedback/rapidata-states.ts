@@ -44,7 +44,7 @@ export class Hindrances {
     this.#funds = `the last job costs about ${dollars(estimatedCost)} and the Rapidata account has ${dollars(availableBalance)}: top it up by at least ${dollars(shortfall)}, or the job stops before all have answered`;
   }
 
-  /** Drops the problems of a question that is over. */
+  /** Drops the problem of a job that was stopped. */
   forget(id: string): void {
     this.#jobs.delete(id);
   }

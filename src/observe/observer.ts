@@ -13,7 +13,7 @@ export type Observer = {
    * synchronously.
    */
   step<T>(step: Step, call: ObservedCall, work: () => Promise<T>): Promise<T>;
-  /** Runs a paid call as one trace, which continues that of its caller. */
+  /** Runs a paid call as one trace, which continues its caller's trace. */
   call<T>(call: CallStart, work: () => Promise<T>): Promise<T>;
 };
 

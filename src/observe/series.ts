@@ -47,7 +47,7 @@ export type Count = {
 
 export function countIn(registry: Registry, text: MetricText): Count {
   const series = new Series(() => ({ count: 0 }));
-  // Without labels there is one series, from the start.
+  // A metric without labels has one series, which exists from the beginning.
   if (text.labelNames.length === 0) series.of([]);
   counterOf(registry, text, series, ({ count }) => count);
   return {

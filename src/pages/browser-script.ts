@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const SRC = new URL('../../../src/', import.meta.url);
 
-/** Reads a page's script from a file below src/, because such files are not compiled into dist/. */
+/** Reads a page's script from a file under src/, because such files are not compiled into dist/. */
 export function browserScript(file: string): string {
   return readFileSync(new URL(file, SRC), 'utf8');
 }

@@ -3,7 +3,7 @@ import type { Observer, Sold } from '../observe/observer.js';
 import { answerLifeMs } from './outcome.js';
 
 /**
- * Records that a payment's transfer was found on chain: delivered if its answer is stored, else owed.
+ * Records that a payment's transfer was found on chain. The payment becomes `delivered` if its answer is stored, otherwise `owed`.
  * @returns false if this server no longer holds the row
  */
 export async function recordLanded(

@@ -25,7 +25,7 @@ const MAX_ASK_LATER_MS = 20_000;
 type Unknown = Settled & { kind: 'unknown' };
 
 /**
- * Stores the answer and settles while a caller waits. A settle request also verifies the payment.
+ * Stores the answer, and settles the payment if a caller still waits for it. A settle request also verifies the payment.
  * @returns the name of the transfer
  */
 export async function settle(
@@ -119,7 +119,7 @@ async function ask({ rail }: Deps, { call }: Run, stored: Stored | undefined): P
   }
 }
 
-/** Facilitators may also give some refusals for a transfer that has landed. Such a refusal counts only if the rail does not show the transfer. */
+/** Facilitators may give some refusals even if the transfer has landed. Such a refusal counts only if the rail does not show the transfer. */
 async function checkDenial(deps: Deps, run: Run, settled: Settled): Promise<Settled> {
   if (settled.kind !== 'refused' || !settled.mayHaveLanded) return settled;
   const sighting = await lookFor(deps, run.id).catch((): Sighting => ({ kind: 'unclear' }));

@@ -1,5 +1,6 @@
 /*
- * The exports of 'coinslot' for the handlers of a shop and for their tests, which may use nothing else of Coinslot. docs/tutorial/sell-your-own.md shows how to use them. A worker thread of a handler imports only types from here, because the rest loads the server.
+ * The exports of 'coinslot' for the handlers of a shop and for their tests, which may use nothing else of Coinslot.
+ * docs/tutorial/sell-your-own.md shows how to use them. A worker thread of a handler imports only types from here, because the rest loads the server.
  */
 
 export type {
@@ -68,7 +69,7 @@ export { openPayer, type Fate, type KeptPayment, type Payer, type Priced } from 
 // Files of a call, which are data URLs.
 export { fileOf, type SentFile } from '../contract/sent-file.js';
 
-// Pages for people, below a path of the operation's own, and its section on the operator page.
+// Pages for people, under a path of the operation's own, and the operation's section on the operator page.
 export type { AdminSection, OrderView } from './admin-section.js';
 export type { PageContext, PageRoute, Pages } from './pages.js';
 export { BASE_STYLE } from '../pages/base-style.js';
@@ -82,7 +83,7 @@ export { Sessions, type Session, type SharedNotes } from '../pages/session.js';
 export { SignIn } from '../pages/sign-in.js';
 export { LeakyBuckets, perMinute } from '../net/leaky-buckets.js';
 
-// Tables of the operation's own, beside those of the ledger.
+// Tables of the operation's own in the ledger's database.
 export { execute, type TransactionBody } from '../ledger/engine.js';
 export { idBytes as paymentKey } from '../ledger/ids.js';
 export {

@@ -27,11 +27,11 @@ export type HandlerContext<Values = Record<never, never>> = {
   shopName: string;
   /** The public URL of this server, without trailing slash. */
   publicUrl: string;
-  /** The URL of the sandbox's doubles of public services, each below a path with its name; undefined outside the sandbox. */
+  /** The URL of the sandbox's doubles of public services, each under a path with its name; undefined outside the sandbox. */
   sandboxServices: string | undefined;
   notes: SharedNotes;
   /**
-   * Opens tables of the operation's own beside those of the ledger, and brings them up to date. On PostgreSQL the start fails if the
+   * Opens tables of the operation's own in the ledger's database, and brings them up to date. On PostgreSQL, the server does not start if the
    * tables must change while other servers use the ledger.
    */
   openStore: (definition: StoreDefinition) => Promise<OperationStore>;

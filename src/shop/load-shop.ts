@@ -35,7 +35,7 @@ export function shopFiles(folder: string) {
   };
 }
 
-/** The handlers of this repository are compiled beside the program, wherever that is. */
+/** Whether a folder is this program's own repository. Its handlers are compiled next to the program, wherever that is. */
 export function isProgram(folder: string): boolean {
   return existsSync(folder) && realpathSync(folder) === realpathSync(PROGRAM);
 }

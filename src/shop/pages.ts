@@ -11,7 +11,7 @@ export type PageRoute = {
 };
 
 /**
- * Pages of an operation on the public server, below a path of their own. They are sent with the same security headers as all other pages for
+ * Pages of an operation on the public server, under a path of their own. They are sent with the same security headers as all other pages for
  * people. No other site can read, frame or post to them, and `readForm` limits the size of a form.
  */
 export type Pages = {

@@ -205,7 +205,7 @@ export class FairQueue {
     if (begins + ms > until) throw this.#lateFailure(begins - this.#now());
   }
 
-  /** When a job of a share would begin, if the running jobs end as expected and nobody else comes. */
+  /** When a job of a share would begin, if the running jobs end as expected and no further jobs arrive. */
   #beginsAt(share: Share, ms: number): number {
     const own = share.waiting.reduce((sum, other) => sum + (other.ms <= ms ? other.ms : 0), 0);
     const turn = share.used + own + ms;

@@ -36,7 +36,7 @@ export class RpcServer {
   readonly #timeoutMs: number;
   readonly #network: string | undefined;
   readonly #log: RpcLog | undefined;
-  /** The number of connections opened when the server's chain was last checked. */
+  /** The number of connections that had been opened when the server's chain was last checked. */
   #openedAtCheck = -1;
   #checking: Promise<void> | undefined;
   #reportedAt = -Infinity;

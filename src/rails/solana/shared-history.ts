@@ -35,7 +35,7 @@ class Answers<T extends object | null> {
     this.#asked = new LRUCache({ max });
   }
 
-  /** Shares the read of another check, and repeats it if that one failed or timed out. */
+  /** Shares a read that another check has started, and repeats it if it fails or times out. */
   async of(key: string, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     const earlier = this.#asked.get(key);
     if (earlier)

@@ -26,7 +26,7 @@ export type UpstreamRequest = {
   secrets: string[];
 };
 
-/** Reports what is missing or wrong, with its place below `x-upstream`. No message contains a value. */
+/** Reports what is missing or wrong, with its place in `x-upstream`. No message contains a value. */
 export type Report = (place: string, message: string) => void;
 
 /** Puts the values of the environment into an `x-upstream`, or reports everything that is wrong with them. */
