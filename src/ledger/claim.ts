@@ -99,7 +99,10 @@ export const MAX_ALIASES = 32;
 /** How long payments signed with a hint are accepted after it was last offered. */
 const HINT_LIFE_MS = 5 * 60_000;
 
-/** @throws TypeError for programming errors, before the claim is queued: an operation that throws makes the others in its transaction run again */
+/**
+ * @throws TypeError for programming errors, before the claim is queued, because an operation that throws makes the others in its
+ * transaction run again
+ */
 export function checkClaim(request: ClaimRequest): void {
   if (!/^[0-9a-f]{64}$/.test(request.id)) throw new TypeError(`not a payment id: ${request.id}`);
   if (request.amount < 0n || request.amount > MAX_AMOUNT)

@@ -18,7 +18,7 @@ export async function claimedForCertain<T>(claim: Promise<T>, free: () => Promis
   }
 }
 
-/** Frees a claim. If that fails, it is repeated in the background until the ledger answers. */
+/** Frees a claim. If that fails, tries again in the background until the ledger answers. */
 export async function freedForCertain<T>(free: () => Promise<T>): Promise<T> {
   try {
     return await free();

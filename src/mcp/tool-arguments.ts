@@ -32,7 +32,7 @@ function argumentsOf({ parameters, request }: PricedOperation): Argument[] {
   });
 }
 
-/** Whether the arguments of a tool are the body's members: the body is an object and there are no parameters. */
+/** Whether the arguments of a tool are the body's members, which is so if the body is an object and there are no parameters. */
 function isWhole({ parameters, request }: PricedOperation): boolean {
   return parameters.length === 0 && (!request || request.objectArguments);
 }

@@ -51,8 +51,8 @@ function escaped(character: string): string {
 }
 
 /**
- * Log lines are gathered for this long, in ms, or until they have this many characters, and written together:
- * a write takes as long for many lines as for one.
+ * Log lines are gathered for this long, in ms, or until they have this many characters, and written together, because a write takes as long for
+ * many lines as for one.
  */
 const GATHER_MS = 100;
 const GATHERED_CHARACTERS = 64 * 1024;

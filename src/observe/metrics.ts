@@ -59,7 +59,7 @@ const LAMPORTS_PER_SOL = 1e9;
 
 /**
  * The metrics of this process. Labels have few values: operations of the contract, configured services, and fixed words. Revenue is
- * counted in atomic units and is exact. Each of several servers counts its own sales; unresolved and owed payments come from the ledger.
+ * counted in atomic units and is exact. If there are several servers, each counts its own sales; unresolved and owed payments come from the ledger.
  * @param own the operator's own addresses
  */
 export function createMetrics(

@@ -13,8 +13,8 @@ const FALSE_SETTLEMENT =
   'THE FACILITATOR REPORTED A SETTLEMENT THAT IS NOT ON CHAIN: its successes are now checked before every answer';
 
 /**
- * Writes one line per sale, per refused payment, per failure of a paid call and per change of an order; at level `debug` also the
- * decision about each payment, and each answer. Never bodies or payment headers.
+ * Writes one line per sale, per refused payment, per failure of a paid call and per change of an order; at level `debug` also the decision about
+ * each payment, and each answer. No line contains bodies or payment headers.
  */
 export function saleLog(log: DetailedLog): Listener {
   const detailed = log.isLevelEnabled('debug');

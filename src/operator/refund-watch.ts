@@ -10,7 +10,7 @@ const INTERVAL_MS = 15_000;
 const LOOK_MS = 10_000;
 /** The most refunds per round; the next round continues after them. */
 const PAGE = 20;
-/** A process that has not signed its reserved refund after this time was killed. */
+/** A process that has not signed its reserved refund after this time is assumed to have been killed. */
 const UNSIGNED_MS = 15 * 60_000;
 
 /** `servers`: the RPC servers of `chain`, each as a client of its own. */

@@ -39,8 +39,8 @@ export class SignIn {
   }
 
   /**
-   * Answers an attempt to sign in. The token is compared before the rate limit: the correct token always works, even after many wrong
-   * ones from the same address.
+   * Answers an attempt to sign in. The token is compared before the rate limit is applied, so that the correct token always works, even after
+   * many wrong ones from the same address.
    * @returns whether the token was correct
    */
   async enter(ctx: Context, token: string): Promise<boolean> {
@@ -124,7 +124,7 @@ export class SignIn {
 
   #setCookie(ctx: Context, session: Session): void {
     const { sessions, cookie, path, secure } = this.#options;
-    // Decided by the public URL: a proxy may forward https requests as plain HTTP.
+    // The public URL decides, because a proxy may forward https requests as plain HTTP.
     ctx.cookies.secure = secure;
     ctx.cookies.set(cookie, sessions.write(session), {
       path,

@@ -2,7 +2,7 @@ import type { PricedOperation } from '../contract/contract.js';
 import type { ClaimRequest, Payment as Row } from '../ledger/store.js';
 import type { Transport } from '../observe/observer.js';
 
-/** A payment that its rail has read: its payer has signed it. Neither the ledger nor a facilitator has seen it yet. */
+/** A payment that its rail has read and found to be signed by its payer. Neither the ledger nor a facilitator has seen it yet. */
 export type Checked = {
   /** The payment's id: 64 hex digits, the same for each copy of it. */
   readonly id: string;

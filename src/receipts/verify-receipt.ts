@@ -87,7 +87,7 @@ function kindOf({ header, payload }: Jws): Verified['kind'] {
   return 'payTo' in payload ? 'offer' : 'receipt';
 }
 
-/** Checks that the signer is the shop: another party's signature proves nothing. @throws ReceiptFault */
+/** Checks that the signer is the shop, because another party's signature proves nothing. @throws ReceiptFault */
 function checkAuthority(kid: string, resourceUrl: string): void {
   const signer = hostOf(kid.split('#', 1)[0] ?? '');
   const about = URL.canParse(resourceUrl) ? new URL(resourceUrl).host : '';

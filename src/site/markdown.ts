@@ -33,7 +33,7 @@ export function articleOf(markdown: string, addressOf: (link: string) => string 
       table({ header, rows }) {
         const head = rowOf(header, 'th', this.parser);
         const body = rows.map(cells => rowOf(cells, 'td', this.parser)).join('\n');
-        // A table may be wider than the screen, so it can be scrolled, also with the keyboard.
+        // A table may be wider than the screen, so it can be scrolled, including with the keyboard.
         return `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n<thead>${head}</thead>\n<tbody>\n${body}\n</tbody></table></div>\n`;
       },
     },

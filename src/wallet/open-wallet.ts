@@ -27,7 +27,7 @@ export async function openWallet(
   return { ...parts, signer, purse: new Purse(folderOf(signer.address)), fates: new Fates(rpcUrl) };
 }
 
-/** The default folder of a wallet: all programs that buy with the same key share limits and payments. */
+/** The default folder of a wallet. All programs that buy with the same key use it, so that they share limits and payments. */
 export function usualFolder(payer: string): string {
   return join(homedir(), '.coinslot', 'wallets', payer);
 }

@@ -7,7 +7,7 @@ import type { Terms } from './requirements.js';
 const MAX_ADVICE = 20;
 
 /**
- * The operations whose challenge did not fit into its header, and what to shorten. Left-out schemas are not reported: directories get
+ * The operations whose challenge did not fit into its header, and what to shorten. Left-out schemas are not reported, because directories get
  * them with each payment.
  */
 export function headerAdvice({ paid }: Pick<Contract, 'paid'>, terms: Terms): string[] {

@@ -11,7 +11,7 @@ const HEIGHT_KEY = 'chain-height';
 const RATE_KEY = 'chain-rate';
 /** How far an RPC server may be behind the greatest height seen; see `EXPIRED_AFTER_BLOCKS`. */
 const MAX_LAG_BLOCKS = 50;
-/** Tolerance: reads are seconds apart, clocks differ, and the RPC server of the last read may have been behind. */
+/** The tolerance for heights, because reads are seconds apart, clocks differ, and the RPC server of the last read may have been behind. */
 const SLACK_BLOCKS = 150;
 
 type Meta = Pick<Ledger, 'getMeta' | 'setMeta'>;
