@@ -101,7 +101,7 @@ function pickUpTool(): ToolDescription {
     name: PICK_UP,
     title,
     description:
-      'Returns what a paid call would return now, without calling it and paying again: its answer, or that it is still in progress. ' +
+      'Returns what a paid call would return now, without another call or payment: its answer, or that it is still in progress. ' +
       'Paid results and errors carry the key. Free.',
     inputSchema: {
       type: 'object',

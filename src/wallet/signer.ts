@@ -67,7 +67,7 @@ function whyNotSigned(error: unknown, rpcUrl: string | undefined): string {
     return `The payment could not be signed: ${message}`;
   const server =
     rpcUrl === undefined ? 'The public Solana RPC server' : `The Solana RPC server ${new URL(rpcUrl).origin}`;
-  return `${server} does not answer (${message}), and no payment can be signed without one. Set another with --rpc, or SOLANA_RPC_URL`;
+  return `${server} does not answer (${message}), and no payment can be signed without one. Set another server with --rpc or SOLANA_RPC_URL`;
 }
 
 /** The data of a signed payment to store. @throws SigningFault if it does not pay the offer */

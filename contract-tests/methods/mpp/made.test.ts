@@ -369,7 +369,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       const answer = await summarize('a text', credential);
       expect(answer.status).to.equal(402);
       expect(answer.json().error).to.match(
-        /answer the same challenge with type transaction.* also if you have sent it/,
+        /answer the same challenge with type transaction.* even if you have already sent it/,
       );
       const asTransaction = credentialOf(asked, credential.transaction);
       expect((await patiently(() => summarize('a text', asTransaction))).status).to.equal(200);

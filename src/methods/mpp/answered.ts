@@ -20,7 +20,7 @@ export function faultInPayload({ payload, request }: Sent, { flow }: PricedOpera
   if (flow !== 'upfront')
     return (
       'payload: type signature is not accepted for an operation that is paid after its work: answer the same challenge with type ' +
-      'transaction and the signed transaction in base64, also if you have sent it'
+      'transaction and the signed transaction in base64, even if you have already sent it'
     );
   if (request.methodDetails?.feePayer === true)
     return 'payload: type signature is not accepted where the server pays the fee: send the transaction, with type transaction';
