@@ -14,8 +14,8 @@ export type Copied = { file: string; newest: number | null };
 
 const IN_POSTGRES =
   'This ledger is in PostgreSQL, which has its own tools for backups: pg_dump and pg_restore, or an archive of its log (WAL), from which its ' +
-  'state at any moment can be restored. docs/how-to/backup.md has the commands. After every restore, run npm run ledger -- adopt before the servers start. ' +
-  'Nothing was changed.';
+  'state at any moment can be restored. docs/how-to/backup.md has the commands. After every restore, run npm run ledger -- adopt before ' +
+  'the servers start. Nothing was changed.';
 
 /**
  * Copies a consistent snapshot of an SQLite ledger, even while a server writes it.

@@ -99,7 +99,10 @@ export class TargetTeller {
   async #sweep(): Promise<void> {
     const { givenUp, dropped } = await this.#ledger.sweepEvents();
     if (givenUp > 0)
-      this.#log.warn({ events: givenUp }, 'events could not be delivered to targets within 3 days and were given up');
+      this.#log.warn(
+        { events: givenUp },
+        'events could not be delivered to targets within 3 days and were given up',
+      );
     if (dropped > 0)
       this.#log.warn({ events: dropped }, 'too many events wait for targets: the oldest were dropped');
   }
