@@ -34,7 +34,7 @@ export type RapidataOptions = RapidataApiOptions & {
  * more.
  */
 const MAX_ASKED = 500;
-/** The most jobs per attempt: a further job replaces replies that were empty, duplicates, or given by minors. */
+/** The most jobs per attempt. Further jobs replace replies that were empty, duplicates, or given by minors. */
 const MAX_ROUNDS = 3;
 const ALIVE_TTL_MS = 30_000;
 /** Results are fetched at every sixth poll even if the job reports no progress. */

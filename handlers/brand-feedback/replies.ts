@@ -56,7 +56,7 @@ export type ReplyStore = {
    */
   admit(id: string, reply: string): Promise<boolean>;
   /**
-   * Rejects a reply: its place is free again, but its respondent can't reply again.
+   * Rejects a reply. Its place is free again, but its respondent can't reply again.
    * @returns false if there is no such reply, or if its order was answered
    */
   reject(id: string, reply: string): Promise<boolean>;

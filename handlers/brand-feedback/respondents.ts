@@ -33,7 +33,7 @@ export class Respondents {
     this.#now = now;
   }
 
-  /** Records that a respondent is present, at most every 30 s. Never rejects: the next request records it again. */
+  /** Records that a respondent is present, at most every 30 s. Never rejects, because the next request records it again. */
   async record(): Promise<void> {
     const now = this.#now();
     if (now - this.#writtenAt < WRITE_EVERY_MS) return;

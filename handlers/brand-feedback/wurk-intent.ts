@@ -14,7 +14,7 @@ export type Task = {
   job?: WurkJob;
 };
 
-/** The stored tasks of a question, over all attempts: a paid task can still bring replies. */
+/** The stored tasks of a question, over all attempts, because a paid task can still bring replies. */
 export type WurkIntent = { provider: 'wurk'; tasks: Task[] };
 
 /** Undefined if there is no stored intent, or if another provider wrote it. */

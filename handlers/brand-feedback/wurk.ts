@@ -30,7 +30,7 @@ export type WurkOptions = {
 };
 
 const MAX_ASKED = 700;
-/** The most tasks per order: a further task replaces replies that were empty, duplicates or held. */
+/** The most tasks per order. Further tasks replace replies that were empty, duplicates or held. */
 const MAX_TASKS = 4;
 const READY_MS = 10_000;
 const PRICE_TTL_MS = 300_000;
@@ -199,7 +199,7 @@ class WurkPeople {
     return task;
   }
 
-  /** Sends the payment of a task. @returns false if it was settled without bringing a job: only the operator can act then */
+  /** Sends the payment of a task. @returns false if it was settled without bringing a job, so that only the operator can act */
   async #pay(question: Question, intent: WurkIntent, task: Task, signal: AbortSignal): Promise<boolean> {
     const { payment } = task;
     if (!payment) return true;

@@ -237,7 +237,7 @@ async function takeSnapshot(
   options: TokenBriefOptions,
   signal: AbortSignal,
 ): Promise<Snapshot> {
-  // The chain comes first: calls with an address that is not a mint are free, so they must not use up the rate limits of the sources.
+  // The chain comes first, because calls with an address that is not a mint are free, and must not use up the rate limits of the sources.
   const { supply, findings: ofMint } = await withDeadline(SUPPLY_DEADLINE_MS, signal, inTime =>
     options.mintOf(mint, inTime),
   ).catch((error: unknown) => {

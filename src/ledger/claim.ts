@@ -165,7 +165,7 @@ function* known({ id, payer }: ClaimRequest, now: Now): TransactionBody<ClaimRes
   return { kind: 'known', seen: yield* readPayment(id, payer, now) };
 }
 
-/** A payment with a payment-identifier never redeems an earlier sale of the same call: the identifier decides whether it is a new sale. */
+/** A payment with a payment-identifier never redeems an earlier sale of the same call, because the identifier decides whether it is a new sale. */
 function redeemedBy({ identifier }: ClaimRequest, earlier: string | null): string | null {
   return identifier === null || identifier === undefined ? earlier : null;
 }

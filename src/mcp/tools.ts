@@ -16,8 +16,8 @@ export type ToolDescription = {
 };
 
 /**
- * The tools of a contract: one for each paid operation, and one for each free operation that is marked `x-mcp`. Paid tools have no
- * output schema: clients would apply it to the price, too.
+ * The tools of a contract: one for each paid operation, and one for each free operation that is marked `x-mcp`. Paid tools have no output
+ * schema, because clients would apply it to the price, too.
  */
 export function toolsOf(contract: Contract, methods: Methods): ToolDescription[] {
   const tools = [

@@ -46,7 +46,7 @@ export function failureKind(what: number | NoAnswerKind): 'failed' | 'unavailabl
 
 const MAX_RETRY_AFTER_SECONDS = 3_600;
 
-/** Reads a `Retry-After` header (RFC 9110: seconds or an HTTP date) as whole seconds from 1 to 3 600, else undefined. */
+/** Reads a `Retry-After` header (RFC 9110: seconds or an HTTP date) as whole seconds from 1 to 3 600; undefined if it has no valid value. */
 export function readRetryAfter(header: string | string[] | undefined, now = Date.now()): number | undefined {
   const value = (Array.isArray(header) ? header[0] : header)?.trim();
   if (!value) return undefined;

@@ -99,7 +99,7 @@ export function durationsIn(
       return { name, help, type: 'histogram', values };
     },
   };
-  // The cast is safe: a registry calls only `get` when its metrics are read as text.
+  // The cast is safe, because a registry calls only `get` when its metrics are read as text.
   registry.registerMetric(metric as unknown as Histogram);
   return {
     add(ms, ...labels) {

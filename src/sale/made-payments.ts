@@ -60,7 +60,7 @@ export class MadePayments {
     this.#timing = { ...TIMING, ...timing };
   }
 
-  /** Never rejects. @param source where the request comes from: sources share the look-ups fairly */
+  /** Never rejects. @param source where the request comes from; the look-ups are shared fairly between sources */
   async find(credential: Credential, made: Made, source: string): Promise<MadePayment> {
     const known = made.live ? this.#evidence.get(credential.evidence) : undefined;
     if (known !== undefined) return { kind: 'found', evidence: known, ours: false };

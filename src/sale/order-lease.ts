@@ -52,7 +52,7 @@ export class OrderLease {
     const asked = performance.now();
     const mine = await this.#ledger.extendLease(this.#row.id, this.#row.claim, this.#ms);
     if (!mine) this.#lose('another server has taken the order over');
-    // A lease that has ended is not renewed: another server may have worked on the order meanwhile.
+    // A lease that has ended is not renewed, because another server may have worked on the order meanwhile.
     else if (performance.now() >= this.#until) this.#expire();
     if (this.#lost.signal.aborted) return false;
     this.#lasts(asked);

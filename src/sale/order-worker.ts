@@ -121,7 +121,7 @@ export class OrderWorker {
     return undefined;
   }
 
-  /** Starts another attempt for the operator, whether or not it is due. @returns false if none was started: one is in progress */
+  /** Starts another attempt for the operator, whether or not it is due. @returns false if none was started, because one is in progress */
   async retry({ id }: Row): Promise<boolean> {
     const order = await this.#options.ledger.retryOrder(id, this.#newDeadline());
     this.#begin(id);

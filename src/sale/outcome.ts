@@ -164,7 +164,7 @@ const UNSOLD: Record<UsedUp['whose'], string> = {
   backend: 'Too many calls of this operation by new buyers ended without a sale in the last hour',
 };
 
-/** No work starts: too much earlier work was not sold. */
+/** No work starts, because too much earlier work was not sold. */
 export function tooMuchUnsoldWork({ whose, seconds }: UsedUp): Of<'unavailable'> {
   const error = `${UNSOLD[whose]}. ${NOT_CHARGED}; try again in ${seconds} s`;
   return { ...unavailable(error, seconds), reportedBy: 'limit' };

@@ -166,7 +166,7 @@ export class Reconciler {
     if (fate.kind === 'paid' && !isSettled)
       return void (await recordLanded(this.#options, row, fate.settlement));
     if (fate.kind === 'absent' && row.state === 'settling') return this.#release(row, fate);
-    // Stored before the row is marked as audited: if the false report can't be stored, the audit is repeated.
+    // Stored before the row is marked as audited, so that the audit is repeated if the false report can't be stored.
     const isFalse = fate.kind === 'absent' && isSettled;
     if (isFalse) await this.#distrust(row);
     const { ledger, rail } = this.#options;

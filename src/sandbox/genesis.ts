@@ -12,7 +12,7 @@ const FIRST_SLOT = 447_552_000;
 /** Slots are counted from here: slot `slot` began at `time` (ms since 1970), and each lasts `slotMs`. */
 export type SlotClock = { slot: number; time: number; slotMs: number };
 
-/** An account in a file: null if it does not exist, else lamports, owner, base64 data, executable. */
+/** An account in a file: null if it does not exist, otherwise lamports, owner, base64 data, executable. */
 export type StoredAccount = null | [lamports: string, owner: string, data: string, executable: 0 | 1];
 
 /** The initial state of a chain. Keys are 64 bytes in the format of solana-keygen: seed, then public key. */

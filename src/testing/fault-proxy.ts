@@ -17,7 +17,7 @@ export type FaultProxy = {
 const MAX_BODY = 16 * 1024 * 1024;
 /** An upstream may take this long for an order that is paid up front. */
 const PASS_MS = 600_000;
-/** Headers that are not passed on: they belong to one connection, or describe an encoding that fetch has already decoded. */
+/** Headers that are not passed on, because they belong to one connection, or describe an encoding that fetch has already decoded. */
 const NOT_PASSED_ON =
   /^(host|connection|keep-alive|transfer-encoding|upgrade|expect|content-length|content-encoding|accept-encoding)$/;
 

@@ -176,7 +176,7 @@ export class Buyer {
     return fate;
   }
 
-  /** Continues with a payment that was signed for this call before: its answer may be ready. */
+  /** Continues with a payment that was signed for this call before, because its answer may be ready. */
   async #continue<A>(payment: PendingPayment, call: Call<A>, deadline: number): Promise<Outcome<A>> {
     call.onKept?.(payment, true);
     if (payment.pickUp !== undefined && call.pickUp) {

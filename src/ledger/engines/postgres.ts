@@ -84,7 +84,7 @@ function poolOf(hosts: PostgresHosts, isPooled: boolean, max = MAX_CONNECTIONS -
   });
   // The pool replaces a broken idle connection. Without a listener its error would end the process.
   pool.on('error', () => undefined);
-  // The same for a connection that breaks between two queries: the next query reports it.
+  // The same for a connection that breaks between two queries, because the next query reports it.
   pool.on('connect', client => client.on('error', () => undefined));
   return pool;
 }

@@ -1,5 +1,5 @@
-// Silences a warning from a dependency of spl-token, which says that its native part was not built. It is not built on purpose: install
-// scripts are disabled. Entry files import this module first.
+// Silences a warning from a dependency of spl-token, which says that its native part was not built. It is deliberately not built, because
+// install scripts are disabled. Entry files import this module first.
 const ABSENT = 'bigint: Failed to load bindings';
 const warn = console.warn.bind(console); // eslint-disable-line no-console
 

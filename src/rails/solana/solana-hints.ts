@@ -113,7 +113,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   markBlockhashUsed({ payer, blockhash, hasNonce }: Signed, paid: boolean): void {
     if (hasNonce || this.#used.has(blockhash)) return;
     const offered = this.#offered.has(blockhash);
-    // A blockhash that is not offered now may come back with the next read: reads in one slot return the same one.
+    // A blockhash that is not offered now may come back with the next read, because reads in one slot return the same one.
     if (!paid && (!offered || !this.#unproven.take(payer))) return;
     const [oldest] = this.#used;
     if (this.#used.size >= MAX_USED && oldest !== undefined) this.#used.delete(oldest);

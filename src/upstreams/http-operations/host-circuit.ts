@@ -100,7 +100,7 @@ export class HostCircuit {
   #succeeded(payer: string): void {
     this.#failed.delete(payer);
     this.#streak = { failures: 0, payers: new Set(), since: 0 };
-    // A success does not end a pause that the host asked for: the answer may be to an earlier request.
+    // A success does not end a pause that the host asked for, because the answer may be to an earlier request.
     if (!this.#rest?.asked || this.restSeconds === 0) this.#close();
   }
 

@@ -118,7 +118,7 @@ function shownType(type: string | undefined): string {
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Text becomes UTF-8. JSON stays as it was written: rewriting it would change numbers beyond 2⁵³. Here and below, other work can run
+ * Text becomes UTF-8. JSON stays as it was written, because rewriting it would change numbers beyond 2⁵³. Here and below, other work can run
  * between steps that take milliseconds for large answers.
  */
 async function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading: Reading): Promise<Content> {
