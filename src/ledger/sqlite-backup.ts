@@ -13,8 +13,8 @@ import { newestSales } from './queries/reports.js';
 export type Copied = { file: string; newest: number | null };
 
 const IN_POSTGRES =
-  'This ledger is in PostgreSQL, which has its own tools for backups: pg_dump and pg_restore, or an archive of its log (WAL), from which its ' +
-  'state at any moment can be restored. docs/how-to/backup.md has the commands. After every restore, run npm run ledger -- adopt before ' +
+  'This ledger is in PostgreSQL, which has its own tools for backups: pg_dump and pg_restore, or an archive of its log (WAL), from which any ' +
+  'earlier state can be restored. docs/how-to/backup.md has the commands. After every restore, run npm run ledger -- adopt before ' +
   'the servers start. Nothing was changed.';
 
 /**
