@@ -13,7 +13,7 @@ export async function answerKeys(
   return {
     data: changed,
     lines: [
-      `From ${time(changed.from)} on, all servers of this ledger make answer keys with the new secret.`,
+      `From ${time(changed.from)} on, all servers of this ledger create answer keys with the new secret.`,
       `Earlier keys are accepted until ${time(changed.formerUntil)}. Buyers who send the same payment again get a new key.`,
     ],
   };
