@@ -26,7 +26,7 @@ function request(number) {
 }
 
 /**
- * How long claims of new payments take, in µs: one after the other, and 64 at a time. Each claim is freed again; that time is not measured.
+ * How long claims of new payments take, in µs: one after the other, and 64 at a time. Each claim is then freed, which is not measured.
  * @param {import('../dist/src/ledger/store.js').Ledger} ledger @param {number} count
  */
 export async function claimTimes(ledger, count) {

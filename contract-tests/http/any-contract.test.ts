@@ -247,7 +247,7 @@ describe('The router of any contract', () => {
   });
 });
 
-describe('A server of any contract', () => {
+describe('A server for any contract', () => {
   let server: Server;
   let url: string;
   let hints: SolanaHints;

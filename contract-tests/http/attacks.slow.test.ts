@@ -270,7 +270,7 @@ describe('attacks with signed payments', function () {
     await place.remove();
   });
 
-  it(`promise 8: ${EMPTY_WALLETS} validly signed payments of empty wallets cause no work and few requests, and leave no rows`, async () => {
+  it(`promise 8: ${EMPTY_WALLETS} validly signed payments from empty wallets cause no work and few requests, and leave no rows`, async () => {
     let runs = 0;
     const testServer = await cluster.testServer({ work: async () => jsonAnswer({ run: ++runs }) });
     cluster.facilitator.intervene(({ respond }) =>

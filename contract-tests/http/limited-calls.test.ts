@@ -122,7 +122,7 @@ describe("the cost of a call for its source's limit", () => {
     });
     const result = await serve();
     expect(result.kind === 'unpriced' && result.answer.body.toString()).to.match(
-      /transfer has moved its money, but has bought nothing yet/,
+      /transfer has moved the money, but has bought nothing yet/,
     );
   });
 

@@ -115,7 +115,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
     });
 
-    it('also redeems one that had a copy, a 503 or a dead socket: only a payment with a single, present caller is another sale', async () => {
+    it('also gets the answer of an equal payment that was sent twice', async () => {
       const first = await sold();
       await copyOf(first);
       const second = await held(ledger);

@@ -32,7 +32,7 @@ const CHANGES: readonly Change[] = [
     name: 'a call that had two callers also counts as another sale',
     find: 'return row.callers === 1 && row.caller_until > moment;',
     replace: 'return row.caller_until > moment;',
-    grep: 'also redeems one that had a copy, a 503 or a dead socket',
+    grep: 'also gets the answer of an equal payment that was sent twice',
   },
   {
     name: 'a call whose caller is gone also counts as another sale',

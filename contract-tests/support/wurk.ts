@@ -37,7 +37,7 @@ export type FakeWurk = {
   option: Json;
   /** Whether a payment that is sent again gets the job that it bought; otherwise it is refused as already settled. */
   remembers: boolean;
-  /** How many paid requests came. `cut` closes the connection of the next one before or after its payment is settled. */
+  /** How many paid requests have arrived. `cut` closes the connection of the next one before or after its payment is settled. */
   paid: number;
   cut: 'before' | 'after' | undefined;
   /** Called at each step of a task; true cuts the connection there. */

@@ -25,8 +25,8 @@ export function bareType(type: string): string {
 }
 
 /**
- * The content types of the requests of an operation, as the document writes them: the first is the default. JSON comes first, then a
- * form, then the order of the document.
+ * The content types of an operation's requests, as the document writes them. The first is the default: JSON comes first, then a form,
+ * then the others in document order.
  */
 export function requestTypesOf(content: unknown): string[] {
   const types = Object.keys(objectOf(content));

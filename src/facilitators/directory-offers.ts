@@ -103,7 +103,10 @@ export class DirectoryOffers {
         directory.sold = await this.#merged(name, directory);
       } catch (error) {
         const why = messageOf(error);
-        log.warn({ facilitator: name, error: why }, 'nothing is offered for a directory: the ledger fails');
+        log.warn(
+          { facilitator: name, error: why },
+          'could not offer operations to a directory, because the ledger failed',
+        );
       }
     }
   }

@@ -59,7 +59,7 @@ export class FacilitatorHealth {
     return Math.max(this.#circuit.restSeconds, 1);
   }
 
-  /** Whether a `/supported` request is due, because its pause is over or it has become doubtful. */
+  /** Whether to request `/supported`, because the facilitator's pause is over or the facilitator has become doubtful. */
   get mayProbe(): boolean {
     return this.available ? this.#unsure : this.#circuit.restSeconds === 0;
   }

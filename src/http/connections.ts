@@ -22,7 +22,7 @@ export class Connections {
   #ignored = 0;
   #leaving = false;
 
-  /** @param stallMs how long a connection with unsent bytes may read nothing */
+  /** @param stallMs how long a client may read nothing while bytes for it are unsent */
   constructor(server: Server, stallMs: number, checkMs: number) {
     this.#stallMs = stallMs;
     server.on('connection', (socket: Socket) => {

@@ -1,6 +1,6 @@
 import { escapeHtml } from './escape.js';
 
-/** An HTML document. Paths lead to this server; `head` (more elements of the head) and `body` are HTML. */
+/** An HTML document. Its paths lead to this server. `head` (additional elements for the head) and `body` are HTML. */
 export type PageFrame = {
   title: string;
   style: string;

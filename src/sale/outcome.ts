@@ -234,7 +234,7 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
 }
 
 /** The wording that replaces NOT_CHARGED for a payment whose transfer the buyer already sent. */
-const MOVED = 'Your transfer has moved its money, but has bought nothing yet';
+const MOVED = 'Your transfer has moved the money, but has bought nothing yet';
 /** The wording that replaces NOT_CHARGED for a payment that its buyer may have sent itself. */
 const UNSENT = 'This shop has not sent your payment: no money has moved, unless you have sent it yourself';
 

@@ -144,7 +144,7 @@ function tokenAccount(owner: PublicKey, amount: bigint): Buffer {
   return data;
 }
 
-/** Metaplex's metadata account. Its texts are padded with zeros, as Metaplex's program does. */
+/** Metaplex's metadata account. Its strings are padded with zeros, as Metaplex's program pads them. */
 function metadata(
   of: string,
   { name, symbol, uri, mutable }: { name: string; symbol: string; uri: string; mutable: boolean },

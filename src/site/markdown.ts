@@ -5,7 +5,7 @@ import { escapeHtml } from '../pages/escape.js';
 export type Article = { title: string; contents: { id: string; text: string }[]; html: string };
 
 /**
- * Renders Markdown as GitHub does, with the same anchors of headings. HTML in it is shown as text.
+ * Renders Markdown as GitHub does, with the same heading anchors. HTML in it is shown as text.
  * @param addressOf the address to which a link leads; a link without one becomes text
  */
 export function articleOf(markdown: string, addressOf: (link: string) => string | undefined): Article {

@@ -149,7 +149,7 @@ describe('embedded summariser: never says what the text does not say', () => {
       if (summary.includes(answer)) expect(summary).to.contain(question);
   });
 
-  it('starts no sentence in its middle: after a page number, a broken line or a paragraph sign', () => {
+  it('never starts in the middle of a sentence, such as after a page number, a broken line or a paragraph sign', () => {
     const text =
       'The appellant shot his cousin and was tried and\n\n2 sentenced to imprisonment for life by the court of the district.\n\n' +
       'einen Verweis auf den Datensatz.\n\n§ 8a SGB VIII gives parents no right. The appeal was heard in May. The court has ruled. The costs are shared.';

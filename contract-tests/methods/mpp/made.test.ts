@@ -267,7 +267,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       const wrong = await order(credential, { brand: 'Acme' });
       expect(wrong.status).to.equal(400);
       expect(wrong.json().error).to.match(
-        /transfer has moved its money, but has bought nothing yet; correct/,
+        /transfer has moved the money, but has bought nothing yet; correct/,
       );
       expect(await row(credential.id)).to.equal(undefined);
       await order(credential);

@@ -326,7 +326,7 @@ describe('Operations that an HTTP API serves', () => {
     };
     const headers = { 'X-Key': '${KEY}' };
     expect(await warningsOf('http://api.example.com/{id}', headers)).to.deep.equal([
-      'getItem sends values of the environment unencrypted: use https in its x-upstream',
+      'getItem sends values from environment variables unencrypted: use https in its x-upstream',
     ]);
     for (const url of ['https://api.example.com/{id}', 'http://10.0.0.1/{id}', 'http://localhost:80/{id}'])
       expect(await warningsOf(url, headers), url).to.deep.equal([]);

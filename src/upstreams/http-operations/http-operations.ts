@@ -104,7 +104,9 @@ function byHost(resolved: readonly Resolved[]): Map<string, [Resolved, ...Resolv
 function warningsOf({ operation: { id }, request: { origin, secrets } }: Resolved): string[] {
   const readable =
     origin.startsWith('http:') && secrets.length > 0 && !isPrivateHost(new URL(origin).hostname);
-  return readable ? [`${id} sends values of the environment unencrypted: use https in its x-upstream`] : [];
+  return readable
+    ? [`${id} sends values from environment variables unencrypted: use https in its x-upstream`]
+    : [];
 }
 
 /** @param paid the host for paying callers. If it asks them to wait, free calls wait, too */
