@@ -182,7 +182,7 @@ describe('On mainnet', function () {
     expect(await faultOfStart()).to.contain('names no fee payer');
   });
 
-  it('an RPC server of another network is refused at start', async () => {
+  it('an RPC server for another network is refused at start', async () => {
     stub.genesis = DEVNET_GENESIS;
     const message = await faultOfStart();
     expect(message)
@@ -190,7 +190,7 @@ describe('On mainnet', function () {
       .and.to.contain(DEVNET_GENESIS);
   });
 
-  it('an RPC server of another network beside a right one is skipped: nothing from it is in a challenge', async () => {
+  it('an RPC server for another network beside a right one is skipped: nothing from it is in a challenge', async () => {
     const foreign = await listen((message, response) => {
       void bodyOf(message).then(text => {
         const { method, params } = JSON.parse(text) as { method: string; params: unknown[] };

@@ -247,7 +247,7 @@ describe('A price by the call', () => {
       expect((await shop.call('/steps', paid, small)).status).to.equal(200);
     });
 
-    it('allows ten calls of one buyer at ten prices at once, over HTTP and MCP', async () => {
+    it('allows ten calls by one buyer at ten prices at once, over HTTP and MCP', async () => {
       const payer = Keypair.generate();
       const bodies = Array.from({ length: 10 }, (_, at) => ({
         text: '',

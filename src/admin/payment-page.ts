@@ -71,7 +71,7 @@ function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
     return 'The money has moved and the server is working on the answer.';
   return order.nextAttemptAt === null
     ? `The money has moved, and there is no further automatic attempt: retry or refund it. ${order.failure ?? ''}`
-    : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call of the buyer, starts another attempt. You can also refund it.';
+    : 'The money has moved, and the last attempt ended without an answer. A retry, or the next call by the buyer, starts another attempt. You can also refund it.';
 }
 
 function actions(facts: PaymentFacts): string {

@@ -26,7 +26,7 @@ export function rpcCheck(chain: Pick<SolanaChain, 'survey'>, { network }: Terms)
       if (foreign.length > 0 && foreign.length === answering.length) {
         const each = foreign.map(({ name, genesis }) => `${name} (genesis ${genesis})`);
         const found = `must serve ${network}, not another network: ${each.join(', ')}`;
-        return [{ level: 'error', subject, found, todo: 'set it to a server of that network' }];
+        return [{ level: 'error', subject, found, todo: 'set it to a server for that network' }];
       }
       return servers.map(server => findingOf(server, network, subject));
     },

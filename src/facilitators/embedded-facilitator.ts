@@ -96,11 +96,11 @@ export function embeddedFacilitator(parts: EmbeddedParts): Required<Facilitator>
 }
 
 const COSTLY =
-  'too many transfers of this payer failed on the chain after they had passed the simulation; try again in an hour';
+  'too many transfers by this payer failed on the chain after they had passed the simulation; try again in an hour';
 
 /** Begins with x402's reason for a refusal before signing (see `REFUSALS_BEFORE_SIGNING`). */
 const SPENT =
-  'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
+  'insufficient_funds: other payments by this payer are under way, and nothing is left for this one';
 
 type Embedded = Omit<EmbeddedParts, 'timing'> & {
   timing: EmbeddedTiming;

@@ -16,7 +16,7 @@ export type SenderTiming = { verifyMs: number; settleMs: number; resendMs: numbe
 
 const TIMING: SenderTiming = { verifyMs: 10_000, settleMs: 45_000, resendMs: 2_000, lookMs: 400 };
 const SPENT =
-  'insufficient_funds: other payments of this payer are under way, and nothing is left for this one';
+  'insufficient_funds: other payments by this payer are under way, and nothing is left for this one';
 
 type SenderChain = FacilitatorChain & Pick<ChainHistory, 'transaction'>;
 

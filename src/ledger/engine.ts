@@ -81,7 +81,7 @@ export type Scope = {
    * read before they write.
    */
   payment?: string;
-  /** The payer to lock from before the first query until the commit, because the operation depends on other payments of this payer. */
+  /** The payer to lock from before the first query until the commit, because the operation depends on other payments by this payer. */
   payer?: string;
   /**
    * The operation waits for no row that others are changing, so it may use the connection that shared

@@ -17,7 +17,7 @@ const SLICE = 100;
 /** Maintenance by a server. All functions reject with a LedgerFault if the database fails. */
 export function maintenanceOf({ engine, now, receiver }: ServerConnection, answers: AnswerStore) {
   return {
-    /** Records that a payment of this payer was refused. The payer counts as unknown until the next delivery. */
+    /** Records that a payment by this payer was refused. The payer counts as unknown until the next delivery. */
     recordRefusal: async (payer: string): Promise<void> => {
       await engine.write(() => execute(refusePayer({ payer, now: now() })));
     },

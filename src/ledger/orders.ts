@@ -21,7 +21,7 @@ export type Order = Readonly<ReturnType<typeof orderOf>>;
 
 type NewOrder = Pick<Order, 'payment' | 'request' | 'wanted' | 'deadline'>;
 
-/** How an attempt failed. `againMs`: ms until a call of the buyer may start the next attempt; null: only the operator may. */
+/** How an attempt failed. `againMs`: ms until a call by the buyer may start the next attempt; null: only the operator may. */
 type FailedAttempt = { attempt: number; failure: string; againMs: number | null };
 
 /** All functions reject with a LedgerFault if the database fails. */

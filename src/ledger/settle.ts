@@ -144,7 +144,7 @@ function maySettleAlone({ sent }: Settle): boolean {
   return sent.call !== undefined && !sent.attachOnly;
 }
 
-/** Locks the row and its equal payments. No other payment of this payer can be claimed until the commit. */
+/** Locks the row and its equal payments. No other payment by this payer can be claimed until the commit. */
 function* lockRows(
   id: string,
   { call }: SettleRequest,

@@ -158,7 +158,7 @@ export function tooManyNewPayers(): Of<'unavailable'> {
 
 const UNSOLD: Record<UsedUp['whose'], string> = {
   payer:
-    'Too many calls of this wallet ended without a sale (they were refused, failed or cancelled), or are still under way',
+    'Too many calls from this wallet ended without a sale (they were refused, failed or cancelled), or are still under way',
   source:
     'Too many calls from your address ended without a sale (they were refused, failed or cancelled), or are still under way',
   backend: 'Too many calls of this operation by new buyers ended without a sale in the last hour',
@@ -185,7 +185,7 @@ export function overLimit(reason: ClaimLimit): Of<'refused' | 'unavailable'> {
   }
   const what = reason === 'payments' ? 'Too many' : 'Too much money in';
   return unavailable(
-    `${what} unsettled payments of this payer. ${NOT_CHARGED}; send the same payment again`,
+    `${what} unsettled payments by this payer. ${NOT_CHARGED}; send the same payment again`,
     2,
   );
 }

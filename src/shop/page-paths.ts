@@ -2,7 +2,7 @@ import type { Contract } from '../contract/contract.js';
 import { MCP_PATH, REFERENCE_PATH } from '../contract/reserved-names.js';
 
 const ONE_SEGMENT = /^\/[a-z][a-z0-9-]*$/;
-/** The link of the operator page is kept under this name; see `keepPageLinks`. */
+/** The link to the operator page is kept under this name; see `keepPageLinks`. */
 const OPERATOR_PAGE = '/operator-page';
 
 /** The faults in the paths of pages, each in a sentence. With such a path, an operation or another page would never be reached. */

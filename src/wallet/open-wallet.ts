@@ -14,7 +14,7 @@ export type Wallet = BuyerParts & { purse: Purse; fates: Fates };
 export type WalletOptions = Pick<BuyerParts, 'limits' | 'timeoutMs' | 'attemptMs'> & {
   /** The folder of a payer (base58), in which payments without an answer are kept. */
   folderOf: (payer: string) => string;
-  /** By default the public server of the network. */
+  /** By default the public server for the network. */
   rpcUrl: string | undefined;
 };
 

@@ -134,7 +134,7 @@ export class Buyer {
     const found = purse.find(name);
     if (speaks || !found) {
       await this.sweep();
-      return unpaid('Too many payments of this wallet have no answer yet', ' Make the same calls again.');
+      return unpaid('Too many payments from this wallet have no answer yet', ' Make the same calls again.');
     }
     call.onKept?.(found, false);
     return this.#pay(found, call, deadline);

@@ -90,7 +90,7 @@ describe('npm run check', function () {
 
   const faults: [string, RegExp, () => Record<string, string> | void][] = [
     [
-      'an RPC server of another network',
+      'an RPC server for another network',
       /^SOLANA_RPC_URL: must serve/,
       () => void (stub.genesis = DEVNET_GENESIS),
     ],

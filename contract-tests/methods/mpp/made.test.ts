@@ -302,7 +302,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, runs]).to.deep.equal([1, 0]);
     });
 
-    it('get nothing for a stranger who names the transfer of another buyer and answers a challenge of his own or an invented one', async () => {
+    it('get nothing for a stranger who names the transfer by another buyer and answers a challenge of his own or an invented one', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const victim = await made(asked);
       // The amount that the challenge names is on the chain, and the challenge's id is not.

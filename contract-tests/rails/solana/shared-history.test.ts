@@ -37,7 +37,7 @@ function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistor
 describe('The requests to the chain in one round over several payments', () => {
   eachInANewWorld();
 
-  it('are one search for seven unresolved payments of one payer, not seven', async () => {
+  it('are one search for seven unresolved payments by one payer, not seven', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'no answer', signature: '' });
     const payer = Keypair.generate();
     const payments = Array.from({ length: PAYMENTS }, () => world.payment({ payer }));

@@ -74,7 +74,7 @@ describe('Calls of an API that end unsold', () => {
     const answer = await buy(payer, '404');
     expect(answer.status).to.equal(503);
     expect(Number(answer.headers.get('retry-after'))).to.be.within(1, 300);
-    expect(answer.json().error).to.match(/calls of this wallet ended without a sale.*You were not charged/);
+    expect(answer.json().error).to.match(/calls from this wallet ended without a sale.*You were not charged/);
     expect((await buy(Keypair.generate(), '1')).status, 'others are served').to.equal(200);
     expect(shop.facilitator.settles).to.equal(1);
   });
@@ -88,7 +88,7 @@ describe('Calls of an API that end unsold', () => {
     for (let n = 0; n < 20; n++) expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
   });
 
-  it('the failures of two buyers pause nobody else, but those of three pause all, until a call of another buyer succeeds', async () => {
+  it('the failures of two buyers pause nobody else, but those of three pause all, until a call by another buyer succeeds', async () => {
     await open({ restMs: 300, quietMs: 0 });
     for (const payer of [Keypair.generate(), Keypair.generate()]) await calls(payer, '503', 4, 1);
     expect((await buy(Keypair.generate(), '1')).status).to.equal(200);

@@ -41,7 +41,7 @@ Operations: those that the server lists in /openapi.json. Parameters of the path
   --help             print this text
 
 Environment: STATE_DIR, the state folder of the server, which contains the sandbox's buyer (default .coinslot); payments without an
-answer are kept in its folder wallets. SOLANA_RPC_URL (default: the public server of the network).
+answer are kept in its folder wallets. SOLANA_RPC_URL (default: the public server for the network).
 
 The answer is written to stdout, everything else to stderr (with --json, nothing). Exit status 0 means that the answer was received.`;
 

@@ -15,7 +15,7 @@ export const SHARED_LOCK_MS = 100;
 export type Shared = Scope & { payment: string; operation: Operation };
 type Task = Shared & { resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
-/** Operations on one payment or on payments of one payer, which run one after another. */
+/** Operations on one payment or on payments by one payer, which run one after another. */
 export type Chain = readonly Shared[];
 
 /** Runs chains in the database. Both functions reject with LedgerFault `unknown` if the commit may or may not have happened. */

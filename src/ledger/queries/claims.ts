@@ -43,7 +43,7 @@ export const lockPayerOf = ({ id }: Id) =>
 export const createdAt = ({ id }: Id) =>
   one<{ created_at: number }>`select created_at from payments where id = ${idBytes(id)}`;
 
-/** Another payment of this payer with this identifier. A refunded payment bought nothing, so its identifier can be used again. */
+/** Another payment by this payer with this identifier. A refunded payment bought nothing, so its identifier can be used again. */
 export const sameIdentifier = (p: At & { payer: string; identifier: string; id: string }) =>
   one<PaymentView>`
     select ${viewed(p.now)} from payments
