@@ -246,7 +246,7 @@ describe('the embedded facilitator', function () {
       expect(refused).to.have.property('kind', 'refused');
       expect(refused)
         .to.have.property('reason')
-        .that.matches(/of this payer failed on the chain/);
+        .that.matches(/by this payer failed on the chain/);
       expect((await own.facilitator[ask](own.payment({ payer: honest }))).kind).to.not.equal('refused');
     }
   });

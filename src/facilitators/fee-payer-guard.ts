@@ -145,7 +145,7 @@ export class FeePayerGuard {
     this.#spent.set(minute, (this.#spent.get(minute) ?? 0n) + fee);
   }
 
-  /** Records that a transfer of this payer passed the simulation but failed on the chain: it cost a fee and earned nothing. */
+  /** Records that a transfer by this payer passed the simulation but failed on the chain: it cost a fee and earned nothing. */
   lostBy(payer: string): void {
     this.#lost.add(payer);
   }

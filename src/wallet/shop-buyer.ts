@@ -27,7 +27,7 @@ export type BuyerOptions = {
   maxPrice?: string;
   /** The most that all calls of a day (UTC) may cost together, in USDC. Default 1.00. */
   budget?: string;
-  /** A Solana RPC server; by default the public one of the network. */
+  /** A Solana RPC server; by default the public one for the network. */
   rpcUrl?: string;
   /** The folder for payments, by default `~/.coinslot/wallets/<address>`. Buyers that use the same folder share the budget. */
   folder?: string;

@@ -34,7 +34,7 @@ const IDENTIFIER = 'payment-identifier';
 /**
  * Signs with the official x402 client.
  * @param rpcUrl the server that reports the payer's balance and, if the challenge has no blockhash, a blockhash; by default the public
- *   server of the network
+ *   server for the network
  */
 export async function createSigner(secretKey: Uint8Array, rpcUrl: string | undefined): Promise<Signer> {
   const keyPair = await createKeyPairSignerFromBytes(secretKey);

@@ -24,7 +24,7 @@ An MCP server over stdio for hosts that can't pay: it offers the tools of a shop
   --keypair FILE     keypair file of the payer, in the format of solana-keygen, with mode 0600
   --max-price USDC   the highest price to pay for one call (default 0.05)
   --budget USDC      the most to pay per day, UTC (default 1.00)
-  --rpc URL          Solana RPC server (default: the public one of the network)
+  --rpc URL          Solana RPC server (default: the public one for the network)
   --state FOLDER     the wallet's own folder (default ~/.coinslot/wallets/<address>); wallets with the same folder share the budget
   --timeout SECONDS  how long a tool call may take (default 50): hosts end one at about 60
   --allow-http       pay a shop on another machine without TLS, where anybody on the network path can change the receiver
