@@ -150,7 +150,7 @@ onEachEngine('movements of money', make => {
   });
 });
 
-describe('the formats of an export', () => {
+describe('exports', () => {
   const at = TENTH;
   const of = { transaction: 'sig', payment: 'aa', operation: 'text to speech' };
   const [usdc, sol] = [

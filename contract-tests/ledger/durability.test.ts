@@ -66,7 +66,7 @@ if (postgres)
     const setting = (name: string): void =>
       url.searchParams.set('options', `${url.searchParams.get('options')} -c${name}`);
 
-    it('is an error if commits are confirmed before they are on disk', async () => {
+    it('is reported as missing if commits are confirmed before they are on disk', async () => {
       setting('synchronous_commit=off');
       const found = await durabilityOf(url.href, 1);
       expect(found.map(({ todo }) => todo)).to.include('set synchronous_commit=on');

@@ -9,7 +9,7 @@ import type { LedgerPlace } from '../support/ledger-places.js';
 /** PostgreSQL's own clock runs on while a test is delayed. */
 const SLOW_MS = 10_000;
 
-onEachEngine('orders', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
+onEachEngine('a ledger with orders', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
 
 function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let place: LedgerPlace;

@@ -86,7 +86,7 @@ function certify(folder: string): void {
       expect(await sold(url(`localhost:${port}`, verified()))).to.equal('claimed');
     });
 
-    it('sells on the primary of several servers, whose certificates are checked by their names', async () => {
+    it('sells on the primary of several servers, and checks each certificate against the name of its server', async () => {
       const hosts = `localhost:${await freePort()},localhost:${port}`;
       expect(await sold(url(hosts, `${verified()}&target_session_attrs=read-write`))).to.equal('claimed');
     });

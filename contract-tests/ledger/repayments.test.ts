@@ -6,7 +6,7 @@ import { closeLater, eachWithANewLedger, ledger, open, place, time } from '../su
 import { aRefund, onEachEngine } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
-onEachEngine('refunds in the ledger', promises);
+onEachEngine('a ledger with refunds', promises);
 
 const PAID = 10_000n;
 const SIGNED = { evidence: 'signed bytes', signature: 'what was signed', position: 1_150 };

@@ -43,7 +43,7 @@ onEachEngine('ledger', promises);
 function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
-  describe('moves', () => {
+  describe('a ledger that moves payments between states', () => {
     type Moves = Record<'settling' | 'delivered' | 'owed' | 'released' | 'refunded', () => Promise<unknown>>;
 
     const transitionsOf = (id: string, claim: number): Moves => ({
@@ -142,7 +142,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('limits', () => {
+  describe('a ledger with limits for unsettled payments', () => {
     it('counts unsettled payments inside the claim, however many come at once', async () => {
       const limits = { maxUnsettledPerPayer: 7, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
       const results = await Promise.all(Array.from({ length: 40 }, () => ledger.claim(payment({ limits }))));

@@ -25,7 +25,7 @@ const HANDLERS = fileURLToPath(new URL('../../handlers', import.meta.url));
 const FORBIDDEN = 'zz';
 const PROSE = 'The harbour bridge will close for repairs on Monday. Ferries run every ten minutes. ';
 
-/** Prose of this many characters. It contains two ships, each of two UTF-16 units, which a limit must count as one character. */
+/** Prose of this many characters. It contains two ship emojis, each of which has two UTF-16 units and must count as one character. */
 function prose(length: number): string {
   const text = PROSE.repeat(Math.ceil(length / PROSE.length)).slice(0, length);
   return length < 20 ? text : `🚢 ${text.slice(2, -2)}🚢.`;

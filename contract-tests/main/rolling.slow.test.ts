@@ -126,7 +126,7 @@ class Load {
   }
 }
 
-/** An answer is recorded as delivered by the server that sent it, or by its next start. */
+/** The server that sent an answer records it as delivered, at the latest when it starts again. */
 async function expectAllDelivered(place: LedgerPlace, { paid }: Load): Promise<void> {
   const reader = await openLedgerReader({ url: place.url });
   const counts = async (): Promise<number[]> => {

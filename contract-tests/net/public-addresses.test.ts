@@ -16,7 +16,7 @@ const PUBLIC =
     /\s+/,
   );
 
-describe('Connections to public addresses only', () => {
+describe('A client that connects to public addresses only', () => {
   let server: Server;
   let connections = 0;
   before(async () => {

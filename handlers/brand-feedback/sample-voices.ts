@@ -81,7 +81,7 @@ const ENGLISH: Voices = {
       'I do not like {topic}.',
       'I find {topic} annoying and too expensive.',
       '{Topic} looks cheap to me.',
-      'With {topic} they made it worse.',
+      'They made {topic} worse.',
       'I had problems with {topic}.',
       '{Topic}: confusing, I gave up.',
     ],

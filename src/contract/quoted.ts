@@ -9,7 +9,7 @@ const MAX_PRICES = 256;
 const kept = new WeakMap<PricedOperation, LRUCache<bigint, PricedOperation>>();
 
 /**
- * The operation at the price of one call, whose body is valid.
+ * The operation with the price that one call, whose body must be valid, has to pay.
  * @param own the handler's function that computes the price
  * @throws Error if the price is outside the declared range
  */

@@ -127,7 +127,7 @@ export function textOf(
   return new StaticDocument({ plain, gzip, br }, { type, exposed, more });
 }
 
-/** An image that is made at the first request. */
+/** An image that is made on the first request. */
 export function imageOf(
   draw: () => Buffer,
   type: string,

@@ -39,7 +39,7 @@ export class RecentCalls {
   }
 
   /**
-   * Records a successful probe. It clears the failures only if no call failed for a while, because a call
+   * Records a successful probe. It clears the failures only if no call has failed for a while, because a call
    * proves more than a probe.
    */
   probed(backend: string): void {

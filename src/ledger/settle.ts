@@ -174,7 +174,7 @@ function isOpen({ state, alias_of }: Locked): boolean {
   return alias_of === null && state !== 'released' && state !== 'refunded';
 }
 
-/** Whether the payment has had a single caller, which is still present. Then it is a separate sale. */
+/** Whether the payment has had only one caller, who is still there. In that case it is a sale of its own. */
 function isSole(row: Locked, moment: number): boolean {
   return row.callers === 1 && row.caller_until > moment;
 }

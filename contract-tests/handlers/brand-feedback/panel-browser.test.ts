@@ -180,7 +180,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
       expect(browser.complaints).to.deep.equal([]);
     });
 
-  it('keeps the focus in the question when it closes, although choice and button disappear', async () => {
+  it('keeps the focus in the question when it closes, even though its choices and button disappear', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');

@@ -20,7 +20,7 @@ function reply(overrides: Partial<Reply> = {}): Reply {
   };
 }
 
-onEachEngine('replies', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
+onEachEngine('a store of replies', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));
 
 function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let place: LedgerPlace;
@@ -56,7 +56,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await place.remove();
   });
 
-  it('are counted as the progress of their question, without rejected ones', async () => {
+  it('counts replies as the progress of their question, without rejected ones', async () => {
     const payment = await asked();
     await replies.add(payment, reply({ id: 'thrown out' }));
     await replies.add(payment, reply());
@@ -67,7 +67,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await ledger.order(payment))?.done).to.equal(1);
   });
 
-  it('are refused once the operator has refunded their order', async () => {
+  it('accepts no more replies once the operator has refunded their order', async () => {
     const payment = await asked();
     await ledger.refund(payment, aRefund());
     expect(await replies.add(payment, reply())).to.equal('closed');

@@ -40,7 +40,7 @@ async function readMint(chain: SolanaChain, mint: string, signal: AbortSignal): 
   return (await readMintAccount(chain, mint, signal, 1_024)).facts;
 }
 
-describe('mint facts from the chain', () => {
+describe('the reader of mint facts', () => {
   let rpc: FakeRpc;
   let chain: SolanaChain;
 

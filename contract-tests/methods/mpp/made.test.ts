@@ -118,7 +118,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
     await until('the servers are past it', () => servers.every(server => server.slot() > slot));
   };
 
-  describe('and send as type transaction', () => {
+  describe('and send as a credential of type transaction', () => {
     it('buy once, with a receipt, and no audit doubts them', async () => {
       const asked = challengeIn(await summarize('before'));
       const payment = sign(asked);
@@ -148,7 +148,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
     });
 
-    it('are not told that nothing was charged while nobody has looked at the chain', async () => {
+    it('are not told that nothing was charged before the chain was searched', async () => {
       const payment = sign(challengeIn(await summarize('unseen')));
       await make(payment);
       const wrong = await post(SUMMARIZE.path, {}, { authorization: payment.authorization });

@@ -213,7 +213,7 @@ describe('The challenge', () => {
   });
 });
 
-describe('The offers', () => {
+describe('A server that makes offers', () => {
   const upfront = paid.find(operation => operation.flow === 'upfront')!;
   const [operation] = paid as [PricedOperation];
   const VIEW = { blockhash: BLOCKHASH, slot: 7, height: 5 };
