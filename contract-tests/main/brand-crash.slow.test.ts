@@ -176,7 +176,7 @@ describe('brandFeedback on a server that is killed', function () {
     throw new Error('the moment never came');
   }
 
-  /** From now on the payer is verified before it is settled, like one that has never paid. */
+  /** From now on, the buyer's payments are verified before they are settled, like those of a buyer who has never paid. */
   async function loseStanding(): Promise<void> {
     facilitator.intervene(async ({ path, forward, respond }) => {
       if (path === '/settle') return respond(200, refusedSettlement('insufficient_funds'));

@@ -179,7 +179,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(orders.filter(order => order !== undefined)).to.have.lengthOf(1);
     });
 
-    it('promise 11: a new payment-identifier makes a new sale, a repeated one belongs to the same sale, and with another body it gets a 400', async () => {
+    it('promise 11: a new payment-identifier makes a new sale; a repeated one belongs to the same sale, or gets a 400 if the body is different', async () => {
       const before = await world.earned();
       const body = aBody(1);
       const [one, other] = [randomBytes(12).toString('hex'), randomBytes(12).toString('hex')];

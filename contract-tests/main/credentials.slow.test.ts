@@ -194,7 +194,7 @@ describe('Credentials in FACILITATOR_URL and SOLANA_RPC_URL', function () {
     expect(answers.join('\n')).not.to.match(SECRETS);
   });
 
-  it('do not appear in the error that ends a start: facilitator down, wrong scheme, or not a URL at all', async () => {
+  it('do not appear in the error of a failed start: facilitator down, wrong scheme, or not a URL at all', async () => {
     const port = await freePort();
     const facilitatorUrl = await facilitator.open('/x402');
     await facilitator.close();

@@ -138,7 +138,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await feePayerOf()).to.equal(next.key.publicKey.toBase58());
     expect((await summarize(forFormer)).status, 'names the former one').to.equal(200);
     const forNext = await signFor(world, '/v1/summarize');
-    // Like a server that still offers the former key while another already offers the next one.
+    // Simulates a server that still offers the former key while another server already offers the next one.
     await restart(former.file, next.file);
     expect(await feePayerOf()).to.equal(former.key.publicKey.toBase58());
     expect((await summarize(forNext)).status, 'names the next one').to.equal(200);

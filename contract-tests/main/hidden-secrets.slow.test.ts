@@ -133,7 +133,7 @@ describe('Secrets in files', function () {
     expect(inFiles(SECRETS)).to.have.property('MPP_SECRET_FILE');
   });
 
-  it('do not appear in the messages of a start that is refused because of them', async () => {
+  it('do not appear in the messages of a server that refuses to start because of them', async () => {
     const bad = {
       ADMIN_TOKEN: 'short-token',
       MPP_SECRET: 'short-secret-of-mpp',

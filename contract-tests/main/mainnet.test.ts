@@ -169,7 +169,7 @@ describe('On mainnet', function () {
     expect(JSON.stringify([discovery.json, document, index])).not.to.match(/evil|127\.0\.0\.1/);
   });
 
-  it('a facilitator without v2 on mainnet is refused at start, with what to do', async () => {
+  it('a facilitator without x402 v2 on mainnet is refused at start with an explanation', async () => {
     stub.kinds = [
       { ...KIND, x402Version: 1, network: 'solana' },
       { ...KIND, network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1' },
@@ -287,7 +287,7 @@ describe('On mainnet', function () {
     ],
   ];
   for (const [name, says, change] of faults)
-    it(`${name} is refused at start, with what to do`, async () => {
+    it(`${name} is refused at start with an explanation`, async () => {
       expect(await faultOfStart(change() ?? {})).to.match(says);
     });
 
@@ -303,14 +303,14 @@ describe('On mainnet', function () {
     ]);
   });
 
-  it('a nearly empty fee payer and a clock that is minutes off do not stop the start', async () => {
+  it('a nearly empty fee payer and a clock that is minutes off do not prevent the start', async () => {
     stub.lamports = 5_000;
     stub.aheadSeconds = -180;
     await open();
     expect((await call(port, 'POST', '/v1/summarize')).status).to.equal(402);
   });
 
-  it('asks each facilitator once at the start', async () => {
+  it('the server asks each facilitator once when it starts', async () => {
     await open();
     expect(stub.asked.filter(each => each === '/x402/supported')).to.have.length(1);
   });

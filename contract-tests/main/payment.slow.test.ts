@@ -181,7 +181,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(world.facilitator.count('/settle') - settles).to.equal(1);
   });
 
-  it('a used payment with a bad body: 400 that says it was used, not that nothing was charged', async () => {
+  it('a used payment with a bad body gets a 400 that says it was used, not that nothing was charged', async () => {
     const before = await world.earned();
     const headers = await signFor(world, '/v1/summarize');
     const text = `${TEXT} Used before.`;

@@ -18,7 +18,7 @@ import {
 const PATH = '/v1/words';
 const ASKED = { text: 'One coin, one call.' };
 
-/** A seller's contract: one operation, without an example, a payment parameter, an error or a free document. */
+/** A seller's contract with one operation. It declares no example, payment parameter, error response or free document. */
 const thin = (api: string): string => `openapi: 3.1.0
 info: { title: A thin shop }
 paths:

@@ -30,7 +30,7 @@ const MOMENTS_MS = 6_500;
 /** The delay between a paid call and a kill: mostly short, while money moves. */
 const momentOf = (kill: number): number => MOMENTS_MS * ((kill + 0.5) / KILLS) ** 2;
 
-describe('tasks of MCP on a server that is killed', function () {
+describe('MCP tasks on a server that is killed', function () {
   this.timeout(600_000);
   allOnOneChain();
 
@@ -64,7 +64,7 @@ describe('tasks of MCP on a server that is killed', function () {
     return task.result ?? {};
   }
 
-  it(`after ${KILLS} kills, every order has been reported until it ended, and was paid once`, async () => {
+  it(`after ${KILLS} kills, every order was reported until it ended, and was paid for once`, async () => {
     const port = String(await freePort());
     const env = proxied('tasks', { PORT: port, PEOPLE: 'sandbox' });
     let served: Served = await serve(env);

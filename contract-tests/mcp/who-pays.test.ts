@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 const NAMESPACE = 'io.modelcontextprotocol';
 const EXTENSION = 'org.x402/payment';
 
-/** The metadata of each request of MCP 2026-07-28. */
+/** The metadata that each MCP 2026-07-28 request carries. */
 const currentMeta = (extensions: Json): Json => ({
   [`${NAMESPACE}/protocolVersion`]: '2026-07-28',
   [`${NAMESPACE}/clientInfo`]: { name: 'test', version: '1' },

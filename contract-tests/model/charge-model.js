@@ -37,14 +37,14 @@ const ALL = {
   watch: true, // a copy at another server watches the row (else: 503 "worked on elsewhere")
   gate: true, // claimed → settling only while the newest caller is there (else: while the local socket is open)
   sole: true, // only a row with exactly one caller ever, who is there, is a sale of its own (else: whoever renews last decides)
-  void: true, // the one that is settled makes claimed rows of the same call, unless sole, aliases of itself
+  void: true, // a row that is settled makes the claimed rows of the same call its aliases, unless they are sole
   wait: true, // do not settle beside an equal row whose caller was not seen since this payment came
   newest: true, // only an answer written to the newest caller counts as written; a new copy un-writes
   join: true, // only the newest caller of an alias becomes a caller of what it stands for; others get 503
   order: true, // …and, of a row with several callers, only if it was written before this payment came
   note: true, // no copy gets a 503 that the ledger does not know of
   early: true, // only callers who came before the move to settling can end it by being written to: later ones may be strangers
-  identifier: true, // a payment whose identifier another one has waits for that one (else: it is a sale of its own)
+  identifier: true, // a payment waits for another one that has the same identifier (else: it is a sale of its own)
   once: true, // …and is not settled once that one was or may have been paid
   crashKnown: false, // the callers of a crashed server are known to be gone at once (today's owner lock)
 };
@@ -70,11 +70,11 @@ export const PROTOCOLS = {
   'fixed-early': off('early'),
 };
 
-// What may happen. payments, requests: at most. swallow: a proxy may hide that the client hung up. sign: when the client signs a
-// new payment:
+// What may happen. payments, requests: the largest number of each. swallow: a proxy may hide that the client hung up.
+// sign: when the client signs a new payment:
 // 'known' (its last request ended by 503, 402, a cut, or a hang-up that the server is told of) or 'any' (always).
 // older: a client may go back to an older one of its payments. identified: all its payments carry one payment-identifier. pickUp: it may
-// fetch the answer by its key. unwritten: the ledger may fail when a settled payment is to be written down as delivered.
+// fetch the answer by its key. unwritten: the ledger may fail when it should record a settled payment as delivered.
 const BASE = {
   payments: 2,
   requests: 3,
@@ -413,7 +413,7 @@ function machine(rule, check) {
       });
   }
   function joins(t, q, r, proven = false) {
-    // proven: by a payment that never was public
+    // proven: it joins with a payment that was never public
     const o = r * ROW;
     t[o + n] = min(9, t[o + n] + 1); // callers = callers + 1, caller_until = now + 5 s: also un-writes the answer
     t[q + rr] = r;

@@ -3,7 +3,7 @@ import type { Mutant } from './mutants.js';
 const of = (changes: readonly Omit<Mutant, 'file' | 'test'>[]): Mutant[] =>
   changes.map(change => ({ ...change, file: 'src/http/paid-calls.js', test: 'http/limited-calls' }));
 
-/** How a call counts for the limit of its source, and when it is refused. */
+/** How a call counts towards the limit of its source, and when it is refused. */
 export const limitMutants: readonly Mutant[] = [
   {
     name: 'limits: a blocked payer can buy',

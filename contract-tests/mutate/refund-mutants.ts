@@ -5,7 +5,7 @@ const SEND = 'src/operator/send-refund.js';
 const FATE = 'src/operator/refund-fate.js';
 const SIGN = 'src/operator/refund-transaction.js';
 
-/** Refunds that are sent with a key: `src/operator/`. Those of the ledger's rows are in `ledger-mutants.ts`. */
+/** Refunds that are sent with a key: `src/operator/`. The mutants of the ledger's rows are in `ledger-mutants.ts`. */
 export const refundMutants: readonly Mutant[] = [
   {
     name: 'a second signer’s transaction is also sent',

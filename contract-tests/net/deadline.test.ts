@@ -53,7 +53,7 @@ describe('A deadline', function () {
         extendLease: async () => void left++,
       };
       const chain = {
-        // Asks its signal now and then, as a page-by-page search does.
+        // Checks its signal now and then, as a page-by-page search does.
         latestBlockhash: (_finality, signal) => new Promise((_, reject) => {
           const seen = new WeakRef(signal);
           signal = undefined;

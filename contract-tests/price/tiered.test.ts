@@ -231,7 +231,7 @@ describe('A price by the call', () => {
         );
       });
 
-    it('can depend on a query parameter, and then on its default', async () => {
+    it('can depend on a query parameter, or on its default if the call leaves it out', async () => {
       expect(offerIn(await shop.call('/days', {})).amount).to.equal('10000');
       expect(offerIn(await shop.call('/days?days=30', {})).amount).to.equal('300000');
     });

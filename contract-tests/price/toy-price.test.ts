@@ -164,7 +164,7 @@ describe('A kind of price that the server was not written for', () => {
     expect(String(refusal)).to.include('the price of count is outside its range: 0.0051');
   });
 
-  it('causes an error that names the missing field if the contract lacks it', () => {
+  it('causes an error that names the missing field if the contract leaves one out', () => {
     const wrong = [operation('one', { price: { mode: 'toy', currency: 'USD', amount: '0.01' } })];
     expect(() => contractOf(wrong, {}, PRICES_WITH_TOY))
       .to.throw(/unknown key 'amount'/)

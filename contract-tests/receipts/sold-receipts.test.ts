@@ -79,7 +79,7 @@ describe('a sale is answered with signed receipts', () => {
     }
   });
 
-  it('but a refusal, or an answer that is not sold, has none', async () => {
+  it('but refusals, and answers that are not sold, have none', async () => {
     const signed = await signFor(world, '/v1/summarize');
     const unsold = [
       await post(`${world.url}/v1/summarize`, {}),

@@ -14,7 +14,7 @@ const ENTER = 13;
 const READY = `document.querySelector('.pay button')`;
 const SAID = `document.querySelector('.say').textContent`;
 const PAID = `${SAID}.startsWith('Paid ')`;
-/** The examples of the contract name mints of mainnet, which are not on the local chain. */
+/** The contract's examples name mainnet mints, which are not on the local chain. */
 const MINT_FIELD = `document.querySelector('[data-name=mint]')`;
 
 const buttonWith = (text: string): string =>

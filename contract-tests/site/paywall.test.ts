@@ -29,7 +29,7 @@ describe('A paid URL', () => {
     fetch(site.url + path, { method, headers: { accept } });
   const [byGet, byPost] = ['/quotes/SOL', '/print'];
 
-  it('is a page with status 402 and the challenge in its headers, for a browser that can buy it by GET', async () => {
+  it('answers a browser with a page, status 402 and the challenge in the headers, if the operation is a GET', async () => {
     const answer = await ask(byGet, BROWSER);
     expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([402, HTML]);
     const challenge = await ask(byGet, '*/*');
@@ -42,7 +42,7 @@ describe('A paid URL', () => {
     expect(await challenge.json()).to.have.property('accepts');
   });
 
-  it('is the same page with status 200 if the contract has no GET, and 405 for programs', async () => {
+  it('answers a browser with the same page and status 200 if the contract has no GET, but not a program', async () => {
     const answer = await ask(byPost, BROWSER);
     expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([200, HTML]);
     expect(await answer.text()).to.contain('A picture');

@@ -257,7 +257,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     });
 
   for (const name of ['examples/petstore', 'any shop'])
-    it(`the pages of ${name} have no violation either`, async () => {
+    it(`the pages of ${name} have no accessibility violation (axe)`, async () => {
       const site = await serveSite(CONTRACTS[name]!);
       try {
         for (const [path, ready] of [

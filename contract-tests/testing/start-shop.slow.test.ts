@@ -16,7 +16,7 @@ const PATIENCE_MS = 60_000;
 
 type Row = { fault: Fault; call: string; status: number; charged: string; later: number; inAll: string };
 
-/** The table of docs/how-to/testing.md: what a buyer sees under each fault, and what the same payment gets once it has passed. */
+/** The table of docs/how-to/testing.md: what a buyer sees under each fault, and what the same payment gets once the fault has passed. */
 function rows(): Row[] {
   const text = readFileSync(new URL('docs/how-to/testing.md', ROOT), 'utf8');
   const row =

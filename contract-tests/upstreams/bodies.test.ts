@@ -10,7 +10,7 @@ const FORM = 'application/x-www-form-urlencoded';
 const binary = { type: 'string', format: 'binary' };
 const note = { type: 'object', required: ['text'], properties: { text: { type: 'string', maxLength: 20 } } };
 
-/** For each operation, its content types of requests, each with a schema and an example. */
+/** For each operation, the content types of its requests, each with a schema and an example. */
 const TAKEN: Record<string, Record<string, object>> = {
   list: {
     'application/json': { schema: { type: 'array', maxItems: 3, items: { type: 'integer' } }, example: [1] },
@@ -236,7 +236,7 @@ describe('A body of any type', () => {
     upstream.calls.length = 0;
   }
 
-  it('can have one of several types, which the API gets, and the payment for one buys no other', async () => {
+  it('can have one of several types: the API gets that type, and a payment for one type does not buy another', async () => {
     const rows: Sent[] = [
       { type: JSON_BODY, body: '{"text":"a"}' },
       { type: FORM, body: 'text=a' },

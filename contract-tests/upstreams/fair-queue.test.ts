@@ -70,7 +70,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun.at(-1), 'jobs of one caller keep their order').to.equal('greedy 1');
   });
 
-  it('a caller is refused if it has as many waiting jobs as any other', async () => {
+  it('a caller with as many waiting jobs as any other is refused when the queue is full', async () => {
     const queue = queueOf(1, 4);
     const jobs = new Jobs();
     for (const caller of ['a', 'a', 'a', 'b', 'b'])
@@ -111,7 +111,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.deep.equal(['a-1', 'd-short', 'c-short', 'c-long', 'b-long']);
   });
 
-  it('many short jobs of one caller do not delay a long one of another for longer than it takes itself', async () => {
+  it('many short jobs of one caller do not delay another caller’s long job for longer than that job takes', async () => {
     const { jobs, join } = timed({ now: 0 });
     for (const name of ['a-0', 'a-1', 'a-2', 'a-3', 'a-4', 'a-5']) void join(name, 1_000, 60_000);
     void join('b-long', 3_000, 60_000);

@@ -84,7 +84,7 @@ describe('Everything that an API may answer, bought with the official client', f
       expect(result._meta?.['coinslot/status']).to.equal(status === 200 ? undefined : status);
     });
 
-  it('report: the content type that the client asks for', async () => {
+  it('report: answered in the content type that the client asks for', async () => {
     upstream.answer = ({ headers }, response) => {
       const csv = headers.accept?.startsWith('text/csv');
       response.writeHead(200, { 'Content-Type': csv ? 'text/csv' : 'application/json' });
@@ -97,7 +97,7 @@ describe('Everything that an API may answer, bought with the official client', f
     expect([first.status, await first.json()]).to.deep.equal([200, { value: 1 }]);
   });
 
-  it('given: without a payment', async () => {
+  it('given: answered without a payment', async () => {
     upstream.says(200, '{"value":1}');
     const answer = await fetch(`${shop.url}/given`);
     expect([answer.status, await answer.json()]).to.deep.equal([200, { value: 1 }]);

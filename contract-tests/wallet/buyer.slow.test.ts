@@ -82,7 +82,7 @@ describe('the buyer library', function () {
     expect(answer.status).to.equal(200);
     expect(await answer.json()).to.have.property('summary');
   };
-  /** How much the shop earns while `during` runs, in calls. */
+  /** The number of calls that the shop sells while `work` runs. */
   const salesDuring = async (work: () => Promise<unknown>): Promise<number> => {
     const before = await world.earned();
     await work();

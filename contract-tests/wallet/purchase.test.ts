@@ -198,7 +198,7 @@ describe('a purchase of the wallet', () => {
     expect(purse.left(100_000n)).to.equal(75_000n);
   });
 
-  it('signs nothing for another token, network or scheme, an invalid price, or if the payer would have to pay the fee', async () => {
+  it('signs nothing for another token, network or scheme, for an invalid price, or if the payer would have to pay the fee', async () => {
     const wrong = [
       { asset: 'another' },
       { network: 'solana:another' },

@@ -104,7 +104,7 @@ describe('A webhook', () => {
     expect(elsewhere.got).to.deep.equal([]);
   });
 
-  it('that answers without end, or cuts off, does not count as delivered', async () => {
+  it('that answers without end, or closes the connection, does not count as having received the event', async () => {
     const endless = await receiver((_request, response) => {
       response.writeHead(200);
       const write = (): void => {

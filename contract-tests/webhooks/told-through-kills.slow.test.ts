@@ -18,7 +18,7 @@ const SERVER = fileURLToPath(new URL('./telling-server.js', import.meta.url));
 const SECRET = Buffer.alloc(32, 9).toString('base64');
 const KILLS = repeated(50, 4);
 
-/** The receiver of the how-to, as printed there. */
+/** The receiver's code, as the how-to prints it. */
 function receiverOf(language: 'js' | 'python'): string {
   const page = readFileSync(join(ROOT, 'docs/how-to/be-told.md'), 'utf8');
   return new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(page)?.[1] ?? '';
@@ -134,7 +134,7 @@ onEachEngine('Events while server and receiver are killed', (make, engine) => {
     }
   }
 
-  it(`arrive at least once, in order for each payment, at the receiver of the how-to (${KILLS} kills)`, async function () {
+  it(`arrive at least once, in order for each payment, at the receiver from the how-to (${KILLS} kills)`, async function () {
     // On PostgreSQL, each server waits half a minute for the leases of the previous one.
     if (engine === 'PostgreSQL' && KILLS < 50) return this.skip();
     this.timeout(600_000);

@@ -202,7 +202,7 @@ describe('mpp: credentials', () => {
     }
   });
 
-  it('of type signature cause no request to the chain if they answer no live challenge of this server, or one whose fee it pays', async () => {
+  it('of type signature cause no request to the chain if they answer no live challenge of this server, or a challenge for which the server pays the fee', async () => {
     let looks = 0;
     const ledger = { settledBy: async () => undefined };
     const find = async (): Promise<{ kind: 'not-seen' }> => {

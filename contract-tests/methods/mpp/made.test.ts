@@ -332,7 +332,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await row(payment.id)]).to.deep.equal([0, undefined]);
     });
 
-    it('buy nothing with a transfer that failed; one that is not there yet is waited for', async () => {
+    it('buy nothing with a transfer that failed, and get a 503 while the transfer has not landed yet', async () => {
       const [failing, late] = [await challenged(), await challenged()];
       const unsent = sign(late);
       const early = await order(madeCredential(late, unsent));

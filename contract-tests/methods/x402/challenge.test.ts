@@ -326,7 +326,7 @@ describe('A server that makes offers', () => {
     ['of characters that JSON escapes', '\u0001"\\\n'.repeat(10_000)],
   ];
   for (const [name, error] of errors) {
-    it(`refuses within the size of the header if the error is ${name}`, () => {
+    it(`keeps a refusal within the size of the header if the error is ${name}`, () => {
       open();
       hints.setView(VIEW);
       for (const sold of [operation, upfront]) {

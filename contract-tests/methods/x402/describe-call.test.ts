@@ -187,7 +187,7 @@ describe('A challenge with little room in its header', () => {
     ]);
   });
 
-  it('leaves room for all other headers of the answer, even for the reason of a refusal', () => {
+  it('leaves room for all other headers of the answer, even if it contains a long error', () => {
     for (const characters of [10, 300, 600, 900, 1_200])
       for (const error of [undefined, 'x'.repeat(2_000)])
         expect(headerOf(long(characters), error).length + OTHER_HEADER_BYTES).to.be.at.most(MAX_HEADER_BYTES);

@@ -131,7 +131,7 @@ describe('A payment signed long before it is sent', function () {
     );
   }
 
-  it('is refused before the work of a new payer begins, although it passes verify; one signed over a more recent blockhash is accepted', async () => {
+  it('is refused before work for a new payer begins, although it passes verify; one signed over a more recent blockhash is accepted', async () => {
     const payer = Keypair.fromSecretKey(world.buyer);
     const before = await listed();
     const late = await pay(payer, before[110]!);

@@ -144,7 +144,7 @@ describe('Solana chain behind several RPC servers', () => {
     ]);
   });
 
-  it('asks for accounts as the RPC interface requires, and truncates longer data than it asked for', async () => {
+  it('asks for accounts as the RPC interface requires, and truncates data that is longer than requested', async () => {
     first.accounts.set(ADDRESS.toBase58(), { owner: TOKEN_PROGRAM_ID, data: Buffer.alloc(300, 7) });
     const chain = connect();
     const account = await chain.account(ADDRESS.toBase58(), never, 4);
