@@ -108,7 +108,7 @@ describeInCi(
         expect(browser.complaints).to.deep.equal([]);
       });
 
-    it("draws the income by day, shows a day's figures under the pointer, and the period that was chosen", async () => {
+    it("draws the income by day, shows a day's figures under the pointer, and switches to the chosen period", async () => {
       await signIn();
       await browser.until(`document.querySelector('#came-in canvas')`);
       await browser.read(`document.querySelector('#came-in .plot').scrollIntoView({ block: 'center' })`);

@@ -261,7 +261,7 @@ describe('the operator page', () => {
     );
   });
 
-  it('shows a payer: what it paid, was refunded and bought', async () => {
+  it('shows a payer: what it paid, what it was refunded, and what it bought', async () => {
     const ids = await sell(world, { sales: 2 });
     const { payer = '' } = (await world.ledger.find(ids[0] ?? '')) ?? {};
     await signIn();
@@ -323,7 +323,7 @@ describe('the operator page', () => {
     expect(world.asked.retries).to.deep.equal([failed]);
   });
 
-  it('starts another attempt when interrupted work is paused, and says so', async () => {
+  it('says that interrupted work is paused, and can start another attempt', async () => {
     const id = await owe(world, false);
     const { claim } = (await world.ledger.adopt(id, 60_000))!;
     const attempt = { deadline: world.clock.now + 600_000, attemptMs: 600_000 };

@@ -61,7 +61,7 @@ describe('the replies to a question on the operator page', () => {
     expect(page).to.contain('<bdi>Acme</bdi>').and.contain('>Any good?</div>');
   });
 
-  it('can be rejected after a confirmation: the place is free again, but not for the same author', async () => {
+  it('can be rejected after a confirmation: their place is then free, but not for the same author', async () => {
     const [author, other] = [await new Visitor(panel.url).signIn(), await new Visitor(panel.url).signIn()];
     await author.reply(id, 'Something offensive.');
     const [reply] = await world.replies.replies(id);

@@ -46,7 +46,7 @@ describe('the operator page, on payments that need the operator', () => {
     expect((await page(`/payments/${id}/retry`)).html).to.include('Start another attempt?');
   });
 
-  it('shows work of the server as in progress rather than owed, and warns that a refund ends it', async () => {
+  it('shows a payment that the server is working on as in progress rather than owed, and warns before a refund', async () => {
     const id = await owe(world, false);
     for (const path of ['/', '/sales', `/payments/${id}`])
       expect((await page(path)).html, path)

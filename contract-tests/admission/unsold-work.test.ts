@@ -50,7 +50,7 @@ describe('work that ends unsold', () => {
       now += 25;
       if (n % 100 >= 5) expect(run(party('agent'), 'sold')).to.equal(undefined);
       else slow.push(begin(party('agent', { known: n % 100 !== 4 })));
-      // It hangs up on calls that take more than a second, which count double.
+      // The agent hangs up on calls that take more than a second, which count double.
       if (n % 100 === 60)
         for (const call of slow.splice(0)) {
           call.unsold('caller');
@@ -125,7 +125,7 @@ describe('work that ends unsold', () => {
     begin(of);
   });
 
-  it('many wallets of one address share fifty, and other addresses are not affected', () => {
+  it('many wallets at one address share fifty runs, and other addresses are not affected', () => {
     expect(begun(400, n => party(`wallet ${n}`, { known: false }))).to.equal(50);
     expect(unsold.usedUp(party('another', { known: false }))).to.deep.equal({ whose: 'source', seconds: 3 });
     expect(unsold.usedUp(party('another', { source: '198.51.100.1' }))).to.equal(undefined);
@@ -143,7 +143,7 @@ describe('work that ends unsold', () => {
     expect(begun(400, n => party('wallet', { source: `2001:db8:0:${n}`, known: false }))).to.equal(10);
   });
 
-  it('many wallets of many addresses get what an hour allows for one backend, and other backends are not affected', () => {
+  it('many wallets at many addresses get what an hour allows for one backend, and other backends are not affected', () => {
     const wallet = (n: number): Party => party(`wallet ${n}`, { source: `2001:db8:0:${n}`, known: false });
     let all = 0;
     for (let from = 0; from < 60; from++) {

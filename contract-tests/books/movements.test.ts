@@ -123,7 +123,7 @@ onEachEngine('movements of money', make => {
     expect([refunds.amount, refundsElsewhere.amount, closing]).to.deep.equal([1_000n, 2_000n, 9_000n]);
   });
 
-  it('begin a month with the balance of the months before, and leave out what belongs to others', async () => {
+  it('begin a month with the balance of the months before, and leave out what belongs to other months', async () => {
     clock = MARCH.from - 1;
     await sell();
     clock = MARCH.from;

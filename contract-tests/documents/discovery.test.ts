@@ -159,7 +159,7 @@ describe('The served description', () => {
     }
   });
 
-  it('has the answers of its own documents as examples, and says how large a body may be', () => {
+  it('has the documents that the server publishes as examples, and says how large a body may be', () => {
     const document = servedContract(SOLD, sellingOf(TERMS), SITE) as typeof served;
     const exampleAt = (path: string): unknown =>
       (document.paths[path]!.get!.responses as Record<string, { content: Record<string, Json> }>)['200']!

@@ -74,7 +74,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(150_000n);
   });
 
-  it('has a sandbox wallet that signs the price of the call, if it is within those of the operation', async () => {
+  it('has a sandbox wallet that signs the price of the call, if it is within the price range of the operation', async () => {
     const signed = (amount: string): Promise<Answer> =>
       post(
         `${world.url}/sandbox/wallet/payments`,

@@ -32,7 +32,7 @@ onEachEngine('a server that dies between storing the row and sending the transac
 
   const landings = (): number[] => [...testChain.landed([payer]).values()];
 
-  /** Sells to a server that dies at its first `send`. @returns another server, and the payment */
+  /** Sells with a server that dies at its first `send`. @returns another server, and the payment */
   async function dieAtSending(): Promise<{ other: TestServer; payment: ReturnType<typeof signed> }> {
     const faults: LedgerFaults = method => (method === 'send' ? 'killBefore' : undefined);
     const first = await cluster.testServer({ own, faults });

@@ -150,7 +150,7 @@ describe('the embedded facilitator', function () {
     expect(landings()).to.deep.equal([1]);
   });
 
-  it('sends to all RPC servers: one that is down does not matter', async () => {
+  it('sends to all RPC servers, so that one that is down does not matter', async () => {
     const lame = await countingProxy(testChain.sandbox.rpc.url);
     try {
       lame.intervene(({ drop }) => drop());

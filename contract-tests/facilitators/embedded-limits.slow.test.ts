@@ -68,7 +68,7 @@ describe('the cost of a payment for the fee payer, on a chain that charges it', 
     return { charged: before - own.lamports(), signed: true };
   }
 
-  it('is two signatures and at most 20 000 lamports of priority; what would cost more is not signed', async () => {
+  it('is the fee for two signatures and at most 20 000 lamports of priority fee; what would cost more is not signed', async () => {
     await fc.assert(
       fc.asyncProperty(units, price, async (computeLimit, computePrice) => {
         const priority = priorityOf(computeLimit, computePrice);
@@ -132,7 +132,7 @@ describe('the cost of a payment for the fee payer, on a chain that charges it', 
     );
   });
 
-  it('never includes the rent of an account, whoever would otherwise pay it', async () => {
+  it('never includes the rent of an account: a payment that opens one is not signed', async () => {
     const anybody = new PublicKey(payer.publicKey);
     const recipe = { extra: [openAccountInstruction(anybody, Keypair.generate().publicKey)] };
     expect((await cost(recipe)).signed).to.equal(false);

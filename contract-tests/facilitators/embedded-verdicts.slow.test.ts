@@ -103,10 +103,10 @@ describe('the embedded facilitator decides like the reference implementation, an
 
   const poor = Keypair.generate();
   const REMOTE: [string, Recipe][] = [
-    ['over an unknown blockhash', { payer, blockhash: Keypair.generate().publicKey.toBase58() }],
-    ['of an empty wallet', { payer: Keypair.generate() }],
-    ['of a wallet with too little', { payer: poor }],
-    ['of another network', { payer, asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v' }],
+    ['with an unknown blockhash', { payer, blockhash: Keypair.generate().publicKey.toBase58() }],
+    ['from an empty wallet', { payer: Keypair.generate() }],
+    ['from a wallet with too little USDC', { payer: poor }],
+    ['for another network', { payer, asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v' }],
     ['from a source that is not the payer’s', { payer, source: Keypair.generate().publicKey }],
   ];
   for (const [name, bend] of REMOTE) {

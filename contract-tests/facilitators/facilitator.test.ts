@@ -206,7 +206,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('sends our own offer in x402 v2, below the path of its URL', async () => {
+    it('sends our own offer in x402 v2, under the path of its URL', async () => {
       await facilitator.close();
       facilitator = httpFacilitator(`${url}/x402/`, DEADLINES);
       fake.says(200, { success: true, transaction: SIGNATURE });

@@ -8,7 +8,7 @@ const transfer = (signature: string, amount = 10n): SignedTransfer => ({
   amount,
 });
 
-/** A token account. `landing`: the transfers that land after this many reads of statuses, before the balance is read. */
+/** A token account. `landing`: transfers, one of which lands after each read of statuses, before the balance is read. */
 function chainOf(balance: bigint, landing: string[] = []) {
   const landed = new Set<string>();
   let left = balance;

@@ -8,7 +8,7 @@ import type { Buyers } from './buyers.js';
 /** The lease of a claim, plus time in which further primaries may be lost. */
 const RESOLVED_MS = 300_000;
 const SETTLED = ['delivered', 'owed', 'refunded'];
-/** Longer than a settlement takes until it is final. */
+/** Longer than a settlement takes to become final. */
 const LATER_MS = 300_000;
 
 type Reader = Awaited<ReturnType<typeof openLedgerReader>>;

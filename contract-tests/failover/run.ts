@@ -93,8 +93,8 @@ async function loseOne({ lose, bringBack }: Way, { cluster }: World, buyers: Buy
 }
 
 /**
- * Resolves when another primary can be lost. Purchases of the run may still be under way then. @returns when all have
- * ended, whether nothing was lost or duplicated; prints a line about it
+ * Resolves when another primary can be lost; purchases of the run may still be under way then. @returns `isRight`, which
+ * resolves when they have ended: whether nothing was lost or duplicated
  */
 async function failOver(name: string, world: World): Promise<{ isRight: Promise<boolean> }> {
   const { chain, servers } = world;

@@ -83,7 +83,7 @@ async function sell(document: string, folder: string): Promise<void> {
   try {
     const { paid } = loadContract(join(folder, 'openapi.yaml'));
     const pay = await walletOf(join(folder, 'state'));
-    // Answers "removed" to removed routes without a request.
+    // DELETE comes last, in case it removes what other routes need.
     for (const operation of paid.sort(
       (a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'),
     ))

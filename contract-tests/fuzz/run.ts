@@ -19,8 +19,8 @@ import { stockLines, wordsForSt } from './stock-lines.js';
 
 /**
  * Runs Schemathesis against a server in three ways: with the command of docs/how-to/testing.md, without payments, and
- * with a payment for every case. The server is one of its own in the sandbox, or the one at `URL`, which is paid only
- * if it belongs to the sandbox in `STATE_DIR`. With `--install`, it only makes sure that Schemathesis is installed. The
+ * with a payment for every case. It starts a server in the sandbox, or uses the one at `URL`, which is paid only if
+ * it belongs to the sandbox in `STATE_DIR`. With `--install`, it only makes sure that Schemathesis is installed. The
  * last line counts the runs.
  */
 
@@ -241,7 +241,7 @@ function judge(mode: Mode, status: number, report: Report, takings: Takings, ear
   return good;
 }
 
-/** A server of its own in the sandbox. */
+/** A new server in the sandbox. */
 async function ownTarget(): Promise<Target> {
   const world = await openWorld({ HOLD_SECONDS: '60' });
   const { classic, noAuthorities, token2022 } = world.sandbox.info.mints;

@@ -19,7 +19,7 @@ export function stagesOf(file: string): Layer[] {
   return stages;
 }
 
-/** The steps of a stage: its own after those of the stages below it. */
+/** The steps of a stage, after those of the stages that it is built on. */
 export function stepsOf(stages: readonly Layer[], name: string): Instruction[] {
   const stage = stages.find(each => each.name === name);
   return stage === undefined ? [] : [...stepsOf(stages, stage.from), ...stage.steps];

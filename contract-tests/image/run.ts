@@ -65,7 +65,7 @@ function makeBase(image: string): void {
     if (existsSync(`/${file}`)) cpSync(`/${file}`, join(root, file), { dereference: true, recursive: true });
 }
 
-/** The files that .dockerignore admits: everything below its `!` lines, except what its lines with a double asterisk exclude. */
+/** The files that .dockerignore admits: everything under the paths on its `!` lines, except what its `**` lines exclude. */
 function copyContext(source: string, target: string): void {
   const lines = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n');
   const wanted = lines.filter(line => line.startsWith('!')).map(line => line.slice(1));

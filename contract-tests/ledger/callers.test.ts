@@ -167,7 +167,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(row.callerUntil).to.be.at.most(time.now + CALLER_LIVE_MS - 80);
     });
 
-    it('are renewed many at a time, except those that left or have a newer one', async () => {
+    it('are renewed many at a time, except those that left or were replaced by a newer one', async () => {
       const all = await Promise.all(Array.from({ length: 300 }, () => held(ledger)));
       const newer = await copyOf(all[7]!);
       await ledger.removeCaller(all[150]!.caller);
@@ -207,7 +207,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.markWritten(proven, 0)).to.equal(true);
     });
 
-    it("can fetch the answer with the key they were given: only the newest one's fetch counts, and only once", async () => {
+    it("can fetch the answer with their keys, but only the newest caller's fetch counts, and only once", async () => {
       const one = await abandoned();
       const { id } = one.request;
       expect(await ledger.markFetched({ id, number: 0 }, 0), 'a stranger’s key').to.equal(false);
@@ -220,7 +220,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.markFetched(unpaid.caller, 0), 'nothing is there').to.equal(false);
     });
 
-    it('make a later payment a new sale once their key has fetched the answer, but one that came before still redeems it', async () => {
+    it('make a later payment a new sale once they have fetched the answer with their key, but one that came before still redeems it', async () => {
       const one = await abandoned();
       const before = await held(ledger);
       time.now += 1_000;

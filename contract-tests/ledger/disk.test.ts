@@ -72,7 +72,7 @@ describe('A ledger file and its disk', () => {
     expect(kept).to.equal(true);
   });
 
-  it('stores everything requested while the disk is busy with one more commit and sync', async () => {
+  it('needs only one more commit and sync for everything that is requested while the disk is busy', async () => {
     const first = ledger.setMeta('reconciler-0', '0');
     await disk.asked();
     const rest = Array.from({ length: 100 }, (_, n) => ledger.setMeta(`reconciler-${n + 1}`, String(n)));

@@ -179,7 +179,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await settle(ledger, second)).kind).to.equal('attached');
     });
 
-    it('asks before its work only whether it may redeem another: it then attaches, waits, or may sell', async () => {
+    it('asks before its work only whether it can redeem another payment: it then attaches to that one, waits, or may sell', async () => {
       const lonely = await held(ledger);
       expect(await settle(ledger, lonely, { attachOnly: true })).to.deep.equal({ kind: 'sell' });
       expect(await ledger.find(lonely.request.id)).to.include({ state: 'claimed', asks: 0, leased: true });

@@ -71,7 +71,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.identity()).payTo).to.equal(OWNER.payTo);
     });
 
-    it('is owed or claimed, never both, if a server is about to write it', async () => {
+    it('is either owed or claimed, never both, if a server claims it at the same moment', async () => {
       for (let round = 0; round < 10; round += 1) {
         const request = payment();
         const first = round % 2 === 0 ? ledger.claim(request) : undefined;
@@ -81,7 +81,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       }
     });
 
-    it('stays with the server that works on it, and is taken from one that has lost it', async () => {
+    it('stays with the server that works on it, and is taken from a server whose lease has ended', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       expect(await ledger.takeIn(found(request)), 'claimed').to.equal('busy');

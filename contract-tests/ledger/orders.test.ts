@@ -205,7 +205,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await ledger.order(payment))?.attempts).to.equal(2);
   });
 
-  it('are extended once until they are reopened, by one server, and not after they have ended', async () => {
+  it('are extended by only one server, once until they are reopened, and never after they have ended', async () => {
     const payment = await asked();
     const extended = await Promise.all(
       Array.from({ length: 6 }, (_, index) =>

@@ -84,7 +84,7 @@ function binding(): void {
     expect((await identity()).payTo).to.equal(undefined);
   });
 
-  it('is that of the first payment that moved to settling; a start with another one fails and explains how to change it', async () => {
+  it('is that of the first payment that moved to settling; startup with another one fails and explains how to change it', async () => {
     const request = payment();
     expect(await settles(ledger, request.id, await claimed(ledger, request))).to.equal(true);
     expect((await identity()).payTo).to.equal(OWNER.payTo);

@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       while (await ledger.removeOldPayers(time.now, kept));
     };
 
-    it('includes request and answer, slice by slice, once the answer has expired, and also once an open payment is finished', async () => {
+    it('includes request and answer, slice by slice, once the answer has expired; those of an open payment follow once it is finished', async () => {
       const young = await ordered();
       const orders = [];
       for (let n = 0; n < 120; n += 1) {

@@ -207,7 +207,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       expect(row?.state).to.equal('claimed');
     });
 
-    it('are noticed by a copy, even after they lost their connections', async () => {
+    it('are noticed when the ledger is moved, even after they lost their connections', async () => {
       const client = new pg.Client({ connectionString: place.url });
       await client.connect();
       const ended = (await client.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now;

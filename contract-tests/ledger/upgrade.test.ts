@@ -282,7 +282,7 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
 
   afterEach(() => place.remove());
 
-  it('stays as it is while a server of that version runs: the start says to stop it', async () => {
+  it('stays as it is while a server of that version runs: startup says to stop it', async () => {
     const before = await rowsOf(place);
     await inPostgres(place, async old => {
       // The lock is all that such a server leaves for others to see.

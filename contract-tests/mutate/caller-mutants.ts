@@ -48,7 +48,7 @@ export const callerMutants: readonly Mutant[] = [
     find: "and state = 'delivered' and callers = ${p.number} and unwritten = 1 returning",
     replace: "and state = 'delivered' and (callers >= ${p.number}) and unwritten = 1 returning",
     test: 'ledger/callers',
-    grep: 'can fetch the answer with the key',
+    grep: 'can fetch the answer with their keys',
   },
   {
     name: 'a fetch counts for payments that came before it',
@@ -289,7 +289,7 @@ export const callerMutants: readonly Mutant[] = [
     name: 'one address may use up the hourly limit',
     find: 'if (sourceWait > 0)',
     replace: 'if (false)',
-    grep: 'many wallets of one address share fifty',
+    grep: 'many wallets at one address share fifty',
   },
   {
     file: 'src/admission/unsold-work.js',
@@ -297,7 +297,7 @@ export const callerMutants: readonly Mutant[] = [
     name: 'there is no hourly limit',
     find: "return left ? undefined : usedUp('backend', BACKEND_WAIT_SECONDS);",
     replace: 'return undefined;',
-    grep: 'many wallets of many addresses get what an hour allows',
+    grep: 'many wallets at many addresses get what an hour allows',
   },
   {
     file: 'src/admission/unsold-work.js',

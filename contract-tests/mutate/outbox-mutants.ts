@@ -19,7 +19,7 @@ export const outboxMutants: readonly Mutant[] = [
     find: 'lease_until = ${p.now} + ${p.leaseMs}',
     replace: 'lease_until = 0 * ${p.leaseMs}',
     test: LEDGER,
-    grep: 'gives no event to two servers at once',
+    grep: 'gives an event to one server at a time',
   },
   {
     name: 'a server that took too long ends the attempt of another',
@@ -27,7 +27,7 @@ export const outboxMutants: readonly Mutant[] = [
     find: "outcome = 'told', answer = ${p.answer}\n  where seq = ${p.seq} and attempts = ${p.attempt}",
     replace: "outcome = 'told', answer = ${p.answer}\n  where seq = ${p.seq} and ${p.attempt} > 0",
     test: LEDGER,
-    grep: 'gives no event to two servers at once',
+    grep: 'gives an event to one server at a time',
   },
   {
     name: 'an event is sent to a private address',

@@ -86,7 +86,7 @@ const CHANGES: readonly Change[] = [
     name: 'the check before the work settles',
     find: 'if (all.sent.attachOnly)',
     replace: 'if (false)',
-    grep: 'asks before its work only whether it may redeem another',
+    grep: 'asks before its work only whether it can redeem another',
   },
   {
     name: 'a payment that is not settled because the store is full binds equal ones',
