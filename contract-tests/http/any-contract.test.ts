@@ -339,7 +339,7 @@ describe('A server for any contract', () => {
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
 
-  it('answers unpaid calls of templates and of GETs with their challenge, and a HEAD with the headers of the challenge alone', async () => {
+  it('answers an unpaid call of a path template or a GET with its challenge, and a HEAD with only the headers of the challenge', async () => {
     for (const [path, id] of [
       ['/quotes/SOL', 'quote'],
       ['/quotes/any%20thing?days=x', 'quote'],

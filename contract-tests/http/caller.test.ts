@@ -88,7 +88,7 @@ describe('Calls are distinguished by payer', () => {
       'The speech queue is full. You were not charged.',
     ]);
     const honest = say('honest');
-    // The new call takes the last place of the payer that has the most.
+    // The new call takes the last place of the payer who has the most calls in the queue.
     expect((await Promise.race(greedy)).status).to.equal(503);
     end();
     await until(() => spokenFor.length === 2);

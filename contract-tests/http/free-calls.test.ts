@@ -344,7 +344,7 @@ describe('Errors of x-free are explained', () => {
       expect(() => contractOf([operation])).to.throw(words);
     });
 
-  it('calls that cost nothing at all', () => {
+  it('x-free on an operation that costs nothing at all', () => {
     const paths = (key: string): Record<string, object> => ({
       '/b': {
         get: {

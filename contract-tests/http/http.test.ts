@@ -177,7 +177,7 @@ describe('HTTP for agents and crawlers', () => {
     }
   });
 
-  it('free documents carry an ETag, answer 304 to it, and HEAD like GET without a body', async () => {
+  it('free documents carry an ETag, answer 304 to it, and answer HEAD like GET but without a body', async () => {
     const paths = [
       '/',
       '/openapi.json',
@@ -203,7 +203,7 @@ describe('HTTP for agents and crawlers', () => {
     expect(icon.headers.get('content-type')).to.include('image/');
   });
 
-  it("a static document is the same for every spelling of If-None-Match, and other methods don't read it", async () => {
+  it('a static document answers 304 to every If-None-Match that has its ETag in any spelling or is *, and 405 to a POST', async () => {
     const url = `${world.url}/openapi.json`;
     const first = await call(url);
     const etag = first.headers.get('etag') ?? '';

@@ -42,7 +42,7 @@ describe('A body that is not JSON is refused with the line and column of the err
         const text = json.slice(0, cut % (json.length + 1));
         const { line, column } = positionOfFault(json);
         expect([line, column]).to.deep.equal([1, [...json].length + 1]);
-        // A number that is cut off may be one that does not end yet.
+        // A number, literal or escape that is cut off may be reported where it begins.
         if (!/[\d.eE+-]$|[a-z]$|\\u?[\da-f]*$/.test(text))
           expect(positionOfFault(text)).to.deep.equal({ line: 1, column: [...text].length + 1 });
       }),

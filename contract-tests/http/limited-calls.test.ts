@@ -21,7 +21,7 @@ const BUDGET = 1_000;
 const THROTTLED = { kind: 'throttled', error: TOO_MANY_CALLS, retryAfterSeconds: 1 };
 const PAYMENT = { version: 2, identifier: null, checked: { id: 'id', payer: 'payer' } };
 
-/** `checks`: results for consecutive payments, before `check`. */
+/** The results of consecutive payment checks: first those in `checks`, one after the other, then always `check`. */
 type Answers = { check: object; checks?: object[]; outcome?: Outcome; known?: boolean; operation?: object };
 
 /** A shop whose charge returns given results, and a source that calls it while no time passes. */
@@ -139,7 +139,7 @@ describe("the cost of a call for its source's limit", () => {
     }
   });
 
-  it('a new payment of a source that is over its limit is refused without being processed', async () => {
+  it('a new payment from a source that is over its limit is refused without being processed', async () => {
     const { limits, asked, serve, told } = limitedBy({ check: { kind: 'payment', payment: PAYMENT } });
     for (let n = 0; n < BUDGET; n += 1) limits.failed(FAR);
     expect((await serve()).kind).to.equal('charged');

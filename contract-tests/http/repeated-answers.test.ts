@@ -66,7 +66,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it("does not count against what the buyer's key may fetch, and neither do strangers' keys", async () => {
+  it("does not use up the limit of the buyer's keys, nor do fetches with strangers' keys", async () => {
     const [id, keys] = [
       randomBytes(32).toString('hex'),
       new AnswerKeys([answerSecret(randomBytes(32))], undefined),

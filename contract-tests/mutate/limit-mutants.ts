@@ -50,7 +50,7 @@ export const limitMutants: readonly Mutant[] = [
       name: 'limits: new payments of a source over its limit are processed',
       find: 'limits.wait(source) === 0 || (await charge.isKnown(payment))',
       replace: 'true',
-      grep: 'a new payment of a source that is over its limit',
+      grep: 'a new payment from a source that is over its limit',
     },
   ]),
 ];

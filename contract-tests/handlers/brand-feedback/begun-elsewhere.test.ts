@@ -12,7 +12,7 @@ const NEVER = new AbortController().signal;
 
 describe('an order keeps the marketplace with which it was begun', () => {
   let replyStore: MemoryReplyStore;
-  /** What was asked, opened or closed where, in order. */
+  /** In order, which marketplace was opened, asked or closed. */
   let done: string[];
   let trouble = '';
   const all: People[] = [];

@@ -84,7 +84,7 @@ describe('an order whose deadline has passed', () => {
     expect(deadlines()).to.have.length(1);
   });
 
-  it('with fewer than half after the extension, is delivered or owed, as the operator chose', async () => {
+  it('is delivered or owed, as the operator chose, if fewer than half answered even after the extension', async () => {
     const delivered = await ordered([some(1), some(1)]);
     expect((await delivered.call).body)
       .to.have.property('responses')
@@ -99,7 +99,7 @@ describe('an order whose deadline has passed', () => {
       .with.length(3);
   });
 
-  it('with no reply at all is never delivered', async () => {
+  it('is never delivered if nobody replied', async () => {
     const { call, deadlines } = await ordered([]);
     expect((await failureOf(call)).message).to.match(/^Nobody answered/);
     expect(deadlines()).to.have.length(2);

@@ -29,7 +29,7 @@ function killAt(sale: KilledSale, step: WurkStep, times = 1): void {
       : false;
 }
 
-/** While the payment is being signed: the price is known, and the blockhash is being read. */
+/** Kills the server while it signs the payment: it knows the price, and is reading the blockhash. */
 function killAtSignature(sale: KilledSale): void {
   let isPriced = false;
   wurk.onStep = (step, description) => {
@@ -144,7 +144,7 @@ describe('A paid marketplace task on a server that is killed', function () {
   }
 
   for (const [when, arrange, kept] of rows(WURK_MOMENTS))
-    it(`WURK, killed ${when}: one task, paid once, and its answer`, async () => {
+    it(`is paid once, and its replies are delivered: WURK, killed ${when}`, async () => {
       const sale = await killedSale(withWurk());
       arrange(sale);
       await sale.buy();
@@ -169,7 +169,7 @@ describe('A paid marketplace task on a server that is killed', function () {
   }
 
   for (const [when, arrange] of RAPIDATA_MOMENTS)
-    each(`Rapidata, killed ${when}: one job, and its answer`, async () => {
+    each(`is created once, and its replies are delivered: Rapidata, killed ${when}`, async () => {
       const sale = await killedSale(withRapidata());
       arrange(sale);
       await sale.buy();

@@ -50,7 +50,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
   const focusOn = (selector: string): Promise<unknown> =>
     browser.read(`document.querySelector('${selector}').focus()`);
 
-  /** Tabs from the text to the button: the choice is one stop. */
+  /** Presses Tab from the text to the button; the choice as a whole is one tab stop. */
   async function chooseAndSend(): Promise<void> {
     await browser.press('Tab', TAB);
     await browser.press(' ', SPACE);

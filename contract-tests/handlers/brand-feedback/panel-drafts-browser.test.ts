@@ -44,7 +44,7 @@ describeInCi(
     const focusOn = (selector: string): Promise<unknown> =>
       browser.read(`document.querySelector('${selector}').focus()`);
     const note = (): Promise<unknown> => browser.read(`document.querySelector('.note p').textContent`);
-    /** True once the page shows the question that was opened last, and so all earlier changes. */
+    /** Opens a question, and waits until the page shows it, and therefore all earlier changes. */
     async function nextRefresh(change: Parameters<typeof aQuestion>[0] = {}): Promise<void> {
       const { id } = panel.replyStore.put(aQuestion({ brand: 'Newcomer', ...change }));
       await browser.until(`document.getElementById('q-${id}')`);

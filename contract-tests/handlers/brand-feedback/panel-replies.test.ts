@@ -34,7 +34,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/')).text).to.contain('You have answered this question. Thank you.');
     });
 
-    it('and says thanks for the last one, whose question is gone then', async () => {
+    it('and thanks for the last one, although its question then disappears', async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       const answer = await visitor.reply(id, 'The last one.');
       panel.replyStore.finish(id);
@@ -42,7 +42,7 @@ describe('the panel page', () => {
       expect(page.text).to.contain('role="status">Thank you, your reply was added.</p>');
     });
 
-    it('one per person and question, also after signing out and in again', async () => {
+    it('only once per person and question, even after the person signed out and in again', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       await visitor.reply(id, 'First.');
       expect((await visitor.post('/panel/logout', { form: await visitor.formKey() })).status).to.equal(303);
@@ -58,7 +58,7 @@ describe('the panel page', () => {
       ]);
     });
 
-    it('and asks for a choice if there is none: it is not guessed from the words', async () => {
+    it('only with a choice, which it asks for and does not guess from the words', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       const answer = await visitor.reply(id, 'I hate it, terrible.', '');
       expect(answer.status).to.equal(400);
@@ -94,13 +94,13 @@ describe('the panel page', () => {
       expect(await panel.replyStore.replies(id)).to.have.length(2);
     });
 
-    it('of up to 2 000 characters of any script', async () => {
+    it('of up to 2 000 characters in any script', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       await visitor.reply(id, '漢😀'.repeat(1_000));
       expect([...((await panel.replyStore.replies(id))[0]?.text ?? '')]).to.have.length(2_000);
     });
 
-    it('and returns it to be corrected if it is empty, too long or has an invalid choice', async () => {
+    it('but not one that is empty, too long or has an invalid choice, and returns it to be corrected', async () => {
       const { id } = panel.replyStore.put(aQuestion());
       for (const [text, sentiment, complaint] of [
         [' \u200b ', 'neutral', 'Please write your reply first'],

@@ -169,7 +169,7 @@ describe('people who are not present', () => {
     await peopleAt(presenceAt()).ready(1);
   });
 
-  it('cost one write in half a minute; the next request repeats a write that failed', async () => {
+  it('are recorded when they come, with one write in half a minute; the next request repeats a write that failed', async () => {
     const { time, notes, presenceAt, peopleAt } = setUp();
     const presence = presenceAt();
     notes.broken = true;
@@ -403,7 +403,7 @@ describe('the opinion of a reply from a marketplace', () => {
     for (const text of unmarked) expect(readMark(text), text).to.deep.equal({ sentiment: 'unknown', text });
   });
 
-  it("is then taken from the operator's model, and unknown if the model gives none or fails", async () => {
+  it("is taken from the operator's model if the reply does not begin with it, and is unknown if the model gives none or fails", async () => {
     const replies = [
       aReply({ text: 'a', sentiment: 'unknown' }),
       aReply({ text: 'b', sentiment: 'negative' }),

@@ -280,7 +280,7 @@ describe('people of the marketplace', () => {
       expect([posts(), fake.jobs.length]).to.deep.equal([2, 1]);
     });
 
-    it('when two jobs of one name exist after all: the newer one is stopped', async () => {
+    it('when two jobs with the same name exist after all: the newer one is stopped', async () => {
       let lost = 0;
       fake.loseAnswer = call => call === 'POST /job' && lost++ === 0;
       fake.onJob = job => {

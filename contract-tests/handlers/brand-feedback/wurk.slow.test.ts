@@ -72,7 +72,7 @@ describe('people of WURK', () => {
     expect(await people.health()).to.deep.equal({ status: 'ok' });
   });
 
-  it("are paid although the challenge names no fee payer, if the operator's settings do", async () => {
+  it("are paid although the challenge names no fee payer, if the operator's settings name one", async () => {
     fake.namesFeePayer = false;
     answering('+ Good.');
     const question = replyStore.put(aQuestion({ wanted: 1 }));
@@ -99,10 +99,14 @@ describe('people of WURK', () => {
         () => (fake.option = { asset: 'So11111111111111111111111111111111111111112' }),
         {},
       ],
-      ['with the fee of the network', () => (fake.option = { extra: { feePayer: payer.address } }), {}],
+      [
+        "if the operator's wallet would have to pay the network fee",
+        () => (fake.option = { extra: { feePayer: payer.address } }),
+        {},
+      ],
     ];
     for (const [what, arrange, options] of cases)
-      it(`${what}: not sold, and not bought for an order that is already sold`, async () => {
+      it(`${what}: no call is sold, and nothing is bought for an order that is already sold`, async () => {
         arrange();
         const people = create(options);
         const question = replyStore.put(aQuestion({ wanted: 3, deadline: Date.now() + 2_000 }));
@@ -212,7 +216,7 @@ describe('people of WURK', () => {
         fate: async () => (dead ? { kind: 'dead' as const } : { kind: 'open' as const, why: '' }),
       };
       const question = replyStore.put(aQuestion({ wanted: 1, deadline: Date.now() + 30_000 }));
-      // It wants something other than it offered, so it refuses the signed payment.
+      // The marketplace now wants something other than it offered, so it refuses the signed payment.
       let asked = 0;
       const option = fake.option;
       Object.defineProperty(fake, 'option', {

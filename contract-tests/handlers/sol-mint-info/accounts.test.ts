@@ -50,7 +50,7 @@ function withoutSentences(value: unknown): unknown {
 }
 
 describe('mint accounts of every kind', () => {
-  it('are more than twenty, most of them with extensions', () => {
+  it('number more than twenty, most of them with extensions', () => {
     expect(accounts.length).to.be.at.least(20);
     expect(accounts.filter(({ source }) => source.includes('solana-web3.js'))).to.have.length(6);
     expect(accounts.map(({ name }) => name)).to.include.members(Object.keys(RECIPES));
@@ -127,7 +127,7 @@ describe('mint accounts of every kind', () => {
   }
 });
 
-/** An address as the other decoder returns it: a missing one is null, undefined or all zeros. */
+/** An address that the other decoder returned, as text; null for a missing one, which it returns as null, undefined or all zeros. */
 const addressOf = (key: PublicKey | null | undefined): string | null =>
   key && !key.equals(PublicKey.default) ? key.toBase58() : null;
 

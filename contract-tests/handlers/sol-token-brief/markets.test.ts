@@ -25,7 +25,7 @@ describe('market data', () => {
   eachWithANewMarket();
 
   describe('wire formats', () => {
-    it('Jupiter: asks for the mint with its key and reads every field', async () => {
+    it('Jupiter: asks for the mint with the API key, and reads every field', async () => {
       const { jupiter } = sources({ jupiterApiKey: 'k-1' });
       expect(await jupiter.quote(MINT, open())).to.deep.equal({
         symbol: 'JUP',
@@ -57,7 +57,7 @@ describe('market data', () => {
       expect(market.asked[0]?.headers).to.not.have.property('x-api-key');
     });
 
-    it('Jupiter: an empty list or fuzzy matches are no market', async () => {
+    it('Jupiter: an empty list or a list of other tokens means that there is no market', async () => {
       const { jupiter } = sources();
       market.behave.jupiter = json([]);
       expect(await jupiter.quote(MINT, open())).to.equal(undefined);
@@ -185,7 +185,7 @@ describe('market data', () => {
       expect((await failureOf(sources().dexscreener.quote(MINT, open()))).kind).to.equal('failed');
     });
 
-    it('GeckoTerminal: reads decimal strings, a null market cap is unknown', async () => {
+    it('GeckoTerminal: reads decimal strings, and reads a null market cap as unknown', async () => {
       const quote = await sources().geckoterminal.quote(MINT, open());
       expect(quote).to.deep.equal({
         symbol: 'JUP',
@@ -198,7 +198,7 @@ describe('market data', () => {
       expect(market.asked[0]?.url).to.equal(`/geckoterminal/api/v2/networks/solana/tokens/${MINT}`);
     });
 
-    it('GeckoTerminal: 404 is no market, another token is a failure', async () => {
+    it('GeckoTerminal: a 404 means that there is no market, and data of another token is a failure', async () => {
       const { geckoterminal } = sources();
       market.behave.geckoterminal = json({ errors: [{ status: '404', title: 'Not Found' }] }, 404);
       expect(await geckoterminal.quote(MINT, open())).to.equal(undefined);
@@ -302,7 +302,7 @@ describe('market data', () => {
       expect((await jupiter.quote(MINT, open()))?.priceUsd).to.equal(1);
     });
 
-    it('after failures in a row, is left alone, then probed by one request, and recovers', async () => {
+    it('is left alone after failures in a row, then probed by one request, and recovers', async () => {
       const { jupiter } = sources({ breaker: { failures: 2, restMs: 600 } });
       market.behave.jupiter = json({ error: 'boom' }, 500);
       await failureOf(jupiter.quote(MINT, open()));
@@ -333,7 +333,7 @@ describe('market data', () => {
       expect((await geckoterminal.quote(MINT, open()))?.priceUsd).to.equal(1.02);
     });
 
-    it('is not closed for all tokens by 4xx answers about single ones', async () => {
+    it('is not paused by a 4xx answer, which may be about a single token', async () => {
       const { geckoterminal } = sources({ breaker: { failures: 1, restMs: 60_000 } });
       market.behave.geckoterminal = json({ errors: [] }, 422);
       expect((await failureOf(geckoterminal.quote(MINT, open()))).kind).to.equal('failed');

@@ -86,7 +86,7 @@ describe('the sandbox market', () => {
     expect(quote?.mcapUsd).to.equal(undefined);
   });
 
-  it('gives the price of each source, their spread, and when a source last changed its own', async () => {
+  it('gives the price of each source, the spread of these prices, and when a source last changed its price', async () => {
     const service = briefOf(market);
     const brief = await service.brief(mints.example, signal);
     await service.close();

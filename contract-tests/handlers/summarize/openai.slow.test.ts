@@ -48,7 +48,7 @@ describe('OpenAI-compatible summariser', () => {
     open.push(made);
     return made;
   };
-  /** For rows of one answer each: starting its threads takes half a second. */
+  /** Shared by the tests that need only one answer each, because starting its threads takes half a second. */
   let kept: Summarizer | undefined;
   const summaryOf = async (made: Summarizer, text = TEXT): Promise<string> =>
     (await made.summarize(text, never)).summary;

@@ -379,7 +379,7 @@ describe('embedded summariser: never says what the text does not say', () => {
     );
   });
 
-  it('counts the lines below a comment of two hyphens, which is not a signature', () => {
+  it('counts the lines below a comment that begins with two hyphens, because it is not a signature', () => {
     const query = 'SELECT name\n  FROM owners\n  WHERE owners.id = datdba\n  ORDER BY name\n';
     const text = `--\n-- lists the names of all owners of a database\n--\n${query}\n`.repeat(12);
     const words = text.match(/\w\S*/g)?.length ?? 0;
@@ -588,7 +588,7 @@ describe('embedded summariser: the final check', () => {
     );
   });
 
-  it('finds no such fault in any part of the third-party texts', () => {
+  it('finds no fault in the summary of any part of the third-party texts', () => {
     const texts = [...readJudged(), ...readCorpus()].map(({ text }) => text);
     for (const text of texts) expect(faultsOf(text)).to.deep.equal([]);
     fc.assert(
@@ -607,7 +607,7 @@ describe('embedded summariser: the final check', () => {
 });
 
 describe('embedded summariser: the evaluation texts', () => {
-  it('are 40 in at least 8 languages, each with its package and its licence', () => {
+  it('number 40, in at least 8 languages, each with its package and its licence', () => {
     const judged = readJudged();
     expect(judged).to.have.length(40);
     expect(new Set(judged.map(({ language }) => language)).size).to.be.at.least(8);

@@ -51,7 +51,7 @@ function sendWav(response: ServerResponse, wav: Buffer): void {
   response.writeHead(200, { 'content-type': 'audio/wav' }).end(wav);
 }
 
-/** The current server version: the list of voices and JSON at /synthesize, answered by `synthesize`. */
+/** Answers like the current version of the Piper server: lists `voices`, and has `synthesize` answer what is posted to /synthesize. */
 function current(synthesize: Answering, voices: unknown = VOICES): Answering {
   return (call, response, request) => {
     if (call.method === 'GET' && call.path === '/voices') sendJson(response, voices);
