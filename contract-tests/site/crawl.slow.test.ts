@@ -19,7 +19,13 @@ describe('Every link of a shop in the sandbox', () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-crawl-'));
-    served = await serve({ STATE_DIR: folder, PORT: '0' });
+    served = await serve({
+      STATE_DIR: folder,
+      PORT: '0',
+      ADMIN_PORT: '0',
+      SANDBOX_RPC_PORT: '0',
+      SANDBOX_FACILITATOR_PORT: '0',
+    });
     const waiting = ['/'];
     for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
       if (pages.has(path)) continue;
