@@ -363,7 +363,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
         const said = await succeed(three, { ...env, ...settings }, command, ...args).catch(String);
         expect(said)
           .to.contain(
-            `${says} the package coinslot-sandbox, which is not installed here: npm install --include=dev.`,
+            `${says} the package coinslot-sandbox, which is not installed here. If package.json has it in devDependencies,`,
           )
           .and.not.match(/^\s+at /m);
       });

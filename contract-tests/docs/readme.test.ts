@@ -14,7 +14,11 @@ const RUN_BY: [command: RegExp, file: string, part: string][] = [
     'for (const { command, shown }',
   ],
   [/^npm start$/, 'contract-tests/docs/readme-commands.slow.test.ts', "spawn('npm', ['start']"],
-  [/^make (run|operation) ?/, 'contract-tests/docs/sell-your-own.slow.test.ts', 'sell-your-own.md'],
+  [
+    /^(make (run|operation) ?|node ..\/src\/cli\/coinslot.js import )/,
+    'contract-tests/docs/sell-your-own.slow.test.ts',
+    'sell-your-own.md',
+  ],
   [/^make dev$/, 'contract-tests/cli/dev/dev.slow.test.ts', "'dev'"],
   [/^make operation-remove /, 'contract-tests/cli/operation/operation.slow.test.ts', "'remove'"],
   [/^make (test|build)$/, '.ci/run', 'make test'],
@@ -63,7 +67,7 @@ describe('The README', () => {
   });
 
   it('has no command that no test runs', () => {
-    const indented = [...text.matchAll(/^ {4}((?:make|npm|export|coinslot) [^#\n]*)/gm)].map(
+    const indented = [...text.matchAll(/^ {4}((?:make|npm|export|coinslot|node) [^#\n]*)/gm)].map(
       ([, line = '']) => line.trim(),
     );
     const shown = load(text).map(({ command }) => command);

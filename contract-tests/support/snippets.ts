@@ -50,7 +50,7 @@ const NO_DOCKER: Held = {
 /** The first row that matches a snippet says how it is checked: part of the page's name, part of the snippet's text, and how. */
 export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [/^README/, /^\$ /, by(here('readme-commands.slow.test.ts'), "'README.md'")],
-  [/^README/, /^(make|export) /, by(here('readme.test.ts'), 'RUN_BY')],
+  [/^README/, /^(make|export|node) /, by(here('readme.test.ts'), 'RUN_BY')],
   [/^CONTRIBUTING/, /^openapi\.yaml/, 'shown'],
   [/^CONTRIBUTING/, /^make release/, by(here('release.test.ts'), 'PACKED')],
   [/a-week-as-operator/, /./, by(here('week.sh'), 'a-week-as-operator.md')],

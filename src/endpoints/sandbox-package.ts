@@ -20,8 +20,9 @@ function placeOf(module: string, purpose: string): string {
     return import.meta.resolve(`${PACKAGE}/${module}`);
   } catch {
     throw new ConfigFault(
-      `${purpose} needs the package ${PACKAGE}, which is not installed here: npm install --include=dev. (coinslot init writes it ` +
-        'into devDependencies of package.json, and a server that sells for real does not need it: NETWORK=mainnet.)',
+      `${purpose} needs the package ${PACKAGE}, which is not installed here. If package.json has it in devDependencies, as coinslot ` +
+        `init writes it: npm install --include=dev. Otherwise: npm install --save-dev ${PACKAGE}, or the file that make package ` +
+        `wrote, ${PACKAGE}-<version>.tgz. (A server that sells for real does not need it: NETWORK=mainnet.)`,
     );
   }
 }

@@ -209,6 +209,15 @@ describe('coinslot import', () => {
     expect(table.map(({ price }) => price)).to.deep.equal(['0.02', '0.02', '0.02']);
   });
 
+  it('names a price whose pattern matches no operation, because it may contain a typing error', async () => {
+    const paths = { '/cities/{name}': { get: called() } };
+    const prices = ['*=0.01', 'GET /citys/*=0.50'];
+    expect((await imported(documentOf(paths), { prices })).notes).to.deep.equal([
+      "no operation matches the price for 'GET /citys/*'",
+    ]);
+    expect((await imported(documentOf(paths), { prices: ['GET /cities/*=0.50'] })).notes).to.deep.equal([]);
+  });
+
   it('sells nothing without a price, and refuses a price of 0 or an invalid one', async () => {
     const result = await imported(documentOf({ '/a': { get: called() }, '/b': { get: called() } }), {
       prices: ['/a=1'],

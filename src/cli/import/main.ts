@@ -97,11 +97,14 @@ async function run(name: string, values: Values): Promise<void> {
 async function chosenPrices(text: string, options: ImportOptions): Promise<string[]> {
   const { table } = await importContract(text, options);
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const closed = once(terminal, 'close').then(() => {
+  const nothing = (): never => {
     throw new ImportFault('Nothing was chosen, so nothing was written.');
-  });
+  };
+  const closed = once(terminal, 'close').then(nothing);
+  // It rejects at Ctrl-C.
+  const ask = (question: string): Promise<string> => terminal.question(question).catch(nothing);
   try {
-    return await askPrices(table, question => Promise.race([terminal.question(question), closed]), writeOut);
+    return await askPrices(table, question => Promise.race([ask(question), closed]), writeOut);
   } finally {
     closed.catch(() => undefined);
     terminal.close();

@@ -94,10 +94,12 @@ export async function contractOf(
   const ids = new Ids();
   const table: Row[] = [];
   const candidates: Sold[] = [];
+  const unused = new Set([...rules, ...rising]);
   for (const found of operationsOf(source)) {
     const named = namedOf(found);
     const row: Row = { method: named.method, path: found.path, id: ids.idOf(found), notes: [] };
     named.ids = [...named.ids, row.id];
+    for (const rule of unused) if (matches(rule.pattern, named)) unused.delete(rule);
     if (only && !only.some(pattern => matches(pattern, named))) continue;
     table.push(row);
     try {
@@ -115,7 +117,17 @@ export async function contractOf(
   for (const [{ row }, why] of await settle(open, documentOf)) row.leftOut = why;
   const sold = open.filter(({ row }) => row.leftOut === undefined);
   table.push(...webhooksOf(source.document));
-  return { contract: documentOf(sold), table, asked: askedBy(sold), notes: [...schemas.notes] };
+  return {
+    contract: documentOf(sold),
+    table,
+    asked: askedBy(sold),
+    notes: [...schemas.notes, ...notesOf(unused)],
+  };
+}
+
+/** A pattern with a typing error would otherwise sell its operations at the price of a more general one. */
+function notesOf(unused: Iterable<{ pattern: string }>): string[] {
+  return Array.from(unused, ({ pattern }) => `no operation matches the price for '${pattern}'`);
 }
 
 type Choice = {
