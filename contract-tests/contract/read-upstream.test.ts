@@ -92,7 +92,7 @@ describe('x-upstream in the contract', () => {
     ['${API_URL}.evil.example/{list}/{id}', 'must continue with / or ? after ${API_URL}'],
     ['https://${HOST}/{list}/{id}', 'may have ${HOST} only at its very beginning or in its query'],
     ['https://api.example.com/${KEY}/{list}/{id}', 'may have ${KEY} only at its very beginning'],
-    ['https://user:pass@api.example.com/{list}/{id}', 'must have no user and password'],
+    ['https://user:pass@api.example.com/{list}/{id}', 'must not contain a user name or a password'],
     ['https://api.example.com/{list}/{id}#top', 'must have no fragment'],
     ['https://api.example.com/../{list}/{id}', 'must be written as a URL is sent'],
     ['https://api.example.com/ä/{list}/{id}', 'must be written as a URL is sent'],

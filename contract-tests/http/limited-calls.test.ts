@@ -66,7 +66,7 @@ function limitedBy({ check, outcome, known = false, ...more }: Answers) {
 }
 
 describe("the cost of a call for its source's limit", () => {
-  it('unpaid calls that no fast path answers, such as those over MCP, count as one and are refused above the limit', async () => {
+  it('each unpaid call that no fast path answers, such as one over MCP, counts as one, and is refused above the limit', async () => {
     const { serve } = limitedBy({ check: { kind: 'unpaid' } });
     for (let n = 0; n < BUDGET; n += 1) expect((await serve()).kind).to.equal('unpaid');
     expect(await serve()).to.deep.equal(THROTTLED);

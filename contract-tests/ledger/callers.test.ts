@@ -109,7 +109,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
       expect((await Promise.all(claims)).map(({ kind }) => kind)).to.deep.equal(payers.map(() => 'claimed'));
     });
 
-    it('are notified of a payment only if another one waits for it', async () => {
+    it('are notified of a payment only if another request waits for it', async () => {
       const client = new pg.Client({ connectionString: place.url });
       await client.connect();
       const notified: (string | undefined)[] = [];

@@ -114,7 +114,7 @@ onEachEngine('sales and what is undecided', make => {
     ]);
   });
 
-  it('are counted by state with the age of the oldest, without aliases and finished ones', async function () {
+  it('are counted by state, with the age of the oldest; aliases and finished payments are not counted', async function () {
     this.timeout(SLOW_MS);
     expect(await ledger.undecided()).to.deep.equal({
       settling: { payments: 0, amount: 0n, since: undefined },

@@ -98,7 +98,7 @@ class Load {
   }
 
   async #repeat(act: () => Promise<unknown>): Promise<void> {
-    // The pause leaves processor time to servers that start.
+    // The pause leaves processor time for servers that are starting.
     for (; !this.#stopped; await sleep(20))
       await act().catch((error: unknown) => this.failed.push(messageOf((error as Error).cause ?? error)));
   }

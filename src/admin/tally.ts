@@ -8,7 +8,7 @@ import { Payers, type WhoBought } from './payers.js';
  */
 export type UnitSales = { unit: number; operation: string; own: boolean; sales: number; amount: bigint };
 
-/** The counts of sales from one unit on. */
+/** The counts of sales from one hour or day on. */
 export type Tallied = {
   sales: UnitSales[];
   /** Counts by operation. */

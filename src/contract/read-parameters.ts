@@ -136,7 +136,7 @@ function wrongWith(document: Json, parameter: Json, example: unknown): string | 
   if (typeof name !== 'string') return 'needs a name: name: …';
   if (where === 'cookie') return 'is a cookie, which buyers do not have: use in: query or in: header';
   if (where !== 'path' && where !== 'query' && where !== 'header')
-    return `is in ${String(where)}, but a call has only path, query and header parameters: in: query`;
+    return `is in ${String(where)}, but a call has only path, query and header parameters; write in: query or in: header`;
   if (!isObject(schema)) return 'needs a schema: schema: { type: string }';
   const wrong = WRONG[where](parameter, document);
   return (

@@ -212,7 +212,7 @@ function checkUrl(written: string, operation: Operation, fault: (message: string
 function checkAddress(sample: string, fault: (message: string) => void): void {
   const { username, password, pathname, search } = new URL(sample);
   if (username || password)
-    fault('must have no user and password: send them as a header, from the environment');
+    fault('must not contain a user name or a password: send them as a header, from the environment');
   if (sample.includes('#')) return fault('must have no fragment');
   const path = sample.slice(sample.indexOf('//') + 2).replace(/^[^/?]*/, '');
   if (path !== '' && path !== pathname + search)

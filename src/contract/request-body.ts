@@ -9,7 +9,7 @@ import { exampleOf, type Fault } from './read-parameters.js';
 import { fieldsOf, inlined, isObject, objectOf, resolved } from './references.js';
 import { dataUrl, fileOf, fileText, withFilesAsText } from './sent-file.js';
 
-/** One type of body that a call may carry. A call always holds it as JSON: bytes and files are texts (see `dataUrl`). */
+/** One type of body that a call may carry. A call always holds it as JSON: bytes and files are strings (see `dataUrl`). */
 export type BodyForm = {
   /** In lower case, without parameters. May be a range, such as image/*. */
   mimeType: string;

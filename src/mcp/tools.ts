@@ -29,7 +29,7 @@ export function toolsOf(contract: Contract, methods: Methods): ToolDescription[]
   return tools.map(tool => named(tool) as ToolDescription);
 }
 
-/** The most characters of a tool's description. More is too much for a model with many tools. */
+/** The maximum length of a tool's description. A longer one is too much for a model with many tools. */
 const MAX_DESCRIPTION = 600;
 
 /** A text cut after the last sentence that fits, followed by a note that is never cut. */

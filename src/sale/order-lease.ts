@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 
-/** A lease is renewed three times while it lasts. */
+/** How often a lease is renewed before it would end. */
 const RENEWALS = 3;
 /** How long ending a lease waits for a renewal under way. */
 const LAST_RENEWAL_MS = 2_000;

@@ -16,7 +16,7 @@ import { recordLanded } from './record-landed.js';
 import { distrust, endLease, endRun, paidBy, type EndOfRun, type Run, type RunResult } from './run.js';
 import { sign, type Stored } from './verification.js';
 
-/** After this time, the caller of an equal payment has been renewed or counts as gone. */
+/** After this time, the ledger shows whether the caller of an equal payment is still there, because its record has been renewed or not. */
 const EQUAL_SEEN_WITHIN_MS = CALLER_LIVE_MS + 2 * HANG_UP_MARGIN_MS;
 
 /** The longest wait before a second settle request: well below the time for which a call is held, its lease, and the life of a payment. */
