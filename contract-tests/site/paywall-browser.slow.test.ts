@@ -235,6 +235,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     await browser.until(`${SAID}.startsWith('400')`);
     expect(await browser.read(`Boolean(${PAY})`)).to.equal(false);
     await browser.read(`${MINT_FIELD}.value = '${world.sandbox.info.mints.classic}'`);
+    await browser.until(buttonWith('Send the same payment again'));
     await browser.read(`${buttonWith('Send the same payment again')}.click()`);
     await browser.until(PAID);
     expect(await browser.read('window.signed')).to.equal(1);

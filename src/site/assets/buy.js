@@ -96,8 +96,9 @@ class Purchase {
       return button;
     };
     const all = [];
+    const again = () => this.busy(false, () => this.again());
     if (this.payment)
-      all.push(add('Send the same payment again', '', () => this.busy(false, () => this.again())));
+      all.push(add(this.isBusy ? 'Waiting for the answer…' : 'Send the same payment again', '', again));
     else
       for (const wallet of walletsFor(this.network)) {
         const button = add('Pay ' + this.section.dataset.price + ' with ' + wallet.name, '', () =>

@@ -10,7 +10,7 @@ import { isPrivateHost } from '../../net/public-addresses.js';
 import { Secrets } from '../../net/secrets.js';
 import type { HostCircuitOptions } from './host-circuit.js';
 import { failureOf, readAnswer, type Reading } from './upstream-answer.js';
-import { resting, UpstreamHost } from './upstream-host.js';
+import { resting, unreachable, UpstreamHost } from './upstream-host.js';
 import {
   headersOf,
   resolveUpstream,
@@ -122,6 +122,9 @@ function servedBy(host: UpstreamHost, to: Resolved, reading: Reading, paid: Upst
       targetOf(to.request.target, asked, to.operation.parameters);
       const seconds = host.restSecondsOf(caller);
       if (seconds > 0) throw resting(seconds);
+      await host.check().catch(() => {
+        throw unreachable();
+      });
     },
   };
 }
