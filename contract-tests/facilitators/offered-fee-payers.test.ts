@@ -108,7 +108,7 @@ for (const { name, make } of PLACES) {
       expect(await rememberedFeePayers(ledger)).to.deep.equal([{ hint: X }]);
     });
 
-    it("an offered fee payer is stored with its facilitator and a time of the ledger's clock", async () => {
+    it("an offered fee payer is stored with its facilitator and the time of the ledger's clock", async () => {
       const ledger = await openLedger({ ...forServer(place.url), payTo: PAY_TO, network: DEVNET });
       ledgers.push(ledger);
       await ledger.offerHint(Y, OTHER);

@@ -29,7 +29,7 @@ describe('a paid answer that is sent again', () => {
   ): Promise<Answer[]> =>
     Promise.all(Array.from({ length: count }, () => post(world.url + path, asked, signed)));
 
-  it('is limited if it is large; a 503 says that it is paid and kept', async function () {
+  it('is sent only a limited number of times if it is large; after that, a 503 says that it is paid and kept', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge will close for repairs on Monday. '.repeat(3) };
     const signed = await signFor(world, '/v1/tts');

@@ -114,7 +114,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.refund(await sold(), aRefund({ signature: LANDED.signature }))).to.equal('used');
   });
 
-  it('lets nobody work for an owed payment while all of it is being refunded', async () => {
+  it('lets nobody work on an owed answer while its whole payment is being refunded', async () => {
     const { id, claim } = await owed();
     const { id: refund } = await started(id, PAID);
     expect(await ledger.extendLease(id, claim, 1_000), 'its worker').to.equal(false);
@@ -123,7 +123,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.adopt(id, 1_000))?.id, 'after it was cancelled').to.equal(id);
   });
 
-  it('continues work for an owed payment while part of it is being refunded', async () => {
+  it('continues work on an owed answer while part of its payment is being refunded', async () => {
     const { id, claim } = await owed();
     const { id: refund } = await started(id, 1n);
     expect(await ledger.extendLease(id, claim, 0)).to.equal(true);

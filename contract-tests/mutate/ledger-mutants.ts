@@ -264,7 +264,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'lease_until <= ${p.now} and ${NOT_BEING_REPAID}',
     replace: 'lease_until <= ${p.now}',
     test: 'ledger/repayments',
-    grep: 'lets nobody work for an owed payment while all of it is being refunded',
+    grep: 'lets nobody work on an owed answer while its whole payment is being refunded',
   },
   {
     name: 'a payer stays known after a refusal',

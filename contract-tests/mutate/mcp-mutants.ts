@@ -173,7 +173,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'return wait ? sentTooOften(row, wait) : sold(row, kept);',
     replace: 'return sold(row, kept);',
     test: 'http/repeated-answers',
-    grep: 'is limited if it is large',
+    grep: 'is sent only a limited number of times if it is large',
   },
   {
     name: 'an answer counts as sent again to those who waited for it at another server',

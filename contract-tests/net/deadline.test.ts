@@ -39,7 +39,7 @@ describe('A deadline', function () {
     expect(said).to.equal('200');
   });
 
-  it('ends a read of the reconciler from a chain that hangs, although garbage is collected meanwhile', async () => {
+  it('ends a read by the reconciler from a chain that hangs, even if garbage is collected in the meantime', async () => {
     const said = await run(`
       import { Reconciler } from ${imported('sale/reconciler.js')};
       import { SolanaRail } from ${imported('rails/solana/solana-rail.js')};

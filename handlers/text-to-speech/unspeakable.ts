@@ -1,4 +1,4 @@
-/** Finds the words and signs that a voice would leave out, so that such a text is refused instead of being sold with words missing. */
+/** Finds the words and symbols that a voice would leave out, so that such a text is refused instead of being sold with words missing. */
 
 import { CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
 

@@ -3,7 +3,7 @@ import { ANSWER_LIFE_MS } from '../sale/order-worker.js';
 import { fetched, type CallToolParts } from './call-tool.js';
 import type { Exchange } from './mcp-exchange.js';
 
-/** A task in the form of MCP's extension (SEP-2663). `result`: the result of the call that started it. */
+/** A task, as MCP's extension for tasks defines it (SEP-2663). `result`: the result of the call that started it. */
 export type Task = {
   taskId: string;
   status: 'working' | 'completed';
