@@ -1,12 +1,29 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 
-/** A port of 127.0.0.1 that is free at the moment. */
+const ATTEMPTS = 100;
+
+/**
+ * A port of 127.0.0.1 that is free at the moment. It is below the ports that Linux and macOS assign on their own, so that no connection
+ * or server of another test is given it before it is used.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const port = randomInt(10_000, 32_000);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`none of ${ATTEMPTS} ports is free`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
   server.close();
   await once(server, 'close');
-  return port;
+  return true;
 }
