@@ -52,7 +52,7 @@ describe('preflight', () => {
     }
   }
 
-  it('prevents startup outside the sandbox at any error, and reports all errors', () => {
+  it('prevents startup outside the sandbox on any error, and reports all errors', () => {
     const warning: Finding = { level: 'warning', subject: 'C', found: 'is odd' };
     const { logged, fault } = heeded([error('A'), warning, error('B')], false);
     expect(fault).to.equal('A: is wrong: put it right\nB: is wrong: put it right');
