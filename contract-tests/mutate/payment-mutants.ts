@@ -481,7 +481,7 @@ export const paymentMutants: readonly Mutant[] = [
     find: 'const stops = isSandbox ?',
     replace: 'const stops = true ?',
     test: 'checks/preflight',
-    grep: 'prevents startup outside the sandbox at any error',
+    grep: 'prevents startup outside the sandbox on any error',
   },
   {
     name: 'a receiver whose account has another owner is accepted',

@@ -29,7 +29,7 @@ export type MintReport = MintFacts & {
 };
 
 /**
- * Bytes read of a mint. The extensions that are not texts take about 1 500 bytes together; longer metadata is cut off, which the answer reports.
+ * Bytes read from a mint account. Extensions that are not text take about 1 500 bytes together; longer metadata is cut off, which the answer reports.
  */
 const BYTES_READ = 65_536;
 /** The longest wait for data that a server may refuse or take long to find. */
