@@ -29,7 +29,8 @@ export type MintReport = MintFacts & {
 };
 
 /**
- * Bytes read from a mint account. Extensions that are not text take about 1 500 bytes together; longer metadata is cut off, which the answer reports.
+ * Bytes read from a mint account. Extensions that are not text take about 1 500 bytes together; longer metadata is cut off, and the answer
+ * reports that.
  */
 const BYTES_READ = 65_536;
 /** The longest wait for data that a server may refuse or take long to find. */
