@@ -15,7 +15,7 @@ const RUN_BY: [command: RegExp, file: string, part: string][] = [
   ],
   [/^npm start$/, 'contract-tests/docs/readme-commands.slow.test.ts', "spawn('npm', ['start']"],
   [
-    /^(make (run|operation) ?|node ..\/src\/cli\/coinslot.js import )/,
+    /^(make (run|operation) ?|node \.\.\/src\/cli\/coinslot\.js import )/,
     'contract-tests/docs/sell-your-own.slow.test.ts',
     'sell-your-own.md',
   ],

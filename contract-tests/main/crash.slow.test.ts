@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getAssociatedTokenAddressSync } from '@solana/spl-token';
@@ -9,6 +9,7 @@ import { readInfo } from '../../src/config/sandbox-file.js';
 import { craftPayment, v2Header, type Recipe } from '../support/craft.js';
 import { isEverythingRun } from '../support/extent.js';
 import { until } from '../support/faults.js';
+import { freePort } from '../support/free-port.js';
 import { type Intervention } from '../support/proxy.js';
 import { sha256 } from '../support/test-chain.js';
 import { offerOf, post, receiptOf, recipeOf, TEXT, type Answer } from '../support/world.js';
@@ -290,7 +291,7 @@ describe('a server that is killed or stopped', function () {
 
   it('killed with its own sandbox: the ports are free at once and the same chain continues', async () => {
     const stateDir = join(folder, 'own');
-    const [port = 0, rpcPort = 0, facilitatorPort = 0] = await freePorts(3);
+    const [port, rpcPort, facilitatorPort] = [await freePort(), await freePort(), await freePort()];
     const env = {
       STATE_DIR: stateDir,
       PORT: String(port),
@@ -374,7 +375,7 @@ describe('a server that is killed or stopped', function () {
   });
 
   it('asked to stop while a load balancer checks it: fails the check, sells for three seconds more, and closes each connection', async () => {
-    const [admin = 0] = await freePorts(1);
+    const admin = await freePort();
     const served = await serve(proxied('leaving', { ADMIN_PORT: String(admin) }));
     const ready = async (): Promise<number> => (await fetch(`http://127.0.0.1:${admin}/ready`)).status;
     expect(await ready()).to.equal(200);
@@ -394,14 +395,6 @@ function pass(
   respond: (status: number, body: Buffer) => void,
 ): void {
   respond(status, body);
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map(server => once(server, 'listening')));
-  const ports = servers.map(server => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map(server => once(server.close(), 'close')));
-  return ports;
 }
 
 /** Waits until nothing listens at a URL any more. */

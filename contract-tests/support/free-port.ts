@@ -3,15 +3,18 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 const ATTEMPTS = 100;
+const given = new Set<number>();
 
 /**
- * A port of 127.0.0.1 that is free at the moment. It is below the ports that Linux and macOS assign on their own, so that no connection
+ * A port of 127.0.0.1 that is free at the moment, another one each time. It is below the ports that Linux and macOS assign on their own, so that no connection
  * or server of another test is given it before it is used.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const port = randomInt(10_000, 32_000);
-    if (await isFree(port)) return port;
+    if (given.has(port) || !(await isFree(port))) continue;
+    given.add(port);
+    return port;
   }
   throw new Error(`none of ${ATTEMPTS} ports is free`);
 }
