@@ -229,7 +229,7 @@ const CASES: Case[] = [
     play: says(401, '{"message":"Invalid token"}'),
     status: 502,
     error: /refused its seller \(401\); the seller has to act\. You were not charged\.$/,
-    logs: /the upstream answered 401: “Invalid token”/,
+    logs: /\(\w+ \/\S*\): the upstream answered 401: “Invalid token”/,
   },
   {
     name: '403',

@@ -66,7 +66,7 @@ export function createHttpOperations(
   for (const each of resolved) {
     const { operation, request } = each;
     const at = hosts.get(keyOf(each)) as Host;
-    const reading = readingOf(contract, operation, at, secrets);
+    const reading = readingOf(contract, each, at, secrets);
     const paid = hosts.get(request.origin)?.host ?? at.host;
     served[operation.id] = servedBy(at.host, each, reading, paid);
     probes[operation.id] = () => at.host.check();
@@ -145,7 +145,7 @@ function resolveAll({ paid, given }: Contract, settings: UpstreamSettings): Reso
 
 function readingOf(
   { document }: Contract,
-  operation: Sold,
+  { operation, request }: Resolved,
   { url: { host, hostname }, sent }: Host,
   secrets: Secrets,
 ): Reading {
@@ -153,6 +153,7 @@ function readingOf(
   const described = objectOf(objectOf(objectOf(document.paths)[path])[method.toLowerCase()]);
   return {
     name: id,
+    requests: `${request.method} ${request.target}`,
     answers,
     headersOf: status => {
       const { headers } = follow(document, objectOf(described.responses)[status]);

@@ -18,6 +18,8 @@ import { backoffOf } from './upstream-host.js';
 export type Reading = {
   /** The operation, for the log. */
   name: string;
+  /** The method and the target of its requests, as in the contract, for the log. */
+  requests: string;
   /** The declared forms of the sold answer. */
   answers: readonly AnswerForm[];
   /** The headers that the contract declares for an answer sold with this status. */
@@ -277,6 +279,6 @@ function unusable(reading: Reading, why: string): UpstreamFailure {
 }
 
 /** Takes only messages meant for the operator's log: a library's exception may contain part of the answer. */
-function logged({ name, conceal }: Reading, message: string): Error {
-  return new Error(`${name}: ${conceal(message)}`);
+function logged({ name, requests, conceal }: Reading, message: string): Error {
+  return new Error(`${name} (${conceal(requests)}): ${conceal(message)}`);
 }
