@@ -91,7 +91,7 @@ rolling: build ## upgrade two servers of an earlier release to this version, und
 failover: build ## fail over from a PostgreSQL primary that is frozen under load, with Patroni and etcd (needs Debian's packages patroni, etcd-server and postgresql; ONLY=killed, ONLY='cut off'; RUNS=1)
 	@ONLY="$${ONLY:-frozen}" exec node dist/contract-tests/failover/run.js
 
-failover-all: build ## do the same 17 times in each of three ways: killed, frozen and cut off (about an hour; RUNS=17)
+failover-all: build ## run make failover 17 times in each of three ways: killed, frozen and cut off (about an hour; RUNS=17)
 	@ONLY= RUNS=$${RUNS:-17} exec node dist/contract-tests/failover/run.js
 
 .PHONY: attack-table
@@ -176,7 +176,7 @@ release: build ## prepare a release: date the unreleased part of CHANGELOG.md, a
 audit: build ## check all lock files for security advisories; accepted ones are in contract-tests/tools/audit-accepted.yaml
 	@node dist/$(TOOLS)/audit.js
 
-lint: build $(TOOLS_STAMP) lint-contract ## check format, style, types, unused exports, that the generated types are up to date, and the contract
+lint: build $(TOOLS_STAMP) lint-contract ## check format, style, types, unused exports, the contract, and that the generated types are up to date
 	$(BIN)/prettier --check --log-level warn .
 	$(BIN)/eslint .
 	$(BIN)/tsc -p src/pages/assets
@@ -210,10 +210,10 @@ fuzz-install: build ## install Schemathesis in advance for make fuzz
 	@node dist/contract-tests/fuzz/run.js --install
 
 .PHONY: replaced-shop
-replaced-shop: build $(TOOLS_STAMP) ## replace the included shop by three other operations, in a copy of this repository, and run every tool on it
+replaced-shop: build $(TOOLS_STAMP) ## replace the included shop with three other operations, in a copy of this repository, and run every tool on it
 	@node dist/contract-tests/replaced-shop/run.js
 
-contract-diff: build ## fail if openapi.yaml has breaking changes against version 1.0.0
+contract-diff: build ## fail if openapi.yaml has breaking changes since version 1.0.0
 	@node dist/$(TOOLS)/diff.js
 
 tools: build $(TOOLS_STAMP) ## run every tool on the contract, and write the table of results
@@ -243,7 +243,7 @@ imports: build ## import every public document of contract-tests/fixtures/openap
 conformance-table: build ## write docs/reports/conformance.md from the last results of the tools
 	@node dist/$(TOOLS)/table.js
 
-conformance-rows: build ## write only the part about the specification, from contract-tests/specification/rows.yaml
+conformance-rows: build ## rewrite only the specification's part of docs/reports/conformance.md, from contract-tests/specification/rows.yaml
 	@node dist/$(TOOLS)/table.js --rows
 
 conformance-check: build ## print the conformance table, and fail if docs/reports/conformance.md differs

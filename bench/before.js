@@ -14,8 +14,8 @@ const LEAST = 0.97;
  */
 export async function before(bench) {
   const root = process.env.BEFORE;
-  if (!root) throw new Error('BEFORE=<a checkout of another version, built> names what to compare with');
-  await beside(bench, ['this version', {}], ['the version before', { root }]);
+  if (!root) throw new Error('set BEFORE to the folder of a built checkout of the version to compare with');
+  await beside(bench, ['this version', {}], ['the other version', { root }]);
 }
 
 export const PAIRS = 15;

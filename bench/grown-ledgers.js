@@ -74,7 +74,7 @@ async function measured(url, backUp) {
   note(figures, 'a claim, one at a time', shown(alone / 1_000));
   note(figures, 'a claim, 64 at a time', shown(together / 1_000));
   const since = { since: 0, id: '' };
-  await add('what is not audited is read', async () => {
+  await add('payments that are not final yet are read', async () => {
     await ledger.openFates(since, { settledBefore: Date.now(), limit: 1_000 });
   });
   await page(ledger, figures);
@@ -112,7 +112,7 @@ async function page(ledger, figures) {
     tell(figures.at(-1).join(' | '));
   };
   await add('the operator page, first look', async () => void (await look(url, cookie)));
-  await add('until all sales of 90 days are counted, beside other work', async () => {
+  await add('until all sales of 90 days are counted, alongside other work', async () => {
     for (let counting = true; counting;) {
       await new Promise(resolve => setTimeout(resolve, 500));
       ({ counting } = await look(url, cookie));
@@ -120,9 +120,9 @@ async function page(ledger, figures) {
   });
   for (const [what, path] of [
     ['20 later looks', '/overview'],
-    ['20 times its first page of sales', '/sales'],
-    ['20 times its sales of an operation that has none', '/sales?operation=nothing'],
-    ['20 times its page of the best buyer', `/payers/${payers[0]}`],
+    ['20 requests for its first page of sales', '/sales'],
+    ['20 requests for the sales of an operation that has none', '/sales?operation=nothing'],
+    ['20 requests for its page about the best buyer', `/payers/${payers[0]}`],
   ])
     await add(what, async () => {
       for (let n = 0; n < LOOKS; n += 1) await look(url, cookie, path);

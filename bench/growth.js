@@ -62,7 +62,7 @@ function serveCopies(file, { paths }) {
 /** @param {Bench} bench */
 export async function operations(bench) {
   const servers = [];
-  const starts = table('Start by the length of the contract', 'ms', 'less');
+  const starts = table('Start time by the length of the contract', 'ms', 'less');
   const idle = table('Resident memory before the first call by the length of the contract', 'MB', 'less');
   for (const count of [15, 60, 200]) {
     const began = performance.now();

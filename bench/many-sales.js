@@ -16,7 +16,7 @@ const OCCASIONAL = 200_000;
 const ANSWERS_KEPT_MS = 600_000;
 const ANSWER_BYTES = 1_400;
 
-/** SQL that differs between the two engines. `random`: a random text of a given length; `i`: the number of the sale. */
+/** SQL that differs between the two engines. `random`: a random string of a given length; `i`: the number of the sale. */
 const SPELLINGS = {
   sqlite: {
     id: 'randomblob(32)',

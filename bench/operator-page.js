@@ -39,13 +39,13 @@ process.stdout.write(`${ROWS} sales of 30 days written in ${Math.round(seconds)}
 const ledger = await open(file);
 const { url, close } = await serve(ledger);
 const cookie = await signIn(url);
-await watched('nothing asked for', async () => (await pause(2_000), 'for comparison'));
+await watched('no requests', async () => (await pause(2_000), 'for comparison'));
 const start = performance.now();
-await watched('the first look', async () => {
+await watched('the first request', async () => {
   const { ms, counting } = await look(url, cookie);
   return `${Math.round(ms)} ms${counting ? ', still counting' : ''}`;
 });
-await watched('looks while it counts', async () => {
+await watched('requests while sales are being counted', async () => {
   const times = [];
   for (let found = { counting: true, ms: 0 }; found.counting;) {
     await pause(200);
@@ -55,7 +55,7 @@ await watched('looks while it counts', async () => {
   const whole = ((performance.now() - start) / 1_000).toFixed(1);
   return `${Math.round(median(times))} ms, ${Math.round(Math.max(...times))} ms at most, all counted after ${whole} s`;
 });
-await watched('later looks', async () => {
+await watched('later requests', async () => {
   const times = [];
   for (let n = 0; n < LATER_LOOKS; n += 1) {
     await pause(200);
@@ -70,7 +70,7 @@ for (const [what, path] of PAGES)
     return `${median(times).toFixed(1)} ms, ${Math.max(...times).toFixed(1)} ms at most`;
   });
 await watched(
-  'all of it as CSV',
+  'all sales as CSV',
   async () => `${((await look(url, cookie, '/sales.csv')).ms / 1_000).toFixed(1)} s`,
 );
 close();

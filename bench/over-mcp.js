@@ -10,7 +10,7 @@ const WAYS = [
   ['MCP', { ...BRIEF, tool: 'solTokenBrief' }],
 ];
 
-/** Compares a paid call as an MCP tool with the same one over HTTP, with the same server, operation, backend and payers. @param {import('./measure.js').Bench} bench */
+/** Compares a paid call over MCP with one over HTTP: the same server, operation, backend and payers. @param {import('./measure.js').Bench} bench */
 export async function mcp(bench) {
   const { server } = await startOurs(bench.stubs);
   try {

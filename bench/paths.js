@@ -14,8 +14,8 @@ const SHORT = 20;
 const LONG = 1_000;
 const KINDS = [
   { name: 'exact path', path: BRIEF.path, status: 402 },
-  { name: 'a parameter with always another value', path: '/v1/sol-token-brief-1/{new}', status: 402 },
-  { name: 'always another unknown path', path: '/v1/nothing/{new}', status: 404 },
+  { name: 'a new parameter value each time', path: '/v1/sol-token-brief-1/{new}', status: 402 },
+  { name: 'a new unknown path each time', path: '/v1/nothing/{new}', status: 404 },
 ];
 
 /** Measures unpaid calls by kind of path, compared with bare node:http, which sends the same bytes for every path. @param {Bench} bench */

@@ -20,8 +20,8 @@ import { FEE_PAYER, keyOf, PAY_TO, PAYERS, signingKeyOf, USDC } from './terms.js
 
 /**
  * Correctly signed payments with the layout of the official client: compute limit, compute price, TransferChecked, memo. Payment `n` is signed by
- * payer `n % PAYERS` and is unique because of its memo. Signatures are made in advance, in worker threads, and stored in a file, because only
- * signing takes long.
+ * payer `n % PAYERS` and is unique because of its memo. Signatures are made in advance, in worker threads, and stored in a file, because
+ * signing is the slow part.
  */
 
 const MEMO = new PublicKey('MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr');

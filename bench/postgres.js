@@ -153,7 +153,7 @@ async function startGroup({ bench, database, loads }, { name, count, ways = ['sp
   };
 }
 
-/** One round of a group: all its servers at once. */
+/** One round of a group: all its servers concurrently. */
 async function measure({ database }, { servers, benches, used }, way, round) {
   const connections = CONNECTIONS / servers.length;
   const timed = { ...BRIEF, connections, seconds: seconds(5, 2), mostPerSecond: MOST_PER_SECOND };
@@ -198,7 +198,10 @@ const GROUPS = [
 export async function postgres(bench) {
   const bin = programs();
   if (!bin)
-    return bench.report.skip('servers that share a PostgreSQL', 'no PostgreSQL 15 or newer is installed');
+    return bench.report.skip(
+      'servers that share a PostgreSQL database',
+      'no PostgreSQL 15 or newer is installed',
+    );
   await prepareSignatures(ORDER_PRICE, PREPARED_ORDERS);
   const database = await startPostgres(bin);
   const loads = [bench.load, ...Array.from({ length: MOST_SERVERS - 1 }, () => new Partner('load.js', null))];
@@ -208,8 +211,8 @@ export async function postgres(bench) {
     servers: table('Processor time per answer on PostgreSQL: the servers', 'ms', 'less'),
     database: table('Processor time per answer on PostgreSQL: the database', 'ms', 'less'),
     both: table('Processor time per answer on PostgreSQL: both', 'ms', 'less'),
-    p50: table('Latency of a paid call on PostgreSQL, half of them, of the slowest server', 'ms', 'less'),
-    p99: table('Latency of a paid call on PostgreSQL, 99 %, of the slowest server', 'ms', 'less'),
+    p50: table('Latency of a paid call on PostgreSQL, median of the slowest server', 'ms', 'less'),
+    p99: table('Latency of a paid call on PostgreSQL, 99th percentile of the slowest server', 'ms', 'less'),
     waiting: table('Sessions of PostgreSQL that wait for a lock, on average', 'sessions', 'less'),
   };
   const all = [];
@@ -229,7 +232,7 @@ export async function postgres(bench) {
   }
   tables.rate.notes.push(
     'Nothing is pinned here. Servers, database, stubs and load generators share the same cores. fsync is on.',
-    '“One payer”: all payments are of one buyer, for the same call, which must be told apart from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a sample respondent has replied.',
+    '“One payer”: all payments are by one buyer, for the same call, and the servers must tell them from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a sample respondent has replied.',
     `“${STEADILY}”, “${STEADILY_FOR_ALL}”: a steady load that the servers can bear.`,
   );
   for (const each of Object.values(tables)) bench.report.add(each);

@@ -14,7 +14,7 @@ import { MINT, NETWORK, PAY_TO } from './terms.js';
 
 const HERE = fileURLToPath(new URL('./', import.meta.url));
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-/** On the repository's disk, because in a file system in memory an fsync costs nothing. */
+/** On the repository's disk, because fsync costs nothing in an in-memory file system. */
 const RUN = join(HERE, '.run');
 const START_DEADLINE_MS = 30_000;
 const END_DEADLINE_MS = 10_000;

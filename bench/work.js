@@ -27,7 +27,7 @@ export async function latency(bench) {
   await latencyOf(bench, 'instant', {
     call: BRIEF,
     title: 'Latency of a paid call, known payers, 50 ms each for verify and settle, instant work',
-    note: 'The brief is in the cache, as the answer of the peers is.',
+    note: "The brief is in the cache, as the peers' answer is.",
     measure: 'latency at 50/0/50 ms / @x402/express (floor 0.5)',
     bound: 0.54,
   });
@@ -50,7 +50,7 @@ async function latencyOf(bench, work, { call, title, note, measure, bound }) {
 
 /** Summarises 100 KB with an external model, then with the embedded summariser. @param {Bench} bench */
 export async function summaries(bench) {
-  const elsewhere = await summariesWith(bench, 'model', 'by a model that answers at once', 16);
+  const elsewhere = await summariesWith(bench, 'model', 'by a model that answers instantly', 16);
   const peer = best(elsewhere, PEERS);
   bench.report.gate(
     `paid summarize, 100 KB / best peer (${peer})`,

@@ -7,7 +7,7 @@ import { ConsoleStdout, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/b
 const { WebAssembly } = globalThis;
 
 /**
- * A server with nothing but the speech engine, in a worker thread as in ours: it synthesises the text in one run
+ * A server with nothing but the speech engine, in a worker thread, as in our server: it synthesises the text in one run
  * and returns the engine's 16 kHz sound,
  * without payment.
  */
