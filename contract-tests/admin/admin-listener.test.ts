@@ -149,7 +149,7 @@ describe('the admin listener', () => {
     expect(await readFile(file, 'utf8')).to.equal(`${again.link}\n`);
   });
 
-  it('closes at once, even while a connection has sent no request', async () => {
+  it('closes immediately, even while a connection has sent no request', async () => {
     const { url } = await start();
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     await once(socket, 'connect');
@@ -188,7 +188,7 @@ describe('the admin listener', () => {
     for (const socket of held) socket.destroy();
   });
 
-  it('says that the server is starting until more is known', async () => {
+  it('reports that the server is starting until its readiness is known', async () => {
     const found = await place();
     expect(await get(found.url, '/ready')).to.include({ status: 503, body: 'The server is starting.\n' });
     await openAdmin(found, stateDir, { routes, log });
@@ -221,7 +221,7 @@ describe('the admin listener', () => {
       );
     });
 
-    it('is open when it is returned, so that two servers that start at once never get the same port', async () => {
+    it('is open when it is returned, so that two servers that start concurrently never get the same port', async () => {
       const beside = (): Promise<AdminPlace> => place({}, { admin: admin({}) });
       const places = [...(await Promise.all([beside(), beside()])), await beside()];
       expect(new Set(places.map(found => found.port)).size).to.equal(3);
@@ -229,7 +229,7 @@ describe('the admin listener', () => {
       for (const found of places) expect((await get(found.url, '/metrics')).body).to.equal('sold 3\n');
     });
 
-    it("is any free port if the server's own port is", async () => {
+    it("is any free port if the server itself uses any free port", async () => {
       const found = await place({}, { admin: admin({}), anyPort: true, isSandbox: false });
       expect(found.port).to.not.equal(8404);
     });

@@ -205,7 +205,7 @@ describeInCi(
       await signIn();
       await go('/', '#headline');
       const hidden = `[...document.querySelectorAll('#attention tbody tr')].filter(row => !row.getClientRects().length).length`;
-      // The earlier page lists them all after its next update.
+      // The page that was open before lists all payments after its next update.
       await browser.until(`document.querySelectorAll('#attention tbody tr').length > 12`);
       expect(await browser.read(hidden)).to.equal(0);
     });

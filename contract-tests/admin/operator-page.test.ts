@@ -57,7 +57,7 @@ describe('the operator page', () => {
 
   const keyIn = (text: string): string => /name="form" value="([^"]+)"/.exec(text)?.[1] ?? '';
 
-  it('shows nothing to anybody who has not signed in', async () => {
+  it('shows nothing to visitors who have not signed in', async () => {
     const id = await owe(world, true);
     expect((await get('/')).text)
       .to.include('Sign in with')
@@ -173,7 +173,7 @@ describe('the operator page', () => {
       .and.include('The oldest 50 of 51.');
   });
 
-  it('shows an order whose time is up, because nobody may be working on it', async () => {
+  it('shows an overdue order, because it may have no worker', async () => {
     const late = await owe(world, false);
     await signIn();
     expect(await attention()).to.not.include(late);
@@ -195,7 +195,7 @@ describe('the operator page', () => {
     }
   });
 
-  it('finds a payment by the beginning of its id, and says so if there is none', async () => {
+  it('finds a payment by the beginning of its id, and reports if no payment matches', async () => {
     const id = await leaveUnresolved(world);
     await signIn();
     expect((await get(`/payments?id=${id.slice(0, 10)}`)).headers.get('location')).to.equal(
@@ -288,7 +288,7 @@ describe('the operator page', () => {
     expect(await orderOf(sold)).to.equal('');
   });
 
-  it('shows none of these to anyone who is not signed in', async () => {
+  it('shows no sales, payers or totals to anyone who is not signed in', async () => {
     const [id = ''] = await sell(world, {});
     for (const path of ['/sales', '/sales.csv', '/payers/x', '/overview?period=7d']) {
       const { status, text } = await get(path);
@@ -467,7 +467,7 @@ describe('the operator page', () => {
     expect(needs).to.include('backup.facilitator.example:').and.not.include('facilitator.payai.network:');
   });
 
-  it('shows the operator the webhook events that were delivered and those that wait, and sends one again', async () => {
+  it('shows the operator delivered and waiting webhook events, and sends an event again on request', async () => {
     await world.ledger.setTargets([{ name: 'chat.example-1', kinds: [] }]);
     await world.ledger.refreshTargets();
     await sell(world, {});

@@ -178,7 +178,7 @@ describe('the replies to a question on the operator page', () => {
     expect(await texts()).to.deep.equal(['Somebody’s words.']);
   });
 
-  it("can't be rejected without the page's own form, if they are unknown, or once they were delivered", async () => {
+  it("can't be rejected without the page's own form, if they are unknown, or after they were delivered", async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();

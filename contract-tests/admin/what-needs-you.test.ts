@@ -65,7 +65,7 @@ describe('the operator page, on payments that need the operator', () => {
       .and.include(`<a href="/payments/${id}/refund">`);
   });
 
-  it('finds a receipt by what people copy from an e-mail', async () => {
+  it('finds a payment when its receipt number is pasted from an e-mail with the words around it', async () => {
     const id = await owe(world, true);
     const answer = await fetch(`${world.url}/payments?id=${encodeURIComponent(`receipt “${id}”.`)}`, {
       headers: { cookie },

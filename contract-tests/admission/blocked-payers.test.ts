@@ -51,7 +51,7 @@ describe('The file of blocked payers', () => {
     expect(both()).to.deep.equal([false, false]);
   });
 
-  it('keeps blocking the payers that it named before while it is missing or has an error', async () => {
+  it('keeps its last valid entries in force while it is missing or has an error', async () => {
     writeFileSync(file, ONE);
     await blocked.start();
     replaceBy(`${TWO}\nnobody`);

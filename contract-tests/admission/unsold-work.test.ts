@@ -139,11 +139,11 @@ describe('work that ends unsold', () => {
     expect(unsold.usedUp(party('buyer'))).to.equal(undefined);
   });
 
-  it('one wallet that calls from many addresses gets ten', () => {
+  it('one wallet that calls from many addresses gets ten unsold calls', () => {
     expect(begun(400, n => party('wallet', { source: `2001:db8:0:${n}`, known: false }))).to.equal(10);
   });
 
-  it('many wallets at many addresses get what an hour allows for one backend, and other backends are not affected', () => {
+  it('many wallets at many addresses share the hourly limit of one backend, and other backends are not affected', () => {
     const wallet = (n: number): Party => party(`wallet ${n}`, { source: `2001:db8:0:${n}`, known: false });
     let all = 0;
     for (let from = 0; from < 60; from++) {

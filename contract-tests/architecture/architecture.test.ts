@@ -18,7 +18,7 @@ import { parse } from 'yaml';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDERS = ['src', 'handlers', 'contract-tests', 'bench'];
 const TEXTS = ['docs', 'README.md', 'CONTRIBUTING.md'];
-/** For a file in src/, including comments and blank lines. */
+/** The most lines of a file in src/, including comments and blank lines. */
 const MAX_LINES = 400;
 
 /** The only place where commands write to a terminal: it removes control characters from text that strangers wrote. */
@@ -167,7 +167,7 @@ const RETIRED_NAMES = new Set(
 const RETIRED_FILES =
   /^(desk|lobby|shop|books|replybook|reply-book|examine|proof|trust|house|closed|quiet|handling|watch|exchange|pool|told|redemption|judge|callers-held|held-callers|cell|stage|dice|upkeep|moves)(\.slow)?(\.test)?\.ts$/;
 const RETIRED_FOLDERS = /(^|\/)(bookkeeper|buyer)\//;
-/** Chains and payment methods are behind interfaces, so no identifier and no text in these folders may name one. */
+/** Chains and payment methods are behind interfaces, so no identifier or string in these folders may name one. */
 const NEUTRAL = /^src\/(sale|ledger)\//;
 const RAILS_AND_METHODS = /usdc|solana|blockhash|lamport|x402/i;
 /** Released migrations are not edited, so they may name a chain or a payment method. */
@@ -186,7 +186,7 @@ const COMMON_NAMES = new Set(
 );
 
 /**
- * Words about a single operation of a shop, which the engine must use neither as identifiers nor in texts. Migrations
+ * Words about a single operation of a shop, which the engine must use neither as identifiers nor in strings. Migrations
  * know what earlier ledgers held. `respondents-absent` is a situation that a seller's tests can choose.
  */
 const OF_ONE_OPERATION: { part: RegExp; words: RegExp; except: RegExp }[] = [
@@ -202,7 +202,7 @@ const OF_ONE_OPERATION: { part: RegExp; words: RegExp; except: RegExp }[] = [
   },
 ];
 
-/** Checked in texts, where any word may occur: only words that have no other meaning here. */
+/** Checked in strings, where any word may occur: only words that have no other meaning here. */
 const RETIRED_WORDS = /\b(bookkeeper|house (respondents?|repl(y|ies))|replybook|the (desk|lobby))\b/i;
 /**
  * Files that may share a name with another file: every main.ts, and the files of the ledger's queries, which are named after what
@@ -397,7 +397,7 @@ function namesOfOperations(root: string): Set<string> {
 
 type Paid = { operationId: string; requestBody?: object; responses: Record<number, object> };
 
-/** The code between socket and handler names no operation and none of its fields, neither as an identifier nor in a text. */
+/** The code between socket and handler names no operation and none of its fields, neither as an identifier nor in a string. */
 function operationFaults(file: string, { identifiers, texts }: Found, names: ReadonlySet<string>): string[] {
   if (!NAMELESS.test(file)) return [];
   return [...new Set([...identifiers, ...texts])]

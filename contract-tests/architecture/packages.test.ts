@@ -85,8 +85,8 @@ function peersOf({ dependencies }: Manifest): string[] {
 
 describe('The packages', () => {
   it('the engine depends on what it imports, and on nothing else', () => {
-    // These are loaded only if FACILITATOR_URL is embedded. As optional peers, npm would install them wherever a development
-    // package includes them.
+    // `onDemand` is loaded only if FACILITATOR_URL is embedded. As an optional peer, npm would install it wherever a development
+    // package includes it.
     const onDemand = '@x402/svm';
     expect(ENGINE.peerDependencies).to.equal(undefined);
     expect(packagesOf(engineFiles())).to.deep.equal([...Object.keys(ENGINE.dependencies), onDemand].sort());

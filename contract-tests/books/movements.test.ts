@@ -123,7 +123,7 @@ onEachEngine('movements of money', make => {
     expect([refunds.amount, refundsElsewhere.amount, closing]).to.deep.equal([1_000n, 2_000n, 9_000n]);
   });
 
-  it('begin a month with the balance of the months before, and leave out what belongs to other months', async () => {
+  it('begin a month with the balance of earlier months, and leave out movements in other months', async () => {
     clock = MARCH.from - 1;
     await sell();
     clock = MARCH.from;
@@ -202,7 +202,7 @@ describe('exports', () => {
     return whole;
   };
 
-  it('are CSV without formulas, with values at the rate of the day or the last one before it', async () => {
+  it('are CSV without formulas, with values at the rate of the day or the last earlier rate', async () => {
     const lines = (await text('movements', rates)).split('\r\n');
     expect(lines[1]).to.equal(
       "2026-03-10T12:00:00.000Z,sale,1.25,USDC,sig,aa,text to speech,Receiver1,'=Payer,1.000000,EUR",

@@ -311,7 +311,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
       three = join(folder, 'three');
       mkdirSync(three);
       writeFileSync(join(three, 'package.json'), manifest);
-      // Until it is built, this shop uses the packages that were installed for the other one.
+      // Until it is built, this shop uses the packages that were installed for the first shop.
       symlinkSync(join(shop, 'node_modules'), join(three, 'node_modules'));
       command = join(three, 'node_modules', '.bin', 'coinslot');
       await succeed(three, env, command, 'init');

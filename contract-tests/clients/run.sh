@@ -189,7 +189,7 @@ begin_rust() {
 start_server() {
   export STATE_DIR=$scratch/state PORT=0 SANDBOX_RPC_PORT=0 SANDBOX_FACILITATOR_PORT=0 NETWORK=sandbox
   unset SOLANA_RPC_URL PAY_TO PUBLIC_URL DATABASE_URL FEE_PAYER_KEYPAIR
-  # The embedded facilitator settles; all other tests that pay go through one over HTTP.
+  # Here the embedded facilitator settles; all other tests that pay use a facilitator over HTTP.
   export FACILITATOR_URL=embedded
   # Every x402 client buys although the 402 also has a challenge that it does not support.
   export METHODS=x402,mpp
@@ -234,10 +234,10 @@ test_with_pytest() {
     "$build/python/.venv/bin/python" -m pytest -q -p no:cacheprovider examples/pytest
 }
 
-# Its default sandbox is loaded while the first request runs, and on a busy machine the assertions of that one find none.
+# Not with Bruno's default sandbox: it loads while the first request runs, so on a busy machine that request's assertions find none.
 run_collection() { cd "$root/generated/bruno" && "$build/bruno/node_modules/.bin/bru" run -r --sandbox=developer --env mock --env-var "url=$MOCK_URL"; }
 
-# A server that pays no fees, besides the one that does: only there can MPP clients send their transfers themselves.
+# Starts a second server, one that pays no fees: only there can MPP clients send their transfers themselves.
 buy_sent() {
   local server status=1
   export SENT_STATE_DIR=$STATE_DIR-sent

@@ -297,7 +297,7 @@ export const callerMutants: readonly Mutant[] = [
     name: 'there is no hourly limit',
     find: "return left ? undefined : usedUp('backend', BACKEND_WAIT_SECONDS);",
     replace: 'return undefined;',
-    grep: 'many wallets at many addresses get what an hour allows',
+    grep: 'many wallets at many addresses share the hourly limit',
   },
   {
     file: 'src/admission/unsold-work.js',

@@ -19,7 +19,7 @@ export const limitMutants: readonly Mutant[] = [
     find: 'const blocked = { payers: this.#payers.size };',
     replace: 'this.#payers = NOBODY; const blocked = { payers: this.#payers.size };',
     test: 'admission/blocked-payers',
-    grep: 'keeps blocking the payers that it named before',
+    grep: 'keeps its last valid entries in force',
   },
   ...of([
     {

@@ -51,7 +51,7 @@ describe('What npm run buy prints', function () {
     expect(said.answer.summary).to.be.a('string');
   });
 
-  it('--json: names the file, and reports an error as a member; the exit status is the same', async () => {
+  it('--json: names the output file, and reports an error as a member of the object, with the usual exit status', async () => {
     const speech = await buy('textToSpeech', '{"text":"One coin."}', '--json', '--out', 'one.wav');
     const { file, bytes } = JSON.parse(speech.out) as { file: string; bytes: number };
     expect(file).to.equal(join(world.stateDir, 'one.wav'));

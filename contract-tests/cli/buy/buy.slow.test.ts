@@ -98,7 +98,7 @@ describe('npm run buy', function () {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** A proxy between buyer and server that can answer itself or cut the connection. */
+  /** A proxy between buyer and server that can answer in the server's place or cut the connection. */
   async function relayed(relay: Relay): Promise<string> {
     return serverOf((request, response) => {
       const handle = async (): Promise<void> => {
@@ -164,7 +164,7 @@ describe('npm run buy', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('refuses in one sentence what it can see to be wrong itself, and pays nothing', async () => {
+  it('reports in one sentence each error that it finds before it pays, and pays nothing', async () => {
     const earned = await world.earned();
     const [empty, broken] = [join(folder, 'empty.json'), join(folder, 'broken.json')];
     await writeFile(empty, JSON.stringify([...Keypair.generate().secretKey]));

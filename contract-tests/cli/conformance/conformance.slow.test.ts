@@ -99,7 +99,7 @@ describe('The conformance report', function () {
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('says so when nothing answers', async () => {
+  it('reports that nothing answers at an address', async () => {
     const found = faults(await checkShop('http://127.0.0.1:1'));
     expect(found).to.have.length(1);
     expect(found[0]).to.contain('http://127.0.0.1:1').and.to.contain('fetch failed');

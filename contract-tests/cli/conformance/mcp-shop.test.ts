@@ -100,7 +100,7 @@ describe('The conformance report on the MCP server of a shop', function () {
       fault === undefined ? [] : [`${promise}: ${fault}`],
     );
 
-  it('finds no error in ours', async () => {
+  it('finds no error in our own MCP server', async () => {
     const all = await findingsWith({});
     expect(all.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
     expect(all.map(({ promise }) => promise)).to.include.members([

@@ -75,7 +75,7 @@ describe('The conformance report on a shop that takes MPP only', () => {
     return about.flatMap(({ promise, fault }) => (fault === undefined ? [] : [`${promise}: ${fault}`]));
   }
 
-  it('finds no error in one that follows the drafts', async () => {
+  it('finds no error if the shop follows the drafts', async () => {
     expect(await faultsWith({})).to.deep.equal([]);
   });
 

@@ -181,7 +181,7 @@ describe('coinslot dev', function () {
     expect(sold).to.contain('0.02');
   });
 
-  it("keeps selling when a handler can't be loaded, and returns to the previous version when it can't start", async () => {
+  it("keeps selling when a handler can't be loaded, and returns to the previous version when the new one can't start", async () => {
     const working = handler();
     const path = file('handlers', 'textStats.ts');
     const unloaded = await dev.after(

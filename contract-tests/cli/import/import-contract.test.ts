@@ -209,7 +209,7 @@ describe('coinslot import', () => {
     expect(table.map(({ price }) => price)).to.deep.equal(['0.02', '0.02', '0.02']);
   });
 
-  it('names a price whose pattern matches no operation, because it may contain a typing error', async () => {
+  it('names a price whose pattern matches no operation, because it may contain a typo', async () => {
     const paths = { '/cities/{name}': { get: called() } };
     const prices = ['*=0.01', 'GET /citys/*=0.50'];
     expect((await imported(documentOf(paths), { prices })).notes).to.deep.equal([
@@ -432,7 +432,7 @@ describe('coinslot import', () => {
     expect(await refused(imported(nowhere))).to.contain('--upstream https://api.example.com');
   });
 
-  it('sends only those environment variables that it has named to the seller', async () => {
+  it('has the shop send only those environment variables that the seller was told to set', async () => {
     const components = {
       securitySchemes: { sneaky: { type: 'apiKey', in: 'cookie', name: '${DATABASE_URL};a' } },
     };

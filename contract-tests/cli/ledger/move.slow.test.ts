@@ -204,7 +204,7 @@ function copies(from: () => Promise<LedgerPlace>, to: () => Promise<LedgerPlace>
     );
   });
 
-  it('moves nothing under its former name, copy, and says what it is called now', async () => {
+  it('moves nothing when called by its former name, copy, and prints its current name', async () => {
     const { status, stderr } = await ledgerCommand({}, 'copy', '--from', source.url, '--to', target.url);
     expect(status).to.equal(1);
     expect(stderr).to.include('now called move');

@@ -162,7 +162,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(stdout).to.include('U0lHTkVE').and.not.include('secret');
   });
 
-  it('lists the payments that match a text when there are several, and says so when there are none', async () => {
+  it('lists all payments that match a text if there are several, and reports if there are none', async () => {
     const one = await paymentIn(ledger, 'owed', { id: `abcdef12${'1'.repeat(56)}` });
     await paymentIn(ledger, 'owed', { id: `abcdef12${'f'.repeat(56)}` });
     const outcomes = await Promise.all(
@@ -286,7 +286,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     expect(ids).to.deep.equal(made.map(({ id }) => id));
   });
 
-  it('refuses to record a refund of an unpaid payment, without a signature, or without asking the chain', async () => {
+  it('refuses to record a refund of an unpaid payment, and one without a signature or a check on the chain', async () => {
     const owed = await paymentIn(ledger, 'owed');
     expect((await ledgerCommand(env, 'refund', owed, '--tx', 'not a signature')).status).to.equal(1);
     const unasked = await ledgerCommand(env, 'refund', owed, '--tx', SIGNATURE);

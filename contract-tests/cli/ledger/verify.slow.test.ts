@@ -227,7 +227,7 @@ describe('ledger verify', function () {
     expect(verdict).to.include({ young: 1 });
   });
 
-  it('says so if no RPC server is set, if it does not answer, or if it belongs to another network', async () => {
+  it('reports that no RPC server is set, that it does not answer, or that it belongs to another network', async () => {
     await sold();
     expect((await ledgerCommand({ STATE_DIR: stateDir }, 'verify')).stderr).to.include('Set SOLANA_RPC_URL');
     await rpc.close();

@@ -181,7 +181,7 @@ describe('coinslot list, the report about directories', () => {
       ask(() => undefined, { provider: { folder, name, ...(category ? { category } : {}) } });
     const file = (): string => join(folder, 'providers/acme/weather/PAY.md');
 
-    it("have everything that the catalogue requires, with the API's description in a file beside them", async () => {
+    it("have everything that the catalogue requires, with the API's description in a file next to them", async () => {
       const { of, shop } = await write('acme/weather', 'data');
       const [, head = '', text = ''] = readFileSync(file(), 'utf8').split(/^---$/m);
       const fields = parse(head) as Record<string, string>;

@@ -52,7 +52,7 @@ describe('coinslot list', function () {
     expect(status).to.equal(1);
   });
 
-  it('tells people what to fix and what to do next', async () => {
+  it('tells the operator what to fix and what to do next', async () => {
     const { stdout, status } = await list([world.url, '--offline']);
     expect(stdout).to.match(/^FIX {5}directories list this address.*\n {10}\S/m);
     expect(stdout).to.match(/^PayAI +unknown: it was not asked\n {10}- sell each operation once/m);

@@ -120,7 +120,7 @@ describe('coinslot list --register', () => {
     return { standing, failed, calls: calls.filter(({ path }) => path.includes('register')), shop: shop.url };
   }
 
-  it('asks once without a signature, and registers the origin with one', async () => {
+  it('sends a first request without a signature, and then registers the origin with a signed one', async () => {
     let proven = false;
     const { standing, calls, shop } = await registerAt((_call, said) => {
       const { address, signature, ...info } = said as { address: string; signature: string };

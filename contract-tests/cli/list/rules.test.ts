@@ -148,7 +148,7 @@ describe('coinslot list, the rules of directories', () => {
       expect(advice(listing).join('\n')).to.contain(says);
     });
 
-  it('says so when nothing answers', async () => {
+  it('reports that nothing answers at an address', async () => {
     const listing = await listShop({ url: 'http://127.0.0.1:1', directories: DIRECTORIES, offline: true });
     expect(toMend(listing).join()).to.contain('fetch failed');
     expect(listing.failed).to.equal(true);

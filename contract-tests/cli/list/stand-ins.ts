@@ -7,7 +7,7 @@ export type Answer = { status?: number; headers?: Record<string, string>; body?:
 export type Call = { method: string; path: string; url: URL; headers: IncomingHttpHeaders; body: string };
 export type StandIn = { url: string; calls: Call[]; close(): void };
 
-/** A server with given answers: JSON, or a text as it is; a call whose answer is `undefined` stays open. */
+/** A server with given answers: JSON, or a string sent unchanged; a call whose answer is `undefined` stays open. */
 export async function standIn(
   answer: (call: Call, base: string) => Answer | undefined | Promise<Answer | undefined>,
 ): Promise<StandIn> {

@@ -18,7 +18,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
   let world: World;
   let relay: McpRelay;
   let keypair: string;
-  /** For this test alone. */
+  /** A state folder for the current test alone. */
   let folder: string;
   let tests = 0;
   let texts = 0;

@@ -15,7 +15,7 @@ const key = bs58.encode(Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')
 
 /** Buys a call with the agentcash command. @returns the transaction */
 export async function buy(path, body) {
-  // Each run has its own home folder: processes that start at once damage each other's wallet file, which none of them needs.
+  // Each run has its own home folder: processes that start concurrently damage each other's wallet file, which none of them needs.
   const home = mkdtempSync(join(tmpdir(), 'agentcash-'));
   const call = ['fetch', COINSLOT_URL + path, '-m', 'POST', '-b', JSON.stringify(body)];
   const options = ['-H', 'content-type: application/json', '--payment-network', 'solana', '-y'];

@@ -7,5 +7,5 @@ const key = Uint8Array.from(JSON.parse(readFileSync(process.env.KEYPAIR, 'utf8')
 const wallet = await createLocalWallet('devnet', key);
 const { address } = lookupKnownSPLToken('devnet', 'USDC');
 
-/** It needs no RPC server, because the challenge names decimals, token program and a recent blockhash. */
+/** The wallet needs no RPC server, because the challenge names decimals, token program and a recent blockhash. */
 export const handlers = [createPaymentHandler(wallet, address)];

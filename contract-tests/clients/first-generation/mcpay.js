@@ -7,7 +7,7 @@ import bs58 from 'bs58';
 
 const { COINSLOT_URL, KEYPAIR, RPC_URL } = process.env;
 const key = bs58.encode(Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8'))));
-/** The most bytes of a text for a model. */
+/** The size limit of one text for a model, in bytes. */
 const MAX_BYTES = 4096;
 /** A word that the answer of each operation contains. */
 const ANSWERS = {

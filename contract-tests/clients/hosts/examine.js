@@ -13,7 +13,7 @@ import { ExactSvmScheme } from '@x402/svm/exact/client';
 const { COINSLOT_URL: url = '', KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
 /** The wallet's budget, in atomic units. */
 const BUDGET = 5_000_000n;
-/** The most bytes of a text for a model. */
+/** The size limit of one text for a model, in bytes. */
 const MAX_BYTES = 4096;
 /** A word that the answer of each operation contains. */
 const ANSWERS = {

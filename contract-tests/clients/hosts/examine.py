@@ -23,7 +23,7 @@ RPC_URL = os.environ["RPC_URL"]
 KEYPAIR = os.environ["KEYPAIR"]
 # The wallet's budget, in USDC.
 BUDGET = 5
-# The most bytes of a text for a model.
+# The size limit of one text for a model, in bytes.
 MAX_BYTES = 4096
 # A word that the answer of each operation contains.
 ANSWERS = {

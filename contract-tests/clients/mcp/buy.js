@@ -11,7 +11,7 @@ const key = Uint8Array.from(JSON.parse(readFileSync(KEYPAIR, 'utf8')));
 const signer = await createKeyPairSignerFromBytes(key);
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));
 
-/** The most bytes of a text for a model. */
+/** The size limit of one text for a model, in bytes. */
 const MAX_BYTES = 4096;
 
 const about = { name: 'buyer', version: '1.0.0' };

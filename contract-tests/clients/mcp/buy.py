@@ -13,7 +13,7 @@ from x402.mechanisms.svm import KeypairSigner
 from x402.mechanisms.svm.exact.register import register_exact_svm_client
 
 URL = os.environ["COINSLOT_URL"]
-MAX_BYTES = 4096  # of one text that a model reads
+MAX_BYTES = 4096  # the size limit of one text for a model, in bytes
 signer = KeypairSigner.from_bytes(bytes(json.loads(Path(os.environ["KEYPAIR"]).read_text())))
 
 

@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as folder:
         call = json.dumps({"text": f"{TEXT} Edition {number} for Python."}).encode()
         for _attempt in range(20):
             try:
-                # A restarted program continues with the payments of the last one.
+                # A restarted program continues with the payments of its previous run.
                 status, _headers, body = Buyer(os.environ["KEYPAIR"], **options, timeout=8).fetch(f"{shop}/v1/summarize", call)
             except (Unpaid, Kept):
                 continue
