@@ -229,7 +229,7 @@ describe('the admin listener', () => {
       for (const found of places) expect((await get(found.url, '/metrics')).body).to.equal('sold 3\n');
     });
 
-    it("is any free port if the server itself uses any free port", async () => {
+    it('is any free port if the server itself uses any free port', async () => {
       const found = await place({}, { admin: admin({}), anyPort: true, isSandbox: false });
       expect(found.port).to.not.equal(8404);
     });

@@ -61,7 +61,7 @@ describe('the size limit of a body', function () {
     expect(bodyLimit({}, {})).to.equal(2 * 1024 * 1024);
   });
 
-  it('is computed at once even if each of thirty schemas refers twice to the next one', () => {
+  it('is computed immediately even if each of thirty schemas refers twice to the next one', () => {
     const pair = (next: number): Json => {
       const $ref = `#/components/schemas/Level${next}`;
       return { type: 'object', properties: { a: { $ref }, b: { $ref } } };

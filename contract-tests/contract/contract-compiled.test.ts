@@ -62,7 +62,7 @@ describe('A compiled contract', () => {
     expect(loadContract(file, compiled).paid).to.have.length.above(0);
   });
 
-  it("is not written if a schema can't be used or rejects the example beside it", async () => {
+  it("is not written if a schema can't be used or rejects the example next to it", async () => {
     const faults: [string, string, RegExp][] = [
       [
         "pattern: '^[1-9A-HJ",

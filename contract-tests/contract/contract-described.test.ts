@@ -71,7 +71,7 @@ describe('The contract explains itself', () => {
     }
   });
 
-  it('has a schema that limits the length of every text that a caller sends', () => {
+  it('has a schema that limits the length of every string that a caller sends', () => {
     for (const { id, request } of paid)
       for (const [name, field] of Object.entries(objectOf(request?.schema.properties)))
         if (objectOf(field).type === 'string')

@@ -197,7 +197,7 @@ describe('The contract sells what the specification says', () => {
         expect(post['x-price']).to.deep.equal({ mode: 'fixed', currency: 'USD', amount, flow: wanted.flow });
       });
 
-      it('takes exactly the fields of the specification, with a limit for each text', () => {
+      it('takes exactly the fields of the specification, with a length limit for each string', () => {
         expect(fieldsOf(operation.request!.schema, true)).to.deep.equal(wanted.request);
         expect(operation.request!.schema.type).to.equal('object');
         expect(operation.request!.schema.additionalProperties).to.equal(wanted.closed ? false : undefined);

@@ -65,7 +65,7 @@ describe('fingerprint: whether two calls are the same', () => {
     expect(fingerprint('summarize', { n: 1.5 })).to.not.equal(fingerprint('summarize', { n: 1 }));
   });
 
-  it('compares texts by code unit, without normalization, and distinguishes lone surrogates', () => {
+  it('compares strings by code unit, without normalization, and distinguishes lone surrogates', () => {
     const texts = ['é', 'e\u0301', 'é ', '\ud800', '\ud801', '\ufffd', '😀', '', ' '];
     const prints = texts.map(text => fingerprint('summarize', { text }));
     expect(new Set(prints).size).to.equal(texts.length);

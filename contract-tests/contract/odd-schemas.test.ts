@@ -70,7 +70,7 @@ describe("Schemas that openapi-backend can't resolve", () => {
     );
   });
 
-  it('keep keywords beside a reference', () => {
+  it('keep keywords next to a reference', () => {
     expect(check({ ...link, name: 'abcd' })).to.have.property(
       'error',
       'name must have at most 3 characters, and has 4',

@@ -221,7 +221,7 @@ components:
     });
   });
 
-  it('is refused with one message that names the place, beside its other errors, if no engine is safe for the pattern', async () => {
+  it('is refused with one message that names the place, along with its other errors, if no engine is safe for the pattern', async () => {
     const broken = contract('^(a)\\1*$').replace(
       "'200':",
       "'200': { content: { text/plain: { schema: { type: 7 } } } }, '201':",

@@ -18,7 +18,7 @@ const filesIn = (folder: string, ending: RegExp): string[] =>
     .filter(name => ending.test(name))
     .map(name => join(ROOT, folder, name));
 
-/** The texts of a program: its strings and templates, with … for each placeholder. */
+/** The strings of a program: literals and templates, with … for each placeholder. */
 function textsOf(file: string): string {
   const texts: string[] = [];
   const visit = (node: ts.Node): void => {

@@ -66,7 +66,7 @@ describe('The README', () => {
     expect(text.split(/\s+/).filter(Boolean).length).to.be.at.most(900);
   });
 
-  it('has no command that no test runs', () => {
+  it('has only commands that a test runs', () => {
     const indented = [...text.matchAll(/^ {4}((?:make|npm|export|coinslot|node) [^#\n]*)/gm)].map(
       ([, line = '']) => line.trim(),
     );

@@ -36,7 +36,7 @@ const ENDINGS: Ending[] = [
   { starts: /ledger -- statement/, says: /^On chain .* is [\d.]+ USDC: the same\.$/m },
   { starts: /ledger -- export/, says: /^$/ },
   { starts: /^curl -X POST/, says: /"name":"summarize"/ },
-  // An answered call is not an order that is owed.
+  // The payment in this test is of an answered call, not of an owed order.
   { starts: /ledger -- reject/, says: /is not an owed order\. Nothing was changed\.$/m, status: 1 },
   { starts: /^curl -si/, says: /^ok\b.*receipt/im },
   { starts: /^openssl genpkey/, says: /ready to be paid|listening/i, isServer: true },
@@ -75,7 +75,7 @@ describeInCi('The snippets of docs that no other test runs', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Runs it to its end, or until it has printed the expected text. */
+  /** Runs a snippet to its end, or until it has printed the expected text. */
   async function run(text: string, env: Record<string, string>, until?: RegExp): Promise<Said> {
     const all = {
       ...world.env,
@@ -147,7 +147,7 @@ describeInCi('The snippets of docs that no other test runs', function () {
       if (ending === undefined) throw new Error('ENDINGS has no entry for it');
       if (snippet.text.includes('answer.txt')) await writeAnswer();
       const text = await filledIn(snippet);
-      // Restoring a ledger and starting another server beside a running one are tested elsewhere.
+      // Restoring a ledger and starting a second server are tested elsewhere.
       const isElsewhere = /restore|coinslot run/.test(text);
       const env = {
         SHOP_DIR: ROOT,

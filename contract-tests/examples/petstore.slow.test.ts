@@ -41,7 +41,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect(document).not.to.contain(KEY).and.not.to.contain(api.url);
   });
 
-  it('sells all three, each at its price, and does not reveal its key', async () => {
+  it('sells all three operations, each at its price, and does not reveal its key', async () => {
     const earned = await world.earned();
     const order = { petId: 25, quantity: 1 };
     const sold: [string, (headers: Record<string, string>) => Promise<Answer>][] = [

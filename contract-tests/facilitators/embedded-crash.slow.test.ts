@@ -49,7 +49,7 @@ onEachEngine('a server that dies between storing the row and sending the transac
     return { other, payment };
   }
 
-  it('leaves behind a transaction that another server sends as soon as somebody waits for it', async function () {
+  it('leaves behind a transaction that another server sends as soon as a buyer waits for it', async function () {
     this.timeout(60_000);
     await open(SLOW_SLOTS_MS);
     const { other, payment } = await dieAtSending();

@@ -8,7 +8,7 @@ import { TestChain } from '../support/test-chain.js';
 const MAX_UNITS = 200_000;
 const MAX_PRIORITY = 20_000n;
 const MAX_PRICE = 5_000_000n;
-/** A payment uses fewer compute units; one that asks for less fails in its simulation. */
+/** More compute units than a payment uses: a payment that requests too few fails in its simulation. */
 const ENOUGH_UNITS = 60_000;
 const RUNS = { numRuns: 60 };
 
@@ -81,7 +81,7 @@ describe('the cost of a payment for the fee payer, on a chain that charges it', 
     );
   });
 
-  it('is the same if it fails on the chain', async () => {
+  it('is the same for a payment that fails on the chain', async () => {
     const cheap = fc.bigInt({ min: 0n, max: 300_000n });
     const low = fc.integer({ min: ENOUGH_UNITS, max: MAX_UNITS });
     await fc.assert(

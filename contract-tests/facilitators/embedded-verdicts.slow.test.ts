@@ -22,7 +22,7 @@ const STRICTER = new Map<string, RegExp>([
 /** Payments as MPP clients build them. For x402, the shop's own check refuses them before any facilitator is asked. */
 const OWN_ORDER = 'swaps limit and price';
 
-describe('the embedded facilitator decides like the reference implementation, and is stricter only where it says so:', function () {
+describe('the embedded facilitator decides like the reference implementation, and is stricter only in the listed cases:', function () {
   this.timeout(30_000);
   let testChain: TestChain;
   let own: OwnFacilitator;

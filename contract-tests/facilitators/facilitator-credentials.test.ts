@@ -28,7 +28,7 @@ describe('credentials of a facilitator', () => {
   });
   afterEach(() => fake.close());
 
-  /** Makes every kind of request once. @returns all texts that resulted */
+  /** Makes every kind of request once. @returns all strings that these requests produced */
   async function askAll(credentials: Credentials): Promise<string> {
     const facilitator = httpFacilitator(`http://${host}/platform/x402/`, undefined, credentials);
     const said = [

@@ -48,7 +48,7 @@ describe('the facilitators whose success reports are believed', () => {
     expect(await world.stateOf(payment)).to.equal('settling');
   });
 
-  it('exclude, after a false report, the one whose fee payer another server has offered since the start', async () => {
+  it('exclude, after a false report, a facilitator whose fee payer another server has offered since the start', async () => {
     const facilitators = new Facilitators([{ name: 'fake.example/', facilitator: new FakeFacilitator() }]);
     facilitators.recorded = async () => [{ hint: 'another', by: 'fake.example/' }];
     const trust = await load(facilitators);

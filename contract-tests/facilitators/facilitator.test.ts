@@ -102,7 +102,7 @@ describe('facilitator over HTTP', () => {
 
   describe('settle: what is not certain is unknown', () => {
     for (const [name, prepare] of faults) {
-      it(`when it ${name}, and it is asked exactly once`, async () => {
+      it(`when the facilitator ${name}, and it gets exactly one request`, async () => {
         prepare();
         const settlement = await facilitator.settle(ASK);
         expect(settlement.kind).to.equal('unknown');
@@ -119,7 +119,7 @@ describe('facilitator over HTTP', () => {
       expect(fake.seen).to.have.length(2);
     });
 
-    it('when nobody listens', async () => {
+    it('when nothing listens at its address', async () => {
       fake.close();
       expect((await facilitator.settle(ASK)).kind).to.equal('unknown');
     });
@@ -224,7 +224,7 @@ describe('facilitator over HTTP', () => {
 
   describe('verify', () => {
     for (const [name, prepare] of faults) {
-      it(`is unavailable when it ${name}`, async () => {
+      it(`is unavailable when the facilitator ${name}`, async () => {
         prepare();
         expect((await facilitator.verify(ASK)).kind).to.equal('unavailable');
         expect(fake.seen).to.have.length(1);

@@ -228,7 +228,7 @@ describe('several facilitators', () => {
       expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
     });
 
-    it('after three useless answers, new challenges name the next one for a while; payments that name the first continue', async () => {
+    it('after three useless answers, new challenges name the next one for a time; payments that name the first continue', async () => {
       unanswered(USELESS);
       await threePayments();
       expect(facilitators.choice).to.equal(b.feePayer);
@@ -249,7 +249,7 @@ describe('several facilitators', () => {
       expect(facilitators.choice, 'a good one').to.equal(a.feePayer);
     });
 
-    it('after three useless answers from the only one, it is still named and asked', async () => {
+    it('after three useless answers, the only facilitator is still named and asked', async () => {
       const only = new Facilitators([{ name: 'a', facilitator: a }]);
       await only.refresh(DEVNET);
       unanswered(USELESS);

@@ -73,7 +73,7 @@ describe('what a facilitator is sent for its directory', () => {
     expect(bodies().at(-1)?.paymentPayload).not.to.have.any.keys('resource', 'extensions');
   });
 
-  it('its message about a listing is reported in one line of printable characters', async () => {
+  it("the facilitator's message about a listing is reported in one line of printable characters", async () => {
     says(base64({ bazaar: { status: 'rejected', rejectedReason: 'info failed\nschema välidation' } }));
     expect(await facilitator.verify(ASK)).to.deep.equal({ kind: 'valid' });
     expect(heard).to.deep.equal([
@@ -209,7 +209,7 @@ describe("the directories' verdicts on operations", () => {
     return { ledger, log, lines, writes: () => writes };
   }
 
-  it('the newest is kept for all servers, and logged once while it stays the same', async () => {
+  it('the newest verdict is kept for all servers, and logged once while it stays the same', async () => {
     const { ledger, log, lines, writes } = open();
     let now = 1_000;
     const one = new ListingVerdicts(ledger, log, () => now);
@@ -225,7 +225,7 @@ describe("the directories' verdicts on operations", () => {
     expect(lines[1]).to.contain('pay.example does not list summarize (mcp): info failed schema validation');
   });
 
-  it('an unchanged one is written again after an hour', async () => {
+  it('an unchanged verdict is written again after an hour', async () => {
     const { ledger, log, lines, writes } = open();
     let now = 0;
     const verdicts = new ListingVerdicts(ledger, log, () => now);
@@ -235,7 +235,7 @@ describe("the directories' verdicts on operations", () => {
     expect([writes(), lines.length]).to.deep.equal([2, 1]);
   });
 
-  it('one whose text changes with every call is written and logged once a minute', async () => {
+  it('a verdict whose text changes with every call is written and logged once a minute', async () => {
     const { ledger, log, lines, writes } = open();
     let now = 0;
     const verdicts = new ListingVerdicts(ledger, log, () => now);

@@ -64,7 +64,7 @@ for (const { name, make } of PLACES) {
       await place.remove();
     });
 
-    it('B accepts what A offered, until nobody has offered it for five minutes', async () => {
+    it('a server accepts a fee payer that another server offered, until no server has offered it for five minutes', async () => {
       const [a, b] = [await server(X), await server(Y)];
       expect(await takes(a, Y)).to.equal(true);
       expect(await takes(b, X)).to.equal(true);
@@ -91,7 +91,7 @@ for (const { name, make } of PLACES) {
       expect([await takes({ ledger }, X), await takes({ ledger }, Y)]).to.deep.equal([true, true]);
     });
 
-    it('a restarted server continues with what was last offered, and forgets after a day what nobody offers', async () => {
+    it('a restarted server continues with the fee payers last offered, and forgets those that no server has offered for a day', async () => {
       await server(X);
       clock += 1;
       const { feePayers, ledger } = await server(Y);

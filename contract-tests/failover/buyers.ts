@@ -62,7 +62,7 @@ export class Buyers {
         purchase.answered = Date.now();
         return;
       }
-      // It was not charged: the payment expired while nothing could be sold.
+      // The buyer was not charged: the payment expired while nothing could be sold.
       if (answer.status === 402) header = await this.#sign(purchase, payer, end);
       await sleep(RESEND_MS);
     }

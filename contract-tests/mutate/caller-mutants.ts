@@ -192,7 +192,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'HINT_LIFE_MS = 5 * 60_000',
     replace: 'HINT_LIFE_MS = 60 * 60_000',
     test: 'facilitators/offered-fee-payers',
-    grep: 'until nobody has offered it for five minutes',
+    grep: 'until no server has offered it for five minutes',
   },
   {
     name: 'a fee payer of a facilitator that is no longer configured is accepted',
@@ -233,7 +233,7 @@ export const callerMutants: readonly Mutant[] = [
     find: ' ?? (await facilitators.findName(feePayer))',
     replace: '',
     test: 'facilitators/facilitator-trust',
-    grep: 'the one whose fee payer another server has offered',
+    grep: 'a facilitator whose fee payer another server has offered',
   },
   {
     name: 'payers whose work ended unpaid may always begin',

@@ -1,4 +1,4 @@
-/* An API as people write it with Express; swagger-jsdoc makes its document from these comments. Nothing in it knows of payments. */
+/* A typical Express API; swagger-jsdoc makes its document from these comments. The API knows nothing about payments. */
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import express from 'express';

@@ -1,4 +1,4 @@
-"""An API as people write it with FastAPI: eight routes, each of another kind. Nothing in it knows of payments."""
+"""A typical FastAPI API: eight routes, each of another kind. The API knows nothing about payments."""
 
 from datetime import datetime, timezone
 from enum import Enum

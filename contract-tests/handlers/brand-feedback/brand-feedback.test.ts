@@ -55,7 +55,7 @@ async function ordered(
 const some = (count: number) => Array.from({ length: count }, () => ({}));
 
 describe('an order whose deadline has passed', () => {
-  it('is delivered at once if at least half of the people answered, and says how many', async () => {
+  it('is delivered immediately if at least half of the people answered, and says how many', async () => {
     const { call, deadlines } = await ordered([some(3)]);
     const { body } = await call;
     expect(body).to.have.property('responses').with.length(3);

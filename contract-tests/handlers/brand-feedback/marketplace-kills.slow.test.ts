@@ -102,7 +102,7 @@ const RAPIDATA_MOMENTS: [string, (sale: KilledSale) => void][] = [
   ],
 ];
 
-/** Only make test-all tries the other moments: one kill stands for them here, and each adapter's tests cover them in one process. */
+/** Only make test-all tries the other moments: one kill represents them here, and each adapter's tests cover them in one process. */
 const each = repeated(1, 0) === 1 ? it : it.skip;
 
 describe('A paid marketplace task on a server that is killed', function () {

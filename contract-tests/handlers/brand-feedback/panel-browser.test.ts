@@ -101,7 +101,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(browser.complaints).to.deep.equal([]);
   });
 
-  it('confirms the last reply, whose question disappears at once', async () => {
+  it('confirms the last reply, whose question disappears immediately', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');
@@ -202,7 +202,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     expect(await focused()).to.equal('Discard my text');
   });
 
-  it('keeps the text of a reply that comes too late, before the page knows that', async () => {
+  it('keeps the text of a reply that comes too late, before the page knows that the question is closed', async () => {
     const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
     await signIn();
     await focusOn('textarea');

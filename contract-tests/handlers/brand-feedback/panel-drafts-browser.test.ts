@@ -103,7 +103,7 @@ describeInCi(
       };
       await send();
       const said = 'Enough people have answered in the meantime. Your reply was not added.';
-      // The list may show earlier that the question is full.
+      // The list may show that the question is full before this note appears.
       await browser.until(`document.querySelector('.note')?.textContent.includes('${said}')`);
       await nextRefresh();
       expect(await note()).to.contain(said);

@@ -57,7 +57,7 @@ describe('a respondent on the panel', () => {
       expect(answer.text).to.not.match(/negative:|[0-9]+ (negative|positive|neutral)/i);
     });
 
-  it('sees none in the live updates, which say only that something changed', async () => {
+  it('sees no replies in the live updates, which say only that something changed', async () => {
     const gone = new AbortController();
     const { body } = await fetch(`${panel.url}/panel/live`, {
       headers: { cookie: visitor.cookie },
@@ -74,7 +74,7 @@ describe('a respondent on the panel', () => {
     expect(text.replace(/^(retry: \d+|event: change|data: 1|: still here|)$/gm, '').trim()).to.equal('');
   });
 
-  it('sees none after answering either, because another browser would be another respondent', async () => {
+  it('sees no replies of others even after answering, because another browser would be another respondent', async () => {
     await visitor.reply(id, 'Mine.');
     for (const path of ['/panel/', '/panel/questions', `/panel/?said=added&question=${id}`]) {
       const { text } = await visitor.get(path);

@@ -87,13 +87,13 @@ describe('the panel page', () => {
       expect((await visitor.post('/panel/login', { token: 'a later guess' })).status).to.equal(401);
     });
 
-    it('which works at once, however many wrong ones came from the same address', async () => {
+    it('which works immediately, however many wrong tokens came from the same address', async () => {
       let answered = 0;
       const guesses = Array.from({ length: 300 }, async (_, n) => {
         await visitor.post('/panel/login', { token: `guess ${n}` });
         answered += 1;
       });
-      // The first ones are answered at once, the others after a second.
+      // The first wrong tokens are answered immediately, the others after a second.
       await guesses[0];
       expect((await new Visitor(panel.url).post('/panel/login', { token: TOKEN })).status).to.equal(303);
       expect(answered, 'the guesses wait').to.be.below(guesses.length);

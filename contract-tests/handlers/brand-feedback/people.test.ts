@@ -187,7 +187,7 @@ describe('people in the sandbox', () => {
     await createSandboxPeople({ replyStore: createMemoryBook(), presence: nobodyThere() }).ready(1);
   });
 
-  it('leave the first chance to real people and answer what nobody else did', async () => {
+  it('give real people the first chance, and then add the missing replies', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 4 }));
     const asked = createSandboxPeople({ replyStore, presence: nobodyThere(), pollMs: 10, delayMs: 80 }).ask(
@@ -568,7 +568,7 @@ describe('the answer to /brand-feedback', () => {
     expect(createBrandFeedback(question, []).aggregate?.summary).to.match(/^None of 5 people/);
   });
 
-  it('gives texts as they were written, and nothing about their authors', async () => {
+  it('gives replies as they were written, and nothing about their authors', async () => {
     const text = '<b>“hot”</b>\n\u202eolleh';
     const { responses } = createBrandFeedback(question, [
       ...(await withOpinions(

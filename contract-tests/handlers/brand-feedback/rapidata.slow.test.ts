@@ -398,7 +398,7 @@ describe('people of the marketplace', () => {
       expect((await failureOf(people.ask(replyStore.put(aQuestion()), NEVER))).kind).to.equal('failed');
     });
 
-    it('nobody could be asked until the deadline', async () => {
+    it('nobody could be asked before the deadline', async () => {
       fake.before = () => ({ status: 500 });
       const failure = await failureOf(
         people.ask(replyStore.put(aQuestion({ deadline: Date.now() + 600 })), NEVER),
@@ -407,7 +407,7 @@ describe('people of the marketplace', () => {
     });
   });
 
-  it("its job can't be stopped: the operator is told", async () => {
+  it("make the operator page show it if their job can't be stopped", async () => {
     fake.before = call => (call === 'POST /job/{jobId}/pause' ? { status: 500 } : undefined);
     await people.ask(replyStore.put(aQuestion({ deadline: Date.now() + 600 })), NEVER);
     const { status, detail } = await people.health();
@@ -424,7 +424,7 @@ describe('people of the marketplace', () => {
       }
     };
 
-    it('that someone at the marketplace reviews the job, and why, for as long as that lasts', async () => {
+    it('that someone at the marketplace reviews the job, and why, while the review lasts', async () => {
       fake.onJob = job => {
         job.state = 'ManualApproval';
         job.reviewReason = 'ContentFlagged';
@@ -467,7 +467,7 @@ describe('people of the marketplace', () => {
     });
   });
 
-  it('and are left alone when the server closes', async () => {
+  it('are left alone when the server closes', async () => {
     const question = replyStore.put(aQuestion());
     const asked = people.ask(question, NEVER).catch((error: unknown) => error);
     while (fake.jobs.length === 0) await pause(5);

@@ -158,12 +158,12 @@ describe('people of WURK', () => {
         };
       }));
 
-    it('it dies when the payment is stored, before it is sent', () =>
+    it('the server dies when the payment is stored, before it is sent', () =>
       takenOver(crash => {
         replyStore.onIntent = () => crash();
       }));
 
-    it('it dies after the payment was settled, before the job is stored', () =>
+    it('the server dies after the payment was settled, before the job is stored', () =>
       takenOver(crash => {
         let written = '';
         const save = replyStore.saveIntent.bind(replyStore);
@@ -175,7 +175,7 @@ describe('people of WURK', () => {
         };
       }));
 
-    it('it dies when the job is stored', () =>
+    it('the server dies when the job is stored', () =>
       takenOver(crash => {
         replyStore.onIntent = intent => {
           if (intent.includes('"jobId"')) crash();
@@ -216,7 +216,7 @@ describe('people of WURK', () => {
         fate: async () => (dead ? { kind: 'dead' as const } : { kind: 'open' as const, why: '' }),
       };
       const question = replyStore.put(aQuestion({ wanted: 1, deadline: Date.now() + 30_000 }));
-      // The marketplace now wants something other than it offered, so it refuses the signed payment.
+      // The marketplace now wants something other than what it offered, so it refuses the signed payment.
       let asked = 0;
       const option = fake.option;
       Object.defineProperty(fake, 'option', {

@@ -82,7 +82,7 @@ describe('mint accounts of every kind', () => {
   });
 
   for (const account of accounts) {
-    it(`reports ${account.name} as expected, with a sentence for each extension`, async () => {
+    it(`are reported as expected, with a sentence for each extension: ${account.name}`, async () => {
       const report = await reportOf(bytesOf(account), account.owner, account.address);
       const { mint, tokenProgram, initialized, slot, brief, findings, ...others } = report;
       const { metadata, authorities, largestAccounts, creation, ...rest } = others;

@@ -137,7 +137,7 @@ describe('a mint of the sandbox, read from its RPC server', () => {
   });
 });
 
-describe('what is known of programs and metadata', () => {
+describe('what is known about programs and metadata', () => {
   const derived = (seed: string, program: string): string =>
     toAddress(programAddress([Buffer.from(seed)], readAddress(program) ?? Buffer.alloc(0)));
 
@@ -150,7 +150,7 @@ describe('what is known of programs and metadata', () => {
     expect(knownAs(derived('vault_auth_seed', LAUNCHLAB), null)).to.equal('Raydium LaunchLab');
   });
 
-  it('ignores metadata that is cut off, belongs to another mint or is from another program', () => {
+  it('metadata is ignored if it is cut off, belongs to another mint or is from another program', () => {
     const mint = toAddress(Buffer.alloc(32, 7));
     const text = (value: string): Buffer => {
       const size = Buffer.alloc(4);

@@ -96,7 +96,7 @@ describe('market figures: how sources are combined', () => {
     expect(median([4, 1, 2, 3])).to.equal(2.5);
   });
 
-  it('takes the smaller of the two middle amounts, and returns none if there are none', () => {
+  it('takes the smaller of the two middle amounts, and no amount from an empty list', () => {
     expect(lowerMedian([423e6, 2e6])).to.equal(2e6);
     expect(lowerMedian([423e6, 2e6, 3e6])).to.equal(3e6);
     expect(lowerMedian([])).to.equal(undefined);
@@ -106,7 +106,7 @@ describe('market figures: how sources are combined', () => {
     expect(nearMedian(at(1, 1.5, 1.51, 2 / 3, 0.66, 1, 1))).to.deep.equal(at(1, 1.5, 2 / 3, 1, 1));
   });
 
-  it('takes the lower of two contradicting prices, and says so', () => {
+  it('takes the lower of two contradicting prices, and marks it as disputed', () => {
     expect(plausibleQuotes(at(4_950, 1))).to.deep.equal({ kept: at(1), disputed: true });
     expect(plausibleQuotes(at(1.4, 1))).to.deep.equal({ kept: at(1.4, 1), disputed: false });
   });
