@@ -13,7 +13,7 @@ import { prepareSignatures } from './payments.js';
 import { freePort, Partner, startOurs, statOf } from './processes.js';
 import { ORDER_PRICE, PAYERS } from './terms.js';
 
-/** In total, for all servers together. */
+/** Connections of all servers together. */
 const CONNECTIONS = 64;
 /** How many calls each server answers before the measurement, at least one for each payer. A call takes up to twice the time until V8 has compiled its code. */
 const WARM_UP = amount(5_000, PAYERS);

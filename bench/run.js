@@ -33,7 +33,7 @@ const SCENARIOS = {
   postgres,
 };
 
-/** Scenarios that run only if selected (ONLY) or in a smoke run: `before` needs another version, `observation` takes a quarter of an hour. */
+/** Scenarios that run only if selected (ONLY) or in a smoke run: one needs another version, the other takes a quarter of an hour. */
 const NAMED = { before, observation };
 const smoke = PACE === 'smoke';
 const chosen = process.env.ONLY?.split(',') ?? Object.keys(smoke ? { ...SCENARIOS, ...NAMED } : SCENARIOS);

@@ -7,7 +7,7 @@ export const NETWORK = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1';
 export const GENESIS_HASH = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';
 export const USDC = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
 /**
- * Few enough for a new server to accept one payment from each payer at once. Enough for equal calls from one payer, which wait for each
+ * Few enough for a new server to accept one payment from each payer concurrently. Enough for equal calls from one payer, which wait for each
  * other, to be rare.
  */
 export const PAYERS = 384;

@@ -100,7 +100,7 @@ describe('the sales of the last 30 days', () => {
     });
   });
 
-  it('stop counting buyers at a limit, and say so', () => {
+  it('stop counting buyers at a limit, and mark the count as incomplete', () => {
     const buyers = new Buyers(2);
     for (const payer of ['A', 'B', 'A', 'C']) buyers.add({ ...sale(NOW), payer }, 100);
     expect(buyers.since(1)).to.deep.equal([{ operation: 'summarize', buyers: 2, returning: 0 }]);

@@ -59,7 +59,7 @@ const PAID: Record<string, Paid> = {
       sources: { type: 'array', required: true },
       asOf: { ...needed, format: 'date-time' },
       disclaimer: text,
-      // Added later, all optional.
+      // Fields added later, all optional.
       ageSeconds: { type: 'integer' },
       quotes: { type: 'array' },
       spread: figure,
@@ -88,7 +88,7 @@ const PAID: Record<string, Paid> = {
       initialized: { type: 'boolean' },
       slot: { type: 'integer' },
       sources: { type: 'array' },
-      // Added later, all optional.
+      // Fields added later, all optional.
       extensions: { type: 'object' },
       metadata: { type: ['object', 'null'] },
       authorities: { type: 'array' },

@@ -120,7 +120,7 @@ describe('coinslot verify-receipt', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('fails if there is nothing to verify, and says so', async () => {
+  it('fails with a message if there is nothing to verify', async () => {
     const empty = await run([], 'nothing');
     expect(empty).to.include({ code: 1 });
     expect(empty.out).to.include('there is no receipt in this');
