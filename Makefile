@@ -91,7 +91,7 @@ rolling: build ## upgrade two servers of an earlier release to this version, und
 failover: build ## fail over from a PostgreSQL primary that is frozen under load, with Patroni and etcd (needs Debian's packages patroni, etcd-server and postgresql; ONLY=killed, ONLY='cut off'; RUNS=1)
 	@ONLY="$${ONLY:-frozen}" exec node dist/contract-tests/failover/run.js
 
-failover-all: build ## run make failover 17 times in each of three ways: killed, frozen and cut off (about an hour; RUNS=17)
+failover-all: build ## fail over 17 times in each of three ways: killed, frozen and cut off (about an hour; RUNS=17)
 	@ONLY= RUNS=$${RUNS:-17} exec node dist/contract-tests/failover/run.js
 
 .PHONY: attack-table
