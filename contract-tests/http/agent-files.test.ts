@@ -190,7 +190,7 @@ describe('What agents, crawlers and browsers find if they know only the address'
     );
   });
 
-  it('pages of other origins may send If-None-Match for a file, and methods that a file does not support get a 405', async () => {
+  it('pages from other origins may send If-None-Match for a file, and methods that a file does not support get a 405', async () => {
     const preflight = await call(`${world.url}/llms.txt`, { method: 'OPTIONS' });
     expect(preflight.status).to.equal(204);
     expect(preflight.headers.get('access-control-allow-headers')).to.contain('if-none-match');

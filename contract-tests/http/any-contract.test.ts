@@ -50,7 +50,7 @@ describe('The router of any contract', () => {
   const asked = (method: string, path: string, query = '', body?: unknown) =>
     routes.checkAsked(at(method, path), query, sentTo(at(method, path), body));
 
-  it('is one that the build accepts', async () => {
+  it('can be built', async () => {
     expect(await compileContract(ANY_SHOP)).to.be.a('string');
   });
 
@@ -174,7 +174,7 @@ describe('The router of any contract', () => {
       );
     });
 
-  it('rejects lists and objects that are encoded in another way, or contain invalid values', () => {
+  it('rejects lists and objects that are not encoded as declared, or contain invalid values', () => {
     for (const [query, message] of [
       ['comma=1,x', /^comma.1 must be a whole number$/],
       ['comma=1,0x2', /^comma must be written as in JSON/],
@@ -209,7 +209,7 @@ describe('The router of any contract', () => {
         .that.matches(/^axe must be written as in JSON/);
   });
 
-  it('reads a query as names and texts, not as a structure', () => {
+  it('reads a query as names and strings, not as a structure', () => {
     for (const query of ['days[a]=1', 'tag[]=a', '__proto__[days]=1', 'days%00=1', 'toString=1'])
       expect(asked('GET', '/quotes/SOL', query), query).to.have.deep.nested.property('asked.query', {
         days: 7,
@@ -362,7 +362,7 @@ describe('A server for any contract', () => {
     });
   });
 
-  it('sells a GET, and nothing for a HEAD', async () => {
+  it('sells a GET, and refuses a HEAD with a payment', async () => {
     const answer = await get('/quotes/A%2FB?days=2', PAID);
     expect([answer.status, answer.json()]).to.deep.equal([200, { price: 2 }]);
     expect(calls[0]).to.deep.include({ params: { symbol: 'A/B' }, query: { days: 2 }, body: undefined });
@@ -410,7 +410,7 @@ describe('A server for any contract', () => {
     ]);
   });
 
-  it('accepts a form and no other content type, and converts the texts of the form as its schema says', async () => {
+  it('accepts a form and no other content type, and converts the strings of the form as its schema says', async () => {
     const order = (body: string | Buffer, type = 'application/x-www-form-urlencoded'): Promise<Answer> =>
       call(`${url}/saplings`, { method: 'POST', headers: { ...PAID, 'content-type': type }, body });
     const whole = 'kind=oak+tree&tags=a%20b&tags=c&sizes=1%2C2.5&place[row]=3';
@@ -494,7 +494,7 @@ describe('A server for any contract', () => {
     expect(preflight.headers.get('access-control-allow-headers')).to.match(/, x-region, x-axes$/);
   });
 
-  it('sells texts and images with their content types', async () => {
+  it('sells text and images with their content types', async () => {
     const text = await get('/quotes/latest', PAID);
     expect([text.headers.get('content-type'), String(text.body)]).to.deep.equal([
       'text/plain; charset=utf-8',

@@ -232,7 +232,7 @@ describe('attacks: connections that send byte by byte', () => {
     ['a body', `${HEAD}\r\n`, 'x'],
     ['nothing at all', '', ''],
   ] as const) {
-    it(`${what}, sent byte by byte without end, gets a 400 in JSON and the end of the connection`, async () => {
+    it(`${what}, sent byte by byte without end, gets a 400 in JSON, and the connection is closed`, async () => {
       const socket = sockets.begin(bare.url);
       let said = '';
       socket.on('data', chunk => (said += chunk.toString()));
@@ -332,7 +332,7 @@ describe('attacks with signed payments', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-copies-'));
     place = await postgresPlace(DATABASE ?? '');
-    // Most of the wait is for the confirmation of its settlements.
+    // Fast slots, because the test mostly waits for the confirmation of settlements.
     sandbox = await startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs: 200 });
     facilitator = await countingProxy(sandbox.facilitator.url);
   });

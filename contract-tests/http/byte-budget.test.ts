@@ -41,7 +41,7 @@ describe('a budget of bytes', () => {
     expect(budget.held).to.equal(150);
   });
 
-  it('evicts nobody who made progress recently: then the newcomer is refused', () => {
+  it('evicts no request that made progress recently, and refuses the new one instead', () => {
     const budget = new ByteBudget(800, 1_000);
     const hold = budget.open(owner('one'), () => expect.fail('evicted'));
     expect(hold.grow(100)).to.equal(true);

@@ -6,7 +6,7 @@ const PATH = '/v1/summarize';
 describe('FACILITATOR_URL=embedded with CATALOGUE_FACILITATORS', function () {
   this.timeout(60_000);
   let world: World;
-  /** The requests for a listing. */
+  /** The requests to the facilitator that ask for a listing in its directory. */
   let listed: string[];
 
   before(async () => {

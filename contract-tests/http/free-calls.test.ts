@@ -111,7 +111,7 @@ describe('Calls that are free for a while (x-free)', () => {
     ]);
   });
 
-  it('are used by complete calls only: a request for the price gets the price, and uses none', async () => {
+  it('are used up only by complete calls: a request for the price gets the price, and uses up none', async () => {
     for (const sent of [{}, { text: 7 }]) {
       const answer = await ask('byAddress', { sent });
       expect(answer.status).to.equal(402);
@@ -150,7 +150,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).headers.get('free-calls-left')).to.equal('0');
   });
 
-  it('are used by a caller who hangs up during the work', async () => {
+  it('are used up even if the caller hangs up during the work', async () => {
     const reached = new Promise<void>(resolve => {
       upstream.answer = () => resolve();
     });
@@ -168,7 +168,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('byAddress')).headers.get('free-calls-left')).to.equal('0');
   });
 
-  it('are not used by paid calls, which stay unchanged', async () => {
+  it('are not used up by paid calls, which stay unchanged', async () => {
     const payment = shop.pay('byAddress');
     const bought = await ask('byAddress', { headers: payment });
     expect([bought.status, bought.headers.get('free-calls-left')]).to.deep.equal([200, null]);

@@ -108,7 +108,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(await shop.states()).to.deep.equal([]);
   });
 
-  it('as text or without content are answered as the API answers them, and not as JSON', async () => {
+  it('get a text or an empty answer from the API unchanged, and not as JSON', async () => {
     upstream.says(200, 'a;"b"', { 'Content-Type': 'text/csv' });
     const list = await ask('/list');
     expect([list.status, String(list.body)]).to.deep.equal([200, 'a;"b"']);
@@ -145,7 +145,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect(upstream.calls).to.have.length(0);
   });
 
-  it("do not pass on what can't be sold either: contract violations, late answers, errors and secrets", async () => {
+  it('do not pass on what could not be sold: contract violations, late answers, errors and secrets', async () => {
     const rows: [number, string, number][] = [
       [200, '{"value":"high"}', 502],
       [202, '{"value":1}', 502],
@@ -252,7 +252,7 @@ describe('A contract that gives calls away', () => {
   const price = (amount: string): string =>
     `x-price: { mode: fixed, currency: USD, amount: ${amount}, flow: authorization }`;
 
-  it('must say so: an API without a price is not public by default', () => {
+  it('must declare that explicitly: an API without a price is not public by default', () => {
     expect(faultOf(`${UPSTREAM}, ${ANSWER}`)).to.contain(
       "has an x-upstream but neither a price nor x-free-proxy. If it is sold: x-price: { mode: fixed, currency: USD, amount: '0.01', " +
         'flow: authorization }; if it is free: x-free-proxy: true',

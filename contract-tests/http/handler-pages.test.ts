@@ -92,7 +92,7 @@ describe('The pages of an operation', () => {
     expect(logged).to.deep.equal(['a secret of the shop']);
   });
 
-  it('whose own error page fails, too, are answered with ours, and both errors are logged', async () => {
+  it('get our error page if their own fails, too, and both errors are logged', async () => {
     logged.length = 0;
     const body = new URLSearchParams({ cup: 'broken' });
     const answer = await fetch(`${url}/broken/cups`, { method: 'POST', body });

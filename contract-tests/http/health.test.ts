@@ -101,7 +101,7 @@ describe('Recent calls', () => {
     expect(calls.failureStreak('summarizer')).to.include({ failures: 1, why: 'the summary was not ready' });
   });
 
-  it('without calls, a successful probe clears the failure after a while, and a failed one does not', async () => {
+  it('without new calls, a successful probe clears an old failure, and a failed probe does not', async () => {
     for (const [works, status] of [
       [true, 'ok'],
       [false, 'down'],

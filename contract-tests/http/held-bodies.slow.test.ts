@@ -30,7 +30,7 @@ describe('bodies that are sent slowly', function () {
     return socket;
   };
 
-  it(`${HELD} with one unfunded payment stop no paid call`, async () => {
+  it(`${HELD} with one unfunded payment do not block a paid call`, async () => {
     const payment = await signFor(world, '/v1/summarize');
     await Promise.all(Array.from({ length: HELD }, () => hold(payment, 1_000, 0)));
     await pause(500);
@@ -42,7 +42,7 @@ describe('bodies that are sent slowly', function () {
     expect(sold.status, sold.body.toString()).to.equal(200);
   });
 
-  it('that fill their budget give way to one that arrives: the slowest gets a 503, the new one an answer', async () => {
+  it('that fill their budget give way to a new request: the slowest gets a 503, the new one an answer', async () => {
     const payment = await signFor(world, '/v1/summarize');
     const held = await Promise.all(Array.from({ length: 4 }, () => hold(payment, 2_000_000, 1_900_000)));
     const ends = held.map(async socket => {
@@ -55,7 +55,7 @@ describe('bodies that are sent slowly', function () {
     const body = JSON.stringify({ text: TEXT, padding: text });
     const sold = await postPatiently(`${world.url}/v1/summarize`, body, payment);
     expect(sold.status, sold.body.toString()).to.equal(200);
-    // Which of them was the slowest depends on the machine.
+    // Which request was the slowest depends on the machine.
     expect(await Promise.race(ends)).to.match(
       /^HTTP\/1\.1 503 [^]*Retry-After: \d+\r\n[^]*\{"error":".*too slowly.*You were not charged/,
     );

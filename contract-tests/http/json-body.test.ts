@@ -11,7 +11,7 @@ function bytes(...parts: (string | number[])[]): Uint8Array {
   return Buffer.concat(parts.map(part => Buffer.from(part as string)));
 }
 
-describe('Request bodies are JSON in UTF-8, or 400 before any money', () => {
+describe('Request bodies are JSON in UTF-8, or get a 400 before any money moves', () => {
   let world: World;
   before(async function () {
     this.timeout(60_000);
@@ -120,7 +120,7 @@ describe('Request bodies are JSON in UTF-8, or 400 before any money', () => {
   });
 });
 
-describe('2 MB of any JSON are read in linear time', () => {
+describe('2 MB of any JSON is read in linear time', () => {
   const half = 1024 * 1024;
   const bodies: Record<string, (size: number) => string> = {
     'one string of text': size => `{"text":"${'Caf\u00e9 and more. '.repeat(size / 16)}"}`,

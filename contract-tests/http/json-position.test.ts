@@ -24,7 +24,7 @@ describe('A body that is not JSON is refused with the line and column of the err
     [']', 1, 1],
   ];
   for (const [text, line, column] of broken)
-    it(`${JSON.stringify(text)} in line ${line}, column ${column}`, () => {
+    it(`${JSON.stringify(text)} at line ${line}, column ${column}`, () => {
       expect(() => JSON.parse(text)).to.throw();
       expect(positionOfFault(text)).to.deep.equal({ line, column });
     });

@@ -22,7 +22,7 @@ const ANSWER: Success = {
 const RECEIPT = { success: true, payer: 'payer', transaction: 'signature', network: 'network' };
 const QUIET = { info: () => {}, warn: () => {}, error: () => {} };
 
-describe('a sold answer that memory has no room for', () => {
+describe('a sold answer that does not fit into memory', () => {
   let told: string[];
   let sale: Sale;
   beforeEach(() => {

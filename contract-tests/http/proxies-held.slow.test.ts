@@ -21,7 +21,7 @@ describeInCi('A call that is held for 75 seconds', function () {
     if (NAMES.some(noProxy)) return this.skip();
     server = createServer(({ url }, response) => {
       open.push(response);
-      // A stream begins at once, and then stays silent.
+      // A stream begins immediately, and then stays silent.
       if (url === '/stream')
         response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
     }).listen(0, '127.0.0.1');
@@ -35,7 +35,7 @@ describeInCi('A call that is held for 75 seconds', function () {
     server?.close();
   });
 
-  it('is answered through nginx, HAProxy and Caddy with their files of ops/, and a silent stream continues', async () => {
+  it('is answered through nginx, HAProxy and Caddy with their files in ops/, and a silent stream continues', async () => {
     const asked = [...proxies].flatMap(([name, { url }]) => [
       { what: `${name}, a call`, answer: bodyOf(`${url}/call`) },
       { what: `${name}, a stream`, answer: bodyOf(`${url}/stream`) },

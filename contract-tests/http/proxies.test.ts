@@ -33,7 +33,7 @@ const API_MS = 19_000;
 /** The length of the longest valid payment. */
 const LONG_HEADER = 'a'.repeat(7_500);
 
-/** More than the files of ops/ let through. */
+/** More than the files in ops/ allow. */
 const LARGE_BODY = Buffer.alloc(11 << 20, ' ');
 const SPEECH = Buffer.from(Array.from({ length: 1 << 19 }, (_, index) => index % 256));
 const FILES = { nginx: 'nginx.conf', haproxy: 'haproxy.cfg', caddy: 'Caddyfile' };
@@ -119,7 +119,7 @@ async function open(): Promise<{ shop: UpstreamShop; upstream: TestUpstream }> {
 }
 
 for (const name of ['nginx', 'haproxy', 'caddy'] as const)
-  describe(`${name} with its file of ops/`, function () {
+  describe(`${name} with its file in ops/`, function () {
     this.timeout(12_000);
     let upstream: TestUpstream;
     let shop: UpstreamShop;
@@ -220,7 +220,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect([response.writableFinished, shop.facilitator.settles - settled]).to.deep.equal([false, 0]);
     });
 
-    it('forwards hang-ups, as a check through it finds out without a purchase', async () => {
+    it('forwards hang-ups, which a check through it detects without a purchase', async () => {
       const settled = shop.facilitator.settles;
       expect(await hangUpIsTold(proxy.url)).to.equal(true);
       expect(shop.facilitator.settles - settled).to.equal(0);
@@ -253,7 +253,7 @@ describe('HAProxy with its defaults', function () {
 describe('Caddy with flush_interval -1', function () {
   this.timeout(20_000);
 
-  it('hides hang-ups, as a check through it finds out', async function () {
+  it('hides hang-ups, which a check through it detects', async function () {
     if (noProxy('caddy')) return this.skip();
     const { shop, upstream } = await open();
     const proxy = await openFlushingCaddy(shop.url);
@@ -268,7 +268,7 @@ for (const [name, open] of Object.entries({ haproxy: openHaproxyOver, caddy: ope
   describe(`A server that is not ready, behind ${name}`, function () {
     this.timeout(20_000);
 
-    it('still gets requests for free documents and paid answers, and says itself why nothing is sold', async function () {
+    it('still gets requests for free documents and paid answers, and answers with its own reason why nothing is sold', async function () {
       if (noProxy(name as ProxyName)) return this.skip();
       let refused = 0;
       const ready = createServer((_request, response) => {
@@ -300,7 +300,7 @@ for (const [name, open] of Object.entries({ haproxy: openHaproxyOver, caddy: ope
 describe('A check through a URL', function () {
   this.timeout(20_000);
 
-  it("can't judge hang-ups if nothing answers, or something else does", async () => {
+  it("can't judge hang-ups if nothing answers, or another server does", async () => {
     const other = createServer((_request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;

@@ -47,7 +47,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it('is limited as much if some copies are sent over MCP', async function () {
+  it('has the same limit if some copies are sent over MCP', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge is open on Sundays only, says the mayor. '.repeat(3) };
     const signed = await signFor(world, '/v1/tts');
@@ -66,7 +66,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it("does not use up the limit of the buyer's keys, nor do fetches with strangers' keys", async () => {
+  it("does not count toward the limit of the buyer's keys, nor do fetches with strangers' keys", async () => {
     const [id, keys] = [
       randomBytes(32).toString('hex'),
       new AnswerKeys([answerSecret(randomBytes(32))], undefined),

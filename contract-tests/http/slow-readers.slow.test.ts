@@ -108,7 +108,7 @@ describe('connections that do not read', function () {
     expect(text).to.match(/\{"error":"Too many unanswered requests.*"\}$/);
   });
 
-  it('far more requests than may wait, over several connections: the last of them are cut, the first is left', async () => {
+  it('far more requests than may wait, over several connections: later connections are cut, the first stays open', async () => {
     const deadlines = { headersMs: 60_000, requestMs: 60_000, checkMs: 100, stallMs: 60_000 };
     const silent = await openBareServer(() => {}, deadlines);
     try {
@@ -153,7 +153,7 @@ describe('answers to clients that do not read', function () {
     await world.close();
   });
 
-  it('one speech for a hundred of them: some receive it, the others get 503 with the receipt, and its buyer gets it once they are gone', async () => {
+  it('one speech for a hundred clients: some receive it, the others get a 503 with the receipt, and its buyer gets it once they are gone', async () => {
     const body = JSON.stringify({
       text: 'One coin buys one call, and the harbour is quiet today. '.repeat(44),
     });
@@ -180,14 +180,14 @@ describe('answers to clients that do not read', function () {
     const begun = hundred.filter((_, n) => heads[n]!.startsWith('HTTP/1.1 200'));
     const refused = heads.filter(head => head.startsWith('HTTP/1.1 503'));
     expect(begun.length + refused.length).to.equal(100);
-    // A client that has not read for a while gives way to new ones, so some responses are cut.
+    // A client that has not read for some time gives way to new ones, so some responses are cut.
     const rests = await Promise.all(begun.map(bytesLeft));
     const whole = rests.filter(bytes => bytes > sold.body.length - 256 * 1024);
     expect(whole.length).to.be.within(1, Math.ceil((64 * 1024 * 1024) / sold.body.length));
     for (const head of refused) {
       expect(head).to.match(/\r\nRetry-After: \d+\r\n/i);
       expect(head).to.match(/\r\nPAYMENT-RESPONSE: /i);
-      // There is no memory for it, or it was sent too often.
+      // There is no memory for the answer, or it was sent too often.
       expect(head).to.match(/(answer is stored|It is kept): send the same payment again/);
     }
     const earned = await world.earned();

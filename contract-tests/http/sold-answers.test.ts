@@ -93,7 +93,7 @@ describe('a sold answer over HTTP', () => {
     });
   }
 
-  it("a failure of a handler may say when to try again, and nothing that can't be sent", async () => {
+  it("a handler's failure may set Retry-After, but no header that can't be sent", async () => {
     reply = { status: 503, body: { error: 'Busy.' }, headers: { 'Retry-After': '7' } };
     const busy = await shop.buy('value', '/value');
     expect([busy.status, busy.headers.get('retry-after')]).to.deep.equal([503, '7']);
@@ -101,7 +101,7 @@ describe('a sold answer over HTTP', () => {
     expect((await shop.buy('value', '/value')).status).to.equal(502);
   });
 
-  it('whose writing fails after the money moved is not marked as written; the buyer gets an error, and the answer with the same payment', async () => {
+  it('whose writing fails after the money moved is not marked as written; the buyer gets an error, and then the answer for the same payment', async () => {
     breakFirst();
     const payment = shop.pay('value');
     const first = await shop.call('/value', payment);
@@ -136,7 +136,7 @@ describe('a sold answer over HTTP', () => {
     ]);
   });
 
-  it('is never run by a browser, wherever it is fetched from and whatever its handler says', async () => {
+  it('is never run by a browser, wherever it is fetched from and whatever headers its handler sets', async () => {
     for (const type of TYPES) {
       reply = {
         status: 200,

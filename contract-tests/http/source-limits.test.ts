@@ -19,7 +19,7 @@ const request = (remoteAddress: string, forwarded?: string): IncomingMessage =>
   }) as unknown as IncomingMessage;
 
 describe('limits per source', () => {
-  it('let an address make 1 000 unpaid calls at once and 100 a second after that, and affect no other address', () => {
+  it('let an address make 1 000 unpaid calls in a burst and 100 a second after that, and affect no other address', () => {
     let now = 0;
     const limits = new SourceLimits({ trustedProxies: 0 }, () => now);
     for (let n = 0; n < 1_000; n += 1) expect(limits.takeUnpaid(FAR)).to.equal(0);
@@ -172,7 +172,7 @@ describe('a server behind a trusted proxy', function () {
     const first = await post(url, { text: TEXT }, { ...paid, ...from(FAR) });
     expect(first.status).to.equal(200);
     const fresh = await signFor(world, path);
-    // They count as 2 500, of which at most 1 999 are kept, so the address has to wait for ten seconds.
+    // These refusals count as 2 500, of which at most 1 999 are kept, so the address has to wait for ten seconds.
     for (let n = 0; n < 250; n += 1)
       await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });
     const garbage = await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });

@@ -43,7 +43,7 @@ describe('compose.yaml', () => {
 
   it('matches the schema of the compose specification', function () {
     if (!existsSync(SCHEMA)) return this.skip();
-    // Without keywords of a draft that Ajv does not support.
+    // Without keywords from a draft that Ajv does not support.
     const schema = JSON.parse(readFileSync(SCHEMA, 'utf8'), (key, value: unknown) =>
       typeof value === 'string' && ['id', '$schema'].includes(key) ? undefined : value,
     ) as object;
@@ -95,7 +95,7 @@ describe('The images of the Dockerfile', () => {
     });
 });
 
-describe('The files of ops/ for machines and containers', () => {
+describe('The files in ops/ for machines and containers', () => {
   it('coinslot.service denies what the server does not need', function () {
     if (!has('systemd-analyze')) return this.skip();
     const args = ['security', '--offline=yes', `--threshold=${MAX_EXPOSURE}`, '--no-pager'];

@@ -37,7 +37,7 @@ describe('a backup of a ledger in SQLite', () => {
   };
   const restore = (from = copy, to = url) => restoreLedger({ from, url: to, at: AT });
 
-  it('is a consistent snapshot of a ledger that a server is writing, and the server continues', async () => {
+  it('is a consistent snapshot of a ledger that a server is writing to, and the server continues', async () => {
     const before = await sell(20);
     const writing = sell(40);
     await backUpLedger({ url, to: copy });
@@ -62,7 +62,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect(await readdir(folder)).to.not.include('copy.db2');
   });
 
-  it('is restored if there is no ledger yet, and refuses servers until the chain was checked for what it lacks', async () => {
+  it('is restored if there is no ledger yet, and refuses servers until the chain was checked for payments that it lacks', async () => {
     const sold = await sell(5);
     await backUpLedger({ url, to: copy });
     await sell(3);

@@ -91,7 +91,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
         [payers],
       );
       const claims = payers.map(payer => ledger.claim(payment({ payer })));
-      // On another connection, because a transaction keeps seeing activity as it was at its first look.
+      // On another connection, because a transaction sees pg_stat_activity as it was when first read.
       const watching = new pg.Client({ connectionString: place.url });
       await watching.connect();
       const waiting = async (): Promise<number> => {
@@ -133,7 +133,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
   describe('callers', () => {
-    it('are numbered, and the newest alone can renew, leave and be written to', async () => {
+    it('are numbered, and only the newest can renew, leave and be written to', async () => {
       const one = await held(ledger);
       const second = await copyOf(one);
       expect([one.caller.number, second.number]).to.deep.equal([1, 2]);
@@ -157,7 +157,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(one.request.id))?.attended).to.equal(true);
     });
 
-    it('count from when they were seen, however long their renewal waited', async () => {
+    it('are renewed as of the time when they were seen, however long the renewal waited', async () => {
       const one = await held(ledger);
       const renewed = ledger.renewCallers([one.caller]);
       const until = performance.now() + 80;
@@ -179,7 +179,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(rows.filter(row => !row!.attended).map(row => row!.id)).to.deep.equal([all[150]!.request.id]);
     });
 
-    it('that left or were sent away are never revived, not even by a dead socket', async () => {
+    it('that left or were sent away are never renewed, not even through a dead socket', async () => {
       const one = await held(ledger);
       expect(await ledger.removeCaller(one.caller)).to.equal(true);
       expect(await ledger.renewCallers([one.caller])).to.deep.equal([]);
@@ -220,7 +220,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.markFetched(unpaid.caller, 0), 'nothing is there').to.equal(false);
     });
 
-    it('make a later payment a new sale once they have fetched the answer with their key, but one that came before still redeems it', async () => {
+    it('that fetched the answer with their key make a later payment a new sale, but an earlier payment still redeems the answer', async () => {
       const one = await abandoned();
       const before = await held(ledger);
       time.now += 1_000;
@@ -290,7 +290,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         async (one: Held) => ledger.removeCaller(await copyOf(one)),
       ],
     ] as [string, (one: Held) => Promise<unknown>][])
-      it(`asks for nothing once its caller ${why}, and releases the row`, async () => {
+      it(`requests no money once its caller ${why}, and releases the row`, async () => {
         const one = await held(ledger);
         await before(one);
         expect(await settle(ledger, one)).to.deep.equal({ kind: 'gone' });

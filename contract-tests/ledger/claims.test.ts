@@ -19,7 +19,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(kinds.filter(kind => kind === 'known')).to.have.length(499);
     });
 
-    it('tell the later caller that the payment is being worked on, and that somebody waits for it', async () => {
+    it('tell the later caller that the payment is being worked on, and that another caller waits for it', async () => {
       const request = payment();
       await ledger.claim(request);
       const later = await ledger.claim({ ...request, requestHash: 'b'.repeat(64) });
@@ -142,7 +142,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       if (again.kind === 'known') expect(again.seen.row?.state).to.equal('settling');
     });
 
-    it('refuse invalid ids and amounts without affecting the others of the same commit', async () => {
+    it('refuse invalid ids and amounts without affecting the others in the same commit', async () => {
       const [bad, huge, good] = await Promise.allSettled([
         ledger.claim(payment({ id: 'nonsense' })),
         ledger.claim(payment({ amount: 10n ** 17n })),
@@ -227,7 +227,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('identifiers', () => {
-    it('finds the other payment of the same payer and identifier', async () => {
+    it('lead to the other payment with the same payer and identifier', async () => {
       const first = payment({ identifier: 'x' });
       await delivered(ledger, first);
       const second = await ledger.claim(payment({ identifier: 'x' }));
@@ -237,7 +237,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ identifier: 'y' }))).kind).to.equal('claimed');
     });
 
-    it('can be used again, by one payment, once the payment that had it was refunded', async () => {
+    it('can be used again, by one payment, once the payment that had them was refunded', async () => {
       const first = payment({ identifier: 'x' });
       const { claim } = await claimWhole(ledger, first);
       await settles(ledger, first.id, claim);
@@ -259,7 +259,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(results.filter(result => result.kind === 'identifier')).to.have.length(29);
     });
 
-    it("is not blocked by an ended claim, which then can't come back beside the new one", async () => {
+    it("are not blocked by an ended claim, which can't come back once a new one has the identifier", async () => {
       const first = payment({ identifier: 'x' });
       await claimed(ledger, first);
       time.now += 60_000 + SLOW_MS;

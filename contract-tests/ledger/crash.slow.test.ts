@@ -137,7 +137,7 @@ describe('ledger: crashes and files', function () {
     }
   });
 
-  it('ends the leases of a killed server at once and keeps its count of runs', async () => {
+  it('ends the leases of a killed server immediately and keeps its count of runs', async () => {
     const child = start({ WORK: '1' });
     await child.until(30);
     await kill(child);

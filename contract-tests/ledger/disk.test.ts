@@ -112,7 +112,7 @@ describe('A ledger file and its disk', () => {
     await Promise.all(closing);
   });
 
-  it('treats a disk that does not answer like one that failed, so that nobody waits for ever', async () => {
+  it('treats a disk that does not answer like one that failed, so that no caller waits forever', async () => {
     const real = globalThis.setTimeout;
     globalThis.setTimeout = ((run: () => void, ms?: number) =>
       real(run, ms === 20_000 ? 30 : ms)) as typeof setTimeout;

@@ -35,14 +35,14 @@ describe('durability of a SQLite ledger', () => {
     expect(space?.todo).to.include('ANSWER_STORE_MB');
   });
 
-  it('is an error if the folder is in memory', async function () {
+  it('is reported as missing if the folder is in memory', async function () {
     if (!existsSync(MEMORY) || (await statfs(MEMORY)).type !== 0x01021994) return this.skip();
     const [disk] = await durabilityOf(`file:${MEMORY}/ledger.db`, 1);
     expect(disk).to.have.property('level', 'error');
     expect(disk?.todo).to.include('STATE_DIR');
   });
 
-  it("can't be tested without a folder, and is an error if nothing can be written there", async () => {
+  it("can't be tested without a folder, and is reported as missing if nothing can be written there", async () => {
     expect(await levelsOf(`file:${folder}/missing/ledger.db`, 1)).to.have.length(1);
     await writeFile(join(folder, 'file'), '');
     const [disk] = await durabilityOf(`file:${folder}/file/ledger.db`, 1);
@@ -51,7 +51,7 @@ describe('durability of a SQLite ledger', () => {
 });
 
 const postgres = PLACES.find(({ name }) => name === 'PostgreSQL')?.make;
-/** Receives PostgreSQL's log, as a standby does. */
+/** Receives PostgreSQL's write-ahead log, as a standby does. */
 const STANDBY = join(POSTGRES_BIN, 'pg_receivewal');
 if (postgres)
   describe('durability of a PostgreSQL ledger', () => {
@@ -73,7 +73,7 @@ if (postgres)
       for (const { level } of found) expect(level).to.equal('error');
     });
 
-    it('is a warning if commits are confirmed before a standby has them', async function () {
+    it('is reported with a warning if commits are confirmed before a standby has them', async function () {
       if (!existsSync(STANDBY)) return this.skip();
       const folder = await mkdtemp(join(tmpdir(), 'standby-'));
       const main = `host=${url.hostname} port=${url.port} user=${url.username}`;

@@ -46,7 +46,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const state of ['settling', 'owed', 'delivered'] as const)
-      it(`also keeps another one from settling while it is ${state}, until its answer was written`, async () => {
+      it(`also keeps another payment from settling while it is ${state}, until its answer was written`, async () => {
         const first = await held(ledger);
         await settle(ledger, first);
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect(await settle(ledger, second)).to.deep.equal({ kind: 'settling' });
       });
 
-    it('does not match one with another payer, operation or body, or one with an identifier', async () => {
+    it('does not match a payment with another payer, operation or body, or with an identifier', async () => {
       await abandoned();
       await held(ledger);
       for (const other of [
@@ -179,7 +179,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await settle(ledger, second)).kind).to.equal('attached');
     });
 
-    it('asks before its work only whether it can redeem another payment: it then attaches to that one, waits, or may sell', async () => {
+    it('checks before its work whether it can redeem another payment: it then attaches to that one, waits, or may be sold', async () => {
       const lonely = await held(ledger);
       expect(await settle(ledger, lonely, { attachOnly: true })).to.deep.equal({ kind: 'sell' });
       expect(await ledger.find(lonely.request.id)).to.include({ state: 'claimed', asks: 0, leased: true });
@@ -278,7 +278,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       for (const { request } of claims) expect((await ledger.find(request.id))?.aliasOf).to.equal(null);
     });
 
-    it('does not settle beside 512 equal payments, even if it is the oldest, because it reads no more than that', async function () {
+    it('does not settle if there are 512 equal payments, even if it is the oldest, because no more than 512 are read', async function () {
       this.timeout(SLOW_MS * 3);
       const oldest = await held(ledger);
       time.now += 1;
@@ -288,7 +288,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(oldest.request.id)).to.include({ state: 'claimed', asks: 0 });
     });
 
-    it('leaves aliases where they are as long as there is something to redeem', async () => {
+    it('leaves aliases unchanged while there is something to redeem', async () => {
       const first = await held(ledger);
       await settle(ledger, first);
       await deliver(ledger, first, time.now + 100_000);

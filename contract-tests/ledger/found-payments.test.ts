@@ -51,7 +51,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await booked(lost.paidAt, lost.paidAt + 1)).to.deep.equal([]);
     });
 
-    it('is owed once, however many servers take it in at once', async () => {
+    it('is owed once, however many servers take it in concurrently', async () => {
       const operators = await Promise.all(
         [1, 2].map(() => openLedgerReader({ url: place.url, now: () => time.now })),
       );
@@ -96,7 +96,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(row?.after, 'a later claim').to.equal(1_000);
     });
 
-    it('is left to the server that can find it with its answer, unless it was claimed again since', async () => {
+    it('is left to the server that is settling it, unless the claim came after the transfer', async () => {
       const early = await paymentIn(ledger, 'settling', { after: 1_000 });
       expect(await ledger.takeIn({ ...found(), id: early })).to.equal('resolving');
       const late = await paymentIn(ledger, 'settling', { after: 3_000 });
@@ -109,7 +109,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.takeIn(found(sold))).to.equal('known');
     });
 
-    it('is given to one call', async () => {
+    it('is given to only one call', async () => {
       const lost = found();
       await ledger.takeIn(lost);
       const given = await Promise.all([

@@ -43,7 +43,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(answer?.body.equals(body)).to.equal(true);
     });
 
-    it('are kept while unresolved, however long, and pruned after they expired', async () => {
+    it('are kept while their payment is unresolved, however long, and pruned after they expired', async () => {
       const settling = payment();
       const claim = await claimed(ledger, settling);
       await ledger.saveAnswer(settling.id, claim, { status: 200, headers: {}, body: Buffer.from('kept') });
@@ -115,7 +115,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('maintenance', () => {
-    it('deletes what never settled and is dead, in slices, and nothing else', async () => {
+    it('deletes, in slices, only expired claims that never settled', async () => {
       const requests = Array.from({ length: 250 }, () => payment());
       await Promise.all(requests.map(request => ledger.claim(request)));
       const settling = payment();
@@ -130,7 +130,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(settling.id))?.state).to.equal('settling');
     });
 
-    it('lists by state in pages, and sums by state', async () => {
+    it('lists payments by state in pages, and sums them by state', async () => {
       for (let made = 0; made < 3; made += 1) {
         await delivered(ledger, payment({ amount: 25_000n }));
         time.now += 1;
@@ -241,7 +241,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.openFates(BEGINNING, which)).to.deep.equal([]);
     });
 
-    it('condenses the evidence of audited sales of earlier versions, slice by slice, once', async () => {
+    it('condenses the evidence of audited sales from earlier versions, slice by slice, once', async () => {
       const ids: string[] = [];
       for (let n = 0; n < 105; n += 1) {
         const request = payment({ evidence: `whole ${n}` });

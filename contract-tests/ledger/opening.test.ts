@@ -34,7 +34,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('a value that the first server creates', () => {
-    it('is the same for all servers that ask for it at once or later', async () => {
+    it('is the same for all servers that ask for it, concurrently or later', async () => {
       const kept = await Promise.all(['a', 'b', 'c'].map(value => ledger.keepMeta('secret', value)));
       const [first] = kept;
       expect(['a', 'b', 'c']).to.include(first);

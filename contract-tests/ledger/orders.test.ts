@@ -124,7 +124,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.retryOrder(payment, clock + 1), 'while one is in progress').to.equal(undefined);
   });
 
-  it('begins interrupted work again later each time, and sets the deadline of an attempt once', async () => {
+  it('begins interrupted work again after growing pauses, and sets the deadline of an attempt once', async () => {
     const payment = await asked();
     const waits: number[] = [];
     const [attemptMs, began] = [50_000, clock];
@@ -139,7 +139,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
       waits.push(Math.floor((next - clock) / 1_000));
       clock = next;
     }
-    // Each pause is at most a tenth of the attempt until its deadline has passed.
+    // Until the deadline has passed, each pause is at most a tenth of the attempt's duration.
     expect(waits.slice(0, 8)).to.deep.equal([1, 2, 4, 5, 5, 5, 5, 5]);
     expect(waits.at(-1)).to.be.at.least(5);
     const { deadline } = (await ledger.order(payment))!;
@@ -153,7 +153,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(ended, 'after its end').to.equal(undefined);
   });
 
-  it('counts no start of a server that stops, keeps its deadline, and lets another server begin at once', async () => {
+  it('counts no start by a server that stops, keeps the deadline, and lets another server begin immediately', async () => {
     const payment = await asked();
     const attemptMs = 3_600_000;
     const first = await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs });
@@ -193,7 +193,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(begun).to.include({ attempts: 2, tries: 2, deadline: clock + 7_000 });
   });
 
-  it('gives one of many calls the new attempt', async () => {
+  it('gives the new attempt to one of many calls', async () => {
     const payment = await asked();
     await ledger.finishOrder(payment);
     const reopened = await Promise.all(
@@ -259,7 +259,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await open()).to.have.length(3);
   });
 
-  it('stops asking people for an order whose payment is delivered, even if a crash kept it from being ended', async () => {
+  it('does not list as open an order whose payment is delivered, even if a crash kept it from being ended', async () => {
     const payment = await asked();
     const row = await ledger.adopt(payment, 60_000);
     if (!row) throw new Error('nobody held it');

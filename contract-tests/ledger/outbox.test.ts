@@ -45,7 +45,7 @@ onEachEngine('The outbox', make => {
     expect(await ledger.events(10)).to.deep.equal([]);
   });
 
-  it('has a sale once, whether its answer is there at once or later', async () => {
+  it('has a sale once, whether its answer is delivered with it or later', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     await delivered(ledger, payment());
     const request = payment({ flow: 'upfront' });
@@ -96,7 +96,7 @@ onEachEngine('The outbox', make => {
     expect(kindsOf(await ledger.takeEvents(CHAT, 10))).to.deep.equal(['payment.owed']);
   });
 
-  it('gives the second event of a payment only once the target has the first, but gives events of other payments at once', async () => {
+  it('gives the second event of a payment only once the target has the first, but gives events of other payments immediately', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     const first = await owed(ledger);
     const second = await owed(ledger);
@@ -153,7 +153,7 @@ onEachEngine('The outbox', make => {
     expect(await ledger.resendEvent(999_999)).to.equal(false);
   });
 
-  it('keeps events for a known webhook for a while, and then deletes them', async () => {
+  it('keeps no events for a webhook that was dropped, or whose hold has expired', async () => {
     await ledger.holdTarget('listener', [], time.now + 30_000);
     await delivered(ledger, payment());
     expect(await ledger.takeEvents('listener', 10)).to.have.lengthOf(1);
@@ -184,7 +184,7 @@ onEachEngine('An outbox of two servers', (make, engine) => {
   eachWithANewLedger(make);
   if (engine === 'SQLite') return;
 
-  it('gives each event to one of them', async () => {
+  it('gives each event to one of the servers', async () => {
     const other = await open();
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     for (let n = 0; n < 30; n++) await delivered(ledger, payment());

@@ -11,7 +11,7 @@ const [postgres] = PLACES.filter(({ name }) => name === 'PostgreSQL');
 const make = postgres?.make;
 const missing = make ? missingPooler : 'set TEST_DATABASE_URL=postgres://…';
 
-/** A pooler in front of the schema of a place. */
+/** A pooler in front of the schema that holds a test's ledger. */
 const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> =>
   startPooler(url, { settings, schema: new URL(url).searchParams.get('application_name')! });
 
@@ -29,7 +29,7 @@ const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> 
       await place.remove();
     });
 
-    it('is refused in one sentence without the URL of the database itself, and nothing is changed', async () => {
+    it('is refused with one sentence if the URL of the database itself is missing, and nothing is changed', async () => {
       const fault = await faultOf(openLedger({ url: pooler.url, ...OWNER }));
       expect(fault.code).to.equal('open');
       expect(fault.message).to.include('leads to a pooler').and.include('DATABASE_DIRECT_URL');

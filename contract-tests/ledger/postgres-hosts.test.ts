@@ -51,7 +51,7 @@ describe('several PostgreSQL servers in one URL', () => {
     expect((await connected(hosts)).port).to.equal(portOf(one));
   });
 
-  it('lead to the primary at once if another one accepts connections and does not answer', async () => {
+  it('lead to the primary immediately if another one accepts connections but does not answer', async () => {
     two.isFrozen = true;
     const began = performance.now();
     expect((await connected(new PostgresHosts(urlOf(two.host, one.host)))).port).to.equal(portOf(one));

@@ -69,7 +69,7 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
     expect(values).to.eql([[[], []], [[]]]);
   });
 
-  it('sends neither for an operation of one query', async () => {
+  it('sends neither BEGIN nor COMMIT for an operation of one query', async () => {
     const { client, sent } = connection();
     const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     await transaction.run({ ...sql`update t set a = ${1}`, last: true });

@@ -16,7 +16,7 @@ const isHere =
   existsSync(POSTGRES_BIN) &&
   spawnSync('openssl', ['version']).status === 0;
 
-/** A certificate authority of its own, and its certificate for this machine, by name rather than by address. */
+/** A new certificate authority, and its certificate for this machine, by name rather than by address. */
 function certify(folder: string): void {
   const openssl = (...options: string[]): void =>
     void execFileSync('openssl', options, { cwd: folder, stdio: 'ignore' });

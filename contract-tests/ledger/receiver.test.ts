@@ -238,7 +238,7 @@ function races(): void {
     }
   }
 
-  it('is the same for all, whichever of several servers with different ones sells first', async () => {
+  it('is the same for several servers with different settings, whichever server sells first', async () => {
     const servers = await Promise.all(Array.from({ length: 6 }, (_, index) => open(index % 2 ? OTHER : {})));
     const results = await Promise.all(
       servers.flatMap(server => [1, 2, 3, 4].map(async () => ({ server, came: await sell(server) }))),

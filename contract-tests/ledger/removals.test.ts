@@ -90,7 +90,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.removeContents(id)).to.equal('removed');
   });
 
-  it('is rejected only if an order is owed', async () => {
+  it('includes a rejected order only if that order is owed', async () => {
     const request = payment();
     await delivered(ledger, request);
     expect(await ledger.rejectOrder(request.id, 'No.')).to.equal(false);

@@ -73,7 +73,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  it('sends only one transaction: whoever signs second gets the one that was stored first', async () => {
+  it('sends only one transaction: a second signer gets the one that was stored first', async () => {
     const { id } = await started(await sold(), PAID);
     const both = await Promise.all(
       ['mine', 'yours'].map(signature => ledger.writeDownRepayment(id, { ...SIGNED, signature })),
@@ -114,7 +114,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.refund(await sold(), aRefund({ signature: LANDED.signature }))).to.equal('used');
   });
 
-  it('lets nobody work on an owed answer while its whole payment is being refunded', async () => {
+  it('stops work on an owed answer while its whole payment is being refunded', async () => {
     const { id, claim } = await owed();
     const { id: refund } = await started(id, PAID);
     expect(await ledger.extendLease(id, claim, 1_000), 'its worker').to.equal(false);
@@ -174,7 +174,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.openRepayments(listed[0])).map(({ id }) => id)).to.deep.equal([listed[1]?.id]);
   });
 
-  it('finds a payment by what people quote', async () => {
+  it('finds a payment by any id, signature or payer that a buyer may quote', async () => {
     const request = payment({ identifier: 'order-0000000000001' });
     await delivered(ledger, request);
     const { id: refund } = await started(request.id, 1n);

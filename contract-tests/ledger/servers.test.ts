@@ -250,7 +250,7 @@ type HalfOpenWire = {
   open: () => number;
   /** Breaks every connection on our side only, as a network does that loses its state. */
   cutForUs: () => void;
-  /** Forwards nothing any more, in either direction. */
+  /** Stops forwarding, in both directions. */
   stall: () => void;
   /** Also ends the connections that PostgreSQL still considers open. */
   cutForAll: () => void;

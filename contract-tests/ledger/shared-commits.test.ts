@@ -78,7 +78,7 @@ describe('operations that share a commit', () => {
     expect(batches).to.eql(['a-c-a b-b d']);
   });
 
-  it('wait for the next commit if they belong to two that run in parallel', async () => {
+  it('wait for the next commit if their payment and their payer are in two chains that run in parallel', async () => {
     const { add, apart, batches, end } = heldCommits();
     const all = [add('a', { payer: 'P' }), add('b'), add('b', { payer: 'P' }), add('b')];
     for (let n = 0; n < 2; n++) await end();
@@ -99,7 +99,7 @@ describe('operations that share a commit', () => {
     expect(apart).to.eql(['a', 'c']);
   });
 
-  it('fit into one transaction: 64 of them, 8 of one payer, and 4 MB', async () => {
+  it('are at most 64 in one transaction, 8 of one payer, and 4 MB', async () => {
     const { add, apart, batches, end } = heldCommits();
     const size = 1.5 * 1024 * 1024;
     const all = [...'abc'].map(payment => add(payment, { bytes: size }));
@@ -112,7 +112,7 @@ describe('operations that share a commit', () => {
     expect(batches[0]).to.match(/^a b .*p0-p1-p2-p3-p4-p5-p6-p7$/);
   });
 
-  it('all have an unknown outcome if that commit was not confirmed', async () => {
+  it('all have an unknown outcome if the commit was not confirmed', async () => {
     const { add, end } = heldCommits({ fails: new LedgerFault('unknown', 'lost') });
     const both = [add('a'), add('b')].map(each => each.then(String, (error: LedgerFault) => error.code));
     await end();
@@ -153,13 +153,13 @@ for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL')
     }
     const rows = (): Promise<Row[]> => engine.read(() => execute(sql<Row>`select a, b from t order by a`));
 
-    it('are in one transaction', async () => {
+    it('have the same transaction id', async () => {
       const made = await Promise.all([1, 2, 3].map(a => engine.write(() => add(a, a), { payment: `${a}` })));
       expect(new Set(made.map(row => row?.x)).size).to.equal(1);
       expect(await rows()).to.eql([1, 2, 3].map(a => ({ a, b: a })));
     });
 
-    it('do not fail with the one among them that fails', async () => {
+    it('do not fail because another operation in the commit fails', async () => {
       const made = await Promise.all(
         [1, 2, 3].map(a =>
           engine
@@ -174,7 +174,7 @@ for (const { name, make } of PLACES.filter(place => place.name === 'PostgreSQL')
       expect(await rows()).to.eql([1, 3].map(a => ({ a, b: a })));
     });
 
-    it('do not wait long because of one that another server blocks', async () => {
+    it('do not wait long for an operation that another server blocks', async () => {
       const other = await openPostgres(place.url, 'beside');
       let release = (): void => undefined;
       const held = other.transact(async run => {

@@ -77,7 +77,7 @@ function heldLedger() {
           chains.map(chain => chain.map(({ run }) => run)),
         )
       ).flat(),
-    /** Captures the operation that a call requests, which never ends by itself. */
+    /** Captures the operation that a call requests. The call itself never ends. */
     async of(call: () => Promise<unknown>): Promise<Operation> {
       void call();
       for (let turn = 0; turn < 10 && asked.length === 0; turn++) await Promise.resolve();
@@ -246,7 +246,7 @@ describe('operations that run interleaved in one transaction', () => {
     expect(await faults({ byPayer: true })).to.eql([]);
   });
 
-  it('do not, if two of them may belong to one payer, because they depend on its other payments', async () => {
+  it('can have another result if two of them may belong to one payer, because they depend on its other payments', async () => {
     expect(await faults({ byPayer: false })).to.not.eql([]);
   });
 });

@@ -6,7 +6,7 @@ import { list, one, raw, sql } from '../../src/ledger/sql.js';
 import type { Query, Value } from '../../src/ledger/sql.js';
 
 describe('The SQL of the ledger', () => {
-  it('keeps values apart from the text, whatever they are', () => {
+  it('keeps values separate from the query text, whatever they are', () => {
     const query = one`select * from payments where id = ${"it's"} and claim = ${1} and reason = ${null}`;
     expect(query).to.deep.equal({
       sql: 'select * from payments where id = ? and claim = ? and reason = ?',

@@ -143,7 +143,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('a ledger with limits for unsettled payments', () => {
-    it('counts unsettled payments inside the claim, however many come at once', async () => {
+    it('counts unsettled payments inside the claim, however many come concurrently', async () => {
       const limits = { maxUnsettledPerPayer: 7, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
       const results = await Promise.all(Array.from({ length: 40 }, () => ledger.claim(payment({ limits }))));
       expect(results.filter(result => result.kind === 'claimed')).to.have.length(7);
@@ -154,7 +154,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ limits, payer: 'Another' }))).kind).to.equal('claimed');
     });
 
-    it('knows a copy of what is worked on, or was settled, even if its payer is at its limit', async () => {
+    it('recognizes a copy of a payment that is worked on or settling, even if its payer is at its limit', async () => {
       const limits = { maxUnsettledPerPayer: 1, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
       const request = payment({ limits });
       const claim = await claimed(ledger, request);

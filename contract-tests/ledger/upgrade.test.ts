@@ -107,7 +107,7 @@ const extendable = (row: Row, replies: Row[]): Row => ({
   tries: 1,
   starts: 0,
   failure: null,
-  // The number of its replies that count.
+  // The number of replies that count for the order.
   done: replies.filter(({ payment, rejected_at: at }) => payment === row['payment'] && at === null).length,
 });
 
@@ -317,7 +317,7 @@ function besideServers(make: () => Promise<LedgerPlace>): void {
     );
   });
 
-  it('is brought up to date beside servers that know the oldest version compatible with it', async () => {
+  it('is brought up to date while servers are running that know the oldest version compatible with it', async () => {
     await inPostgres(place, async old => {
       await old.query('select pg_advisory_lock_shared(8405, $1)', [OLDEST_BESIDE]);
       await old.query('select pg_advisory_lock_shared(8403, hashtext(current_schema()))');

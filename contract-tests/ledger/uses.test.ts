@@ -25,13 +25,13 @@ onEachEngine('Counted uses that are limited for a period', (make, engine) => {
   const use = (name: string, atMost: number, endsAt = END): Use => ({ name, atMost, endsAt });
   const at = (n: number): Ledger => ledgers[n % ledgers.length]!;
 
-  it('are counted once each, even if many are taken at once at all servers', async () => {
+  it('are counted once each, even if many are taken concurrently at all servers', async () => {
     const uses = [use('own', 5), use('all', 100)];
     const taken = await Promise.all(Array.from({ length: 60 }, (_, n) => at(n).takeUses(uses)));
     const left = taken.flatMap(each => ('left' in each ? [each.left[0]] : []));
     expect(left.toSorted()).to.deep.equal([0, 1, 2, 3, 4]);
     for (const each of taken) if ('usedUp' in each) expect(each.usedUp.name).to.equal('own');
-    // The refused ones have used nothing else.
+    // The refused calls have used up nothing else.
     expect(await at(1).takeUses([use('all', 6)])).to.deep.equal({ left: [0] });
     expect(await at(0).takeUses([use('all', 6)])).to.deep.equal({ usedUp: use('all', 6) });
   });
@@ -51,7 +51,7 @@ onEachEngine('Counted uses that are limited for a period', (make, engine) => {
     expect(await at(1).takeUses([use('b', 1)])).to.deep.equal({ usedUp: use('b', 1) });
   });
 
-  it('are deleted after their period, so that nobody can fill the ledger', async () => {
+  it('are deleted after their period, so that no caller can fill the ledger', async () => {
     for (let n = 0; n < 30; n++) await at(n).takeUses([use(`old ${n}`, 1)]);
     now = END + 1;
     await at(0).takeUses([use('new', 5, 2 * END)]);

@@ -289,7 +289,7 @@ describe('a server that is killed or stopped', function () {
     });
   });
 
-  it('killed with its own sandbox: the ports are free at once and the same chain continues', async () => {
+  it('killed with its own sandbox: the ports are free immediately and the same chain continues', async () => {
     const stateDir = join(folder, 'own');
     const [port, rpcPort, facilitatorPort] = [await freePort(), await freePort(), await freePort()];
     const env = {

@@ -34,7 +34,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   FACILITATOR_1_HEADER: `Authorization: Bearer ${random()}`,
 };
 
-/** What must appear nowhere: each secret, its parts, and the same in base64. */
+/** The strings that must appear nowhere: the parts of each secret, as they are and in base64. */
 function needles(secrets: Readonly<Record<string, string>>): string[] {
   const parts = Object.values(secrets).flatMap(each => each.split(/[\n,]|Authorization: Bearer |whsec_/));
   const kept = parts.filter(part => part.length >= 20 && !part.startsWith('-----'));

@@ -190,7 +190,7 @@ describe('On mainnet', function () {
       .and.to.contain(DEVNET_GENESIS);
   });
 
-  it('an RPC server for another network beside a right one is skipped: nothing from it is in a challenge', async () => {
+  it('an RPC server for another network is skipped in favour of a correct one: nothing from it is in a challenge', async () => {
     const foreign = await listen((message, response) => {
       void bodyOf(message).then(text => {
         const { method, params } = JSON.parse(text) as { method: string; params: unknown[] };
@@ -244,7 +244,7 @@ describe('On mainnet', function () {
     }
   });
 
-  it('without a chain it starts, and its challenges have no blockhash', async () => {
+  it('without a chain the server starts, and its challenges have no blockhash', async () => {
     const { port: rpcPort } = stub.rpc.address() as AddressInfo;
     await stopServer(stub.rpc);
     stub.rpc.address = () => ({ port: rpcPort, family: 'IPv4', address: '127.0.0.1' });

@@ -119,7 +119,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     }
   });
 
-  it('solMintInfo answers the facts of every sample mint', async () => {
+  it('solMintInfo returns the facts about every sample mint', async () => {
     const { uninitialised, ...others } = world.sandbox.info.mints;
     for (const mint of [...Object.values(others), uninitialised]) {
       const answer = await post(

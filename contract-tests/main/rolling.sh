@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds an earlier release in a folder of its own, and has the test of a rolling upgrade begin with it. Needs the history of git, HAProxy, and
-# TEST_DATABASE_URL. EARLIER_RELEASE=folder: one that was built before.
+# Builds an earlier release in a separate folder, and runs the rolling upgrade test from it to this version. Needs the Git history, HAProxy,
+# and TEST_DATABASE_URL. EARLIER_RELEASE=folder: uses the release that is already built there.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"

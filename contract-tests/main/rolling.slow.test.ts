@@ -229,7 +229,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
       if (existsSync(next)) await rm(next, { recursive: true });
     });
 
-    it('fails no call: each is answered, at once or after a 503 with Retry-After', async () => {
+    it('fails no call: each is answered, immediately or after a 503 with Retry-After', async () => {
       const own = { ...databaseSettings(place) };
       const { beside, envs } = await twoServers('rolling', own);
       const old: Served[] = [];
@@ -245,7 +245,7 @@ function rolling(make: () => Promise<LedgerPlace>): void {
           old[index]?.child.kill('SIGTERM');
           expect(await old[index]?.ended).to.include({ code: 0 });
           started.push(await serve(each, () => {}, later));
-          // Old and new at the same time.
+          // Both versions are running.
           await load.enough(15);
         }
       } finally {

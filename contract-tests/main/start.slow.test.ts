@@ -169,7 +169,7 @@ describe('A built server', function () {
     return { url: `http://127.0.0.1:${port}`, ended };
   }
 
-  /** Its first answer, or its output if it ended instead. */
+  /** The server's first answer, or its output if it ended instead. */
   async function firstAnswer({ url, ended }: Awaited<ReturnType<typeof run>>) {
     let end: { said: string } | undefined;
     void ended.then(how => (end = how));

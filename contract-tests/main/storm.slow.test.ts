@@ -142,7 +142,7 @@ for (const kind of rows(['http', 'embedded'] as const))
         answers.set(call, (answers.get(call) ?? new Set()).add(sent.answer));
       }
 
-      /** Fifty connections at once, each with the same payment. */
+      /** Fifty concurrent connections, each with the same payment. */
       async function attack(purchase: Purchase): Promise<void> {
         const [meant] = purchase.calls;
         const one = async (): Promise<void> => {

@@ -141,7 +141,7 @@ describe('tools paid over MCP', () => {
     expect(await world.earned()).to.equal(before + 20_000n);
   });
 
-  it('the payment of one call buys no other, over MCP either', async () => {
+  it('a payment for one call buys no other call over MCP', async () => {
     const { payload } = await sign();
     await callTool(url, 'summarize', anotherText(), paid(payload));
     const other = await callTool(url, 'summarize', anotherText(), paid(payload));
@@ -278,7 +278,7 @@ describe('tools paid over MCP', () => {
     expect(tools[3]?.description).to.include('0.50 USDC a call, paid before the work');
   });
 
-  it('a free tool answers at once, and an unknown one is a protocol error', async () => {
+  it('a free tool answers without a challenge, and an unknown tool is a protocol error', async () => {
     const voices = await callTool(url, 'listVoices', {});
     expect(voices.structuredContent).to.have.property('default', 'en_US-rms-medium');
     const { message } = await mcp(url, 'tools/call', { name: 'getHealth', arguments: {} });
@@ -294,7 +294,7 @@ describe('tools paid over MCP', () => {
     expect(message.result?.instructions).to.include('_meta["x402/payment"]');
   });
 
-  it('web pages that reach the server under a foreign name are refused', async () => {
+  it('web pages that reach the server under a foreign host name are refused', async () => {
     // fetch can't send a Host header of the caller's choice.
     expect(await statusFor('evil.example')).to.equal(403);
     for (const origin of ['https://evil.example', 'null'])

@@ -25,7 +25,7 @@ type Json = Record<string, unknown>;
 const KILLS = repeated(30, 2);
 /** Killed work begins again, so some orders end only after the last kill. */
 const TOLD_MS = 60_000 + KILLS * 12_000;
-/** People answer after five seconds. */
+/** The sample respondents answer after five seconds. */
 const MOMENTS_MS = 6_500;
 /** The delay between a paid call and a kill: mostly short, while money moves. */
 const momentOf = (kill: number): number => MOMENTS_MS * ((kill + 0.5) / KILLS) ** 2;

@@ -20,7 +20,7 @@ const headersOf = (method: string, name?: string): Record<string, string> => ({
   ...(name === undefined ? {} : { 'mcp-name': name }),
 });
 
-describe('who pays over MCP', () => {
+describe('payments over MCP', () => {
   let world: World;
   let url: string;
   before(async function () {
@@ -89,7 +89,7 @@ describe('who pays over MCP', () => {
       expect(await world.earned()).to.equal(before + 10_000n);
     });
 
-  it('one payment in both places counts once, and two different ones are refused, unspent', async () => {
+  it('the same payment in header and metadata counts once, and two different payments are refused, unspent', async () => {
     const before = await world.earned();
     const [one, two] = [await sign(), await sign()];
     const asked = anotherText();

@@ -33,7 +33,7 @@ describe('A payment method that the server was not written for', () => {
   const signed = (payer = Keypair.generate()): string =>
     craftPayment({ ...RECIPE, payer, amount: 10_000n }).transaction;
 
-  it('is offered beside x402, with a different number in each challenge', async () => {
+  it('is offered alongside x402, with a different number in each challenge', async () => {
     const answer = await shop.call('/one', {});
     expect(answer.status).to.equal(402);
     expect(answer.json().accepts).to.have.length(1);

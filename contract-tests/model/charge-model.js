@@ -24,7 +24,7 @@ const NONE = 0,
 const WORK = 1,
   COMMITTED = 2,
   ASKED = 3,
-  PAID = 4; // what the worker of a row is at; 0: no worker
+  PAID = 4; // the step that the worker of a row has reached; 0: no worker
 const WAITING = 1,
   LEFT = 2,
   STRANGER = 3; // the client's end of a request, or a stranger's; 0: not used yet
@@ -40,7 +40,7 @@ const ALL = {
   void: true, // a row that is settled makes the claimed rows of the same call its aliases, unless they are sole
   wait: true, // do not settle beside an equal row whose caller was not seen since this payment came
   newest: true, // only an answer written to the newest caller counts as written; a new copy un-writes
-  join: true, // only the newest caller of an alias becomes a caller of what it stands for; others get 503
+  join: true, // only the newest caller of an alias becomes a caller of the payment that the alias redeems; others get 503
   order: true, // …and, of a row with several callers, only if it was written before this payment came
   note: true, // no copy gets a 503 that the ledger does not know of
   early: true, // only callers who came before the move to settling can end it by being written to: later ones may be strangers
@@ -108,7 +108,7 @@ export const CHECKS = {
   'stranger-crash': { ...BASE, stranger: true, crashes: 1, faults: false },
   'stranger-proxy': { ...BASE, stranger: true, swallow: 'open', requests: 4, faults: false },
   'stranger-lost': { ...BASE, stranger: true, requests: 4, faults: false, lost: true },
-  // The same with hang-ups that are noticed at once or never, which leaves only the other counterexamples.
+  // The same with hang-ups that are noticed immediately or never, which leaves only the other counterexamples.
   calm: { ...BASE, swallow: 'open', faults: false, late: false },
   'calm-crash': { ...BASE, crashes: 1, late: false },
   // A client that goes back to older payments once the server knows that its last request has ended.
@@ -289,7 +289,7 @@ function machine(rule, check) {
               t[LAST] = last;
               t[q + rc] = STRANGER;
             });
-    const servers = s[USED] === 0 ? [0] : [0, 1]; // the first is A, by symmetry
+    const servers = s[USED] === 0 ? [0] : [0, 1]; // the first server is A, by symmetry
     if (check.two) {
       // every request is another client with a payment of its own
       for (const v of servers)
@@ -315,8 +315,8 @@ function machine(rule, check) {
 
   // ---- one request ---------------------------------------------------------------------------------------------------------
   /**
-   * Whether there is a connection that the client gave up, but that its server takes for alive, or will when the
-   * request arrives.
+   * Whether the client gave up a connection that its server considers alive, or will consider alive once the request
+   * arrives.
    */
   function zombie(s) {
     for (let i = 0; i < s[USED]; i++)
@@ -614,7 +614,7 @@ function machine(rule, check) {
         idle(t);
       });
     if (s[o + st] === SETTLING && !s[o + ph] && !dead && !s[o + moved] && !flying) {
-      // the second ask, while somebody watches
+      // the second settle request, while a request waits for the row
       const w = someOpen(s, r);
       if (w)
         to(`${srv(w - 1)} asks again for P${r + 1}`, t => {
@@ -798,7 +798,7 @@ export function explore(rule, check, max = 6_000_000) {
   const key = s => Buffer.from(s).toString('latin1');
   const states = [m.initial()],
     from = [-1],
-    how = ['']; // how: interned texts
+    how = ['']; // how: interned strings
   const index = new Map([[key(states[0]), 0]]),
     texts = new Map(),
     edges = [];

@@ -56,7 +56,7 @@ export const callerMutants: readonly Mutant[] = [
     find: 'set callers = callers + 1, written_to = callers + 1,',
     replace: 'set written_to = callers,',
     test: 'ledger/callers',
-    grep: 'one that came before still redeems it',
+    grep: 'but an earlier payment still redeems the answer',
   },
   {
     name: 'a copy is sent away without a record in the ledger',

@@ -35,7 +35,7 @@ export const foundMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/found-payments.js',
     find: "state = 'owed' and operation = ${FOUND_ON_CHAIN} returning id",
     replace: "state = 'owed' returning id",
-    grep: 'is given to one call',
+    grep: 'is given to only one call',
   },
   {
     ...FOUND,
@@ -43,7 +43,7 @@ export const foundMutants: readonly Mutant[] = [
     file: 'src/ledger/found-payments.js',
     find: "row.state === 'settling' && row.claim_slot < slot",
     replace: 'false',
-    grep: 'is left to the server that can find it',
+    grep: 'is left to the server that is settling it',
   },
   {
     ...FOUND,

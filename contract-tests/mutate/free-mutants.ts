@@ -12,7 +12,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'or uses.used < ${atMost}',
     replace: 'or uses.used < ${atMost} + 1',
     test: 'ledger/uses',
-    grep: 'are counted once each, even if many are taken at once',
+    grep: 'are counted once each, even if many are taken concurrently',
   },
   {
     name: 'free: a refused call is counted',
@@ -20,7 +20,7 @@ export const freeMutants: readonly Mutant[] = [
     find: 'yield* giveBack([...left.keys()]);',
     replace: '',
     test: 'ledger/uses',
-    grep: 'are counted once each, even if many are taken at once',
+    grep: 'are counted once each, even if many are taken concurrently',
   },
   {
     name: 'free: old counts are never deleted',
@@ -60,7 +60,7 @@ export const freeMutants: readonly Mutant[] = [
     find: "&& fault !== 'caller' && !gone.aborted;",
     replace: ';',
     test: FREE,
-    grep: 'are used by a caller who hangs up',
+    grep: 'are used up even if the caller hangs up',
   },
   {
     name: 'free: a failed call is counted',

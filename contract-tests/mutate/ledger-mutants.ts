@@ -40,7 +40,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'CALLER_LIVE_MS - Math.floor(performance.now() - seen)',
     replace: 'CALLER_LIVE_MS',
     test: 'ledger/callers',
-    grep: 'count from when they were seen',
+    grep: 'are renewed as of the time when they were seen',
   },
   {
     name: 'a row in progress is adopted',
@@ -56,7 +56,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: ' || row.lease_until > row.now)',
     replace: ')',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'knows a copy of what is worked on, or was settled',
+    grep: 'recognizes a copy of a payment that is worked on or settling',
   },
   {
     name: 'a paid payment may be claimed again',
@@ -64,7 +64,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "if (row.state !== 'claimed' || row.alias_of",
     replace: 'if (row.alias_of',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'knows a copy of what is worked on, or was settled',
+    grep: 'recognizes a copy of a payment that is worked on or settling',
   },
   {
     name: 'runs are not limited',
@@ -104,7 +104,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "return other && { kind: 'identifier', payment: paymentOf(other) };",
     replace: 'return undefined;',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'finds the other payment of the same payer and identifier',
+    grep: 'lead to the other payment with the same payer and identifier',
   },
   {
     name: 'the identifier of a refunded payment is never free again',
@@ -152,7 +152,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: ' and caller_until > 0 and alias_of is null',
     replace: ' and alias_of is null',
     test: 'ledger/{callers,equal-payments}',
-    grep: 'that left or were sent away are never revived',
+    grep: 'that left or were sent away are never renewed',
   },
   {
     name: 'older callers renew',
@@ -160,7 +160,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'where id = ${idBytes(p.id)} and callers = ${p.number} and caller_until > 0',
     replace: 'where id = ${idBytes(p.id)} and callers >= ${p.number} and caller_until > 0',
     test: 'ledger/{callers,equal-payments}',
-    grep: 'are numbered, and the newest alone can renew',
+    grep: 'are numbered, and only the newest can renew',
   },
   {
     name: 'older callers leave for the newest',
@@ -168,7 +168,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'set caller_until = 0 where id = ${idBytes(p.id)} and callers = ${p.number}',
     replace: 'set caller_until = 0 where id = ${idBytes(p.id)} and callers >= ${p.number}',
     test: 'ledger/{callers,equal-payments}',
-    grep: 'are numbered, and the newest alone can renew',
+    grep: 'are numbered, and only the newest can renew',
   },
   {
     name: 'an answer written to an older caller counts as written',
@@ -176,7 +176,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "state = 'delivered' and callers = ${p.number} returning id",
     replace: "state = 'delivered' and callers >= ${p.number} returning id",
     test: 'ledger/{callers,equal-payments}',
-    grep: 'are numbered, and the newest alone can renew',
+    grep: 'are numbered, and only the newest can renew',
   },
   {
     name: 'a caller that comes once the payment may be public is numbered',
@@ -264,7 +264,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'lease_until <= ${p.now} and ${NOT_BEING_REPAID}',
     replace: 'lease_until <= ${p.now}',
     test: 'ledger/repayments',
-    grep: 'lets nobody work on an owed answer while its whole payment is being refunded',
+    grep: 'stops work on an owed answer while its whole payment is being refunded',
   },
   {
     name: 'a payer stays known after a refusal',
@@ -280,7 +280,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'where answer_expires_at is not null and answer_expires_at <= (select ${p.now})',
     replace: 'where coalesce(answer_expires_at, 0) <= (select ${p.now})',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'are kept while unresolved, however long, and pruned after they expired',
+    grep: 'are kept while their payment is unresolved, however long, and pruned after they expired',
   },
   {
     name: 'an answer is read after it expired',
@@ -288,7 +288,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'and (answer_expires_at is null or answer_expires_at > ${now})`',
     replace: 'and ${now} = ${now}`',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'are kept while unresolved, however long, and pruned after they expired',
+    grep: 'are kept while their payment is unresolved, however long, and pruned after they expired',
   },
   {
     name: 'rows are deleted before their blockhash is dead',
@@ -296,7 +296,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'removeDead(Number(before), now)',
     replace: 'removeDead(Number(before) + 450, now)',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'deletes what never settled and is dead, in slices, and nothing else',
+    grep: 'deletes, in slices, only expired claims that never settled',
   },
   {
     name: 'claims count as dead while their blockhash lives',
@@ -312,7 +312,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'where target.id = p.alias_of and (',
     replace: 'where 1 = 0 and (',
     test: 'ledger/{callers,equal-payments}',
-    grep: 'leaves aliases where they are as long as there is something to redeem',
+    grep: 'leaves aliases unchanged while there is something to redeem',
   },
   {
     name: 'an order is opened for a payment whose money has not moved',
@@ -328,7 +328,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: '`finished_at is not null and next_attempt_at <= ${p.now}`',
     replace: '`next_attempt_at <= ${p.now}`',
     test: 'ledger/orders',
-    grep: 'gives one of many calls the new attempt',
+    grep: 'gives the new attempt to one of many calls',
   },
   {
     name: 'a call starts an attempt before it is due',
@@ -352,7 +352,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'const againMs = Math.min(lateMs, ',
     replace: 'const againMs = Math.max(lateMs, ',
     test: 'ledger/orders',
-    grep: 'begins interrupted work again later each time',
+    grep: 'begins interrupted work again after growing pauses',
   },
   {
     name: 'a server that lost its order hands it over',
@@ -360,7 +360,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'return row?.claim === claim ? yield*',
     replace: 'return row ? yield*',
     test: 'ledger/orders',
-    grep: 'counts no start of a server that stops',
+    grep: 'counts no start by a server that stops',
   },
   {
     name: 'an attempt is ended by a server that lost its order',
@@ -376,7 +376,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'finished_at is null and next_attempt_at <= ${p.now} returning',
     replace: 'finished_at is null returning',
     test: 'ledger/orders',
-    grep: 'begins interrupted work again later each time',
+    grep: 'begins interrupted work again after growing pauses',
   },
   {
     name: 'a respondent replies twice',

@@ -13,7 +13,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: 'if (others.some(other => other !== first))',
     replace: 'if (false)',
     test: 'mcp/who-pays',
-    grep: 'two different ones are refused',
+    grep: 'two different payments are refused',
   },
   {
     name: 'challenges in a row name one blockhash',

@@ -145,7 +145,7 @@ const made: readonly Mutant[] = [
       name: 'a buyer who can still send the transfer is told that nothing was charged',
       find: 'moved === true || checked?.selfPaid === true',
       replace: 'moved === true',
-      grep: 'are not told that nothing was charged',
+      grep: 'get no answer that says “not charged”',
     },
   ]),
   ...of('rails/solana/find-transfer', 'made', [

@@ -38,7 +38,7 @@ export const refundMutants: readonly Mutant[] = [
     find: 'if (!pays(refund.evidence, payment, refund, sending.mint))',
     replace: 'if (false)',
     test: TEST,
-    grep: 'is not sent with a transaction from the ledger that does not pay it',
+    grep: 'is not sent with a transaction from the ledger that pays something else',
   },
   {
     name: 'one RPC server is enough to prove that a refund never lands',

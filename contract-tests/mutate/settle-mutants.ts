@@ -20,7 +20,7 @@ const CHANGES: readonly Change[] = [
     name: 'a refused move to settling keeps the lease',
     find: 'yield* execute(endLease(fence));',
     replace: '',
-    grep: 'asks for nothing once its caller',
+    grep: 'requests no money once its caller',
   },
   {
     name: 'an identifier that was paid for is paid for again',
@@ -86,7 +86,7 @@ const CHANGES: readonly Change[] = [
     name: 'the check before the work settles',
     find: 'if (all.sent.attachOnly)',
     replace: 'if (false)',
-    grep: 'asks before its work only whether it can redeem another',
+    grep: 'checks before its work whether it can redeem another',
   },
   {
     name: 'a payment that is not settled because the store is full binds equal ones',
@@ -122,7 +122,7 @@ const CHANGES: readonly Change[] = [
     name: 'one of the equal payments is overlooked',
     find: 'const limit = MAX_EQUAL + 1;',
     replace: 'const limit = MAX_EQUAL;',
-    grep: 'does not settle beside 512 equal payments',
+    grep: 'does not settle if there are 512 equal payments',
   },
   {
     name: 'settling binds any number of claims',
@@ -134,7 +134,7 @@ const CHANGES: readonly Change[] = [
     name: 'equal payments beyond the read limit are ignored',
     find: 'if (rows.length > MAX_EQUAL)',
     replace: 'if (false)',
-    grep: 'does not settle beside 512 equal payments',
+    grep: 'does not settle if there are 512 equal payments',
   },
   {
     name: 'an older caller moves to the redeemed payment',

@@ -47,7 +47,7 @@ describe('The circuit of a service', () => {
     expect(runs).to.equal(1);
   });
 
-  it('opens at once when the service asks to wait, for as long as it asks', async () => {
+  it('opens immediately when the service asks callers to wait, for the time that it names', async () => {
     const circuit = new Circuit({ failures: 5, restMs: REST_MS });
     const asked = async (): Promise<never> => {
       circuit.trip(7);

@@ -50,7 +50,7 @@ describe('Secrets', () => {
     expect(secrets.conceal(`cut off: ${KEY.slice(0, 9)}`)).to.equal('cut off: …');
   });
 
-  it('leave other texts unchanged, and are not searched for if they are short', async () => {
+  it('leave other text unchanged, and are not searched for if they are short', async () => {
     for (const text of ['unknown symbol ABC', 'a euro, in the eu', '', 'İstanbul'.slice(1)])
       expect(secrets.conceal(text)).to.equal(text);
     expect(await secrets.foundIn(Buffer.from('a euro in the eu, sk-live'))).to.equal(false);

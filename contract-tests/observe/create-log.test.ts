@@ -99,7 +99,7 @@ describe('The log', () => {
       expect(out.match(/\n/g)).to.have.length(2);
     });
 
-    it("does not let an error's message do that either, and still writes its stack line by line", () => {
+    it("does not let an error's message start a line or control the terminal, and still writes its stack line by line", () => {
       const error = `new Error(${JSON.stringify(HOSTILE)}, { cause: new Error('the cause') })`;
       const out = shown(`{ error: ${error} }`, 'it failed');
       expect(out)

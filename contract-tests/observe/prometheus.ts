@@ -1,6 +1,6 @@
 /**
- * Runs a real Prometheus beside a server under load, and checks that every query of ops/ returns data. The last line is
- * `N passed, N failed`. Needs Debian's package prometheus.
+ * Runs a real Prometheus alongside a server under load, and checks that every query in ops/ returns data. The last line
+ * is `N passed, N failed`. Needs Debian's package prometheus.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -117,7 +117,7 @@ async function startPrometheus(
     rule_files: [`${OPS}alerts.yml`],
     scrape_configs: [{ job_name: 'coinslot', static_configs: [{ targets }] }],
   };
-  // JSON is YAML.
+  // JSON is valid YAML.
   await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config));
   return spawn(
     'prometheus',
@@ -131,7 +131,7 @@ async function startPrometheus(
   );
 }
 
-/** The finite values that a query returns. It is repeated for a while, because a rate needs two scrapes. */
+/** The finite values that a query returns. The query is repeated until it returns some, because a rate needs two scrapes. */
 async function ask(port: number, expr: string): Promise<{ values: number[]; error: string }> {
   for (let tries = 1; ; tries++) {
     const answer = await fetch(`http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(expr)}`);

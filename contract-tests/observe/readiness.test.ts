@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readinessOf } from '../../src/observe/readiness.js';
 
 describe('Readiness', () => {
-  it('reports all reasons at once if it is lost, including the error of a check that throws', async () => {
+  it('reports all reasons together if it is lost, including the error of a check that throws', async () => {
     const ready = readinessOf([
       () => undefined,
       () => 'no facilitator answers',

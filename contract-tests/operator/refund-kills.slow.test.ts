@@ -123,7 +123,7 @@ onEachEngine('ledger refund --keypair, killed with SIGKILL', function (make) {
       await refundedOnce(id, before);
     });
 
-  it('pays once when two operators send it at once, each from another wallet', async () => {
+  it('pays once when two operators send it concurrently, each from a different wallet', async () => {
     const [id, before] = [await sold(), await held()];
     const files = [await walletFile(), await walletFile()];
     const all = await Promise.all(files.map(file => start(id, file).ended));

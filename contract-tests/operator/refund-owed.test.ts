@@ -137,7 +137,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ state: 'owed', repaying: 0n });
   });
 
-  it('are refunded once, wherever the server is killed', async function () {
+  it('are refunded once, at whatever step the server is killed', async function () {
     this.timeout(120_000);
     for (let step = 1, killed = true; killed; step++)
       for (const when of rows(['after', 'before'] as const)) {

@@ -83,14 +83,14 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await rejected(refund(id))).to.include('was refunded as a whole');
   });
 
-  it('is paid once, wherever its sender is killed', async function () {
+  it('is paid once, at whatever step its sender is killed', async function () {
     this.timeout(120_000);
     for (let step = 1, killed = true; killed; step++)
       for (const when of rows(['after', 'before'] as const)) {
         const id = await sold();
         const before = chain.held(payer.address);
         killed = await diesAt(step, when, id);
-        // If it was not killed, the refund is complete.
+        // If the command was not killed, the refund is complete.
         if (killed)
           await refund(id).catch(({ message }: Error) => expect(message).to.include('was refunded'));
         expect(chain.held(payer.address) - before, `killed ${when} step ${step}`).to.equal(PAID);
@@ -137,7 +137,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await refundedOnce(id);
   });
 
-  it('that counted as lost because an RPC server lied is found again before another one is sent', async () => {
+  it('that counted as lost because an RPC server lied is found again before another refund is sent', async () => {
     const id = await sold();
     const liar = chain.server(() => true);
     expect(await rejected(refund(id, { chain: liar, servers: [liar], ms: 500 }))).to.include('not known yet');
@@ -226,7 +226,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
   });
 
-  it('is not sent with a transaction from the ledger that does not pay it', async () => {
+  it('is not sent with a transaction from the ledger that pays something else', async () => {
     const [one, other] = [await sold(), await sold()];
     chain.loses = true;
     expect(await rejected(refund(other, { ms: 300 }))).to.include('not known yet');

@@ -116,7 +116,7 @@ describe('A price from the handler', () => {
     ]);
   });
 
-  it('requires a function `price` of the handler, which in turn requires such a price in the contract', async () => {
+  it('requires that the handler has a function `price`, which in turn requires such a price in the contract', async () => {
     const call = async () => ({ status: 200, body: {} });
     const opened = (sold: OperationForSale, served: object): Promise<unknown> =>
       openHandlers(contractOf([sold]), { work: () => served } as never, {}, {} as ContextParts).catch(

@@ -101,7 +101,7 @@ describe('A price that was offered within the last five minutes, before a restar
     expect(new Set(told), 'in the log').to.deep.equal(new Set([FORMER]));
   });
 
-  it('may be higher or lower than the present one', async () => {
+  it('may be higher or lower than the current price', async () => {
     for (const atomic of [30_000n, FORMER]) {
       await tell(atomic);
       expect((await shop.call('/value', paid(atomic))).status).to.equal(200);
@@ -127,14 +127,14 @@ describe('A price that was offered within the last five minutes, before a restar
     await expectRefused(paid(FORMER), '/another');
   });
 
-  it('is not read from the ledger if a payment has the present price', async () => {
+  it('is not read from the ledger if a payment has the current price', async () => {
     await tell(FORMER);
     shop.ledger.offeredPrices = async () => expect.fail('it was read');
     expect((await shop.call('/value', paid(PRESENT))).status).to.equal(200);
     expect(await amounts()).to.deep.equal([PRESENT]);
   });
 
-  it('is followed by the present price in the 402 if its payment is refused', async () => {
+  it('is followed by the current price in the 402 if its payment is refused', async () => {
     await tell(FORMER);
     shop.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     const answer = await shop.call('/value', paid(FORMER));

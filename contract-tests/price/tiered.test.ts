@@ -60,7 +60,7 @@ const read = (price: object): Price => tiered.read(price as Record<string, unkno
 const quoteOf = async (price: object, body: unknown): Promise<bigint> =>
   (await read(price).quote({ params: {}, query: {}, body })).atomic;
 
-/** The expected costs, computed in another way. */
+/** The expected costs, computed independently. */
 const ORACLES: Record<string, { price: object; costs: (body: Body) => bigint }> = {
   steps: {
     price: STEPS,
@@ -247,7 +247,7 @@ describe('A price by the call', () => {
       expect((await shop.call('/steps', paid, small)).status).to.equal(200);
     });
 
-    it('allows ten calls by one buyer at ten prices at once, over HTTP and MCP', async () => {
+    it('allows ten concurrent calls by one buyer at ten prices, over HTTP and MCP', async () => {
       const payer = Keypair.generate();
       const bodies = Array.from({ length: 10 }, (_, at) => ({
         text: '',

@@ -336,7 +336,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     await newest;
   });
 
-  it('a copy that waits long enough while the money moves is told that it may have moved', async () => {
+  it('a copy that waits long enough while the money moves gets a 503 that says it may have moved', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
@@ -376,7 +376,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
   });
 });
 
-describe('a settlement of unknown outcome is requested once more while somebody waits', () => {
+describe('a settlement of unknown outcome is requested once more while a caller waits', () => {
   eachInANewWorld();
 
   const confirm = async (): Promise<boolean> => true;
@@ -389,7 +389,7 @@ describe('a settlement of unknown outcome is requested once more while somebody 
     return payment;
   }
 
-  it('a copy of the payment that arrives before its blockhash expires causes the second request, of which only a success counts', async () => {
+  it('a copy of the payment that arrives before its blockhash expires causes the second request, which counts only if it succeeds', async () => {
     const payment = await doubted(0);
     world.facilitator.onSettle = () => ({ kind: 'settled', signature: SIGNATURE });
     const outcome = await world.redeem(payment);

@@ -136,7 +136,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect(offered(), 'and later each time').to.equal(FEE_PAYER);
   });
 
-  it('if it is down together with the usual one, nobody is told to sign again', async () => {
+  it('if it is down together with the usual one, no buyer is asked to sign again', async () => {
     directory.onVerify = () => ({ kind: 'unavailable', detail: 'down' });
     const alone = new Facilitators([
       { name: 'fake.example/', facilitator: world.facilitator },
@@ -160,7 +160,7 @@ describe("charge: sales through a directory's facilitator", () => {
     expect((await buy(paying(FEE_PAYER))).kind).to.equal('sold');
   });
 
-  it('while it is working on a payment, it is offered to nobody else', async () => {
+  it('while it is working on a payment, it is offered to no other buyer', async () => {
     const gate = new Gate();
     directory.onVerify = () => gate.wait({ kind: 'valid' });
     expect(offered()).to.equal(ITS_FEE_PAYER);

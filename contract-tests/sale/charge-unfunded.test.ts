@@ -28,7 +28,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     world.facilitator.onVerify = () => gate.wait({ kind: 'valid' });
     const outcome = world.redeem(world.payment());
     await gate.reached;
-    // If the work did not wait for verify, it would have begun before this other sale, which needs no verify, has ended.
+    // If the work did not wait for verify, it would have begun before this other sale, which needs no verify, had ended.
     expect((await world.redeem(world.payment({ payer }))).kind).to.equal('sold');
     expect(world.runs).to.equal(1);
     gate.open();

@@ -37,7 +37,7 @@ describe('charge: a payment that the ledger had lost and that was found on the c
     expect(world.runs).to.equal(1);
   });
 
-  it('goes to one of several calls that come with it at once', async () => {
+  it('buys only one of several concurrent calls that contain it', async () => {
     const payment = world.payment();
     await find(payment);
     const outcomes = await Promise.all(['a', 'b', 'c'].map(text => world.redeem(payment, { text })));

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { KeptAnswers } from '../../src/sale/kept-answers.js';
 
 describe('kept answers', () => {
-  it('are read only once while copies of them are still being sent, and a payment without one gets none', async () => {
+  it('are read only once while copies of them are still being sent, and a payment without a kept answer gets none', async () => {
     let reads = 0;
     const stored = { status: 200, headers: { 'X-Kept': 'yes' }, expiresAt: Infinity };
     const answers = new KeptAnswers({

@@ -136,7 +136,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     expect([landed(first.id), landed(second.id)]).to.deep.equal([0, 1]);
   });
 
-  it('a buyer who hangs up while the server checks for available people is not charged for an order', async () => {
+  it('a buyer who hangs up while the server checks for available respondents is not charged for an order', async () => {
     const text = 'hung up before the order';
     const gone = new AbortController();
     let ask = (): void => undefined;

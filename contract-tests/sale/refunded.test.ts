@@ -21,7 +21,7 @@ const receiptOf = (outcome: Outcome): object | undefined => outcome.receipt;
 describe('charge: a payment that the operator refunded', () => {
   eachInANewWorld();
 
-  it('has a receipt that says so in a form that programs can read, and no link to an answer', async () => {
+  it('has a receipt that reports the refund in a form that programs can read, and no link to an answer', async () => {
     const payment = world.payment();
     await refund(payment);
     const outcome = await world.redeem(payment);
@@ -56,7 +56,7 @@ describe('charge: a payment that the operator refunded', () => {
     expect(receiptOf(again)).to.deep.include({ refunded: { amount: '7', transaction: 'a part' } });
   });
 
-  it('is not worked on while all of it is being refunded, and the answer says so', async () => {
+  it('is not worked on while all of it is being refunded, and the answer reports this', async () => {
     const payment = world.payment();
     const { operation, requestHash } = world.call(payment);
     const { id, payer } = payment.checked;

@@ -171,7 +171,7 @@ describe('the sandbox process', function () {
     expect((await fetch(`${info.rpcUrl}/health`)).ok).to.equal(true);
   });
 
-  it('is started only once, even by two servers at once', async () => {
+  it('is started only once, even if two servers start it concurrently', async () => {
     const both = await Promise.all([spawnSandbox(options()), spawnSandbox(options())]);
     expect(both[0].info.pid).to.equal(both[1].info.pid);
     await Promise.all(both.map(one => one.stop()));

@@ -33,7 +33,7 @@ describe('The guides at /docs/guides', () => {
   });
   after(() => site.close());
 
-  it('are all pages of docs/, and their index links to each', () => {
+  it('are all the pages in docs/, and their index links to each', () => {
     expect(PATHS.length).to.be.above(30);
     expect(existsSync(DOCS)).to.equal(true);
     expect(linksOf(pages.get('/docs/guides') ?? '')).to.include.members(PATHS);
@@ -73,7 +73,7 @@ describe('The guides at /docs/guides', () => {
     expect((await fetch(url, { method: 'HEAD' })).headers.get('etag')).to.equal(etag);
   });
 
-  it('are only the files of docs/, and no other name reads a file', async () => {
+  it('are only the files in docs/, and no other name reads a file', async () => {
     for (const name of ['nothing', '../package', '..%2fpackage', 'how-to', 'how-to/buy.md'])
       expect((await fetch(`${site.url}/docs/guides/${name}`)).status, name).to.equal(404);
   });

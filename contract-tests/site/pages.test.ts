@@ -129,7 +129,7 @@ describe('The page at /', () => {
         for (const { path } of paid) expect(html, path).not.to.contain(`href="${path}"`);
     });
 
-  it('takes name, texts, logo and colour from info', async () => {
+  it('takes name, descriptions, logo and colour from the info of the contract', async () => {
     const info = (logo: string): Contract =>
       parseContract(`
 openapi: 3.1.0
@@ -164,7 +164,7 @@ paths: {}
     );
   });
 
-  it('shows all texts of a contract as text', async () => {
+  it('shows the strings of a contract as plain text, never as HTML', async () => {
     const hostile = `"><script>hit()</script>'<img src=x onerror=hit()>`;
     const [first, ...others] = CONTRACTS['any shop']!.paid;
     const answers: PricedOperation['answers'] = [

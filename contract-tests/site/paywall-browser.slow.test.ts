@@ -155,7 +155,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     await browser.until(`document.querySelector('.result audio').duration > 0.5`);
   });
 
-  it('signs once when the page is reloaded between signature and answer, and continues by itself', async () => {
+  it('signs once when the page is reloaded between signature and answer, and continues automatically', async () => {
     await openPage(summarize);
     const earned = await world.earned();
     const { arrived } = await holdPaidAnswer(browser);
@@ -226,7 +226,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     await browser.read(`window.other.close()`);
   });
 
-  it('keeps the payment of a wrong call, and buys the corrected one with it', async () => {
+  it('keeps the payment for an invalid call, and buys the corrected call with it', async () => {
     const mintInfo = SOLD.paid.find(({ id }) => id === 'solMintInfo')!;
     await openPage(mintInfo);
     const earned = await world.earned();
@@ -253,7 +253,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
     expect(await world.earned()).to.equal(earned);
   });
 
-  it('shows people a page where it answers programs with JSON errors', async () => {
+  it('answers an error with a page in a browser, and with JSON for programs', async () => {
     const asked: [path: string, status: number, says: string][] = [
       ['/nothing<b>', 404, 'There is nothing here'],
       ['/answers/none', 404, 'no call with this key'],

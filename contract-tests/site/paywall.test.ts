@@ -42,7 +42,7 @@ describe('A paid URL', () => {
     expect(await challenge.json()).to.have.property('accepts');
   });
 
-  it('answers a browser with the same page and status 200 if the contract has no GET, but not a program', async () => {
+  it('gives a browser, but not a program, the same page with status 200 if the contract has no GET', async () => {
     const answer = await ask(byPost, BROWSER);
     expect([answer.status, answer.headers.get('content-type')]).to.deep.equal([200, HTML]);
     expect(await answer.text()).to.contain('A picture');
@@ -58,7 +58,7 @@ describe('A paid URL', () => {
     }
   });
 
-  it('runs only scripts of this server', async () => {
+  it('runs only scripts from this server', async () => {
     const answer = await ask(byPost, BROWSER);
     expect(answer.headers.get('content-security-policy'))
       .to.match(/^default-src 'none'; script-src 'self';/)

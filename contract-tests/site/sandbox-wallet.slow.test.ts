@@ -121,7 +121,7 @@ describe('The page of a sandbox', function () {
         }
       });
 
-    it('lets no page of another site send JSON, and reads no other content type', async () => {
+    it('lets no page from another site send JSON, and reads no other content type', async () => {
       const preflight = await ask(
         world.url,
         PAY,

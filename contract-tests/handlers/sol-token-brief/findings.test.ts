@@ -106,7 +106,7 @@ describe('the findings of a token brief', () => {
     expect(brief).to.contain('. Warnings: 1 critical, 1 high. Sources: ');
   });
 
-  it("GeckoTerminal's data comes from CoinGecko if a CoinGecko key is set, which is sent in the header for its plan", async () => {
+  it("GeckoTerminal's data comes from CoinGecko if a CoinGecko key is set, and the key is sent in the header for its plan", async () => {
     for (const plan of ['demo', 'pro'] as const) {
       const source = createGeckoTerminal({
         url: `${market.url}/geckoterminal`,

@@ -146,7 +146,7 @@ describe('market data', () => {
       expect(quote?.volume24hUsd).to.equal(300);
     });
 
-    it('DexScreener: with fewer than three pools none is dropped, and of two that contradict, the lower price counts', async () => {
+    it('DexScreener: of fewer than three pools none is dropped, and if two contradict each other, the lower price counts', async () => {
       market.behave.dexscreener = json([pool('1'), pool('10')]);
       const quote = await sources().dexscreener.quote(MINT, open());
       expect(quote?.priceUsd).to.equal(1);
@@ -264,14 +264,14 @@ describe('market data', () => {
       }
     }
 
-    it('that refuses connections is unavailable', async () => {
+    it('is unavailable if it refuses connections', async () => {
       const { jupiter } = sources();
       await market.stop();
       expect((await failureOf(jupiter.quote(MINT, open()))).kind).to.equal('unavailable');
       await market.start();
     });
 
-    it('is asked again at once if it closed an idle connection', async () => {
+    it('gets the request again immediately if it closed an idle connection', async () => {
       const { jupiter } = sources();
       let dropped = 0;
       market.behave.jupiter = (request, response) => {
@@ -290,7 +290,7 @@ describe('market data', () => {
       expect(market.connections.size).to.be.at.most(2);
     });
 
-    it('a caller who leaves ends the call with that reason, and opens no circuit', async () => {
+    it('a caller who leaves ends the call with that reason, and does not open the circuit', async () => {
       market.behave.jupiter = () => {};
       const { jupiter } = sources({ breaker: { failures: 1, restMs: 60_000 } });
       const caller = new AbortController();
@@ -302,7 +302,7 @@ describe('market data', () => {
       expect((await jupiter.quote(MINT, open()))?.priceUsd).to.equal(1);
     });
 
-    it('is left alone after failures in a row, then probed by one request, and recovers', async () => {
+    it('gets no requests after consecutive failures, then a single probe, and recovers', async () => {
       const { jupiter } = sources({ breaker: { failures: 2, restMs: 600 } });
       market.behave.jupiter = json({ error: 'boom' }, 500);
       await failureOf(jupiter.quote(MINT, open()));
@@ -321,7 +321,7 @@ describe('market data', () => {
       expect(jupiter.health()).to.have.property('status', 'ok');
     });
 
-    it('is paused for as long as its first 429 asks', async () => {
+    it('is paused for the time that its first 429 names', async () => {
       const { geckoterminal } = sources({ breaker: { failures: 5, restMs: 60_000 } });
       market.behave.geckoterminal = (_request, response) =>
         response.writeHead(429, { 'retry-after': '1' }).end('{}');

@@ -61,7 +61,7 @@ describe('market data', () => {
     });
 
     for (const [what, { behave, kind }] of Object.entries(FAILURES)) {
-      // Every stall takes a whole deadline, so one source stands for all.
+      // Every stall lasts until the deadline, so only one source is tested.
       for (const name of what.startsWith('stalls') ? KINDS.slice(0, 1) : KINDS) {
         it(`continues without ${name} when it ${what}`, async () => {
           market.behave[name] = behave;
@@ -117,14 +117,14 @@ describe('market data', () => {
       );
     });
 
-    it('uses two sources if the third knows nothing', async () => {
+    it('uses two sources if the third does not know the token', async () => {
       market.behave.geckoterminal = json({ errors: [] }, 404);
       const brief = await service().brief(MINT, open());
       expect(brief.sources).to.deep.equal(['jupiter', 'dexscreener']);
       expect(brief.priceUsd).to.equal(1.005);
     });
 
-    it('ignores the price of a source whose price is off, but keeps its number of holders', async () => {
+    it('ignores a price that is far from the others, but keeps the number of holders from the same source', async () => {
       market.behave.jupiter = json([jupiterToken({ usdPrice: 4_950, liquidity: 421e6, mcap: 9e9 })]);
       const brief = await service().brief(MINT, open());
       expect(brief.priceUsd).to.equal(1.015);
@@ -154,7 +154,7 @@ describe('market data', () => {
       expect(brief.brief).to.contain('market cap n/a');
     });
 
-    it('values the largest supply to twelve digits, and a supply of zero not at all', async () => {
+    it('gives the value of the largest supply to twelve digits, and null for a supply of zero', async () => {
       const valued = async (supply: string) => {
         const briefs = service({ mintOf: async () => ({ supply, findings: [] }) });
         return (await briefs.brief(MINT, open())).fdvUsd;
@@ -213,7 +213,7 @@ describe('market data', () => {
       expect(failure.message).to.not.contain('secret');
     });
 
-    it('is one line whatever the names are', async () => {
+    it('is one line, whatever characters the names contain', async () => {
       const evil = '\r\n\u2028JUP\u0085</script><script>alert(1)</script>\u202e';
       market.behave.jupiter = json([jupiterToken({ symbol: evil, name: evil })]);
       const { brief, symbol } = await service().brief(MINT, open());
@@ -245,7 +245,7 @@ describe('market data', () => {
       expect(later.asOf).to.not.equal(all[0]?.asOf);
     });
 
-    it('gives every caller a copy of its own', async () => {
+    it('gives every caller a separate copy', async () => {
       const briefs = service();
       const first = await briefs.brief(MINT, open());
       first.sources.push('forged');
@@ -276,7 +276,7 @@ describe('market data', () => {
       expect(market.count('jupiter')).to.equal(1);
     });
 
-    it('refuses more tokens at once than it can hold, and accepts the next ones later', async () => {
+    it('refuses a token while 64 others are being processed, and accepts it later', async () => {
       let release = () => {};
       const gate = new Promise<void>(resolve => (release = resolve));
       const mintOf = async () => (await gate, { supply: '1', findings: [] });

@@ -72,7 +72,7 @@ describe('embedded summariser: its output', () => {
     expect(summary).to.not.match(/From:|Message-ID|Hi all|Thanks|Head of Operations|wrote:|^>/);
   });
 
-  it('reads HTML without tags, scripts, styles and comments', async () => {
+  it('ignores tags, scripts, styles and comments in HTML', async () => {
     const summary = (extractSummary(await text('page.html')) ?? []).join(' ');
     expect(summary).to.match(/More than 400 hives .* just 35 in 2015, and the city’s honey harvest/);
     expect(summary).to.not.match(/[<>]|Buy now|color|editor|All rights reserved|&nbsp;/);
@@ -212,7 +212,7 @@ describe('embedded summariser: any input', () => {
     maxLength: 60,
   });
 
-  it('gives the same answer every time: one to three sentences of the text, or that it says nothing', () => {
+  it('gives the same answer every time: one to three sentences of the text, or null if the text says nothing', () => {
     fc.assert(
       fc.property(soup, fc.constantFrom(' ', ''), (parts, glue) => {
         const input = parts.join(glue);

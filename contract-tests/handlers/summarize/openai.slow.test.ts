@@ -117,7 +117,7 @@ describe('OpenAI-compatible summariser', () => {
     );
   });
 
-  it('keeps the schema for a model that knows only max_completion_tokens, and tries the better form again after a day', async () => {
+  it('keeps the schema for a model that knows only max_completion_tokens, and tries max_tokens again after a day', async () => {
     let time = 0;
     const made = connect({ now: () => time });
     answer = (response, ask, nth) => {

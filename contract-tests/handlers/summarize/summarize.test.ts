@@ -31,7 +31,7 @@ describe('100 000 characters of noise', () => {
     ['ideographs', Array.from({ length: 5_000 }, (_, index) => String.fromCharCode(0x4e00 + index))],
     ['one letter', ['a']],
   ] as const)
-    it(`of ${name} is described as what it is`, () => {
+    it(`of ${name} get a description instead of sentences from the text`, () => {
       let state = 7;
       const next = (): string => {
         state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -55,7 +55,7 @@ describe('The settings of summarize', () => {
       expect(fault).to.match(/^SUMMARIZER_(URL|MODEL)/);
     });
 
-  it('are optional, or the two are set together', () => {
+  it('may both be unset, or both be set', () => {
     expect(settingFaults(summarize, {})).to.deep.equal([]);
     expect(settingFaults(summarize, { SUMMARIZER_URL: 'http://s/v1', SUMMARIZER_MODEL: 'm' })).to.deep.equal(
       [],

@@ -216,7 +216,7 @@ describe('embedded summariser: never says what the text does not say', () => {
   ] as const)
     it(`does not quote ${what}`, () => expect(summaryOf(text)).to.not.match(never));
 
-  it('does not join messages of two people that are not adjacent', () => {
+  it('does not join messages from two people unless they are adjacent', () => {
     const lines = [
       'Do you like films?',
       'Who wrote Alice?',
@@ -400,7 +400,7 @@ describe('embedded summariser: never says what the text does not say', () => {
       .and.not.include('build');
   });
 
-  it('counts the keys of all objects together if they differ', () => {
+  it('counts the keys of all objects together if the objects have different keys', () => {
     expect(summaryOf('[{"a":1,"b":2},{"a":3,"b":4}]')).to.include('2 objects with 2 keys: ');
     expect(summaryOf('[{"a":1,"b":2},{"a":3,"c":4}]')).to.include('2 objects with 3 keys in all: ');
   });
@@ -455,7 +455,7 @@ describe('embedded summariser: never says what the text does not say', () => {
     expect(summaryOf(five)).to.not.contain(';');
   });
 
-  it('returns a sentence of over 60 words only if it alone has the result, and then whole', () => {
+  it('returns a sentence of over 60 words only if no other has the result, and never cuts it', () => {
     const long = `The court orders that ${'the defendant, the heirs and their agents '.repeat(9)}must leave the house by 1 May.`;
     const short = 'The clerk was late. The hall was cold. Ten people came. The judge read for an hour.';
     expect(summaryOf(`${short} ${long}`)).to.not.contain('must leave');
@@ -526,7 +526,7 @@ describe('embedded summariser: input that is not prose, or already short', () =>
 });
 
 describe('embedded summariser: the final check', () => {
-  it('lets through no half sentence, unpaired mark, heading or list mark, for any text', () => {
+  it('leaves no half sentence, unpaired mark, heading or list mark in the summary of any text', () => {
     const word = fc.constantFrom(
       ...[
         'alpha',
@@ -607,7 +607,7 @@ describe('embedded summariser: the final check', () => {
 });
 
 describe('embedded summariser: the evaluation texts', () => {
-  it('number 40, in at least 8 languages, each with its package and its licence', () => {
+  it('are 40 texts in at least 8 languages, each with its package and its licence', () => {
     const judged = readJudged();
     expect(judged).to.have.length(40);
     expect(new Set(judged.map(({ language }) => language)).size).to.be.at.least(8);
@@ -619,7 +619,7 @@ describe('embedded summariser: the evaluation texts', () => {
   });
 });
 
-describe('embedded summariser: on the corpus', () => {
+describe('embedded summariser: the corpus', () => {
   const corpus = readCorpus();
   const mean = (read: (entry: (typeof corpus)[number]) => number): number =>
     corpus.reduce((sum, entry) => sum + read(entry), 0) / corpus.length;
@@ -635,7 +635,7 @@ describe('embedded summariser: on the corpus', () => {
     }
   });
 
-  it('keeps more facts than the first sentences of the texts do', () => {
+  it('has more facts in the summaries of its texts than in their first sentences', () => {
     expect(mean(text => scoreOf(summaryOf(text.text), text).facts)).to.be.above(
       mean(text => scoreOf(leadThree(text), text).facts),
     );

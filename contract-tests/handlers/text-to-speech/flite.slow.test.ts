@@ -144,7 +144,7 @@ describe('voices: the embedded engine', function () {
     expect(message).to.match(/^text has words .*: "Привет", "你好", U\+E000\. Write/);
   });
 
-  it('has nothing above the bandwidth that it reports, and something just below', async () => {
+  it('reports its true bandwidth: there is sound just below it, and none above', async () => {
     const { wav, bandwidthHz } = await speaker().speak(
       'She sells sea shells, six sizes of seashells.',
       undefined,
@@ -157,7 +157,7 @@ describe('voices: the embedded engine', function () {
     expect(bandLevel(samples, rateHz, 8_200, 11_000) / whole).to.be.below(1e-3);
   });
 
-  it('rejects text that takes far longer to say than prose, before any of it is made, and says why', async () => {
+  it('rejects text that takes far longer to say than prose before speaking any of it, and says why', async () => {
     const made = speaker({ threads: 1 });
     await made.speak('Warm up.', undefined, NEVER);
     const texts = ['9876543217', '987,654,321, ', '$987.65 ', 'WXQZ', '1%°', '1999 '];
@@ -197,7 +197,7 @@ describe('voices: the embedded engine', function () {
     expect(await Promise.all(greedy)).to.deep.equal(['left', 'left', 'left']);
   });
 
-  it('stops a speech that becomes too long before all of it is made', async () => {
+  it('stops a speech that becomes too long, instead of finishing it', async () => {
     const failure = await failureOf(speaker({ maxSeconds: 5 }).speak(LONG, undefined, NEVER));
     expect(failure).to.include({ kind: 'invalid' });
     expect(failure.message).to.match(/shorten/);
@@ -221,7 +221,7 @@ describe('voices: the embedded engine', function () {
     for (let round = 0; round < 3; round++) {
       const leave = new AbortController();
       const reason = new Error('the caller hung up');
-      // One may still wait for the phrase that is being made for a caller who left.
+      // The first call may still wait for the phrase that is being made for a caller who left.
       const jobs = [1, 2].map(() =>
         made.speak(LONG, undefined, leave.signal).catch((error: unknown) => error),
       );
@@ -235,7 +235,7 @@ describe('voices: the embedded engine', function () {
     expect(performance.now() - began).to.be.below(10_000);
   });
 
-  it('lets a waiting call through when the running one is cancelled', async () => {
+  it('starts a waiting call when the running one is cancelled', async () => {
     const made = speaker({ threads: 1 });
     const leave = new AbortController();
     const first = made.speak(LONG, undefined, leave.signal).catch(() => 'left');
@@ -245,7 +245,7 @@ describe('voices: the embedded engine', function () {
     expect(seconds((await second).wav)).to.be.below(5);
   });
 
-  it('does not begin for a caller who has already left', async () => {
+  it('starts no speech for a caller who has already left', async () => {
     const left = AbortSignal.abort(new Error('gone'));
     expect(
       await speaker()

@@ -160,7 +160,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('rejects a voice that the server does not have without calling it, because the server would use another one', async () => {
+  it('rejects a voice that the server lacks without calling the server, which would use another voice', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     for (const id of ['en_US-nobody-medium', '', 'constructor'])
       expect((await failureOf(speaker.speak('Hello.', id, NEVER))).kind).to.equal('invalid');
@@ -175,7 +175,7 @@ describe('voices: a Piper server', function () {
     expect(calls.length).to.equal(0);
   });
 
-  it('rejects words in a script that the language of the voice does not use, which it would omit or spell out', async () => {
+  it('rejects words in a script that the language of the voice does not use, because the server would omit or spell them', async () => {
     const list = { ...VOICES, 'ru_RU-irina-medium': { language: { code: 'ru_RU' } } };
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav()), list));
     const failure = await failureOf(speaker.speak('Hello Привет, мир', undefined, NEVER));
@@ -193,7 +193,7 @@ describe('voices: a Piper server', function () {
     expect(sent).to.deep.equal(['Привет, мир', '5 rubles party popper A to B']);
   });
 
-  it('has 300 digits read one by one, and rejects with a reason what would take too long to say', async () => {
+  it('has 300 digits read one by one, and rejects text that would take too long to say, with the reason', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     await speaker.speak('7'.repeat(300), undefined, NEVER);
     const sent = JSON.parse(calls.at(-1)?.body ?? '') as { text: string };
@@ -256,7 +256,7 @@ describe('voices: a Piper server', function () {
     expectTone((await speaker.speak('Hello.', undefined, NEVER)).wav, 0.5);
   });
 
-  it('sends plain text to the oldest servers, which have no voices and would read JSON out aloud', async () => {
+  it('sends plain text to the oldest servers, which have no voices and would read JSON out loud', async () => {
     const { speaker, calls } = await piper((call, response) => {
       if (call.path === '/' && call.method === 'POST') sendWav(response, toneWav());
       else response.writeHead(404).end();
@@ -269,7 +269,7 @@ describe('voices: a Piper server', function () {
     expect(calls.at(-1)).to.include({ path: '/', body: 'Hello.', type: 'text/plain; charset=utf-8' });
   });
 
-  it('converts any rate, stereo and placeholder sizes to the one format', async () => {
+  it('converts any sample rate, stereo and placeholder sizes to the documented format', async () => {
     const shapes: Shape[] = [
       { rateHz: 16_000 },
       { rateHz: 24_000, channels: 2 },
@@ -331,7 +331,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('is unavailable while nothing listens, and says so in its health', async () => {
+  it('is unavailable while nothing listens, and its health reports this', async () => {
     const speaker = createPiperSpeaker({ url: 'http://127.0.0.1:1' });
     speakers.push(speaker);
     expect(await failureOf(speaker.speak('Hello.', undefined, NEVER))).to.include({ kind: 'unavailable' });

@@ -22,7 +22,7 @@ describe('The pace of a speech engine', () => {
     expect(pace.expect(prose, 20_000).ms).to.be.within(before, 2 * before);
   });
 
-  it('expects numbers, initials and signs to take longer than as many letters, and ignores failures', async () => {
+  it('is slower for numbers, initials and signs than for as many letters, and is not affected by failures', async () => {
     const pace = new SpeakingPace(() => 0);
     const expected = (text: string): number => pace.expect(text, 20_000).ms;
     for (const text of ['1 2 3 4 5 6 7 8 ', 'x q z w k p t r ', '$ % & € £ + = < '])

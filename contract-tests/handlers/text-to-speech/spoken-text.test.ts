@@ -182,7 +182,7 @@ describe('voices: text that can be spoken', () => {
     expect(unspeakable('Ξένος', 'el-GR')).to.deep.equal([]);
   });
 
-  it('says every emoji of Unicode by a name', () => {
+  it('has a name for every Unicode emoji', () => {
     const names = createRequire(import.meta.url)('unicode-emoji-json/data-by-emoji.json') as object;
     const silent = Object.keys(names).filter(emoji => !/[a-z0-9]/i.test(spokenText(emoji)));
     expect(Object.keys(names).length).to.be.above(1_800);

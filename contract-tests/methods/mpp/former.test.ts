@@ -11,7 +11,7 @@ import { call, type Answer } from '../../support/world.js';
 const BODY = { text: 'a text' };
 
 // Runs on SQLite only: on PostgreSQL, a dead server's lease outlasts the blockhashes of this fast chain.
-describe('mpp: a shop that accepted it once and no longer does', () => {
+describe('mpp: a shop that used to accept MPP', () => {
   let testChain: TestChain;
   let key: Keypair;
   const closers: (() => Promise<unknown>)[] = [];

@@ -132,7 +132,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect(falseSettlements).to.deep.equal([]);
     });
 
-    it('are owed their answer while the work fails, and are told so', async () => {
+    it('are owed their answer while the work fails, and the error reports this', async () => {
       const payment = sign(challengeIn(await summarize('owed')));
       await make(payment);
       fails = true;
@@ -148,7 +148,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
     });
 
-    it('are not told that nothing was charged before the chain was searched', async () => {
+    it('get no answer that says “not charged” before the chain was searched', async () => {
       const payment = sign(challengeIn(await summarize('unseen')));
       await make(payment);
       const wrong = await post(SUMMARIZE.path, {}, { authorization: payment.authorization });
@@ -186,7 +186,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
     });
   });
 
-  describe('and name by its signature', () => {
+  describe('and name by signature', () => {
     const challenged = async (): Promise<ReadChallenge> => challengeIn(await order());
     const made = async (asked: ReadChallenge) => {
       const payment = sign(asked);
@@ -262,7 +262,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect(orders.length).to.equal(1);
     });
 
-    it('stay unused when the body is wrong, and the answer says so', async () => {
+    it('stay unused when the body is wrong, and the answer reports this', async () => {
       const credential = await made(await challenged());
       const wrong = await order(credential, { brand: 'Acme' });
       expect(wrong.status).to.equal(400);
@@ -302,7 +302,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, runs]).to.deep.equal([1, 0]);
     });
 
-    it('get nothing for a stranger who names the transfer by another buyer and answers a challenge of his own or an invented one', async () => {
+    it('buy nothing for a stranger who names the transfer of another buyer and answers a real challenge or an invented one', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const victim = await made(asked);
       // The amount that the challenge names is on the chain, and the challenge's id is not.

@@ -121,7 +121,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     expect(value[0]?.err).to.equal(null);
   }
 
-  /** Checks one refusal and returns what it says. */
+  /** Checks one refusal and returns its error message. */
   function refusal(answer: Answer): string {
     expect(answer.status, answer.body.toString()).to.equal(402);
     const challenge = challengeOf(answer);

@@ -105,7 +105,7 @@ for (const [name, terms] of Object.entries({ SANDBOX, MAINNET })) {
         }
       });
 
-      it("names service, tags and icon within the header's limit, and leaves nothing out for them", () => {
+      it("names service, tags and icon within the header's limit, without leaving out anything else", () => {
         const service = serviceOf({ document, paid, given: [], free: [] }, PUBLIC_URL);
         const challenge = expectSound(renderChallenge(operation, { ...terms, service }, LIVE));
         const { serviceName, tags, iconUrl } = challenge.resource as Json;
@@ -413,7 +413,7 @@ describe('A server that makes offers', () => {
     expect(hints.nextReadAfterMs()).to.equal(10_000);
   });
 
-  it('gives the refusal of a payment without a nonce a blockhash only if it is a different one', () => {
+  it('offers a blockhash in the refusal of a payment without a nonce only if the payment used another blockhash', () => {
     open();
     hints.setView(VIEW);
     const offered = (payment: CheckedTransaction): unknown[] =>
@@ -424,7 +424,7 @@ describe('A server that makes offers', () => {
     expect(offered(signedOver(FEE_PAYER))).to.deep.equal([BLOCKHASH]);
   });
 
-  it('gives no blockhash to a refusal that must not lead to the same transaction', () => {
+  it('offers no blockhash in a refusal that must not lead to the same transaction', () => {
     open();
     hints.setView(VIEW);
     const extras = (withBlockhash: boolean): Json[] =>

@@ -82,7 +82,7 @@ describe('wire: a payment is read by its structure, not by the name of its heade
     }
   });
 
-  it('ignores what it does not know', () => {
+  it('ignores unknown extensions and fields', () => {
     const value = base64Json({
       ...(JSON.parse(Buffer.from(V2, 'base64').toString()) as object),
       extensions: { bazaar: { info: 1 }, other: null },
@@ -192,7 +192,7 @@ describe('wire: a payment that does not decode is refused with the reason', () =
     });
   }
 
-  it('never throws, and its message stays short', () => {
+  it('without an exception, and with a short message', () => {
     const value = fc.oneof(
       fc.string({ maxLength: 200 }),
       fc.json({ maxDepth: 4 }).map(text => Buffer.from(text).toString('base64')),

@@ -74,7 +74,7 @@ describe('The remaining life of a blockhash', () => {
     expect(reads).to.equal(2);
   });
 
-  it("is unknown for a blockhash that the chain does not list, and for any while the chain can't be read", async () => {
+  it("is unknown if the chain does not list the blockhash, or can't be read", async () => {
     expect(await left(hash())).to.equal(undefined);
     for (const said of [undefined, new Error('no such account')]) {
       now += 2_000;

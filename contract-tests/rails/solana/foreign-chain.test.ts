@@ -77,7 +77,7 @@ class Rpc {
   }
 }
 
-describe('An RPC server of another chain', () => {
+describe('An RPC server for another chain', () => {
   let ours: Rpc;
   let foreign: Rpc;
   let chain: SolanaChain;
@@ -153,7 +153,7 @@ describe('An RPC server of another chain', () => {
     expect(ours.asked.filter(method => method === 'getGenesisHash').length).to.be.below(10);
   });
 
-  it("is skipped, and so is one of our chain whose height can't be true", async () => {
+  it("is skipped, and so is one for our chain whose height can't be true", async () => {
     foreign.genesis = OURS;
     connect(foreign.url, ours.url);
     const check = ({ slot }: { slot: number }): void => {

@@ -77,7 +77,7 @@ function fieldsOfOracle({ version, message }: VersionedTransaction): unknown {
   };
 }
 
-/** @returns whether both accepted */
+/** Checks that both parsers read the same from the bytes, or both reject them. @returns whether they accept them */
 function agree(bytes: Buffer): boolean {
   const theirs = oracle(bytes);
   const read = ours(bytes);
@@ -323,7 +323,7 @@ describe('address: base58 and derived addresses as in web3.js', () => {
     );
   });
 
-  it('accepts a text exactly if web3.js does', () => {
+  it('accepts a string if and only if web3.js does', () => {
     const address = Keypair.generate().publicKey.toBase58();
     const texts = fc.oneof(
       fc.string({ maxLength: 60 }),

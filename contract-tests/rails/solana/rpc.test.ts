@@ -92,7 +92,7 @@ describe('Solana chain behind several RPC servers', () => {
     expect(second.calls).to.have.length(0);
   });
 
-  it('refuses more reads at once than its limit', async () => {
+  it('refuses reads beyond its limit of concurrent reads', async () => {
     first.answer = second.answer = () => undefined;
     const chain = connect({ maxInFlight: 1, timeoutMs: 200 });
     const held = publicFailureOf(chain.blockHeight('confirmed', never));
@@ -220,7 +220,7 @@ describe('Solana chain behind several RPC servers', () => {
     }
   });
 
-  it('makes many reads at once under one signal, and leaves no listener on it', async () => {
+  it('makes many concurrent reads under one signal, and leaves no listener on it', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error): unknown => warnings.push(warning);
     process.on('warning', note);
@@ -237,7 +237,7 @@ describe('Solana chain behind several RPC servers', () => {
     }
   });
 
-  it('gives up at once when the caller leaves, before the request and during it', async () => {
+  it('gives up immediately when the caller leaves, before the request or during it', async () => {
     const chain = connect();
     const failed = async (signal: AbortSignal) =>
       (await publicFailureOf(chain.blockHeight('confirmed', signal))).kind;

@@ -26,9 +26,9 @@ describe('sending a transaction', () => {
       response.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32002, message: 'no' } }));
   };
 
-  it('goes to every RPC server at once, without preflight, and is accepted if any accepts', async () => {
+  it('goes to all RPC servers concurrently, without preflight, and is accepted if any of them accepts it', async () => {
     const [first, second, third] = servers as [FakeRpc, FakeRpc, FakeRpc];
-    // Does not answer.
+    // The first server does not answer.
     first.answer = () => undefined;
     refuse(second);
     third.results.set('sendTransaction', 'signature');
@@ -178,7 +178,7 @@ describe('sending a transaction', () => {
       expect(result).to.deep.equal({ failed: false });
     });
 
-    it('for each caller, and no longer than somebody waits', async () => {
+    it('for each caller, and only while a caller waits', async () => {
       const giveUp = new AbortController();
       const [first, second] = [watch.landing(a, giveUp.signal), watch.landing(a, never)];
       giveUp.abort(new Error('enough'));

@@ -52,7 +52,7 @@ describe('The payment of a smart wallet', () => {
         );
       });
 
-  it('is treated as an ordinary one if such a program is only mentioned', async () => {
+  it('is treated as an ordinary payment if it only mentions the program of such a wallet', async () => {
     const extra = new TransactionInstruction({
       programId: new PublicKey('L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95'),
       keys: [{ pubkey: new PublicKey(Object.keys(WALLETS)[0]!), isSigner: false, isWritable: false }],

@@ -81,7 +81,7 @@ describe('the blockhashes in challenges', () => {
     expect(hints.hintsAfter(true, payment).recentBlockhash).to.equal(hash);
   });
 
-  it('can be used up by unpaid requests no faster than one in two seconds', () => {
+  it('can be used up by unpaid requests no faster than one every two seconds', () => {
     hints.setView(view(60));
     for (const hash of nextFew(16)) use(hash, false);
     expect(new Set(nextFew(32)).size).to.equal(15);
