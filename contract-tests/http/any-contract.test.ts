@@ -504,7 +504,7 @@ describe('A server for any contract', () => {
     expect([picture.headers.get('content-type'), String(picture.body)]).to.deep.equal(['image/jpeg', 'jpeg']);
   });
 
-  it('takes orders of several operations, each with its own parameters', async () => {
+  it('takes orders for several operations, each with its own parameters', async () => {
     expect((await post('/trees/5.json', { name: 'a' })).json()).to.deep.equal({ name: 'grown' });
     expect((await post('/print', { width: 2 })).status).to.equal(200);
     expect(sold.map(({ operation, upfront }) => [operation.id, upfront?.request])).to.deep.equal([

@@ -331,7 +331,7 @@ const faults: [what: string, free: unknown, words: string, more?: Partial<Operat
   ['an order', { calls: 5, per: 'day', by: 'address' }, 'needs flow: authorization', { flow: 'upfront' }],
 ];
 
-describe('Errors of x-free are explained', () => {
+describe('Errors in x-free are explained', () => {
   for (const [what, free, words, more = {}] of faults)
     it(what, () => {
       const operation = {

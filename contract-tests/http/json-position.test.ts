@@ -50,7 +50,7 @@ describe('A body that is not JSON is refused with the line and column of the err
     );
   });
 
-  it('takes time proportional to the length', () => {
+  it('in time proportional to the length of the body', () => {
     for (const text of [
       '['.repeat(500_000),
       `{"a":"${'\\n'.repeat(500_000)}`,

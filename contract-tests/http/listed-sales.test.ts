@@ -15,7 +15,7 @@ type Listed = {
 
 const VERDICT = Buffer.from(JSON.stringify({ bazaar: { status: 'success' } })).toString('base64');
 
-/** What is sent to a facilitator that forwards everything to the real one, and claims to list everything. */
+/** The listings sent to a facilitator that forwards everything to the real one, and claims to list everything. */
 function catalogueOf(world: World): Listed[] {
   const seen: Listed[] = [];
   world.facilitator.intervene(async ({ path, body, forward, respond }) => {

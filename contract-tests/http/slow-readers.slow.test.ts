@@ -35,7 +35,7 @@ describe('connections that do not read', function () {
     bare.close();
   });
 
-  /** Sends and reads nothing until it is resumed. */
+  /** Sends `text` on a new connection that reads nothing until it is resumed. */
   const send = async (text: string): Promise<Socket> => {
     const socket = await sockets.open(bare.url);
     socket.pause().write(text);

@@ -76,7 +76,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
         await notified;
       });
 
-    it('are renewed while all other connections of their server wait for a payer that another one has locked', async function () {
+    it('are renewed while all other connections of their server wait for a payer that another server has locked', async function () {
       // The pooler of the tests lends five connections, fewer than can wait here.
       if (isBehindPooler) this.skip();
       const one = await held(ledger);

@@ -40,7 +40,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   });
 
   describe('a payment that is only on the chain', () => {
-    it('is booked on the day on which it was taken in, however long before it was claimed', async () => {
+    it('is booked on the day on which it was taken in, even if it was paid long before', async () => {
       const lost = { ...found(), paidAt: time.now - 90 * 86_400_000 };
       await ledger.takeIn(lost);
       const settledAt = (await ledger.find(lost.id))?.settledAt ?? 0;

@@ -11,7 +11,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
   describe('one turn of the event loop', () => {
-    it('lets an invalid write fail alone', async () => {
+    it('lets only the invalid write fail', async () => {
       const requests = Array.from({ length: 20 }, () => payment());
       const writes = requests.map(request => ledger.claim(request));
       const bad = faultOf(ledger.setMeta('key', null as unknown as string));
@@ -22,7 +22,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.counts()).claimed.payments).to.equal(20);
     });
 
-    it('limits the queue, and carries out what it accepted', async () => {
+    it('limits the number of queued writes, and carries out those that it accepted', async () => {
       const results = await Promise.allSettled(
         Array.from({ length: 9_000 }, (_, index) => ledger.markWritten({ id: String(index), number: 1 }, 0)),
       );

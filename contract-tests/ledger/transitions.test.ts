@@ -28,7 +28,7 @@ describe('ledger: states', () => {
     expect(TRANSITIONS).to.have.length(9);
   });
 
-  it('revives a released payment by chain proof only, and refunds by the operator only', () => {
+  it('lets only the chain revive a released payment, and only the operator refund one', () => {
     expect(sourcesOf('delivered', 'work')).to.have.members(['settling', 'owed']);
     expect(sourcesOf('delivered', 'chain')).to.have.members(['settling', 'owed', 'released']);
     expect(sourcesOf('refunded', 'work')).to.deep.equal([]);

@@ -141,7 +141,7 @@ describe('money that a facilitator reports is believed only as far as it was see
     return world.redeem(payment, { operation: BRAND, upfront });
   }
 
-  it('an order whose transfer was not seen is unresolved, and nobody is asked', async () => {
+  it('an order whose transfer was not seen is unresolved, and no respondent is asked', async () => {
     const outcome = await order({ confirm: async () => false });
     expectPending(outcome);
     expect(await world.ledger.list({ state: 'owed' })).to.deep.equal([]);

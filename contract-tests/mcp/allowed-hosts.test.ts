@@ -49,7 +49,7 @@ describe('who may call over MCP (DNS rebinding)', () => {
     expect(passed('shop.example', { origin: 'http://evil.example' })).to.equal(false);
   });
 
-  it('the answer to a refused name says what to set', () => {
+  it('the answer to a refused host name says which settings to change', () => {
     expect(foreignHost({ host: 'coinslot_upstream' }, OWN)).to.equal(
       'The Host header names coinslot_upstream, which is not this server: use https://shop.example/mcp. ' +
         'If you called that host, the operator of this server has to set PUBLIC_URL, or its proxy has to pass on the Host of its callers ' +

@@ -8,7 +8,7 @@ import { contentOf, failureResult } from '../../src/mcp/tool-results.js';
 
 const OWNER = { payment: 'payment', payer: 'payer', source: 'source' };
 
-/** What was reported to the sale of one exchange, after `serve` has sent the answer. */
+/** The outcomes that were reported to the sale of one exchange after `serve` has sent the answer. */
 async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>): Promise<string[]> {
   const told: string[] = [];
   const sale = {

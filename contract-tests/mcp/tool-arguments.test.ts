@@ -54,7 +54,7 @@ describe('the arguments of a tool', () => {
     });
   });
 
-  it('are the parameters by name, and give the request that the same call over HTTP would send', () => {
+  it('are the parameters by name, and produce the same request as the call over HTTP', () => {
     const quote = operation({
       parameters: [
         parameter('symbol', 'path'),

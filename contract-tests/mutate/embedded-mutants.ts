@@ -11,7 +11,7 @@ const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedd
     name: 'more is signed than a wallet can pay',
     find: 'if (!covered)',
     replace: 'if (false)',
-    grep: 'with the money for 1 cost a fee',
+    grep: 'if the wallet has the money for 1,',
   },
   {
     name: 'a payment is signed without verification',

@@ -208,7 +208,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "{ from: 'released', to: 'delivered', grounds: ['chain'] }",
     replace: "{ from: 'released', to: 'delivered', grounds: ['work', 'chain'] }",
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'revives a released payment by chain proof only',
+    grep: 'lets only the chain revive a released payment',
   },
   {
     name: 'a worker continues after a refund',

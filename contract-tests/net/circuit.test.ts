@@ -59,7 +59,7 @@ describe('The circuit of a service', () => {
       .and.to.include({ seconds: 7 });
   });
 
-  it('does not count callers that left; they get their own reason', async () => {
+  it('does not count callers that left, whose calls fail with the reason for leaving', async () => {
     const circuit = new Circuit({ failures: 1, restMs: REST_MS });
     const gone = new AbortController();
     const leaving = circuit.run(gone.signal, async () => {

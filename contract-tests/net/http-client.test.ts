@@ -5,7 +5,7 @@ import { HttpClient, NoAnswer, type HttpClientOptions } from '../../src/net/http
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nRetry-After: 7\r\n\r\nok';
 
-/** A server that answers the nth request, from 0, with what `play` does to its socket. */
+/** A server that calls `play` with the socket, the number (from 0) and the text of each request. */
 async function serve(play: (socket: Socket, request: number, text: string) => void): Promise<Server> {
   let requests = 0;
   const server = createServer(socket => {

@@ -43,7 +43,7 @@ describe("The operator's view of sales", () => {
       expect((await post(world.url + SUMMARIZE, { text: TEXT }, payment)).status).to.equal(200);
     const after = await scrape(admin());
     const grown = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
-    // One of the four is the challenge that the payment answers.
+    // The fourth challenge is the one that the payment answers.
     expect(grown('coinslot_challenges_total{operation="summarize"}')).to.equal(4);
     expect(grown('coinslot_sales_total{operation="summarize"}')).to.equal(1);
     expect(grown('coinslot_answers_total{operation="summarize",transport="http",status="200"}')).to.equal(2);
@@ -130,7 +130,7 @@ describe("The operator's view of sales", () => {
     expect(JSON.stringify(spans.map(({ attributes }) => attributes))).to.not.contain(TEXT.slice(0, 20));
   });
 
-  it('counts a facilitator that does not answer, names it in the breakers, and is no longer ready', async function () {
+  it('counts the errors of a facilitator that does not answer, names its circuit, and shows that the server is not ready', async function () {
     this.timeout(30_000);
     expect(await readiness(admin())).to.deep.equal({ status: 200, reasons: [] });
     world.facilitator.intervene(({ drop }) => drop());

@@ -29,7 +29,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     logged = [];
   });
 
-  /** `againMs`: when its buyer may start the next attempt; null: no attempts are left. */
+  /** An owed payment. `againMs`: when the buyer may start the next attempt; null: no attempts are left. */
   async function owed(againMs: number | null = null): Promise<string> {
     const request = payment({ ...paidBy(payer.address), amount: PAID, flow: 'upfront', request: '{}' });
     const claim = await claimed(ledger, request);

@@ -28,7 +28,7 @@ export const wordCount: Entry<operations['wordCount']> = () => ({
 });
 `;
 
-/** The operations that replace them, with their settings for `make operation`. */
+/** The operations that replace those of this repository, with their settings for `make operation`. */
 const ADDED = [
   ['wordCount', 'PRICE=0.03', 'FLOW=upfront', 'REQUEST={"text":"One coin, one call."}', 'ANSWER={"words":4}'],
   [

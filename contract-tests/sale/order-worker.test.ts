@@ -83,7 +83,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     return { id, ledger, first: one, second: await soon(() => second[0]) };
   }
 
-  it('a server that lost the order extends nothing, stops, and its successor can extend it', async () => {
+  it('a server that lost the order extends nothing and stops, and its successor can extend the order', async () => {
     const { id, ledger, first, second } = await both();
     expect(await first.attempt.extend()).to.equal(undefined);
     expect(first.signal.aborted).to.equal(true);

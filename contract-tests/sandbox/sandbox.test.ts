@@ -50,7 +50,7 @@ describe('the local Solana, resumed', () => {
   const start = (slotMs: number): Promise<Sandbox> =>
     startSandbox({ stateDir: folder, rpcPort: 0, facilitatorPort: 0, slotMs });
 
-  it('has its market at the same port, unless another program uses it', async () => {
+  it('has its market on the same port, unless another program uses it', async () => {
     const first = await start(400);
     const { marketUrl } = first.info;
     await first.close();

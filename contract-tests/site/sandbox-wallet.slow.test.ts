@@ -168,7 +168,7 @@ describe('The page of a sandbox', function () {
       RPC_URL: world.sandbox.rpc.url,
     });
 
-    /** Runs code, with one sale to prove it. */
+    /** Runs code, and checks that it paid for one call. */
     async function sold(work: () => Promise<string>): Promise<string> {
       const earned = await world.earned();
       const said = await work();

@@ -48,7 +48,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<UpstreamFailure> =>
 };
 
 describe('embedded summariser: its output', () => {
-  it('quotes one to three sentences of every kind of text', async () => {
+  it('quotes one to three sentences from every kind of text', async () => {
     const names = await readdir(TEXTS);
     expect(names.length).to.be.greaterThan(10);
     for (const name of names) {
@@ -169,7 +169,7 @@ describe('sentence boundaries', () => {
     it(`of ${JSON.stringify(input)}`, () => expect(splitSentences(input)).to.deep.equal(expected));
   }
 
-  it('are the same if a sentence crosses the windows that the segmenter gets', () => {
+  it('are the same if a sentence spans two of the windows in which text is segmented', () => {
     const long = Array.from(
       { length: 400 },
       (_, index) => `Sentence number ${index} costs 3.5 euros, says Dr. Ames.`,

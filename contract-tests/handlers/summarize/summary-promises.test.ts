@@ -14,7 +14,7 @@ const plain = (text: string): string =>
     .map(block => block.text)
     .join('\n');
 
-/** Where an extractive summary breaks the promises of docs/reports/summaries.md. */
+/** Where an extractive summary breaks the promises in docs/reports/summaries.md. */
 function faultsOf(text: string): string[] {
   const extract = extractSummary(text);
   if (extract?.method !== 'extractive') return [];
@@ -508,7 +508,7 @@ describe('embedded summariser: input that is not prose, or already short', () =>
     ],
     ['a line of 3 000 letters', 'x'.repeat(3_000), 'A text of ≈ 3000 characters (≈ 1 words).'],
   ] as const)
-    it(`${name}: says what it is`, () =>
+    it(`${name}: says what the input is`, () =>
       expect(extractSummary(text)).to.deep.equal({ sentences: [expected], method: 'described' }));
 
   it('a text of up to three sentences is returned unchanged, and the answer says so', () => {

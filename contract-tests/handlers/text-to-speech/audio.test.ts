@@ -127,7 +127,7 @@ describe('voices: reading and writing WAV', () => {
     });
   }
 
-  it('mixes stereo down to the mean of both sides', () => {
+  it('mixes stereo down to the mean of both channels', () => {
     const both = new Float32Array(samples.length * 2);
     for (const [n, sample] of samples.entries()) both[2 * n] = sample;
     const sound = readWav(wavFile(encode(both, 16), { channels: 2 }));

@@ -98,7 +98,7 @@ describe('voices: the embedded engine', function () {
     expect((await made.speak('Hello again.', undefined, NEVER)).wav.equals(first.wav)).to.equal(true);
   });
 
-  it('speaks 2 500 characters whole', async () => {
+  it('speaks all of 2 500 characters', async () => {
     const { wav } = await speaker().speak(LONG, undefined, NEVER);
     expect(seconds(wav)).to.be.within(120, 220);
   });

@@ -339,7 +339,7 @@ describe('voices: a Piper server', function () {
     expect((await speaker.health()).status).to.equal('degraded');
   });
 
-  it('stops calling a server that keeps failing, and returns to it', async () => {
+  it('stops calling a server that keeps failing, and calls it again once it works', async () => {
     let broken = true;
     const { speaker, calls } = await piper(
       current((_call, response) => {

@@ -203,7 +203,7 @@ describe('voices: text that can be spoken', () => {
     expect(dropped.filter(name => !/^[<>|~｜⁄─-□▪▫►▸◆◇○●◦❖✦➤\p{Sk}] /u.test(name))).to.deep.equal([]);
   }).timeout(60_000);
 
-  it('gives the engine only ASCII, in phrases of at most 300 characters that lose no word', () => {
+  it('gives the engine only ASCII, in phrases of at most 300 characters, without losing a word', () => {
     const sentence = 'Dr. Smith — aged 41 — paid €3 for a “café au lait”, then left; nobody minded. ';
     const text = `${sentence.repeat(20)}\n\n${'word '.repeat(200)}\n\n${'z'.repeat(700)}\n\n${'- a\n'.repeat(200)}`;
     const spoken = spokenText(text);

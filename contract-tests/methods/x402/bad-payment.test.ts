@@ -43,7 +43,7 @@ import { RECENT_BLOCKHASHES_SYSVAR } from '../../../src/rails/solana/networks.js
 import { priceOf } from '../../support/sold.js';
 
 type Headers = Record<string, string>;
-/** What is wrong, the message, and the headers of the payment. */
+/** The name of the error, its message, and the headers of the payment. */
 type Bad = [string, RegExp, () => Headers];
 
 const PRICE = priceOf('summarize');

@@ -22,7 +22,7 @@ function execute(program: string, transfer: TransactionInstruction): Transaction
   });
 }
 
-/** How wallets put that instruction into a transaction. */
+/** How wallets put the instruction that moves the money into a transaction. */
 const FORMS: Record<string, (usual: TransactionInstruction[], program: string) => TransactionInstruction[]> =
   {
     'in place of the transfer': ([limit, price, transfer, ...more], program) => [
