@@ -36,7 +36,7 @@ onEachEngine('offered prices', (make, engine) => {
     expect(await ledger.offeredPrices('summarize')).to.deep.equal([30_000n]);
   });
 
-  it('are at most eight lists, the most recent ones', async () => {
+  it('are kept for the eight most recent changes only', async () => {
     for (let n = 1; n <= 12; n += 1) {
       time.now += 1_000;
       await ledger.offerPrices({ summarize: String(n) });

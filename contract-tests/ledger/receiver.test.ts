@@ -207,7 +207,7 @@ function changing(engine: string): void {
     );
   });
 
-  it('moves with the ledger, and so do the former ones', async () => {
+  it('moves with the ledger, and so do the former receivers', async () => {
     await delivered(ledger, payment());
     await ledger.close();
     await changeReceiver({ url: place.url, payTo: OTHER.payTo });
@@ -281,7 +281,7 @@ function races(): void {
     }
   });
 
-  it("is not changed between a sale's check and its move", async () => {
+  it("is not changed between a sale's check and its move to settling", async () => {
     await delivered(ledger, payment());
     const client = new pg.Client({ connectionString: place.url });
     await client.connect();

@@ -25,7 +25,7 @@ onEachEngine('sales and what is undecided', make => {
     }
   };
 
-  it('are read in pages, each once, including those of one millisecond', async () => {
+  it('are read in pages, each once, including those made in one millisecond', async () => {
     const sold: string[] = [];
     for (let n = 0; n < 7; n += 1) {
       const request = payment({ amount: BigInt(10_000 + n), payer: `Payer${n}` });
