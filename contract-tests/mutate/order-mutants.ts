@@ -81,7 +81,7 @@ export const orderMutants: readonly Mutant[] = [
     find: 'signal, caller: payer, order }',
     replace: 'signal, caller: id, order }',
     test: 'upstreams/http-operations/unsold-calls',
-    grep: 'failing orders pause their payer',
+    grep: 'failing orders pause only their payer',
   },
   {
     name: 'strangers can prevent paid work from being repeated',

@@ -212,7 +212,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'a host that was reached stays paused',
       find: 'this.#circuit.reached();',
       replace: '',
-      grep: 'an upstream that fails for everybody is paused',
+      grep: 'an upstream that fails for all buyers is paused',
     },
     {
       name: 'one caller can open the circuit with a large answer',
@@ -226,7 +226,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'one buyer’s failures close the API for all',
       find: ' && streak.payers.size >= PAYERS',
       replace: '',
-      grep: 'the failures of two buyers pause nobody else',
+      grep: 'the failures of two buyers pause no other buyer',
     },
     {
       name: 'failures count however short they have lasted',
@@ -244,7 +244,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'a payer that failed probes the host',
       find: '!this.#rest.asked && this.#failed.has(payer)',
       replace: 'false',
-      grep: 'the failures of two buyers pause nobody else',
+      grep: 'the failures of two buyers pause no other buyer',
     },
   ]),
   ...of(`${IN}/http-operations`, OF_UPSTREAMS, [
@@ -285,7 +285,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'a job that can’t end in time gets a place',
       find: 'this.#requireTime(share, expected);',
       replace: '',
-      grep: "a job that can't end in time is refused at once",
+      grep: "a job that can't end in time is refused immediately",
     },
     {
       name: 'jobs run in the order of their requests',

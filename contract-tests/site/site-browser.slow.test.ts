@@ -9,7 +9,7 @@ import { openWorld, type World } from '../support/world.js';
 const TAB = 9;
 const ENTER = 13;
 
-/** A shop with this many operations, in groups of up to 25. */
+/** A shop with `count` operations, in groups of up to 25. */
 function shopOf(count: number): Contract {
   const contract = CONTRACTS['this repository']!;
   const [first] = contract.paid;
@@ -44,7 +44,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   });
 
   const LANDING = `document.querySelector('.copy') && document.querySelector('#backends li')`;
-  // Its parts load one after another; the search is the last.
+  // The parts of /docs load one after another; the search is the last.
   const REFERENCE = ['h2', '[role=navigation]', '[data-testid=search-trigger][tabindex]']
     .map(part => `document.querySelector('#reference ${part}')`)
     .concat(`!document.querySelector('#reference').innerText.includes('Loading...')`)
@@ -84,7 +84,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
 
   for (const [path, ready] of pages)
     for (const [width, dark] of rows(looks))
-      it(`${path} has no accessibility violation (axe), no console error and no other host, ${width} wide, ${dark ? 'dark' : 'light'}`, async () => {
+      it(`${path} has no accessibility violation (axe), no console error and no request to another host, ${width} px wide, ${dark ? 'dark' : 'light'}`, async () => {
         await browser.resize(width, 900, dark);
         await browser.open(world.url + path);
         await browser.until(ready);
@@ -114,7 +114,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     }
   });
 
-  it('/docs grows with the text size of the reader, and keeps its text on the screen', async () => {
+  it('/docs grows with the reader’s text size, and keeps its text on the screen', async () => {
     const size = `parseFloat(getComputedStyle(document.querySelector('#reference p')).fontSize)`;
     for (const width of [1280, 390]) {
       await browser.resize(width, 900);
@@ -150,7 +150,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
   }
 
   for (const dark of rows([false, true]))
-    it(`/docs can be searched, and an operation found, tried and paid, by keyboard only, ${dark ? 'dark' : 'light'}`, async () => {
+    it(`/docs can be searched, an operation found, and its page with the pay button opened, by keyboard only, ${dark ? 'dark' : 'light'}`, async () => {
       const { summary } = CONTRACTS['this repository']!.paid.find(({ id }) => id === 'brandFeedback')!;
       await browser.resize(1280, 900, dark);
       await browser.open(`${world.url}/docs`);
@@ -175,7 +175,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
 
   const SAID = `document.querySelector('.say').textContent`;
 
-  it('tries the first operation in place: buys with the sandbox wallet, by keyboard only, and shows answer, receipt and transfer', async () => {
+  it('the first operation can be tried on the page at /: bought with the sandbox wallet by keyboard only, with answer, receipt and transfer shown', async () => {
     await browser.resize(1280, 900);
     await browser.open(world.url);
     await browser.until(`document.querySelector('.pay button')`);
@@ -199,7 +199,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     await expectQuiet();
   });
 
-  it('shows one way to pay at a time, and copies it', async () => {
+  it('the page at / shows one way to pay at a time, each with a button to copy it', async () => {
     await browser.open(world.url);
     await browser.until(LANDING);
     const visible = `[...document.querySelectorAll('.tab')].filter(each => each.offsetParent).map(({ className }) => className).join()`;
@@ -219,7 +219,7 @@ describeInCi(`The pages in a real browser${noBrowser ? ` (skipped: ${noBrowser})
     [1280, 3_000],
     [390, 5_000],
   ] as const)
-    it(`the page at / is less than ${most} px high, ${width} wide, for five operations`, async () => {
+    it(`the page at / is less than ${most} px high at a width of ${width} px, for five operations`, async () => {
       expect(SOLD.paid.length).to.equal(5);
       await browser.resize(width, 900);
       await browser.open(world.url);

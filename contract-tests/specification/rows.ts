@@ -92,7 +92,7 @@ export function sectionLines(parts: Part[]): string[] {
   ];
 }
 
-/** The section in the page, which is its last one. */
+/** The page's section about the specification, which is the last section. */
 export function writtenSection(page: string): string {
   const start = page.indexOf(SECTION);
   return start < 0 ? '' : page.slice(start);

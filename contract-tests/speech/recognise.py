@@ -10,7 +10,7 @@ from pocketsphinx import Decoder
 def heard(path: str) -> str:
     with wave.open(path) as sound:
         samples = sound.readframes(sound.getnframes())
-    # One decoder for each file: it adapts to what it heard before.
+    # One decoder for each file, because a decoder adapts to what it has heard.
     decoder = Decoder(samprate=16000, loglevel="FATAL")
     decoder.start_utt()
     decoder.process_raw(samples, full_utt=True)

@@ -45,7 +45,7 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
 export class Sockets {
   readonly #open: Socket[] = [];
 
-  /** A connection that is still being made. */
+  /** Begins a connection, and returns it while it is still being made. */
   begin(url: string): Socket {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname).on('error', () => {});

@@ -14,7 +14,7 @@ export type Feedback = {
   aggregate: { positive: number; neutral: number; negative: number; summary: string };
   mock?: boolean;
 };
-/** A further server on the same chain, with a ledger of its own. */
+/** Another server on the same chain, with a ledger of its own. */
 export type BrandServer = { url: string; reader: LedgerReader & LedgerReports; stop(): Promise<void> };
 export const SAME_PAYMENT = /paid.*in progress.*send the same payment again/i;
 
@@ -69,7 +69,7 @@ export const send = (
     ...(wait === undefined ? {} : { Prefer: `wait=${wait}` }),
   });
 
-/** Gives the tests of a suite a chain and a server to share, and stops further servers that the tests started. */
+/** Gives the tests of a suite a chain and a server to share, and stops the other servers that the tests started. */
 export function allInOneWorld(chain: { slotMs?: number } = {}): void {
   before(async () => {
     world = await openWorld({}, chain);

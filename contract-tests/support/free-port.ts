@@ -6,8 +6,9 @@ const ATTEMPTS = 100;
 const given = new Set<number>();
 
 /**
- * A port of 127.0.0.1 that is free at the moment, another one each time. It is below the ports that Linux and macOS assign on their own, so that no connection
- * or server of another test is given it before it is used.
+ * A port of 127.0.0.1 that is free at the moment, a different one each time. It is below the range that Linux
+ * and macOS assign automatically, so that the system does not give it to another test's connection or server
+ * before it is used.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

@@ -49,9 +49,9 @@ export type Business = {
 type Made = Business & { payments: unknown[][]; repayments: unknown[][] };
 
 /**
- * A month of business: sales at several prices to returning payers; refunds, in full or in part, sent with a key or
- * from a wallet; failed transactions; money that the operator withdraws or deposits; sales before and after the month;
- * and two sales that the ledger dates inside the month and the chain outside, or the reverse.
+ * A month of business: sales at several prices to returning payers; refunds, in full or in part, sent with a
+ * key or from a wallet; failed transactions; money that the operator withdraws or deposits; sales before and
+ * after the month; and two sales that the ledger dates inside the month and the chain outside, or vice versa.
  */
 function make(sales: number, from: number, to: number): Made {
   const random = new SeededRandom(20_261_101);
@@ -158,7 +158,7 @@ function make(sales: number, from: number, to: number): Made {
   return made;
 }
 
-/** The evidence as the ledger has it: one with the fee payer's signature, and one without. */
+/** A payment's evidence as the ledger has it: the transaction with the fee payer's signature, and without. */
 function evidenceOf(payer: string, feePayer: string, destination: string): [string, string] {
   const unsigned = transferOf({ feePayer, owner: payer, source: accountOf(payer), destination });
   return [signedAs(unsigned, base58.encode(Buffer.alloc(64, 7))), unsigned];

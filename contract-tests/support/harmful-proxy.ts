@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * What happens to a request on its way: the connection is cut before the request arrives or in the middle of its
- * answer; it arrives twice at once; its answer is `late`; or a gateway answers 503.
+ * What happens to a request on its way: the connection is cut before the request arrives or in the middle of
+ * its answer; two copies arrive concurrently; its answer is `late`; or a gateway answers 503.
  */
 export type Harm = 'none' | 'cut before' | 'cut after' | 'repeat' | 'late' | '503';
 

@@ -1,4 +1,4 @@
-/** Makes a text of at most `size` characters (code points) by repeating `unit`. */
+/** Makes a string of at most `size` characters (code points) by repeating `unit`. */
 function fill(unit: string, size: number): string {
   return unit
     .repeat(Math.ceil(size / [...unit].length))

@@ -109,7 +109,7 @@ export function aRefund(overrides: Partial<Refund> = {}): Refund {
   return { signature, amount: 500_000n, slot: 2_000, refundedAt: Date.now(), ...overrides };
 }
 
-/** Brings a new payment to a state. @returns its id */
+/** Brings a new payment into the given state. @returns its id */
 export async function paymentIn(
   ledger: Ledger,
   state: 'claimed' | 'settling' | 'owed' | 'delivered' | 'released',

@@ -7,7 +7,7 @@ export type ToolAnswer = {
   status: number;
   /** The JSON-RPC message that answers the request. */
   message: Json & { result?: Json; error?: { code: number; message: string } };
-  /** The messages that came before it. */
+  /** The messages that came before the answer. */
   notifications: Json[];
 };
 

@@ -13,7 +13,7 @@ type Page = {
 export type MemoryReplyStore = ReplyStore & {
   /** Opens a question, as a paid order does. */
   put(question: Question): Question;
-  /** Closes it, as a delivered or refunded order does. */
+  /** Closes a question, as a delivered or refunded order does. */
   finish(id: string): void;
   /** While true, every read fails, as if the ledger were unreachable. */
   broken: boolean;
@@ -125,7 +125,7 @@ export function createMemoryNotes(): MemoryNotes {
   return notes;
 }
 
-/** Nobody has ever opened the panel page. */
+/** Respondents, none of whom has ever opened the panel page. */
 export function nobodyThere(): Respondents {
   return new Respondents({ notes: createMemoryNotes() });
 }

@@ -32,7 +32,7 @@ export function readChallenge(header: string | null): ReadChallenge {
 export type MppPayment = {
   /** The value of the `Authorization` header. */
   authorization: string;
-  /** The same for MCP's `_meta`, where the request is JSON. */
+  /** The credential for MCP's `_meta`, in which the challenge's request is JSON. */
   meta: Record<string, unknown>;
   transaction: string;
   /** The id of the payment in the ledger. */

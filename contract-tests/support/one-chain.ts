@@ -10,7 +10,7 @@ export let payer: Keypair;
 let place: LedgerPlace;
 export let cluster: TestCluster;
 export let testServer: TestServer;
-/** The method of the ledger that fails now, if there is one. */
+/** The ledger method that currently fails, if any. */
 export const ledgerFault: { method: string | undefined } = { method: undefined };
 let calls = 0;
 

@@ -155,7 +155,7 @@ export async function sell(
   return ids;
 }
 
-/** A settled payment for people's replies. `failed`: its last attempt ended without an answer. */
+/** A settled payment for replies from respondents. `failed`: its last attempt ended without an answer. */
 export async function owe({ ledger, clock }: OperatorWorld, failed: boolean): Promise<string> {
   const payment = await paymentIn(ledger, 'owed', { payer: PAYER, settlement: '5'.repeat(88) });
   const order = {

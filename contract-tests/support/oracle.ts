@@ -104,7 +104,7 @@ export function x402Faults(seen: Seen): string[] {
   return parsed.success ? [] : [parsed.error.message];
 }
 
-/** Examples in a document that don't validate against the schema beside them. */
+/** Examples in a document that don't validate against the schema next to them. */
 export function exampleFaults(document: Json): string[] {
   const ajv = createAjv().addSchema(document, 'contract');
   const faults: string[] = [];

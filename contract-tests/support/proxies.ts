@@ -72,7 +72,10 @@ export function openHaproxyOver({ hosts, port, ready }: Beside): Promise<Proxy> 
   );
 }
 
-/** Caddy with the file that compose.yaml uses, in front of several servers, whose readiness it checks in the same way. */
+/**
+ * Caddy with the file that compose.yaml uses, in front of several servers, whose readiness it checks at their
+ * admin listeners.
+ */
 export function openCaddyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
   const servers = hosts.map(host => `${host}:${port}`).join(' ');
   return openProxy('caddy', own =>
@@ -85,7 +88,7 @@ export function openCaddyOver({ hosts, port, ready }: Beside): Promise<Proxy> {
   );
 }
 
-/** Caddy configured to forward each byte at once, and not to pass hang-ups on to the server. */
+/** Caddy configured to forward each byte immediately, and not to pass hang-ups on to the server. */
 export function openFlushingCaddy(target: string): Promise<Proxy> {
   return openProxy(
     'caddy',
@@ -127,7 +130,7 @@ const HAPROXY_PLACE = {
   ':443 ssl crt /etc/haproxy/api.example.com.pem alpn h2,http/1.1': '127.0.0.1:PORT',
 };
 
-/** A file of ops/ with some texts replaced. @throws Error if it no longer has one of them */
+/** A file from ops/ with some strings replaced. @throws Error if the file no longer contains one of them */
 function opsFile(file: string, port: number, replaced: Record<string, string>): string {
   let text = readFileSync(fileURLToPath(new URL(`../../../ops/${file}`, import.meta.url)), 'utf8');
   for (const [from, to] of Object.entries(replaced)) {

@@ -14,7 +14,7 @@ export const PUBLIC_DOCUMENTS = JSON.parse(
   readFileSync(new URL('sources.json', FOLDER), 'utf8'),
 ) as PublicDocument[];
 
-/** Takes 5 s on an idle machine, and up to ten times as long on a busy one. */
+/** Importing all documents takes 5 s on an idle machine, and up to ten times as long on a busy one. */
 export const IMPORT_DEADLINE_MS = 180_000;
 const REASONS = 6;
 

@@ -43,7 +43,7 @@ type Landed = { signature: string; slot: number; failed: boolean; bytes: Buffer 
 /** `state`: 1 is open, 2 is frozen. */
 type TokenAccount = { owner: string; mint: string; amount: bigint; state: number };
 
-/** An in-memory chain on which every transaction lands at once and is final, and lands only once. */
+/** An in-memory chain on which every transaction lands and is final immediately, and lands only once. */
 export class RefundChain {
   readonly accounts = new Map<string, TokenAccount>();
   readonly landed: Landed[] = [];

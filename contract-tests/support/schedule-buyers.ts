@@ -24,11 +24,11 @@ const COPIES = 3;
 /** The longest time in ms that a buyer waits before it gives up, once the ledger shows that its request is waiting. */
 const PATIENCE_MS = 250;
 /**
- * The delay until the server notices a hang-up after which the buyer signs again at once. The notice is committed within
- * HANG_UP_MARGIN_MS (250 ms).
+ * The delay until the server notices a hang-up after which the buyer signs again immediately. The notice is
+ * committed within HANG_UP_MARGIN_MS (250 ms).
  */
 const NOTICED_MS = { least: 50, most: 150 };
-/** The same delay if the buyer, before it signs again, sends its old payment once more. */
+/** The delay until the server notices a hang-up after which the buyer sends its old payment once more, and then signs again. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
 /** The share of purchases with a payment-identifier, and the share made over HTTP and MCP. */
@@ -104,7 +104,7 @@ export class BuyerSide {
         this.#trace(record, `signed ${attempt.id.slice(0, 8)} for ${attempt.amount}`);
       } else if (!hidden) attempt = this.#orOlder(record, attempt);
     }
-    // Uses the current reader, because the server of the first one may have been killed and closed.
+    // Uses the current reader, because the first reader's server may have been killed and closed.
     const story = await storyOf(this.#schedule.reader, record);
     violations.push(
       `purchase ${n} never got an answer: ${record.sends} ${JSON.stringify(record.refusals)} ${story}`,
@@ -271,7 +271,7 @@ export class BuyerSide {
     sending: Promise<Sent>,
   ): Promise<Sent | typeof GIVEN_UP> {
     const { reader, random } = this.#schedule;
-    // With an identifier, it may wait for another payment of the same purchase.
+    // A request with an identifier may wait for another payment of the same purchase.
     const waitedFor = record.identifier === undefined ? [attempt] : record.attempts;
     const callers = async (): Promise<number> => {
       const rows = await Promise.all(waitedFor.map(({ id }) => reader.find(id).catch(() => undefined)));

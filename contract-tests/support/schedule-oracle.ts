@@ -105,7 +105,7 @@ async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promis
   const faults: string[] = [];
   const bodies = new Set<string>();
   for (const n of testServers.keys()) {
-    // Looked up each time, because a killed server is replaced.
+    // The server is looked up each time, because a killed one is replaced.
     const sent = await patiently(async () =>
       record.overDoors
         ? (await schedule.callOver('http', testServers[n]!, record, header)).sent

@@ -15,9 +15,9 @@ export type Record = {
   payer: Keypair;
   text: string;
   operation: PricedOperation;
-  /** The payment-identifier that it sends with each of its signatures, if it has one. */
+  /** The payment-identifier that the buyer sends with each signature of this purchase, if any. */
   identifier: string | undefined;
-  /** Whether its calls go over HTTP and MCP rather than directly to the charge. */
+  /** Whether the purchase's calls go over HTTP and MCP rather than directly to the charge. */
   overDoors: boolean;
   links: GivenLink[];
   attempts: Attempt[];

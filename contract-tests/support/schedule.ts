@@ -24,7 +24,7 @@ import type { TestChain } from './test-chain.js';
 
 const PAYERS = 3;
 const PURCHASES = 10;
-/** The share of payments without an identifier that are made by MPP. */
+/** The share of payments without an identifier that are made over MPP. */
 const BY_MPP = 0.4;
 const CALM_AFTER_MS = 2_500;
 /** How long a whole schedule, and the start of a new server, may take on a slow machine. */

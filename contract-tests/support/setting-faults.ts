@@ -2,7 +2,7 @@ import { SettingReader } from '../../src/config/setting-reader.js';
 import type { NetworkName } from '../../src/rails/solana/networks.js';
 import { readSettings, type Declared } from '../../src/shop/settings.js';
 
-/** What is wrong with the settings of an operation, one fault a line. */
+/** What is wrong with the settings of an operation, one fault per line. */
 export function settingFaults(
   entry: Declared,
   env: Record<string, string>,

@@ -29,7 +29,7 @@ export function snippetsOf(page: string): Snippet[] {
 
 /** How a snippet is checked. */
 export type Held =
-  /** Another test runs it: that test's file, and a text in it that proves it. */
+  /** Another test runs it: that test's file, and a string in the file that proves this. */
   | { by: string; part: string }
   /** snippets.slow.test.ts runs it. */
   | 'run here'

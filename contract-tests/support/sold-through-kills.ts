@@ -17,7 +17,7 @@ export type KilledSale = {
   id: string;
   /** How often a server was killed. */
   kills: number;
-  /** Kills the running server. @returns true, for a stand-in that then cuts the connection */
+  /** Kills the running server. @returns true, which makes the calling stand-in cut the connection */
   kill(): true;
   /** Resolves when the running server has been killed. */
   killed(): Promise<void>;
@@ -27,9 +27,9 @@ export type KilledSale = {
   buy(): Promise<void>;
   /** What the killed server had stored about its marketplace. */
   intent(): string;
-  /** Waits until the health report says this about brandFeedback. */
+  /** Waits until brandFeedback's entry in the health report matches `words`. */
   health(words: RegExp): Promise<string>;
-  /** Two people answer on the panel. */
+  /** Two respondents answer on the panel. */
   answerOnPanel(): Promise<void>;
   /**
    * Sends the same payment again until it is answered, and checks the promises about it. @param paidOut the amount that
@@ -49,7 +49,7 @@ async function usdcOf(owner: string): Promise<bigint> {
   return BigInt((await connection.getTokenAccountBalance(account)).value.amount);
 }
 
-/** @param settings of the first server, and of every later one that sets no others */
+/** @param settings those of the first server, and of every later one that is started without its own */
 export async function killedSale(settings: Record<string, string>): Promise<KilledSale> {
   const name = `sale-${++sales}`;
   const file = join(folder, name, 'ledger.db');

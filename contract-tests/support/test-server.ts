@@ -48,7 +48,7 @@ const ASK_AGAIN_AFTER_MS = 400;
 const HOLD_MS = 1_000;
 /** A running server answers sooner than this, even on a slow machine. */
 const PATIENCE_MS = 30_000;
-/** These limits make buyers whose servers keep failing wait for seconds; those of production, for minutes. */
+/** With these limits, buyers whose servers keep failing wait for seconds; with those of production, for minutes. */
 const UNSOLD_PER_PAYER = { capacity: 200, perSecond: 20, highest: 400 };
 const TIMING = {
   interval: 150,
@@ -78,19 +78,19 @@ type TestServerOptions = {
   facilitatorUrl: string;
   faults?: LedgerFaults;
   work?: PaidCall['work'];
-  /** Called with the request of every attempt at an order. If it returns a text, the attempt fails with that message. */
+  /** Called with the request of every attempt at an order. If it returns a string, the attempt fails with that message. */
   ordered?: (request: string) => string | void;
   log?: Log;
   observer?: Observer;
-  /** The facilitator that its challenges name. Default: the sandbox's. */
+  /** The facilitator that the server's challenges name. Default: the sandbox's. */
   feePayer?: string;
-  /** The key of its embedded facilitator. If it is set, no other facilitator is used. */
+  /** The key of the server's embedded facilitator. If it is set, no other facilitator is used. */
   own?: Keypair;
-  /** Whether it accepts MPP besides x402. Default true. */
+  /** Whether the server accepts MPP as well as x402. Default true. */
   mpp?: boolean;
-  /** Payers that it refuses. */
+  /** Payers that the server refuses. */
   blocked: ReadonlySet<string>;
-  /** Its prices, as multiples of the contract's. Default 1. */
+  /** The server's prices, as multiples of the contract's. Default 1. */
   priceFactor?: bigint;
 };
 
@@ -417,7 +417,7 @@ export function signed(
   };
 }
 
-/** The same for MPP, with a server's challenge. Only the buyer has the challenge; a stranger makes one up. */
+/** A newly signed MPP payment for a server's challenge. Only the buyer has the challenge; a stranger makes one up. */
 export function signedForMpp(
   testChain: TestChain,
   testServer: TestServer,

@@ -119,7 +119,7 @@ export type OperationForSale = {
   flow?: 'authorization' | 'upfront';
   /** The value of `x-free`. */
   free?: object;
-  /** The value of `x-price`, without flow. Default: 0.01 USD. */
+  /** The value of `x-price`, without `flow`. Default: 0.01 USD. */
   price?: object;
   parameters?: Parameter[];
   /** Schema of the body. */
@@ -159,7 +159,7 @@ export function contractOf(
   return parseContract(JSON.stringify(documentOf(operations, paths)), 'shop.yaml', prices);
 }
 
-/** The contract of a shop that sells these operations, besides other paths. */
+/** The contract of a shop that sells these operations, and has the other paths given. */
 export function documentOf(
   operations: readonly OperationForSale[],
   paths: Record<string, object> = {},
@@ -234,7 +234,7 @@ export type ShopOptions = {
   blocked?: ReadonlySet<string>;
   /** The pages that browsers get. Default: browsers get the same answers as programs. */
   people?: People;
-  /** The ledger of another shop, which this one uses, too, as a second server. */
+  /** The ledger of another shop; this shop uses it too, as a second server. */
   ledger?: Ledger;
   /** Called with every response before it is written. */
   watch?: (response: ServerResponse) => void;

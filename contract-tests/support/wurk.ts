@@ -25,7 +25,7 @@ export type WurkStep = 'price' | 'connected' | 'paid' | 'settled' | 'sold' | 'vi
 export type FakeWurk = {
   url: string;
   jobs: Job[];
-  /** Texts that people have submitted, by job. */
+  /** The texts that workers have submitted, by job. */
   submissions: Map<string, string[]>;
   /** Called with each new job, for instance to give it replies. */
   onJob: ((job: Job) => void) | undefined;

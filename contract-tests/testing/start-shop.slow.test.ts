@@ -53,7 +53,7 @@ describe('coinslot-sandbox/testing', function () {
   after(() => shop?.stop());
 
   for (const { id, price, answers } of SOLD.paid)
-    it(`sells ${id} for its price, with the example of the contract`, async () => {
+    it(`sells ${id} for its price when called with the contract’s example`, async () => {
       const call = await shop.sign(id);
       expect(call.price).to.equal(price.amount);
       const spent = Number(await shop.spent());
@@ -82,7 +82,7 @@ describe('coinslot-sandbox/testing', function () {
   });
 
   for (const { fault, call: id, status, charged, later, inAll } of rows())
-    it(`${fault}: ${id} is ${status} and charges ${charged}; afterwards the same payment is ${later}`, async () => {
+    it(`under ${fault}, a call of ${id} gets ${status} and is charged ${charged}; afterwards the same payment gets ${later}`, async () => {
       const amount = (words: string): string => (words === 'nothing' ? '0.00' : usdcOf(id));
       const before = Number(await shop.spent());
       const call = await shop.sign(id);

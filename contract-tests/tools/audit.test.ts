@@ -55,12 +55,12 @@ describe('make audit', function () {
     return audit(folder, accepted, '2026-11-24', env);
   }
 
-  it('fails with an advisory that nobody has accepted', async () => {
+  it('fails on an advisory that has not been accepted', async () => {
     const { kind, lines } = await run();
     expect([kind, lines.join()]).to.deep.equal(['failed', `${ID} door, high: It opens every door`]);
   });
 
-  it('passes with an accepted one until its date, and says why', async () => {
+  it('passes with an accepted advisory until its date, and gives the reason', async () => {
     const { kind, lines } = await run('2026-11-24');
     expect([kind, lines.join()]).to.deep.equal([
       'passed',
@@ -69,7 +69,7 @@ describe('make audit', function () {
     expect((await run('2026-11-23')).kind).to.equal('failed');
   });
 
-  it('says that it is skipped, and why, if the registry gives no advisories', async () => {
+  it('is reported as skipped, with the reason, if the registry returns no advisories', async () => {
     status = 405;
     const { kind, lines } = await run();
     expect(kind).to.equal('skipped');

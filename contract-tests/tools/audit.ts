@@ -19,7 +19,7 @@ type Advisory = { name: string; title: string; url: string; severity: string };
 type Report = { message?: string; vulnerabilities?: Record<string, { via: (Advisory | string)[] }> };
 export type Audited = { kind: 'passed' | 'failed' | 'skipped'; lines: string[] };
 
-/** The output of `npm audit` for a folder. It exits with an error if it finds anything, so the output decides. */
+/** The output of `npm audit` for a folder. npm exits with an error if it finds anything, so the output decides. */
 function ask(folder: string, env: NodeJS.ProcessEnv): Promise<Report> {
   const args = ['audit', '--json', '--package-lock-only', '--loglevel=error'];
   return new Promise(resolve => {

@@ -4,7 +4,7 @@ import { extractSummary } from '../../handlers/summarize/extract.js';
 import { joinSentences } from '../../handlers/summarize/gate.js';
 import { sentencesOf, type CorpusText } from '../support/summary-corpus.js';
 
-/** Summaries to compare: of the embedded summarizer, and of the npm package `textrank`. */
+/** Summaries to compare: by the embedded summarizer, and by the npm package `textrank`. */
 
 type Text = Pick<CorpusText, 'text' | 'language'>;
 type Sentence = { tokens: string[] };
@@ -19,7 +19,7 @@ type TextRank = new (
   },
 ) => { summarizedArticle: string[] };
 
-// The package starts with random ranks; with equal ranks, as in the paper, its figures are the same every time.
+// `textrank` starts with random ranks; with equal ranks, as in the paper, its figures never vary.
 Math.random = () => 0.5;
 
 const load = createRequire(
@@ -32,13 +32,16 @@ const wordsOf = (sentence: string, language: string): string[] =>
     .filter(({ isWordLike }) => isWordLike)
     .map(({ segment }) => segment);
 
-/** The similarity function of the package (and of the paper), which fails on sentences of one word and on those without a common word. */
+/**
+ * The similarity function of `textrank` (and of its paper), which fails on sentences of one word and on those
+ * without a common word.
+ */
 function similarity({ tokens: left }: Sentence, { tokens: right }: Sentence): number {
   const shared = new Set(left.filter(word => right.includes(word))).size;
   return 1e-6 + shared / Math.max(1, Math.log(left.length) + Math.log(right.length));
 }
 
-/** Its own splitter knows only English, so it gets sentences and words from ICU. */
+/** The splitter of `textrank` knows only English, so it gets sentences and words from ICU. */
 export function textRank({ text, language }: Text): string {
   const tokens = sentencesOf(text, language);
   if (tokens.length <= 3) return tokens.join(' ');

@@ -170,7 +170,7 @@ function stepOf(line: string): Step {
   return { word, does, tools: tools.split(', '), why };
 }
 
-/** @throws Error where a step names a tool that has no row */
+/** @throws Error if a step names a tool that has no row */
 function main(file: string): void {
   const steps = readFileSync(file, 'utf8').trim().split('\n').map(stepOf);
   const known = CLIENTS.map(({ tool }) => tool);

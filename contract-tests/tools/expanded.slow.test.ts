@@ -33,7 +33,7 @@ describe(`A contract as the build completes it${noLinters ? ` (skipped: ${noLint
     ['least', LEAST],
     ['petstore', readFileSync(PETSTORE, 'utf8')],
   ] as const)
-    it(`has no findings by Redocly: ${name}`, () => {
+    it(`has no findings from Redocly: ${name}`, () => {
       const file = join(folder, `${name}.json`);
       writeFileSync(file, JSON.stringify(parseContract(text).document, undefined, 2));
       expect(LINTERS.find(linter => linter.note === 'redocly')?.run([file])).to.deep.equal([]);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Renews src/site/assets/redoc.js.gz, the bundle that renders /docs: `contract-tests/tools/fetch-reference.sh 3.0.1`.
-# It is Redoc's own bundle from npm, compressed, with one change: its logo comes from another host, and is left out. It is no
-# dependency, because npm would install hundreds of packages that the bundle already contains.
+# It is Redoc's own bundle from npm, compressed, with one change: the logo, which would come from another host, is left out.
+# Redoc is not a dependency, because npm would install hundreds of packages that the bundle already contains.
 set -euo pipefail
 version=${1:?which version of redoc}
 assets=$(cd "$(dirname "$0")/../../src/site/assets" && pwd)

@@ -5,9 +5,9 @@ import { leadThree, readJudged } from '../support/summary-corpus.js';
 import { coinslot, textRank } from './baselines.js';
 
 /**
- * Writes the texts of contract-tests/fixtures/judged for judges who must not know which summary is whose: `NN.txt` and
- * `NN.candidates.json` into the folder of the first argument, and the identities of A, B and C into the file of the
- * second.
+ * Writes the texts of contract-tests/fixtures/judged for judges who must not know which summary is whose:
+ * `NN.txt` and `NN.candidates.json` into the folder named by the first argument, and the identities of A, B
+ * and C into the file named by the second.
  */
 
 const METHODS = { coinslot, 'lead-3': leadThree, textrank: textRank };

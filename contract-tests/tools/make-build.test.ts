@@ -16,12 +16,12 @@ import { fileURLToPath } from 'node:url';
 import { rows } from '../support/extent.js';
 
 const MAKEFILE = fileURLToPath(new URL('../../../Makefile', import.meta.url));
-/** What make build runs of what it has compiled. */
+/** The compiled programs that `make build` runs. */
 const PROGRAMS = [
   ...['src/contract/compile', 'src/cli/build/bruno-collection'],
   ...['readme', 'collection', 'check-shop'].map(name => `contract-tests/tools/${name}`),
 ];
-/** Notes that it ran, and fails while there is a file of that name. */
+/** A stand-in for tsc that logs each run, and fails while a file named `fault` exists. */
 const COMPILER = '#!/bin/sh\necho ran >> compiler.log\ntest ! -f fault\n';
 
 describe('make build', () => {
@@ -52,7 +52,7 @@ describe('make build', () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it('compiles nothing while nothing was changed', () => {
+  it('compiles nothing if nothing has changed', () => {
     const times = compiled();
     expect([build(), compiled()]).to.deep.equal([true, times]);
   });
@@ -63,13 +63,13 @@ describe('make build', () => {
     'tsconfig.json',
     'node_modules/.installed',
   ]))
-    it(`compiles after a change of ${changed}`, () => {
+    it(`compiles after a change to ${changed}`, () => {
       const times = compiled();
       utimesSync(file(changed), new Date(), new Date());
       expect([build(), compiled()]).to.deep.equal([true, times + 1]);
     });
 
-  it('fails again and again while a source has a fault', () => {
+  it('fails every time while a source file has an error', () => {
     const times = compiled();
     write('fault', '');
     write('src/sold.ts', 'fault');
@@ -78,7 +78,7 @@ describe('make build', () => {
     expect([build(), compiled()]).to.deep.equal([true, times + 3]);
   });
 
-  it('removes what was compiled from a source that is gone, and compiles what used it', () => {
+  it('removes the output of a deleted source file, and compiles again', () => {
     const times = compiled();
     rmSync(file('src', 'sold.ts'));
     expect([build(), compiled()]).to.deep.equal([true, times + 1]);

@@ -84,7 +84,7 @@ const SOUND: Record<string, Sent> = {
   speech: answer('/v1/tts', 200, WAV, SPOKEN),
 };
 
-/** A server that answers wrongly, in one way each. */
+/** Answers of a server, each of them wrong in one way. */
 const BROKEN_ANSWERS: Record<string, Sent> = {
   'the challenge asks for another price': challenge(
     eachOption(option => Object.assign(option, { amount: '20000', maxAmountRequired: '20000' })),
@@ -108,7 +108,7 @@ const BROKEN_ANSWERS: Record<string, Sent> = {
   'speech without the header that names its voice': without(SOUND['speech'] ?? challenge(), 'X-TTS-Voice-Id'),
 };
 
-/** A document with one changed promise each: what is replaced by what. */
+/** Changes to the contract that each break one promise: the text that is replaced, and its replacement. */
 const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
   'a price goes up': ["amount: '0.025'", "amount: '0.25'"],
   'a price is a number': ["amount: '0.50'", 'amount: 0.50'],
@@ -141,7 +141,7 @@ const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
 
 const LIVE = { feePayer: ADDRESS, recentBlockhash: ADDRESS };
 
-/** Checks of a document that need nothing installed: the server's own start, and the tests beside this one. */
+/** Checks of a document that need nothing installed: the server's own start, and the tests next to this one. */
 const DOCUMENT_CHECKS: Record<string, (text: string) => boolean> = {
   'the start of the server': text => {
     try {

@@ -16,9 +16,9 @@ import { unlinkAbsent } from './packed-pages.js';
 import { billOf, licensesOf } from './third-party.js';
 
 /**
- * Writes the packages ready for publication. Run by `make package`: what npm packs, without files for development only,
- * with pages whose links stay inside, a bill of materials (CycloneDX) and the licences of everything that is installed
- * with them.
+ * Writes the packages ready for publication. Run by `make package`: what npm packs, without files for
+ * development only, with pages whose links stay inside the package, a bill of materials (CycloneDX) and the
+ * licences of everything that is installed with them.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -40,7 +40,7 @@ async function npmPack(cwd: string, target: string, ...args: string[]): Promise<
 
 /** @returns the files that npm packs from one folder, in a folder of their own */
 async function unpacked(folder: string, work: string): Promise<string> {
-  // .npmrc forbids scripts, and those of these packages compile.
+  // .npmrc forbids scripts, but these packages need theirs, which compile.
   const filename = await npmPack(ROOT, work, folder, '--ignore-scripts=false');
   const tree = join(work, `${filename}.d`);
   mkdirSync(tree);

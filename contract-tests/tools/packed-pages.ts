@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 const LINK = /(?<!!)\[([^\]]*)\]\(([^)\s]+)\)/g;
 const IMAGE = /!\[[^\]]*\]\(([^)\s]+)\)|<img [^>]*?src="([^"]+)"/g;
 
-/** The file that a link of a page names, if it is beside it. */
+/** The local file that a page's link names; undefined for an anchor or a URL. */
 export function targetOf(page: string, link: string): string | undefined {
   const [file = ''] = link.split('#');
   return file === '' || /^[a-z]+:/.test(link) ? undefined : join(dirname(page), decodeURIComponent(file));

@@ -21,7 +21,7 @@ const CONTRACT = new URL('../../../openapi.yaml', import.meta.url);
 const contract: Contract = loadContract(CONTRACT);
 const skipped = noPrism ? ` (skipped: ${noPrism})` : '';
 
-/** What the table says about a suite, even if tests failed. */
+/** What the table of conformance.md says about a suite, even if tests failed. */
 function resultOf(context: Mocha.Context): string {
   const failed = context.test?.parent?.tests.filter(test => test.state !== 'passed').length ?? 1;
   return failed === 0 ? 'no violation' : `${failed} failures`;
@@ -111,7 +111,7 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
       const pay = wrapFetchWithPayment(demandPayment, new x402Client().register('solana:*', scheme));
       const { query, init } = exampleCall(operation);
       const answer = await pay(mock.url + operation.examplePath + query, init);
-      // Prism can't serve the WAV, but it says so only after it took the payment.
+      // Prism can't serve the WAV, but reports this only after it has taken the payment.
       if (operation.answers[0].mimeType === 'application/json') expect(answer.status).to.equal(200);
       const terms = { network, v1Network, asset, payTo, publicUrl: world.url };
       const check: Rail['check'] = (transaction, amount) =>
@@ -156,7 +156,7 @@ describe(`The server behind Prism's proxy${skipped}`, function () {
   }
 
   for (const { id, path, request } of contract.paid) {
-    it(`${id}: unpaid, wrongly paid and invalid calls`, async () => {
+    it(`${id}: unpaid, wrongly paid and invalid calls get answers that conform`, async () => {
       expectSound(await send(proxy.url, path, request!.example), 402);
       expectSound(await send(proxy.url, `${path}?x402Version=1`, request!.example), 402);
       expectSound(await send(proxy.url, path, request!.example, { 'x-payment': 'bm9uc2Vuc2U' }), 402);
@@ -179,12 +179,12 @@ describe(`The server behind Prism's proxy${skipped}`, function () {
     }
   });
 
-  it('speech, whose bytes Prism does not forward unchanged', async () => {
+  it('the answer of speech conforms, although Prism does not forward its bytes unchanged', async () => {
     const answer = await send(proxy.url, '/v1/tts', { text: 'One coin.' }, await signFor(world, '/v1/tts'));
     expectSound(answer, 200);
   });
 
-  it('the free operations', async () => {
+  it('the answers of the free operations conform', async () => {
     const paths = contract.free.map(({ path }) => path);
     const [answers = ''] = paths.filter(path => path.includes('{'));
     for (const path of paths.filter(each => each !== answers))

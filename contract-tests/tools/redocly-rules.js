@@ -11,7 +11,7 @@ const { MAX_HEADER_BYTES, renderChallenge } = await import(
   new URL('src/methods/x402/challenge.js', built).href
 );
 
-/** The longest of everything that a server adds: a URL of 60 characters, addresses of 44. */
+/** The longest values that a server adds: a URL of 60 characters, addresses of 44. */
 const ADDRESS = 'z'.repeat(44);
 const TERMS = {
   network: `solana:${'z'.repeat(32)}`,

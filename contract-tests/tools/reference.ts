@@ -20,7 +20,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDER = join(ROOT, 'docs', 'reference');
 const PART = /(<!-- (\w+): written by make generate -->\n)[^]*?(\n<!-- end of \2 -->)/g;
 
-/** Records the defaults and the values of the variables that it is asked for. */
+/** Records the default and the allowed values of each variable that is read. */
 class RecordingReader extends SettingReader {
   readonly recorded = new Map<string, { values: string; fallback: string }>();
 

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const VERSION = /^(\d+)\.(\d+)\.(\d+)$/;
 const HEADING = /^## (\d+\.\d+\.\d+)(?: \((\d{4}-\d{2}-\d{2})\))?$/m;
-/** The names of packed files on pages. */
+/** The names of packed files (`npm pack`) in the documentation. */
 export const PACKED = /\bcoinslot(-sandbox)?-(\d+\.\d+\.\d+)\.tgz\b/g;
 const UNRELEASED = '## Unreleased\n';
 
@@ -80,7 +80,7 @@ function cut(version: string): void {
   for (const file of manifestsOf(ROOT)) rewrite(file, text => withVersion(text, from, version));
   rewrite('openapi.yaml', text => text.replace(/^( {2}version: ).*$/m, `$1${version}`));
   rewrite('docs/tutorial/sell-your-own.md', text => text.replaceAll(PACKED, `coinslot$1-${version}.tgz`));
-  // The installed packages are the same.
+  // The installed packages have not changed, so make need not install them again.
   const now = new Date();
   utimesSync(join(ROOT, 'node_modules/.installed'), now, now);
   process.stdout.write(`CHANGELOG.md, openapi.yaml and the manifests say ${version}\n`);

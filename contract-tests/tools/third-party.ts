@@ -74,9 +74,10 @@ function componentOf(name: string, { version, license, integrity }: Locked): Com
 }
 
 /**
- * Everything that is installed with a package of this repository, for every platform, according to the lock file.
- * Without serial number and time, so that the same commit gives the same bill. (`npm sbom` leaves out packages that are
- * also needed for development.) @param folder the package's, as the lock file names it: empty for the root
+ * Everything that is installed with a package of this repository, for every platform, according to the lock
+ * file. It has no serial number and no time, so that the same commit gives the same bill. (`npm sbom` leaves
+ * out packages that are also needed for development.) @param folder the package's, as the lock file names it:
+ * empty for the root
  */
 export function billOf(root: string, name: string, folder: string): Bill {
   const lock = readLock(root);
@@ -113,7 +114,7 @@ export function licenseOf({ licenses = [] }: Component): string {
   return named.join(' AND ') || 'none declared';
 }
 
-/** The licences of all of them, each text once. */
+/** The licences of all components, each text once. */
 export function licensesOf(root: string, name: string, { components }: Bill): string {
   const lock = readLock(root);
   const texts = new Map<string, string[]>();

@@ -300,7 +300,7 @@ describe('A body of any type', () => {
     ]);
   });
 
-  it('is paid for once: a payment for a form buys none with another file, name, type or text', async () => {
+  it('is paid for once: a payment for a form does not buy a form with another file, name, type or text', async () => {
     const fields: [string, string | Blob, string?][] = [
       ['title', 'a'],
       ['photo', photo(), 'a.png'],

@@ -54,7 +54,7 @@ const outcomeOfFailure = (promise: Promise<unknown>): Promise<object> =>
   );
 
 describe('A queue that callers share', () => {
-  it('a caller who fills it makes nobody else wait for more than the running job', async () => {
+  it('a caller who fills the queue makes other callers wait only for the running job', async () => {
     const queue = queueOf(1, 16);
     const jobs = new Jobs();
     const greedy = Array.from({ length: 17 }, (_, index) =>
@@ -120,7 +120,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.have.length(7);
   });
 
-  it("a job that can't end in time is refused at once and gets no place, while others wait", async () => {
+  it("a job that can't end in time is refused immediately and gets no place, while others wait", async () => {
     const clock = { now: 0 };
     const { queue, jobs, join } = timed(clock);
     void join('a', 10_000, 20_000);
@@ -182,7 +182,7 @@ describe('A queue that callers share', () => {
     expect(await next).to.equal('next');
   });
 
-  it('waiting jobs are refused when it is closed', async () => {
+  it('waiting jobs are refused when the queue is closed', async () => {
     const queue = queueOf(1, 2);
     const jobs = new Jobs();
     void queue.run(jobs.job('first'), NEVER, 'a');

@@ -20,7 +20,7 @@ import { openWorld, post, TEXT, type World } from '../support/world.js';
 const PRICE = priceOf('summarize');
 const ATTEMPT_MS = 2_000;
 const PATH = '/v1/summarize';
-/** How many calls go through a proxy that harms them, and how many go through it at once. */
+/** How many calls go through a proxy that harms them, and how many of them run concurrently. */
 const CALLS = repeated(10_000, 40);
 const AT_ONCE = 8;
 /** A long limit, so that a busy machine does not look like a slow shop. */
@@ -104,7 +104,7 @@ describe('the buyer library', function () {
     expect(free.status).to.equal(200);
   });
 
-  it('pays nothing above a limit, and says so', async () => {
+  it('pays nothing above a limit, and its error says why', async () => {
     const dear = await open({ maxPrice: '0.009999' });
     const fault = await faultOf(dear.fetch(proxy.url + PATH, another()));
     expect(fault).to.be.instanceOf(PurchaseFault).and.include({ kind: 'unpaid' });
@@ -189,7 +189,7 @@ describe('the buyer library', function () {
       expect(buyer.statement().withoutAnswer).to.deep.equal([]);
     });
 
-    it('does not fetch it from another origin', async () => {
+    it('does not fetch the answer from another origin', async () => {
       const seen: string[] = [];
       const other = createServer(({ url }, response) => {
         seen.push(String(url));

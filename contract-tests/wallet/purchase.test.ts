@@ -169,7 +169,7 @@ describe('a purchase of the wallet', () => {
     expect(signed).to.equal(2);
   });
 
-  it('the folder for files has a limit: the oldest are deleted, and two saved at the same moment have different names', () => {
+  it('the folder for files has a limit: the oldest files are deleted, and two files saved at the same moment have different names', () => {
     const files = new AnswerFiles(join(folder, 'few'), { files: 2, bytes: 10 });
     const save = (size: number): string => files.save('../a tool', 'audio/wav', Buffer.alloc(size)).file;
     const [one, two] = [save(1), save(1)];
@@ -326,7 +326,7 @@ describe('a purchase of the wallet', () => {
       expect(purse.pending()).to.have.lengthOf(1);
     });
 
-    it('is closed after that: it is reported once and stays counted, and the next call is a new purchase', async () => {
+    it('is closed after a quarter of an hour: it is reported once and stays counted, and the next call is a new purchase', async () => {
       age = 16 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       const buyer = buyerAt([gone, price(offer()), sold()], landed);

@@ -104,7 +104,7 @@ describe('A webhook', () => {
     expect(elsewhere.got).to.deep.equal([]);
   });
 
-  it('that answers without end, or closes the connection, does not count as having received the event', async () => {
+  it('that answers endlessly, or closes the connection, does not count as having received the event', async () => {
     const endless = await receiver((_request, response) => {
       response.writeHead(200);
       const write = (): void => {
@@ -126,7 +126,7 @@ describe('A webhook', () => {
     expect(got).to.deep.equal([]);
   });
 
-  it("of a chat gets a text in that chat's format, which mentions nobody", async () => {
+  it("for a chat gets a message in that chat's format, in which mentions notify no user", async () => {
     const { url, got } = await receiver((_request, response) => response.end('ok'));
     for (const form of ['slack', 'discord', 'telegram'] as const) {
       const target = await targetAt(url, true, form);
@@ -168,7 +168,7 @@ describe('A server with webhooks', () => {
     await teller.start([{ target: await targetAt(url), kinds: [] }]);
   }
 
-  it('reports a sale at once, and repeats a report that failed', async () => {
+  it('reports a sale immediately, and repeats a report that failed', async () => {
     let asked = 0;
     let done = (): void => {};
     const second = new Promise<void>(resolve => (done = resolve));

@@ -18,7 +18,7 @@ const SERVER = fileURLToPath(new URL('./telling-server.js', import.meta.url));
 const SECRET = Buffer.alloc(32, 9).toString('base64');
 const KILLS = repeated(50, 4);
 
-/** The receiver's code, as the how-to prints it. */
+/** The receiver's code, as the how-to shows it. */
 function receiverOf(language: 'js' | 'python'): string {
   const page = readFileSync(join(ROOT, 'docs/how-to/be-told.md'), 'utf8');
   return new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(page)?.[1] ?? '';

@@ -26,7 +26,7 @@ const UNUSABLE =
 const LATE = /did not answer in time/;
 const BUSY = /is busy or unavailable; try again later/;
 
-/** This many additional members of an object. */
+/** JSON text with `count` additional members for an object. */
 const members = (count: number): string =>
   Array.from({ length: count }, (_, index) => `,"m${index}":0`).join('');
 
@@ -386,7 +386,7 @@ describe('An upstream that goes wrong', () => {
       await expectNothingLeaked(answer);
     });
 
-    it(`leaves an order owed that was paid first: ${name}`, async () => {
+    it(`leaves an order owed, because it was paid before its work: ${name}`, async () => {
       upstream.answer = (request, response) => play(response, request);
       const answer = await shop.buy('upfront', '/upfront/7');
       await expectOwed(answer, expected.status === 400);
@@ -497,7 +497,7 @@ describe('An upstream that goes wrong', () => {
     expect(upstream.calls, 'once it is due').to.have.length(2);
   });
 
-  it('an order without attempts left gets a 502 and is owed for refund until the operator retries it', async () => {
+  it('an order with no attempts left gets a 502 and is owed for refund until the operator retries it', async () => {
     await shop.close();
     shop = await UpstreamShop.open(operations(upstream.url), ENV, {
       orders: { maxAttempts: 2, firstPauseMs: 0 },

@@ -333,7 +333,7 @@ describe('Operations that an HTTP API serves', () => {
     expect(await warningsOf('http://api.example.com/{id}', {})).to.deep.equal([]);
   });
 
-  it('never connect to a name that turns out to be private', async function () {
+  it('never connect to a host name that resolves to a private address', async function () {
     const { address } = await lookup(hostname()).catch(() => ({ address: '' }));
     if (!/^(127|10|172|192\.168)\./.test(address)) return this.skip();
     const { port } = new URL(upstream.url);
@@ -362,7 +362,7 @@ describe('Operations that an HTTP API serves', () => {
       },
     ];
 
-    it('that opens after several failures in a row, so that nobody pays up front in vain, and closes again', async () => {
+    it('that opens after several failures in a row, so that no buyer pays up front for nothing, and closes again', async () => {
       shop = await UpstreamShop.open(two(), {}, { breaker: { failures: 3, restMs: 1_000, quietMs: 0 } });
       upstream.says(503, '');
       for (let call = 0; call < 3; call++)
@@ -393,7 +393,7 @@ describe('Operations that an HTTP API serves', () => {
       expect((await shop.buy('order', '/orders/1')).status).to.equal(200);
     });
 
-    it('that opens at once when the host limits its callers', async () => {
+    it('that opens immediately when the host limits its callers', async () => {
       shop = await UpstreamShop.open(two());
       upstream.says(429, '', { 'Retry-After': '30' });
       expect((await shop.buy('getItem', '/items/1')).headers.get('retry-after')).to.equal('30');
@@ -431,7 +431,7 @@ describe('Operations that an HTTP API serves', () => {
       expect([upstream.connections, upstream.calls.length]).to.deep.equal([1, 0]);
     });
 
-    it('as down when nobody listens', async () => {
+    it('as down when nothing listens', async () => {
       await open({});
       upstream.close();
       await shop?.probe();

@@ -80,7 +80,7 @@ describe('Answers that are sold with their own status', () => {
     });
   }
 
-  it('over MCP, with the status in the metadata, and a text if there is no content', async () => {
+  it('have their status in the metadata over MCP, and a text if there is no content', async () => {
     upstream.says(201, '{"value":1}');
     const made = await callTool(shop.url, 'make', {}, paid(payloadOf(shop.pay('make'))));
     expect([made.isError, made.structuredContent]).to.deep.equal([undefined, { value: 1 }]);
@@ -94,7 +94,7 @@ describe('Answers that are sold with their own status', () => {
     expect(removed._meta).to.include({ 'coinslot/status': 204 });
   });
 
-  it("but not with an undeclared status, nor if the body only matches another status's schema", async () => {
+  it("never have an undeclared status, nor a body that only matches another status's schema", async () => {
     const rows: [id: string, status: number, body: string][] = [
       ['make', 202, '{"value":1}'],
       ['make', 203, '{"value":1}'],

@@ -61,7 +61,7 @@ describe('An x-upstream whose answers are checked less', () => {
     expect(await shop.states()).to.include.members(['delivered', 'delivered', 'delivered']);
   });
 
-  it('sells the same over MCP', async () => {
+  it('sells JSON that violates its schema over MCP, too', async () => {
     upstream.says(200, OFF);
     for (const id of ['byType', 'asItIs']) {
       const result = await callTool(shop.url, id, {}, paid(payloadOf(shop.pay(id))));
@@ -117,7 +117,7 @@ describe('An x-upstream whose answers are checked less', () => {
     expect(await shop.states()).not.to.include('delivered');
   });
 
-  it('says so wherever the operation is described', async () => {
+  it('says how its answers are checked wherever the operation is described', async () => {
     const { message } = await mcp(shop.url, 'tools/list');
     const tools = (message.result as { tools: { name: string; description: string }[] }).tools;
     const { paths } = JSON.parse(shop.openapi) as { paths: Record<string, { get: { description: string } }> };

@@ -50,7 +50,7 @@ describe('Calls of an API that end unsold', () => {
     return seen;
   }
 
-  it('failing orders pause their payer, and nobody else', async () => {
+  it('failing orders pause only their payer', async () => {
     const order = { ...item(), id: 'order', path: '/orders/{id}', flow: 'upfront' } as const;
     shop = await UpstreamShop.open(
       [item(), order],
@@ -88,7 +88,7 @@ describe('Calls of an API that end unsold', () => {
     for (let n = 0; n < 20; n++) expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
   });
 
-  it('the failures of two buyers pause nobody else, but those of three pause all, until a call by another buyer succeeds', async () => {
+  it('the failures of two buyers pause no other buyer, but those of three pause all buyers until a call by another buyer succeeds', async () => {
     await open({ restMs: 300, quietMs: 0 });
     for (const payer of [Keypair.generate(), Keypair.generate()]) await calls(payer, '503', 4, 1);
     expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
@@ -103,13 +103,13 @@ describe('Calls of an API that end unsold', () => {
     expect((await buy(failing[2], '1')).status).to.equal(200);
   });
 
-  it('buyers whose failures have lasted less than ten seconds pause nobody else', async () => {
+  it('buyers whose failures have lasted less than ten seconds pause no other buyer', async () => {
     await open({ restMs: REST_MS });
     for (let n = 0; n < 5; n++) await calls(Keypair.generate(), '503', 2, 1);
     expect((await buy(Keypair.generate(), '1')).status).to.equal(200);
   });
 
-  it('an upstream that fails for everybody is paused, and nobody is locked out when it is back', async () => {
+  it('an upstream that fails for all buyers is paused, and every buyer is served once it works again', async () => {
     await open({ restMs: 200, maxRestMs: 400, quietMs: 0 });
     upstream.says(503, '');
     const payers = Array.from({ length: 12 }, () => Keypair.generate());
