@@ -197,8 +197,8 @@ export function withIdentifier(id: string): object {
 }
 
 /**
- * The same payment as a correctly signed transaction of version 1 (SIMD-0385): message first, signatures last. The
- * server does not accept that version.
+ * A payment built from `recipe` as a correctly signed transaction of version 1 (SIMD-0385): message first,
+ * signatures last. The server does not accept that version.
  */
 export function craftVersion1(recipe: Recipe): string {
   const payer = recipe.payer ?? Keypair.generate();

@@ -63,7 +63,7 @@ async function compiled(contract: Contract): Promise<Sold> {
   return { contract, routes };
 }
 
-/** The same routes, with handlers given by the test. */
+/** The routes of `shared`, with handlers given by the test. */
 function handledBy(shared: Routes, handlers: HandlerParts['handlers']): Routes {
   const handle: Routes['handle'] = (id, call) => handlers[id]!.call(call!);
   const bound = (name: keyof Routes): unknown => shared[name].bind(shared as never);

@@ -10,8 +10,8 @@ import type { Schedule } from './schedule.js';
 import { BRAND, SUMMARIZE } from './test-chain.js';
 
 /**
- * How a payment is sent. `copies`: to several servers at once. `hidden`: the buyer gives up, but a proxy keeps its
- * connection open. `hangUp`: the buyer gives up, and the server notices a little later.
+ * How a payment is sent. `copies`: to several servers concurrently. `hidden`: the buyer gives up, but a proxy
+ * keeps its connection open. `hangUp`: the buyer gives up, and the server notices a little later.
  */
 type Way = 'once' | 'copies' | 'hidden' | 'hangUp';
 const WAYS: [number, Way][] = [

@@ -9,7 +9,7 @@ export type Attempt = { id: string; header: string; landedHeader: string; amount
 /** A link to an answer, and whether it came with a receipt for a payment or for one that may have been made. */
 type GivenLink = { link: string; receipt: boolean };
 
-/** What a buyer wants once, and what happened. */
+/** One purchase that a buyer wants to make, and what happened. */
 export type Record = {
   n: number;
   payer: Keypair;

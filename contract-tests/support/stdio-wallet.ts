@@ -11,7 +11,7 @@ type Json = Record<string, unknown>;
 export type StdioWallet = {
   client: Client;
   pid: number;
-  /** Its output on stderr. */
+  /** The wallet's output on stderr. */
   said: () => string;
   call(name: string, args: Json, more?: { onProgress?: (told: Json) => void }): Promise<ToolCall>;
   close(): Promise<void>;

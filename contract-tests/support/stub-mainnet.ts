@@ -34,7 +34,7 @@ export type StubReceiver = { program: string; mint: string; owner: string; froze
 export class StubMainnet {
   kinds: unknown[] = [{ ...KIND, x402Version: 1, network: 'solana' }, { ...KIND, scheme: 'upto' }, KIND];
   genesis = MAINNET_GENESIS;
-  /** Undefined: the address has no account. */
+  /** The receiver's token account; undefined if it does not exist. */
   receiver: StubReceiver | undefined = {
     program: TOKEN_PROGRAM_ID.toBase58(),
     mint: USDC,

@@ -115,7 +115,7 @@ export function sentencesOf(text: string, language: string): string[] {
 export const leadThree = ({ text, language }: Pick<CorpusText, 'text' | 'language'>): string =>
   sentencesOf(text, language).slice(0, MOST_SENTENCES).join(' ');
 
-/** Whole sentences from the beginning of the text, with at least this many words in all. */
+/** Whole sentences from the beginning of the text, with at least `words` words in all if the text has that many. */
 export function leadAsLong({ text, language }: CorpusText, words: number): string {
   const taken: string[] = [];
   let length = 0;

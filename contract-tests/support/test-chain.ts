@@ -126,7 +126,7 @@ export class TestChain {
     ]);
   }
 
-  /** Moves all of a payer's USDC to somebody else. */
+  /** Moves all of a payer's USDC to another wallet. */
   async spendAll(payer: Keypair): Promise<void> {
     const mint = new PublicKey(this.terms.asset);
     const [from, to] = [this.tokenAccount(payer.publicKey), this.tokenAccount(this.funder)];

@@ -286,7 +286,7 @@ export class UpstreamShop {
     return shop;
   }
 
-  /** What its observer was called with. */
+  /** What the shop's observer was called with. */
   readonly events: Event[] = [];
 
   /** The OpenAPI document that buyers see. */

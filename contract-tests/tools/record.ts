@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 export type Finding = {
   tool: string;
   version: string;
-  /** What it checks, in a few words. */
+  /** What the tool checks, in a few words. */
   checks: string;
-  /** How much it tried: `479 calls`. */
+  /** How much the tool tried: `479 calls`. */
   cases: string;
   result: string;
 };

@@ -142,7 +142,7 @@ describe('A body of any type', () => {
 
   const JSON_BODY = 'application/json';
 
-  it('can be a JSON list, text or number, and reaches the API as it was sent', async () => {
+  it('can be a JSON list, string or number, and reaches the API as it was sent', async () => {
     const list = await bought(
       'list',
       { type: JSON_BODY, body: '[3, 1]' },
@@ -461,7 +461,7 @@ describe('A body of any type', () => {
       }
   });
 
-  it("is the same call when sent as a tool's arguments: a text, base64, a data URL or a list", async () => {
+  it("is the same call when sent as a tool's arguments: a string, base64, a data URL or a list", async () => {
     const base64 = Buffer.from([0, 255, 1]).toString('base64');
     const rows: [id: string, args: Json, same: Sent, other: Json][] = [
       ['list', { body: [1, 2] }, { type: JSON_BODY, body: '[1,2]' }, { body: [2, 1] }],

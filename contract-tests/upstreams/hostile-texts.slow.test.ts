@@ -85,7 +85,7 @@ describe('Hostile texts', function () {
     }
   });
 
-  describe('from people, markets and callers are read in linear time', () => {
+  describe('from respondents, markets and callers are read in linear time', () => {
     const longer: Record<string, (size: number) => string> = {
       ...HOSTILE_TEXTS,
       'an address of one letter': size => `http://${'a.'.repeat(size / 2)}`,
@@ -94,7 +94,7 @@ describe('Hostile texts', function () {
       'per cent encoding': size => '%'.repeat(size),
       waits: size => 'wait '.repeat(size / 5),
     };
-    /** What the server does with such texts, and their maximum length. */
+    /** What the server does with strangers' texts, and their maximum length. */
     const readers: Record<string, { characters: number; read: (text: string) => unknown }> = {
       'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: readMark },
       'a reply’s letters': { characters: MAX_REPLY_CHARACTERS, read: looksLikeGibberish },

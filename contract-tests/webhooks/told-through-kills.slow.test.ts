@@ -78,8 +78,8 @@ async function serve(
 }
 
 /**
- * Waits until all events have been delivered. @returns them all. SQLite allows one server, so the server ends before
- * the ledger is read.
+ * Waits until all events have been delivered. @returns all of the events. SQLite allows one server, so the
+ * server ends before the ledger is read.
  */
 async function allTold(place: LedgerPlace): Promise<OutboxEvent[]> {
   const { child, line } = await serve(place, 0);
