@@ -5,10 +5,9 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 
 /*
- * An agent that knows only a server's URL and has a wallet. It reads /llms.txt and buys every operation
- * listed there once, with a stock x402 client. No path, field or price is hard-coded. To run it on its own:
- * KEYPAIR=.coinslot/buyer.json RPC_URL=http://127.0.0.1:8899 node dist/contract-tests/support/agent.js
- * http://127.0.0.1:8402
+ * An agent that knows only a server's URL and has a wallet. It reads /llms.txt and buys every operation listed there
+ * once, with a stock x402 client. No path, field or price is hard-coded. To run it on its own:
+ * KEYPAIR=.coinslot/buyer.json RPC_URL=http://127.0.0.1:8899 node dist/contract-tests/support/agent.js http://127.0.0.1:8402
  */
 
 /** What /llms.txt says about one operation. */
