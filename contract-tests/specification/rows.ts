@@ -65,7 +65,7 @@ function table({ part, rows }: Part): string[] {
   return [
     `### ${part}`,
     '',
-    inRow(['What it says', 'Verdict', 'Shown by', 'Reason']),
+    inRow(['Statement', 'Verdict', 'Shown by', 'Reason']),
     inRow(['---', '---', '---', '---']),
     ...lines,
     '',

@@ -47,7 +47,7 @@ const SETTINGS = {
       values: ['panel', 'sandbox', 'rapidata', 'wurk'],
     },
   ),
-  partial: setting.oneOf('PARTIAL', 'what happens to an order that less than half of the people answered', {
+  partial: setting.oneOf('PARTIAL', 'what happens to an order that fewer than half of the people answered', {
     values: ['deliver', 'owe'],
     default: 'deliver',
   }),
@@ -60,20 +60,20 @@ const SETTINGS = {
     'how long orders are still sold after somebody was last seen on the panel',
     { min: 1, max: 10_080, default: 10 },
   ),
-  clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client of the marketplace'),
-  clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'its secret', { secret: true }),
-  rapidataUrl: setting.url('RAPIDATA_URL', 'the address of its API (default https://api.rapidata.ai)'),
+  clientId: setting.text('RAPIDATA_CLIENT_ID', 'the client ID at Rapidata'),
+  clientSecret: setting.text('RAPIDATA_CLIENT_SECRET', 'the client secret at Rapidata', { secret: true }),
+  rapidataUrl: setting.url('RAPIDATA_URL', "the address of Rapidata's API (default https://api.rapidata.ai)"),
   rapidataAuthUrl: setting.url(
     'RAPIDATA_AUTH_URL',
-    'the address of its token server (default https://auth.rapidata.ai)',
+    "the address of Rapidata's token server (default https://auth.rapidata.ai)",
   ),
   modelUrl: setting.url(
     'SUMMARIZER_URL',
     'the API whose model reads opinions that respondents did not state',
   ),
-  model: setting.text('SUMMARIZER_MODEL', 'the model of that API'),
-  modelKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
-  budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost there, in dollars', {
+  model: setting.text('SUMMARIZER_MODEL', 'the model that is used at `SUMMARIZER_URL`'),
+  modelKey: setting.text('SUMMARIZER_API_KEY', 'the key for `SUMMARIZER_URL`', { secret: true }),
+  budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost at Rapidata, in dollars', {
     default: '0.40',
     ...DOLLARS,
   }),
@@ -83,19 +83,19 @@ const SETTINGS = {
     form: 'a JSON array of 64 numbers, as solana-keygen writes it',
   }),
   wurkUrl: setting.url('WURK_URL', 'the address of WURK (default https://wurkapi.fun)'),
-  wurkReward: setting.text('WURK_REWARD', 'the reward for a reply there, in dollars', {
+  wurkReward: setting.text('WURK_REWARD', 'the reward for a reply at WURK, in dollars', {
     default: '0.025',
     ...DOLLARS,
   }),
   wurkMaxPrice: setting.text(
     'WURK_MAX_PRICE',
-    'the most that a reply may cost there including fees, in dollars',
+    'the most that a reply may cost at WURK including fees, in dollars',
     {
       default: '0.05',
       ...DOLLARS,
     },
   ),
-  wurkBudget: setting.text('WURK_BUDGET', 'the most that an order may cost there, in dollars', {
+  wurkBudget: setting.text('WURK_BUDGET', 'the most that an order may cost at WURK, in dollars', {
     default: '0.40',
     ...DOLLARS,
   }),

@@ -21,7 +21,7 @@ const SETTINGS = {
   coinGeckoApiKey: setting.text('COINGECKO_API_KEY', 'raises the limits of GeckoTerminal', {
     secret: true,
   }),
-  coinGeckoPlan: setting.oneOf('COINGECKO_PLAN', 'the plan of that key', {
+  coinGeckoPlan: setting.oneOf('COINGECKO_PLAN', 'the plan of `COINGECKO_API_KEY`', {
     values: ['demo', 'pro'],
     default: 'demo',
   }),

@@ -7,8 +7,8 @@ type Summarize = operations['summarize'];
 
 const SETTINGS = {
   url: setting.url('SUMMARIZER_URL', 'base of an OpenAI-compatible API that writes the summaries'),
-  model: setting.text('SUMMARIZER_MODEL', 'the model of that API'),
-  apiKey: setting.text('SUMMARIZER_API_KEY', 'its key', { secret: true }),
+  model: setting.text('SUMMARIZER_MODEL', 'the model that is used at `SUMMARIZER_URL`'),
+  apiKey: setting.text('SUMMARIZER_API_KEY', 'the key for `SUMMARIZER_URL`', { secret: true }),
 };
 type Values = ValuesOf<typeof SETTINGS>;
 

@@ -45,7 +45,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   HOST: { what: 'the address on which the server listens', fallback: '`127.0.0.1`' },
   PORT: { what: 'the port on which the server listens; 0 is any free one' },
   SITE_URL: {
-    what: 'the URL of your site for people, which the documents name',
+    what: 'the URL of your website, which the documents name',
     values: 'URL',
     fallback: '`PUBLIC_URL`',
   },
@@ -56,7 +56,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     values: '0–65535',
     fallback: '8404',
   },
-  ADMIN_URL: { ...ADMIN, what: 'the URL of that listener behind a proxy', values: 'URL' },
+  ADMIN_URL: { ...ADMIN, what: 'the URL of the listener for operators behind a proxy', values: 'URL' },
   ADMIN_TOKEN: {
     ...ADMIN,
     what: 'the token that opens the operator page; must differ from the tokens of other pages, such as `PANEL_TOKEN`',
@@ -82,7 +82,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/backends.md#a-postgresql-that-survives-its-primary',
   },
   DATABASE_READ_URL: {
-    what: 'a streaming replica of the PostgreSQL database, from which the sales on the operator page and the reports of `ledger` are read while it is at most ten seconds behind; nothing that decides about money is',
+    what: 'a streaming replica of the PostgreSQL database, from which the sales on the operator page and the reports of `ledger` are read while it is at most ten seconds behind; no decision about money uses it',
     values: '`postgres://…`',
     fallback: 'none',
     see: 'how-to/backends.md#reports-from-a-replica',
@@ -116,7 +116,10 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     values: '1–1000000',
   },
   CDP_API_KEY_ID: { ...FACILITATOR_CREDENTIALS, what: "the id of the key for Coinbase's facilitator" },
-  CDP_API_KEY_SECRET: { ...FACILITATOR_CREDENTIALS, what: 'its secret' },
+  CDP_API_KEY_SECRET: {
+    ...FACILITATOR_CREDENTIALS,
+    what: "the secret of the key for Coinbase's facilitator",
+  },
   METHODS: {
     what: 'the payment protocols: x402, optionally with MPP',
     values: '`x402`, `x402,mpp`',
@@ -144,8 +147,8 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: 'the file with a second key pair, the next or the former one, while the key is being changed: it signs payments that name it, but is not offered',
     see: 'how-to/rotate.md#the-fee-payer',
   },
-  FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the balance in lamports below which that key signs nothing' },
-  FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the most lamports that it spends per hour' },
+  FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the balance in lamports below which the fee payer signs nothing' },
+  FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the most lamports that the fee payer spends per hour' },
   ORDER_ATTEMPTS: {
     what: 'how often an order is attempted before only the operator can retry it',
     see: 'how-to/operating.md#orders-that-failed',
@@ -156,13 +159,21 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     values: '0–43200',
     fallback: 'only you refund',
   },
-  REFUND_KEYPAIR: { ...REFUNDS, what: 'the file with the key pair of the wallet that pays these refunds' },
+  REFUND_KEYPAIR: {
+    ...REFUNDS,
+    what: 'the file with the key pair of the wallet that pays automatic refunds',
+  },
   REFUND_DAILY_CAP: {
     ...REFUNDS,
-    what: 'the most USDC that it pays in 24 hours, over all servers',
+    what: 'the most USDC that automatic refunds pay in 24 hours, over all servers',
     values: 'USDC',
   },
-  REFUND_FLOOR: { ...REFUNDS, what: 'the USDC that stays in it', values: 'USDC', fallback: '0' },
+  REFUND_FLOOR: {
+    ...REFUNDS,
+    what: 'the USDC that automatic refunds leave in their wallet',
+    values: 'USDC',
+    fallback: '0',
+  },
   HOLD_SECONDS: {
     what: 'how long the server holds a call that waits for an order, or for work that another request began',
   },
@@ -197,7 +208,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
   },
   CATALOGUE_HOURS: {
-    what: 'the hours between two such sales',
+    what: 'the hours between two sales of an operation through `CATALOGUE_FACILITATORS`',
     see: 'how-to/operating.md#being-listed-with-your-own-facilitator',
   },
   WEBHOOK_URLS: {

@@ -270,7 +270,7 @@ function gaugesIn(registry: Registry) {
       'Bytes of stored answers at which nothing new is sold (ANSWER_STORE_MB).',
       [],
     ),
-    upstream: gauge('upstream_ok', '1 if /health says ok.', ['upstream']),
+    upstream: gauge('upstream_ok', '1 if /health reports the backend as ok, otherwise 0.', ['upstream']),
     chainAge: gauge(
       'chain_view_age_seconds',
       'Age of the server’s view of the chain. Above 40 s, nothing is sold.',
