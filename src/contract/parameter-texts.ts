@@ -87,7 +87,7 @@ export function misreadParameter(
   const name = Object.keys(texts).find(each => isMisread(texts[each] ?? '', values[each]));
   return name === undefined
     ? undefined
-    : `${name} must be written as in JSON: a number as 7 or 0.5, with at most 15 digits`;
+    : `${name} must be written as in JSON: a number such as 7 or 0.5, with at most 15 digits`;
 }
 
 function isMisread(text: Text, value: unknown): boolean {
