@@ -34,7 +34,8 @@ export default tseslint.config(
           selector:
             "CallExpression[callee.object.name='AbortSignal'][callee.property.name='any'] " +
             "CallExpression[callee.object.name='AbortSignal'][callee.property.name='timeout']",
-          message: 'On Node 20 such a signal can be collected before it fires: use src/net/deadline.ts.',
+          message:
+            'On Node 20 this AbortSignal can be garbage-collected before it fires: use src/net/deadline.ts.',
         },
       ],
       'no-console': 'error',

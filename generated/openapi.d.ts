@@ -402,7 +402,7 @@ export interface components {
             quotes?: ({
                 /** @description Name of the source. */
                 source: string;
-                /** @description Its price in USD. */
+                /** @description Price from this source, in USD. */
                 priceUsd: number;
                 /** @description False if the price differs too much from the others. */
                 used: boolean;
@@ -437,7 +437,7 @@ export interface components {
             supply: string;
             /** @description Null if no more tokens can be minted. Meaningless while `initialized` is false. */
             mintAuthority?: string | null;
-            /** @description Null if single accounts cannot be frozen. Meaningless while `initialized` is false. */
+            /** @description Null if individual accounts cannot be frozen. Meaningless while `initialized` is false. */
             freezeAuthority?: string | null;
             /** @description Address of the token program that owns the mint. */
             tokenProgram?: string;
@@ -454,11 +454,11 @@ export interface components {
             creation?: ({
                 /** @description The transaction. */
                 signature: string;
-                /** @description Its slot. */
+                /** @description The slot of the transaction. */
                 slot: number;
                 /**
                  * Format: date-time
-                 * @description Its time; null if the server does not know it.
+                 * @description The time of the transaction; null if the server does not know it.
                  */
                 at: string | null;
             } & {
@@ -491,7 +491,7 @@ export interface components {
         };
         /** @description The contents of Metaplex's metadata account for the mint: the issuer's own words, sanitized. Null if there is no such account; Token-2022 mints can have metadata in `extensions` instead. */
         MintMetadata: ({
-            /** @description Address of that account. */
+            /** @description Address of the metadata account. */
             address: string;
             /** @description The name. */
             name: string | null;
@@ -503,7 +503,7 @@ export interface components {
             mutable: boolean;
             /** @description Who can change the metadata while it is mutable. */
             updateAuthority: string;
-            /** @description The fact in a sentence. */
+            /** @description The metadata in a sentence. */
             sentence: string;
         } & {
             [key: string]: unknown;
@@ -525,7 +525,7 @@ export interface components {
             signers?: string[];
             /** @description The program that owns the account. */
             program?: string;
-            /** @description The fact in a sentence. */
+            /** @description What the address is, in a sentence. */
             sentence: string;
         } & {
             [key: string]: unknown;
@@ -541,9 +541,9 @@ export interface components {
         }) | null;
         /** @description A token account. */
         TokenAccount: {
-            /** @description Its address. */
+            /** @description Address of the token account. */
             address: string;
-            /** @description Its owner; null if it could not be read. */
+            /** @description Owner of the account; null if it could not be read. */
             owner: string | null;
             /**
              * @description wallet: a key may sign for the owner. program: only a program can. burned: nobody can.
@@ -552,7 +552,7 @@ export interface components {
             kind: "wallet" | "program" | "burned" | null;
             /** @description The known name of the owner, such as a pool of a known program; null if it is unknown. */
             name: string | null;
-            /** @description Its balance, in whole tokens. */
+            /** @description Balance of the account, in whole tokens. */
             amount: string;
             /** @description Share of the supply, in per cent. */
             percent: number;
@@ -561,37 +561,37 @@ export interface components {
         };
         /** @description The extensions of a Token-2022 mint, each with a sentence that explains what it means for holders; empty if there are none. Addresses are base58, null if there is none; amounts are decimal strings in whole tokens; times are null if they are out of range. */
         MintExtensions: {
-            /** @description Can transfer or burn tokens from any account. */
+            /** @description An address that can transfer or burn tokens from any account. */
             permanentDelegate?: {
-                /** @description Who can do that; null if nobody. */
+                /** @description Who can transfer or burn these tokens; null if nobody. */
                 delegate: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description A fee that is withheld from every transfer. */
             transferFee?: {
-                /** @description Who can change the fee. */
+                /** @description Who can change the fee; null if nobody. */
                 authority: string | null;
-                /** @description Who can withdraw withheld fees. */
+                /** @description Who can withdraw withheld fees; null if nobody. */
                 withdrawAuthority: string | null;
                 /** @description Fees that were collected in the mint and not withdrawn yet. */
                 withheld: string;
                 older: components["schemas"]["TransferFee"];
                 newer: components["schemas"]["TransferFee"];
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description A program that runs on every transfer and can refuse it. */
             transferHook?: {
-                /** @description Who can change it. */
+                /** @description Who can change the program; null if nobody. */
                 authority: string | null;
                 /** @description Address of the program; null if there is none. */
                 program: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -603,34 +603,34 @@ export interface components {
                  * @enum {string}
                  */
                 state: "initialized" | "frozen";
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description All transfers, minting and burning can be paused. */
             pausable?: {
-                /** @description Who can change it. */
+                /** @description Who can pause and resume the token; null if nobody. */
                 authority: string | null;
                 /** @description True while everything is paused. */
                 paused: boolean;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
-            /** @description Can close the mint while no tokens exist. */
+            /** @description An address that can close the mint while no tokens exist. */
             mintCloseAuthority?: {
-                /** @description Who can close it; null if nobody. */
+                /** @description Who can close the mint; null if nobody. */
                 authority: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Tokens cannot be transferred. */
             nonTransferable?: {
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -639,94 +639,94 @@ export interface components {
             permissionedBurn?: {
                 /** @description Whose consent is needed; null if nobody can give it. */
                 authority: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Balances and transfers can be encrypted. */
             confidentialTransfers?: {
-                /** @description Who can change it. */
+                /** @description Who can change these settings; null if nobody. */
                 authority: string | null;
                 /** @description True if accounts need no approval. */
                 automaticApproval: boolean;
                 /** @description Base64 of the key whose holder can read all amounts. */
                 auditorKey: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Fees on encrypted transfers. */
             confidentialTransferFees?: {
-                /** @description Who can change it. */
+                /** @description Who can change these fees; null if nobody. */
                 authority: string | null;
-                /** @description Base64. */
+                /** @description Key with which withheld fees are encrypted, in base64; null if there is none. */
                 withdrawKey: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Tokens can be minted and burnt in encrypted amounts. */
             confidentialMintBurn?: {
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description Wallets show balances with interest added. */
             interestBearing?: {
-                /** @description Who can change it. */
+                /** @description Who can change the rate; null if nobody. */
                 authority: string | null;
-                /** @description Interest a year; 100 is 1 %. */
+                /** @description Interest per year; 100 is 1 %. */
                 basisPoints: number;
-                /** @description Average until `changed`. */
+                /** @description The average rate until `changed`; 100 is 1 %. */
                 averageBasisPoints: number;
                 /** @description When interest began, as a date-time; null if it is not set. */
                 since: string | null;
                 /** @description When the rate was last changed, as a date-time; null if it is not set. */
                 changed: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
-            /** @description Wallets show amounts multiplied. */
+            /** @description Wallets show amounts multiplied by a factor. */
             scaledUiAmount?: {
-                /** @description Who can change it. */
+                /** @description Who can change the multiplier; null if nobody. */
                 authority: string | null;
-                /** @description Applies before `newMultiplierFrom`. */
+                /** @description The multiplier before `newMultiplierFrom`. */
                 multiplier: number;
-                /** @description Applies from `newMultiplierFrom`. */
+                /** @description The multiplier from `newMultiplierFrom` on. */
                 newMultiplier: number;
                 /** @description When the new multiplier begins to apply, as a date-time; null if it is not set. */
                 newMultiplierFrom: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
-            /** @description Where the metadata is. */
+            /** @description Where the metadata is stored. */
             metadataPointer?: {
-                /** @description Who can change it. */
+                /** @description Who can change this pointer; null if nobody. */
                 authority: string | null;
                 /** @description Account that holds the metadata; null if there is none. */
                 address: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description The issuer's description of the token. Not verified by anyone. */
             metadata?: {
-                /** @description Who can change it. */
+                /** @description Who can change this metadata; null if nobody. */
                 authority: string | null;
                 /** @description Name of the token. */
                 name: string | null;
                 /** @description Symbol of the token. */
                 symbol: string | null;
-                /** @description Null if there is none or it is not a plain URI. */
+                /** @description URI of further information; null if there is none or it is not a plain URI. */
                 uri: string | null;
                 /** @description Further texts from the issuer, at most 20. */
                 fields: ({
@@ -737,42 +737,42 @@ export interface components {
                 } & {
                     [key: string]: unknown;
                 })[];
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
-            /** @description Where the group is. */
+            /** @description Where the group is described. */
             groupPointer?: {
-                /** @description Who can change it. */
+                /** @description Who can change this pointer; null if nobody. */
                 authority: string | null;
                 /** @description Account that describes the group; null if there is none. */
                 address: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
             /** @description The mint is a group of mints. */
             group?: {
-                /** @description Who can change it. */
+                /** @description Who can add members; null if nobody. */
                 authority: string | null;
                 /** @description Number of members. */
                 size: string;
                 /** @description The largest number of members. */
                 maxSize: string;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             };
-            /** @description Where the group membership is. */
+            /** @description Where the group membership is described. */
             groupMemberPointer?: {
-                /** @description Who can change it. */
+                /** @description Who can change this pointer; null if nobody. */
                 authority: string | null;
                 /** @description Account that describes the membership; null if there is none. */
                 address: string | null;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -783,7 +783,7 @@ export interface components {
                 group: string;
                 /** @description Number of this member in the group. */
                 number: string;
-                /** @description The fact in a sentence. */
+                /** @description What the extension means, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -792,18 +792,18 @@ export interface components {
             unknown?: ({
                 /** @description Number of the extension. */
                 type: number;
-                /** @description Size of its data. */
+                /** @description Size of the data of the extension, in bytes. */
                 bytes: number;
-                /** @description The fact in a sentence. */
+                /** @description What is known about the extension, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
             })[];
             /** @description Bytes after the last extension that could be read. */
             unreadable?: {
-                /** @description Size of what could not be read. */
+                /** @description Number of bytes that could not be read. */
                 bytes: number;
-                /** @description The fact in a sentence. */
+                /** @description What the unreadable bytes mean, in a sentence. */
                 sentence: string;
             } & {
                 [key: string]: unknown;
@@ -813,7 +813,7 @@ export interface components {
         };
         /** @description A transfer fee, and the epoch from which it applies. */
         TransferFee: {
-            /** @description First epoch in which it applies. */
+            /** @description First epoch in which the fee applies. */
             epoch: number;
             /** @description Share of each transfer; 100 is 1 %. */
             basisPoints: number;
@@ -877,7 +877,7 @@ export interface components {
              */
             scheme: "exact";
             /**
-             * @description The chain: a CAIP-2 identifier in v2 challenges, the name of x402 v1 in v1 challenges.
+             * @description The chain: a CAIP-2 identifier in v2 challenges, the x402 v1 name in v1 challenges.
              * @example solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp
              */
             network: string;
@@ -1577,7 +1577,7 @@ export interface operations {
                      *       "creation": null,
                      *       "findings": [],
                      *       "warnings": [],
-                     *       "brief": "No more tokens can be minted: the mint has no mint authority, and none can be appointed. Nobody can freeze single token accounts: the mint has no freeze authority, and none can be appointed.",
+                     *       "brief": "No more tokens can be minted: the mint has no mint authority, and none can be appointed. Nobody can freeze individual token accounts: the mint has no freeze authority, and none can be appointed.",
                      *       "sources": [
                      *         "solana-rpc"
                      *       ]

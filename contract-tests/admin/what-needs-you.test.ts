@@ -61,7 +61,7 @@ describe('the operator page, on payments that need the operator', () => {
     await askRefund(world.ledger, id, {});
     const needs = (await page('/')).html.split('id="came-in"')[0];
     expect(needs)
-      .to.include('A refund of 0.01 USDC is prepared and not paid')
+      .to.include('A refund of 0.01 USDC was prepared')
       .and.include(`<a href="/payments/${id}/refund">`);
   });
 

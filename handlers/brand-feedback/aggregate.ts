@@ -53,7 +53,7 @@ function unknownNote(unknown: number): string {
   if (unknown === 0) return '';
   const [replies, count] =
     unknown === 1 ? ['1 respondent', 'the reply counts'] : [`${unknown} respondents`, 'their replies count'];
-  return ` ${replies} did not say which opinion they have; ${count} as neutral.`;
+  return ` ${replies} did not state an opinion; ${count} as neutral.`;
 }
 
 type Counts = Record<Sentiment, number>;

@@ -12,7 +12,7 @@ import type { ReplyFault } from './reply-faults.js';
 import { OPINION_NAMES } from './sentiment-names.js';
 import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from './replies.js';
 
-/** One open question as one respondent sees it, without anybody else's reply. */
+/** One open question as one respondent sees it, without other people's replies. */
 export type Card = {
   question: Question;
   /** How many replies count so far. */
@@ -42,7 +42,7 @@ export type Board = {
 const MAX_EXCERPT_CHARACTERS = 120;
 const FILES = { style: '/panel/style.css', script: '/panel/panel.js', head: ICON };
 
-/** The pages around the panel of a shop. */
+/** The pages that a visitor sees before signing in to a shop's panel. */
 export function panelEntrance(shop: string): EntrancePages {
   return entrancePages({
     ...FILES,

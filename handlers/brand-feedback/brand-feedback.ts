@@ -30,7 +30,7 @@ const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
 type BrandFeedback = operations['brandFeedback'];
 
-/** How many people an order asks. The default is in the contract, and is set before a handler is called. */
+/** How many people an order asks. The default is in the contract, and is filled in before the handler is called. */
 function respondentsWanted({ n }: Pick<Body<BrandFeedback>, 'n'>): number {
   if (n === undefined) throw new Error('n of brandFeedback must have a default in openapi.yaml');
   return n;
@@ -71,7 +71,7 @@ const SETTINGS = {
     'SUMMARIZER_URL',
     'the API whose model reads opinions that respondents did not state',
   ),
-  model: setting.text('SUMMARIZER_MODEL', 'the model that is used at `SUMMARIZER_URL`'),
+  model: setting.text('SUMMARIZER_MODEL', 'the model to use at `SUMMARIZER_URL`'),
   modelKey: setting.text('SUMMARIZER_API_KEY', 'the key for `SUMMARIZER_URL`', { secret: true }),
   budget: setting.text('RAPIDATA_BUDGET', 'the most that an order may cost at Rapidata, in dollars', {
     default: '0.40',
@@ -89,7 +89,7 @@ const SETTINGS = {
   }),
   wurkMaxPrice: setting.text(
     'WURK_MAX_PRICE',
-    'the most that a reply may cost at WURK including fees, in dollars',
+    'the most that a reply may cost at WURK, including fees, in dollars',
     {
       default: '0.05',
       ...DOLLARS,
@@ -107,7 +107,7 @@ const SETTINGS = {
 };
 type Values = ValuesOf<typeof SETTINGS>;
 
-/** Sells the opinions of people. */
+/** Sells people's opinions. */
 export const brandFeedback = withSettings(SETTINGS, open, faultsOf);
 
 function faultsOf({ people, clientId, clientSecret, wurkKey }: Values, network: string): string[] {

@@ -46,7 +46,7 @@ export type PanelOptions = {
   now?: () => number;
   /** True if the page is reached over https. The cookie is then never sent over plain HTTP. */
   secure: boolean;
-  /** When it aborts, the live streams end, so that the server can close. */
+  /** When this signal aborts, the live streams end, so that the server can close. */
   signal?: AbortSignal;
 };
 
@@ -225,7 +225,7 @@ class Panel {
     html(ctx, 400, boardPage({ ...(await this.#board(session, fault.question)), fault }));
   }
 
-  /** Gives the text back, so that it is not lost. */
+  /** Returns the text of a late reply to its author, so that it is not lost. */
   async #tooLate(ctx: Context, session: Session, why: 'full' | 'closed', text: string): Promise<void> {
     if (wantsJson(ctx)) return json(ctx, 409, SAID[why], why);
     html(ctx, 409, boardPage({ ...(await this.#board(session)), late: { message: SAID[why], text } }));

@@ -100,7 +100,7 @@ export class RapidataApi {
     await Promise.allSettled([this.#api.close(), this.#auth.close()]);
   }
 
-  /** Retries passing failures, up to four attempts in all. For requests that may be executed twice. */
+  /** Retries temporary failures, up to four attempts in all. For requests that may be executed twice. */
   async repeatable(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     return this.#again(
       () => this.once(call, signal),
@@ -118,7 +118,7 @@ export class RapidataApi {
     );
   }
 
-  /** @throws RapidataFault for every status but 2xx; the signal's reason. */
+  /** @throws RapidataFault for every status except 2xx; the signal's reason if it aborts. */
   async once(call: Call, signal: AbortSignal): Promise<HttpAnswer> {
     const answer = await this.#authorised(call, await this.#bearer(signal), signal);
     // The token may have expired early. After a second 401, the token is not the cause.

@@ -25,11 +25,11 @@ export class Hindrances {
       const why = REVIEWS[reviewReason ?? ''];
       this.#jobs.set(
         id,
-        `Rapidata reviews the job ${id} before people see it${why ? `, because ${why}` : ''}; this can take hours. Approve it in Rapidata if you can`,
+        `Rapidata is reviewing job ${id} before people see it${why ? `, because ${why}` : ''}; this can take hours. Approve it in Rapidata if you can`,
       );
     }
     if (state === 'SpendLimited') {
-      this.#jobs.set(id, `the job ${id} stopped because the Rapidata account has no funds left: top it up`);
+      this.#jobs.set(id, `job ${id} stopped because the Rapidata account has no funds left: top it up`);
       this.#fundsLowAt = Date.now();
     }
     for (const oldest of [...this.#jobs.keys()].slice(0, -MAX_JOBS)) this.#jobs.delete(oldest);

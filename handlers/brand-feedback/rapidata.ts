@@ -43,8 +43,8 @@ const POLLS_PER_FETCH = 6;
 const READY_MS = 10_000;
 
 /**
- * Asks people of the Rapidata marketplace through its Job API, with one free-text job per question. The name of a job is stored
- * before the job is created, and is looked up before the job is created again: a crash cannot buy twice. The quote is compared
+ * Asks people on the Rapidata marketplace through its Job API, with one free-text job per question. The name of a job is stored
+ * before the job is created, and is looked up before the job is created again: a crash can't cause a second purchase. The quote is compared
  * with the budget before a job is published. The job is paused at the deadline, or as soon as there are enough replies.
  * Source: `openapi/schemas/` of RapidataAI/rapidata-python-sdk and docs.rapidata.ai.
  * @throws RangeError if the budget is not an amount.

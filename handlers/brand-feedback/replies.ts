@@ -29,7 +29,7 @@ export type Question = {
   question: string;
   /** The number of replies that the buyer paid for. */
   wanted: number;
-  /** ms since 1970. No reply counts after it. */
+  /** ms since 1970. Replies after this time do not count. */
   deadline: number;
   /** 1 for the first attempt. An attempt is over once `ask` has settled. */
   attempt: number;

@@ -45,7 +45,7 @@ type Row = {
   text: string;
   sentiment: Exclude<Opinion, 'unknown'>;
   respondent: string;
-  /** 1 if the sentiment is not known. Earlier versions guessed it in that case, so the column is then ignored. */
+  /** 1 if the sentiment is not known. Earlier versions guessed it in that case, so `sentiment` is then ignored. */
   inferred: number;
   sample: number;
   /** `HELD` if the operator has not decided yet: earlier versions treat such a reply as rejected and do not sell it. */

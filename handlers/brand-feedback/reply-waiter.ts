@@ -16,7 +16,7 @@ export class ReplyWaiter {
     this.#pollMs = pollMs;
   }
 
-  /** Resolves when all wanted replies are stored, or at the question's deadline. Throws the signal's reason. */
+  /** Resolves when all wanted replies are stored, or at the question's deadline. Rejects if the signal aborts. */
   async until(question: Question, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (await this.#enough(question)) return;

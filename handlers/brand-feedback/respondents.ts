@@ -60,7 +60,7 @@ export class Respondents {
     return typed.some(([id, at]) => id === question && this.#now() - at < TYPING_MS);
   }
 
-  /** Whether somebody signed in has the page open. Rejects if the ledger cannot be read. */
+  /** Whether a signed-in respondent has the page open. Rejects if the ledger cannot be read. */
   async isPageOpen(): Promise<boolean> {
     const seen = await this.#notes.getMeta(SEEN_KEY);
     return seen !== undefined && this.#now() - Number(seen) <= PAGE_OPEN_MS;
@@ -97,6 +97,6 @@ export class Respondents {
     const age = seen === undefined ? undefined : this.#now() - Number(seen);
     if (age !== undefined && age <= this.#presentMs) return undefined;
     if (age === undefined) return 'no respondent has opened the panel page yet: no orders are accepted';
-    return `no respondent was seen on the panel page for ${Math.floor(age / MINUTE_MS)} minutes: no orders are accepted`;
+    return `no respondent has been seen on the panel page for ${Math.floor(age / MINUTE_MS)} minutes: no orders are accepted`;
   }
 }

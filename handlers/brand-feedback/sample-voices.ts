@@ -51,7 +51,7 @@ const ENGLISH: Voices = {
       'I have no strong view on {topic}.',
       'About {topic}: it does what it says.',
       'I would need to see more of {topic} first.',
-      '{Topic} is about what others have, too.',
+      '{Topic} is much like anywhere else.',
       'It depends on the price of {topic}.',
       'For {topic} I would have to ask around.',
     ],
@@ -333,7 +333,7 @@ const PORTUGUESE: Voices = {
   },
 };
 
-/** By language (ISO 639-1). `{topic}` and `{Topic}` stand for the topic of the question; only the English texts use it. */
+/** By language (ISO 639-1). `{topic}` and `{Topic}` are replaced by the topic of the question; only English replies use them. */
 export const VOICES: Readonly<Record<string, Voices>> = {
   en: ENGLISH,
   de: GERMAN,

@@ -24,7 +24,7 @@ export type SandboxPeopleOptions = AskingOptions & {
   presence: SandboxPresence;
   /** How long sample respondents wait before they supply the missing replies if nobody has the panel page open. Default 5 000 ms. */
   delayMs?: number;
-  /** How long they wait if somebody has the page open. Default 60 000 ms. */
+  /** How long sample respondents wait if somebody has the panel page open. Default 60 000 ms. */
   openPageDelayMs?: number;
 };
 
@@ -32,7 +32,7 @@ export type SandboxPeopleOptions = AskingOptions & {
 const SAMPLE_RESPONDENTS = 3;
 
 /**
- * The panel, with sample respondents who supply missing replies after a while, in the language of the question. Their replies are
+ * The panel, with sample respondents who supply missing replies after a delay, in the language of the question. Their replies are
  * marked `isSample`.
  */
 export function createSandboxPeople(options: SandboxPeopleOptions): People {

@@ -11,7 +11,7 @@ export type SoldReply = Pick<Reply, 'text' | 'isSample'> & {
 const AT_A_TIME = 4;
 
 /**
- * Asks the operator's model, if there is one, for the opinions that respondents did not state. Opinions that it can't tell stay unknown.
+ * Asks the operator's model, if there is one, for the opinions that respondents did not state. Opinions that it can't infer stay unknown.
  */
 export async function withOpinions(
   replies: readonly Reply[],
@@ -32,7 +32,7 @@ export async function withOpinions(
   if (model && waiting.length > 0)
     await Promise.all(Array.from({ length: AT_A_TIME }, take)).catch((error: unknown) => {
       signal.throwIfAborted();
-      log?.warn({ err: error }, 'the model did not give the opinions in replies');
+      log?.warn({ err: error }, 'the model could not read the opinions in replies');
     });
   return replies.map(({ text, isSample, sentiment }, at) => {
     if (sentiment !== 'unknown') return { text, isSample, sentiment, from: 'respondent' };

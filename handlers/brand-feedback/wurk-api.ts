@@ -81,7 +81,7 @@ export class WurkApi {
     return { kind: 'later', why: `WURK answered ${status} to a payment, without a job: ${reasonIn(answer)}` };
   }
 
-  /** What people have submitted so far. @throws WurkFault */
+  /** The submissions for a job so far. @throws WurkFault */
   async submissions({ secret }: WurkJob, signal: AbortSignal): Promise<Submission[]> {
     const found: Submission[] = [];
     for (let page = 1; page <= MAX_PAGES; page++) {

@@ -252,7 +252,7 @@ class WurkPeople {
     }
   }
 
-  /** Whether the price exceeds the limit of a reply or, with earlier payments, of the order. */
+  /** Whether the price exceeds the limit per reply or, together with earlier payments, the budget of the order. */
   #tooDear(amount: bigint, replies: number, paid: bigint): boolean {
     const { maxPrice, budget } = this.#limits;
     return amount > maxPrice * BigInt(replies) || paid + amount > budget;
@@ -263,13 +263,13 @@ class WurkPeople {
   }
 }
 
-/** The text of a task for people. */
+/** The text of a task, as people on the marketplace see it. */
 function taskOf(brand: string, question: string): string {
   const line = (text: string): string => text.replace(/[\s\p{C}]+/gu, ' ').trim();
   return `About ${line(brand)}: ${line(question)} ${MARK_REQUEST} Do not write anything that identifies you.`;
 }
 
-/** The marketplace does not say who wrote a submission, only which one it is. */
+/** The marketplace gives the id of a submission, but not of its author. */
 function replyOf(jobId: string, submission: string, raw: string): Reply | undefined {
   const { text, sentiment } = readMark(tidyReply(raw));
   if (text === '') return undefined;

@@ -28,7 +28,7 @@ export type Authority = {
   sentence: string;
 };
 
-/** One byte more than a multisig has, so that a larger account is not taken for one. */
+/** One byte more than a multisig has, so that a larger account is not taken for a multisig. */
 const BYTES_READ = 356;
 const MULTISIG_BYTES = 355;
 const ADDRESS_BYTES = 32;

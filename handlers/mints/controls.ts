@@ -47,7 +47,7 @@ export const controls: Describers = {
     const delegate = addressOrNull(extension.delegate);
     if (delegate === null) {
       const sentence =
-        'There is no permanent delegate any more, so nobody can move or burn the tokens of others that way, now or later.';
+        'There is no permanent delegate any more, so nobody can move or burn the tokens of others as a delegate, now or later.';
       return { permanentDelegate: { delegate, sentence } };
     }
     const sentence = `${delegate} can transfer or burn tokens from any account without its owner's consent.`;
@@ -86,7 +86,7 @@ export const controls: Describers = {
     const nobody = 'and since the mint has no freeze authority, nobody can change that';
     const sentence = frozen
       ? `New token accounts start frozen: nobody can receive or send tokens with one ${freezeAuthority === null ? `for ever (${nobody})` : `until ${freezeAuthority} has thawed it`}.`
-      : `New token accounts can be used at once${freezeAuthority === null ? ', and nobody can change that' : `; ${freezeAuthority} can make them start frozen`}.`;
+      : `New token accounts can be used immediately${freezeAuthority === null ? ', and nobody can change that' : `; ${freezeAuthority} can make them start frozen`}.`;
     return { defaultAccountState: { state: frozen ? 'frozen' : 'initialized', sentence } };
   },
 
@@ -131,7 +131,7 @@ export const controls: Describers = {
   ConfidentialTransferFee: extension => {
     const authority = addressOrNull(extension.authority);
     const withdrawKey = encryptionKey(addressOrNull(extension.elgamalPubkey));
-    const sentence = 'Fees on encrypted transfers are withheld encrypted, too.';
+    const sentence = 'Fees on encrypted transfers are withheld in encrypted form, too.';
     return { confidentialTransferFees: { authority, withdrawKey, sentence } };
   },
 };

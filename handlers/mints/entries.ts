@@ -5,7 +5,7 @@ export type Entry = { type: number; value: Buffer };
 export type Entries = { entries: Entry[]; unreadable: number };
 
 const HEAD_BYTES = 4;
-/** Ends the list; what follows is unused. */
+/** Ends the list; the bytes after it are unused. */
 const UNINITIALIZED = 0;
 
 /**

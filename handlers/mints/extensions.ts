@@ -34,7 +34,7 @@ async function loadDecoder(): Promise<Decode> {
     const extension = codec.decode(bytes);
     const describe = DESCRIBERS[extension.__kind] as
       ((decoded: typeof extension, mint: MintFacts) => Description) | undefined;
-    // The package ignores what follows the fields of an extension. Metadata has no fixed size.
+    // The package ignores any bytes after the fields of an extension. Metadata has no fixed size.
     const whole = type === TOKEN_METADATA || codec.encode(extension).length === bytes.length;
     return whole ? describe?.(extension, mint) : undefined;
   };

@@ -108,7 +108,7 @@ function kindOf(owner: string): 'wallet' | 'program' | 'burned' {
   return isOnCurve(readAddress(owner) ?? Buffer.alloc(0)) ? 'wallet' : 'program';
 }
 
-/** In per cent, cut to two decimals. */
+/** In per cent, truncated to two decimals. */
 function shareOf(amount: bigint, supply: bigint): number {
   const scale = 10n ** BigInt(DECIMALS);
   return Number((amount * 100n * scale) / supply) / Number(scale);

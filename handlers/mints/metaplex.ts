@@ -25,7 +25,7 @@ const CREATOR_BYTES = 34;
 const ADDRESS_BYTES = 32;
 
 /**
- * The address of a mint's metadata at Metaplex. It is derived from the mint's address, so the mint and its metadata can be read at once.
+ * The address of a mint's metadata at Metaplex. It is derived from the mint's address, so the mint and its metadata can be read together.
  */
 export function metadataAddress(mint: string): string {
   const program = bytesOf(METADATA_PROGRAM);
@@ -69,7 +69,7 @@ function decode(data: Buffer, mint: string): Metadata | null {
     if (creators > MAX_CREATORS) throw new RangeError('creators that the program would not store');
     take(creators * CREATOR_BYTES);
   }
-  // Whether the primary sale happened, which has no meaning for fungible tokens either.
+  // Whether the primary sale happened, which has no meaning for fungible tokens.
   take(1);
   const mutable = take(1)[0] !== 0;
   const sentence = sentenceOf({ name, symbol, mutable, updateAuthority });

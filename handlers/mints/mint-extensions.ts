@@ -42,7 +42,7 @@ export type MintExtensions = {
     Authority & { multiplier: number; newMultiplier: number; newMultiplierFrom: string | null }
   >;
   metadataPointer?: Said<Authority & { address: string | null }>;
-  /** Texts of the issuer, cleaned. */
+  /** The issuer's own texts, cleaned. */
   metadata?: Said<
     Authority & {
       name: string | null;

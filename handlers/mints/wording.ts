@@ -1,6 +1,6 @@
 import type { MintFacts } from './mint.js';
 
-/** The mint that stands for wrapped SOL in both token programs. Its supply stays 0, whatever is wrapped. */
+/** The mints of wrapped SOL, one for each token program. Their supply stays 0, however much SOL is wrapped. */
 const WRAPPED_SOL = [
   'So11111111111111111111111111111111111111112',
   '9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXejP',
@@ -23,7 +23,7 @@ export const whoCan = (authority: string | null, what: string): string =>
 
 function mintingSentence({ mint, mintAuthority }: MintFacts): string {
   if (WRAPPED_SOL.includes(mint)) {
-    return 'These tokens stand for wrapped SOL: anyone creates them by wrapping SOL, and the supply of the mint does not count them.';
+    return 'These tokens are wrapped SOL: anyone can create them by wrapping SOL, and the supply of the mint does not count them.';
   }
   return mintAuthority === null
     ? 'No more tokens can be minted: the mint has no mint authority, and none can be appointed.'
@@ -32,7 +32,7 @@ function mintingSentence({ mint, mintAuthority }: MintFacts): string {
 
 function freezingSentence({ freezeAuthority }: MintFacts): string {
   return freezeAuthority === null
-    ? 'Nobody can freeze single token accounts: the mint has no freeze authority, and none can be appointed.'
+    ? 'Nobody can freeze individual token accounts: the mint has no freeze authority, and none can be appointed.'
     : `${freezeAuthority} can freeze any token account, which then neither sends nor receives tokens.`;
 }
 

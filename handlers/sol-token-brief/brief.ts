@@ -91,7 +91,7 @@ const MINT = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 const SUPPLY = /^\d{1,40}(\.\d{1,255})?$/;
 const MAX_CACHED = 1_000;
 const MAX_ROUNDS = 64;
-/** Each source has a shorter deadline of its own. These apply if a source fails to enforce its deadline. */
+/** Each source has a shorter deadline of its own. The deadlines here apply if a source fails to enforce its own. */
 const SUPPLY_DEADLINE_MS = 6_000;
 const SOURCE_DEADLINE_MS = 8_000;
 
@@ -262,7 +262,7 @@ async function takeSnapshot(
  *   price was accepted, because each source counts different pools. The market cap is never derived from the fdv.
  * - holders, organic score, top holders, verified, first pool, symbol, name: from the first source that knows them; sources whose price
  *   was accepted come first. Change in 24 h: only from a source whose price was accepted.
- * - `quotes`, `spread`: the price of every source that has one, and how far they are apart.
+ * - `quotes`, `spread`: the price of every source that has one, and how far apart they are.
  * - `findings`: those of the market (market-findings.ts) and of the mint (mints/mint-findings.ts).
  * - `sources`: those that contributed to the answer; for a token without a market, those that reported that there is none.
  *

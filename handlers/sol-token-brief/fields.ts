@@ -31,7 +31,7 @@ function inRange(value: number, max: number, field: string): number {
 
 function numberOf(value: unknown, field: string): number | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'number') throw new RangeError(`a ${field} that is no number`);
+  if (typeof value !== 'number') throw new RangeError(`a ${field} that is not a number`);
   return value;
 }
 
@@ -39,7 +39,7 @@ function numberOf(value: unknown, field: string): number | undefined {
 function decimalOf(value: unknown, field: string): number | undefined {
   if (value === '') return undefined;
   if (typeof value !== 'string') return numberOf(value, field);
-  if (!DECIMAL.test(value)) throw new RangeError(`a ${field} that is no decimal`);
+  if (!DECIMAL.test(value)) throw new RangeError(`a ${field} that is not a decimal`);
   return Number(value);
 }
 
@@ -54,11 +54,11 @@ function amountOf(value: number | undefined, field: string): number | undefined 
 
 /** A price in USD, greater than 0; 0 counts as absent. */
 export const price = (value: unknown, field: string) => priceOf(numberOf(value, field), field);
-/** The same, for a source that sends a decimal string. */
+/** A price in USD from a source that sends decimal strings; 0 counts as absent. */
 export const decimalPrice = (value: unknown, field: string) => priceOf(decimalOf(value, field), field);
 /** An amount in USD, 0 or more. */
 export const amount = (value: unknown, field: string) => amountOf(numberOf(value, field), field);
-/** The same, for a source that sends a decimal string. */
+/** An amount in USD, 0 or more, from a source that sends decimal strings. */
 export const decimalAmount = (value: unknown, field: string) => amountOf(decimalOf(value, field), field);
 
 /** A whole number of holders. */
@@ -81,12 +81,12 @@ export function time(value: unknown): string | undefined {
   return Number.isFinite(ms) && ms > 0 ? new Date(ms).toISOString() : undefined;
 }
 
-/** A change in per cent, down to -100. An invalid one is ignored (undefined), because no other figure depends on it. */
+/** A change in per cent, down to -100. An invalid value is ignored (undefined), because no other figure depends on it. */
 export function change(value: unknown): number | undefined {
   return typeof value === 'number' && value >= -100 && value <= MAX_GAIN_PERCENT ? value : undefined;
 }
 
-/** A share of the supply in per cent. An invalid one is ignored (undefined), because no other figure depends on it. */
+/** A share of the supply in per cent. An invalid value is ignored (undefined), because no other figure depends on it. */
 export function share(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
 }

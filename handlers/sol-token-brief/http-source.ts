@@ -11,7 +11,7 @@ import {
 } from 'coinslot';
 import type { MarketQuote, MarketSource, SourceHealth } from './source.js';
 
-/** Settings of any source. */
+/** The settings that every source has. */
 export type SourceOptions = {
   /** Base URL, with path. Default: the aggregator's public URL. */
   url?: string;

@@ -81,7 +81,7 @@ function warned(findings: LineFacts['findings']): string {
   return counts.length === 0 ? '' : ` Warnings: ${counts.join(', ')}.`;
 }
 
-/** The brief, on one line. Texts must have been cleaned before. */
+/** The brief, on one line. The symbol must already be cleaned. */
 export function briefLine(facts: LineFacts): string {
   const token = `${facts.symbol ?? 'Unnamed token'} (${shortenMint(facts.mint)})`;
   const figures = [

@@ -17,11 +17,11 @@ import { createMarketSources } from './sources.js';
 type SolTokenBrief = operations['solTokenBrief'];
 
 const SETTINGS = {
-  jupiterApiKey: setting.text('JUPITER_API_KEY', 'raises the limits of Jupiter', { secret: true }),
-  coinGeckoApiKey: setting.text('COINGECKO_API_KEY', 'raises the limits of GeckoTerminal', {
+  jupiterApiKey: setting.text('JUPITER_API_KEY', 'raises the rate limits of Jupiter', { secret: true }),
+  coinGeckoApiKey: setting.text('COINGECKO_API_KEY', 'raises the rate limits of GeckoTerminal', {
     secret: true,
   }),
-  coinGeckoPlan: setting.oneOf('COINGECKO_PLAN', 'the plan of `COINGECKO_API_KEY`', {
+  coinGeckoPlan: setting.oneOf('COINGECKO_PLAN', 'the plan of the CoinGecko key', {
     values: ['demo', 'pro'],
     default: 'demo',
   }),

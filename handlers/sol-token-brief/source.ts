@@ -38,7 +38,7 @@ export type Verdict = {
   developerMigrations?: number;
 };
 
-/** `updatedAt`: ISO 8601, when the source last changed its figures, if it says so. */
+/** `updatedAt`: ISO 8601, when the source last changed its figures, if it reports that. */
 export type PricedSource = { source: string; priceUsd: number; used: boolean; updatedAt?: string };
 
 /** `degraded`: the last request failed or the circuit is open. `latencyMs` is that of the last answer. */

@@ -17,7 +17,7 @@ export const NOTHING_TO_SAY = 'text contains nothing to summarize: send text wit
 
 /**
  * The extractive summarizer in worker threads: one to three of the text's own sentences. Needs no network. An
- * aborted signal ends the wait at once; a text in progress is processed to its end, which takes tenths of a second.
+ * aborted signal ends the wait immediately; a text in progress is processed to its end, which takes tenths of a second.
  */
 export function createEmbeddedSummarizer(options: EmbeddedOptions = {}): Summarizer {
   const threads = options.threads ?? Math.min(2, Math.max(1, availableParallelism() - 1));

@@ -1,6 +1,6 @@
 import { readingOf } from './sentences.js';
 
-/** What a model wrote that its document does not state: figures, dates, amounts and names that occur nowhere in it. */
+/** Finds what a model invented: figures, dates, amounts and names in its summary that occur nowhere in the document. */
 
 const FIGURE = /\p{N}+(?:[.,:’'\u00a0\u202f ]\p{N}{3}(?!\p{N})|[.,:/-]\p{N}+)*/gu;
 const CURRENCY = /[€$£¥₹₽₿]|(?<!\p{L})(?:EUR|USD|GBP|CHF|JPY|CNY)(?!\p{L})/gu;

@@ -79,7 +79,7 @@ export function readSentences(body: string, document: string): string[] {
     listed.length > MAX_SENTENCES ||
     !listed.every(isSentence)
   ) {
-    throw unusable('the answer is not the JSON that was asked for');
+    throw unusable('the answer is not the requested JSON');
   }
   if (listed.some(isRefusal) && !SAYS_SO_ITSELF.test(document.replaceAll('’', "'"))) throw refused(listed[0]);
   return listed;

@@ -69,7 +69,7 @@ const MANNERS: readonly Record<string, unknown>[] = [
 /** A server may be upgraded, so the best parameters are tried again once a day. */
 const MANNER_MS = 24 * 3_600_000;
 const AGAIN =
-  ' Every figure, date, amount, currency and name in your sentences must stand in the document, letter for letter.';
+  ' Every figure, date, amount, currency and name in your sentences must occur in the document, letter for letter.';
 
 const late = (cause: unknown): UpstreamFailure =>
   new UpstreamFailure('failed', 'the summary was not ready in time: send a shorter text or try again', {
@@ -127,7 +127,7 @@ async function checkModels(client: HttpClient, ms: number, signal: AbortSignal):
 
 function sentencesIn(answer: string, document: string): string[] {
   const sentences = firstSentences(readSentences(answer, document).join('\n\n'));
-  if (sentences === null) throw unusable('the answer holds no sentence');
+  if (sentences === null) throw unusable('the answer contains no sentence');
   return sentences;
 }
 
@@ -188,7 +188,7 @@ export function createOpenAiSummarizer(options: OpenAiOptions): Summarizer {
         return { summary: joinSentences(sentences), method: 'model' };
     }
     const extract = await threads.run<Extract | null>(text, { signal });
-    if (extract === null) throw unusable('the answer states what the text does not');
+    if (extract === null) throw unusable('the answer states facts that the text does not');
     return { summary: joinSentences(extract.sentences), method: extract.method };
   };
 

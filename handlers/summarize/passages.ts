@@ -77,7 +77,7 @@ const isNotice = (text: string): boolean =>
 
 /** Whether a paragraph begins a new sentence: not in lower case, and not after a line that breaks off or leads to it. */
 function begins(text: string, before: Block | undefined, small: boolean): boolean {
-  // Text that continues from the page before, perhaps after a page number.
+  // Text that continues from the previous page, perhaps after a page number.
   if (!small && /^(?:[^\p{L}\p{N}]{0,3}|\d{1,3}\s)\p{Ll}/u.test(text)) return false;
   if (!/^[\p{L}\p{N}§"'“‘«„(¿¡「『（《【]/u.test(text)) return false;
   return before === undefined || !(leadsOn(before.text) || brokeOff(before));
@@ -100,7 +100,7 @@ function goesOn(taken: string[], sentence: string, { sentences: most, long, answ
   return !begun || wordsIn([...taken, sentence]) <= MOST_WORDS;
 }
 
-/** The first sentences of `blocks[from]` and of the paragraphs that follow it at once. */
+/** The first sentences of `blocks[from]` and of the paragraphs that directly follow it. */
 function runFrom(blocks: Block[], from: number, reading: Reading, limits: Limits): string[] {
   const taken: string[] = [];
   for (const [index, block] of blocks.slice(from).entries()) {

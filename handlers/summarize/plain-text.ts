@@ -231,7 +231,7 @@ export const speakerOf = (line: string): string | undefined =>
   SPOKEN.exec(line.trim().slice(0, 120).replace(STAMPED, ''))?.[1];
 const SPOKEN_SHARE = 0.6;
 
-/** Whether the text is a chat: most lines name who speaks, and somebody speaks twice. */
+/** Whether the text is a chat: most lines name a speaker, and at least one speaker occurs twice. */
 function isChat(lines: string[]): boolean {
   const filled = lines.filter(line => line.trim() !== '');
   const speakers = filled.flatMap(line => speakerOf(line) ?? []);
@@ -306,7 +306,7 @@ function toLines(text: string): Line[] {
       const text = signature === SIGNATURE_LINES ? '' : line.trim();
       return alone(text, 'frame');
     }
-    // In reStructuredText, tildes stand below titles.
+    // In reStructuredText, tildes can underline a title.
     const below = !fenced && readUnderlined(raw[index - 1] ?? '', line) !== undefined;
     if (!below && /^\s*(?:```|~~~)/.test(line)) {
       fenced = !fenced;

@@ -38,7 +38,7 @@ const FURTHER = (
 const ENOUGH_TO_TELL = 2_000;
 /** `Intl.Segmenter` takes quadratic time, so its input is limited to this length. */
 const WINDOW = 4_000;
-/** Sentences over which a bracket or a quotation may extend. */
+/** The most sentences that a pair of brackets or quotation marks may span. */
 const SPAN = 4;
 
 function abbreviations(language: string): Set<string> {
@@ -113,7 +113,7 @@ function continues(left: string, right: string, spaced: boolean, reader: Reader)
   return left.endsWith('.') && isAbbreviated(left, right, reader);
 }
 
-/** ICU's boundaries. In hastily written messages, a full stop before a lower-case letter is also one. */
+/** ICU's boundaries. In hastily written messages, a full stop before a lower-case letter is also a boundary. */
 function segmentsOf(text: string, { segmenter, hasty }: Reader): string[] {
   const segments = Array.from(segmenter.segment(text), ({ segment }) => segment);
   return hasty ? segments.flatMap(segment => segment.split(/(?<=\p{Ll}{2}[.!?]\s)(?=\p{Ll})/u)) : segments;
@@ -130,7 +130,7 @@ function sentencesOfWindow(text: string, reader: Reader): string[] {
   return sentences;
 }
 
-/** Sentences between the two marks of a bracket or a quotation stay together. */
+/** Sentences inside the same brackets or quotation marks stay together. */
 function spliced(sentences: string[]): string[] {
   const whole: string[] = [];
   for (let at = 0; at < sentences.length;) {

@@ -7,7 +7,7 @@ type Summarize = operations['summarize'];
 
 const SETTINGS = {
   url: setting.url('SUMMARIZER_URL', 'base of an OpenAI-compatible API that writes the summaries'),
-  model: setting.text('SUMMARIZER_MODEL', 'the model that is used at `SUMMARIZER_URL`'),
+  model: setting.text('SUMMARIZER_MODEL', 'the model to use at `SUMMARIZER_URL`'),
   apiKey: setting.text('SUMMARIZER_API_KEY', 'the key for `SUMMARIZER_URL`', { secret: true }),
 };
 type Values = ValuesOf<typeof SETTINGS>;

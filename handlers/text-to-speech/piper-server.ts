@@ -21,7 +21,7 @@ export type PiperOptions = {
   connections?: number;
   /** Calls that may wait for a connection; further calls are refused. Default 16. */
   maxWaiting?: number;
-  /** Default 64 MB. */
+  /** The largest answer that is read. Default 64 MB. */
   maxBodyBytes?: number;
   /** How long the list of voices is cached. Default 60 000 ms. */
   voicesTtlMs?: number;
@@ -146,7 +146,7 @@ export class PiperServer {
 
   /** Resolves to an answer of any status. Those for which `isOutage` is true count as failures. */
   async #guarded(request: PiperRequest): Promise<HttpAnswer> {
-    // While one request probes a recovering server, the others fail at once instead of waiting for it.
+    // While one request probes a recovering server, other requests fail immediately instead of waiting for it.
     if (this.#circuit.state === CircuitState.HalfOpen) throw this.#resting();
     try {
       return await this.#circuit.execute(() => this.#request(request));

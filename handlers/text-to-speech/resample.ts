@@ -83,7 +83,7 @@ export type Samples = Float32Array | Int16Array;
 
 const FULL_SCALE = 32_768;
 
-/** A piece of the result. Its memory is used again for the next piece. */
+/** A piece of the result. Its memory is reused for the next piece. */
 type Piece = { at: number; samples: Float32Array };
 
 /** @returns how many samples there are after the conversion */

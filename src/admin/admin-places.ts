@@ -22,7 +22,7 @@ export class AdminPlaces {
     });
   }
 
-  /** Registers a request. Its connection is idle again once it is answered. */
+  /** Registers a request. Its connection is idle again once the request is answered. */
   begin({ socket }: IncomingMessage, response: ServerResponse): void {
     const place = this.#open.get(socket);
     if (!place) return;

@@ -22,11 +22,11 @@ export type AdminParts = {
   routes: readonly MachineRoute[];
   /** Serves all other paths, with its own sign-in. */
   page?: Middleware;
-  /** Whether a text is the operator's token. Compares in constant time. */
+  /** Whether a string is the operator's token. Compares in constant time. */
   opens: (token: string) => boolean;
   /** The address of the listener. */
   host: string;
-  /** Its URL behind a proxy. */
+  /** The URL of the listener behind a proxy. */
   url?: string | undefined;
   log: Log;
 };

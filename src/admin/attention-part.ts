@@ -52,7 +52,7 @@ function titled(title: string, table: string): string {
   return table && `<h3>${title}</h3>\n${table}`;
 }
 
-/** @param elsewhere how many more are listed elsewhere */
+/** @param elsewhere how many more of these payments another part of the page lists */
 function waiting(
   { now, undecided }: Waiting,
   rows: readonly (Owed | { payment: Payment })[],

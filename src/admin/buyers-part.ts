@@ -10,7 +10,7 @@ const COLUMNS = [
   { title: 'Last' },
 ];
 
-/** The buyers: their number, those that came back, and the best ones, without the operator's own wallets. */
+/** The buyers: how many there are, how many came back, and who paid most, without the operator's own wallets. */
 export function buyersHtml({ who, period, countedFrom }: History, now: number): string {
   const { payers, returning, own, best, isWhole } = who;
   const more = isWhole ? '' : ' or more';
@@ -33,7 +33,7 @@ export function buyersHtml({ who, period, countedFrom }: History, now: number): 
   const sentence =
     payers === 0
       ? `<p class="soft">Nobody bought in the last ${period.title}.${yours}</p>`
-      : `<p><strong>${payers}${more}</strong> ${payers === 1 ? 'wallet' : 'wallets'} bought, <strong>${returning}${more}</strong>${share} of them ${unit} or more. Who paid most is first.${yours}</p>`;
+      : `<p><strong>${payers}${more}</strong> ${payers === 1 ? 'wallet' : 'wallets'} bought, <strong>${returning}${more}</strong>${share} of them ${unit} or more. The wallet that paid most is first.${yours}</p>`;
   const none = countedFrom === undefined ? 'Buyers are listed here, the best one first.' : 'Not counted yet.';
   return `${sentence}${still(countedFrom)}${grid('The best buyers', columns, rows, none, 'buyers')}`;
 }

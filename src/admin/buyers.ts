@@ -34,7 +34,7 @@ export class Buyers {
     of.set(payer, { last: day, before: NEVER });
   }
 
-  /** Forgets buyers who have not bought since that day. */
+  /** Forgets buyers who have not bought since the day `first`. */
   forget(first: number): void {
     if (first === this.#first) return;
     this.#first = first;

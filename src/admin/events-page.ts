@@ -33,7 +33,7 @@ export function eventsHtml(
     resendForm(event, formKey),
   ]);
   const none =
-    'No events are sent yet. Set WEBHOOK_URLS to the URL of a webhook, of Slack, Discord or Telegram, or of a mailbox; “coinslot webhooks trigger” then sends a sample of each event.';
+    'No events are sent yet. Set WEBHOOK_URLS to the URL of a webhook (your own, or one of Slack, Discord or Telegram) or of a mailbox; “coinslot webhooks trigger” then sends a sample of each event.';
   return `<h1>Events</h1>
 ${message ? `<p class="said" role="status">${escapeHtml(message)}</p>` : ''}
 <section class="card" aria-labelledby="h-events"><h2 id="h-events">Events sent</h2>

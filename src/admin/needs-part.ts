@@ -72,7 +72,7 @@ function unpaidRefunds({ repayments, now }: Looked): Need[] {
   const unpaid = typeof repayments === 'string' ? [] : repayments.filter(({ state }) => state === 'asked');
   return unpaid.slice(0, MAX_REFUNDS).map(({ payment, amount, createdAt }) => ({
     state: 'waiting',
-    what: `A refund of ${toDecimal(amount)} USDC is prepared and not paid, since ${span(now - createdAt)}.`,
+    what: `A refund of ${toDecimal(amount)} USDC was prepared ${span(now - createdAt)} ago and has not been paid.`,
     todo: `<a href="/payments/${payment}/refund">Show its QR code</a>, or cancel it there.`,
   }));
 }
@@ -121,8 +121,8 @@ function services({ health, facilitators }: Looked): Need[] {
   const settling = facilitators.filter(({ status }) => status !== 'down').length;
   const consequence =
     settling > 0
-      ? `${many(settling, 'other settles', 'others settle')} payments meanwhile`
-      : 'Nothing can be sold until one answers';
+      ? `${many(settling, 'other facilitator settles', 'other facilitators settle')} payments meanwhile`
+      : 'Nothing can be sold until a facilitator answers';
   const others = facilitators
     .filter(({ status }) => status !== 'ok')
     .map(({ name, status, detail }) =>
@@ -156,7 +156,7 @@ function waiting({ untold, now }: Looked): Need[] {
     .map(({ target, events, since }) => ({
       state: 'waiting',
       what: `${many(events, 'event has', 'events have')} not reached ${escapeHtml(target)} for ${span(now - since)}.`,
-      todo: 'They are sent again for three days: <a href="/events">see why</a>.',
+      todo: 'They are retried for three days: <a href="/events">see why</a>.',
     }));
 }
 

@@ -133,7 +133,7 @@ const NAMES: Record<string, string> = {
   success: 'yes',
   processing: 'soon',
   rejected: 'no',
-  refused: 'refuses to be asked',
+  refused: 'refuses requests',
 };
 
 /** The state of a payment or a backend, as a coloured word. */

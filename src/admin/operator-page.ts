@@ -48,7 +48,7 @@ const SAID = {
   retry: 'Another attempt has been started.',
   refund: 'The refund has been recorded.',
   cancelled: 'The refund has been cancelled.',
-  again: 'It is sent again now.',
+  again: 'The event is being sent again.',
 };
 
 /** The operator page. Works without JavaScript. */

@@ -50,7 +50,10 @@ ${asked}
 }
 
 export function noSuchItem(): PageFault {
-  return new PageFault(404, 'It does not exist; perhaps this was done before. Nothing was changed.');
+  return new PageFault(
+    404,
+    'This item does not exist; perhaps the task was done before. Nothing was changed.',
+  );
 }
 
 function taskOf(sections: Sections, { payment }: PaymentFacts, name: string): AdminTask | undefined {

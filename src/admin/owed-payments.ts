@@ -13,7 +13,7 @@ export function paymentsInProgress(orders: readonly Order[] | string, now: numbe
 /** An owed payment, the outcome of its order, and whether another attempt can be started. */
 export type Owed = { payment: Payment; failure: string | null; mayRetry: boolean };
 
-/** Adds what the order of each payment says, with one read of the ledger for each payment. */
+/** Adds to each payment the outcome of its order, with one read of the ledger for each payment. */
 export async function withOrders(
   ledger: Pick<Ledger, 'order'>,
   owed: readonly Payment[],

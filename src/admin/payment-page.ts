@@ -34,18 +34,18 @@ ${list(detailsOf(facts, explorer))}</section>`;
 function meaningOf(facts: PaymentFacts): string {
   const { payment } = facts;
   if (payment.aliasOf !== null)
-    return 'It was answered with what an earlier payment had bought, and was not charged.';
+    return 'This payment was answered with what an earlier payment had bought, and was not charged.';
   switch (payment.state) {
     case 'claimed':
-      return 'The server is working on it, or its caller left before it was charged. No money has moved.';
+      return 'The server is working on the call, or the caller left before the payment was charged. No money has moved.';
     case 'settling':
-      return 'A facilitator was asked to settle it and gave no clear answer. The server keeps looking for the transfer on chain until it is found or proven absent; there is nothing to do.';
+      return 'A facilitator was asked to settle the payment and gave no clear answer. The server keeps looking for the transfer on chain until it is found or proven absent; there is nothing to do.';
     case 'released':
       return 'The money has not moved. The caller was not charged.';
     case 'delivered':
       return deliveredMeans(facts);
     case 'refunded':
-      return 'You have refunded it.';
+      return 'You have refunded this payment.';
     case 'owed':
       return owedMeans(facts);
   }
@@ -54,7 +54,7 @@ function meaningOf(facts: PaymentFacts): string {
 function deliveredMeans({ payment: { repaid, amount } }: PaymentFacts): string {
   if (repaid === 0n) return 'Paid and answered.';
   return repaid < amount
-    ? `Paid and answered; ${toDecimal(repaid)} USDC of it were refunded.`
+    ? `Paid and answered; ${toDecimal(repaid)} USDC were refunded.`
     : 'Paid, answered, and refunded in full.';
 }
 
@@ -66,7 +66,7 @@ function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
   if (payment.flow !== 'upfront')
     return 'The money has moved and there is no answer yet. The server does the work when the caller sends the payment again. You can also refund it.';
   if (pausedUntil !== undefined)
-    return `The money has moved, and the work was interrupted. A server continues with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt at once. You can also refund it.`;
+    return `The money has moved, and the work was interrupted. A server continues with it after ${new Date(pausedUntil).toISOString()}; a retry starts another attempt immediately. You can also refund it.`;
   if (!order || order.finishedAt === null)
     return 'The money has moved and the server is working on the answer.';
   return order.nextAttemptAt === null
@@ -132,7 +132,7 @@ function detailsOf({ payment }: PaymentFacts, explorer: Explorer | undefined): [
     ...(identifier ? ([['Payment identifier', id(identifier)]] as [string, string][]) : []),
     ...(requestId ? ([['Last request', id(requestId)]] as [string, string][]) : []),
     ...(aliasOf ? ([['Redeems', paymentLink(aliasOf)]] as [string, string][]) : []),
-    ['Requests that waited for it', String(payment.callers)],
+    ['Requests that waited for the answer', String(payment.callers)],
     ['Times the work was run', String(payment.runs)],
   ];
 }

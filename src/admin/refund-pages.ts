@@ -15,7 +15,7 @@ const MAX_REFUNDS = 4;
 
 type Parts = Pick<OperatorParts, 'ledger' | 'refund' | 'askRefund' | 'cancelRefund' | 'refundLink' | 'log'>;
 
-/** The operator page's functions for these pages. */
+/** The operator page's functions that the refund pages use. */
 type Page = {
   demand: (ctx: Context) => Promise<Session>;
   form: (ctx: Context) => Promise<{ session: Session; form: URLSearchParams }>;
@@ -83,7 +83,7 @@ export class RefundPages {
     see(ctx, `/payments/${id}?said=refund`);
   };
 
-  /** @returns why the refund was not recorded, if it was not */
+  /** @returns the reason if the refund was not recorded */
   async #record(id: string, tx: string): Promise<string | undefined> {
     if (!isSignature(tx))
       return 'This is not the signature of a transaction: 64 to 88 base58 characters. Nothing was changed.';

@@ -121,7 +121,7 @@ describe('replies without a stated opinion', () => {
       .that.includes({ positive: 3, neutral: 2, negative: 0, opinionsKnown: 3 });
     expect(body)
       .to.have.nested.property('aggregate.summary')
-      .that.contains('2 respondents did not say which opinion they have; their replies count as neutral.');
+      .that.contains('2 respondents did not state an opinion; their replies count as neutral.');
   });
 });
 

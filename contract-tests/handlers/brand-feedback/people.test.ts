@@ -160,7 +160,7 @@ describe('people who are not present', () => {
     await people.ready(1);
     time.now += MINUTE;
     expect((await failureOf(people.ready(1))).kind).to.equal('unavailable');
-    expect((await people.health()).detail).to.match(/no respondent was seen .* for 11 minutes/);
+    expect((await people.health()).detail).to.match(/no respondent has been seen .* for 11 minutes/);
   });
 
   it('at this server may be at another one, or were here before a restart', async () => {
@@ -554,7 +554,7 @@ describe('the answer to /brand-feedback', () => {
     ]);
     expect(aggregate).to.include({ positive: 2, neutral: 2, negative: 1, opinionsKnown: 4 });
     expect(aggregate.summary).to.match(
-      / 1 respondent did not say which opinion they have; the reply counts as neutral\.$/,
+      / 1 respondent did not state an opinion; the reply counts as neutral\.$/,
     );
     expect(responses.map(({ sentimentFrom }) => sentimentFrom)).to.deep.equal([
       ...[undefined, undefined, undefined],

@@ -431,8 +431,8 @@ describe('people of the marketplace', () => {
       };
       const question = replyStore.put(aQuestion({ wanted: 1 }));
       const asked = people.ask(question, NEVER);
-      expect(await until(/reviews the job/)).to.match(
-        /^Rapidata reviews the job job_\d+ before people see it, because its content was flagged; this can take hours/,
+      expect(await until(/is reviewing job/)).to.match(
+        /^Rapidata is reviewing job job_\d+ before people see it, because its content was flagged; this can take hours/,
       );
       await people.ready(1);
       Object.assign(fake.jobs[0]!, { state: 'Completed', labelers: say(1) });

@@ -201,7 +201,7 @@
     if (state === 'open' && card.querySelector('form.locked'))
       return card.dataset.refused === 'duplicate' ? undefined : unlock(card);
     if (!fresh && isUntouched(card)) return card.remove();
-    // The reason why a reply was refused stays; it matters more than the state of the question.
+    // The reason why a reply was refused stays on the page; it matters more than the state of the question.
     if (before === state || card.dataset.done || card.dataset.refused) return;
     if (draftOf(card) || isInUse(card)) return lock(card, fresh ? WHY[state] : whyGone(card));
     if (!fresh) return showDone(card, 'closed', whyGone(card), '');
@@ -258,7 +258,7 @@
 
   let loading;
   let again = false;
-  /** Resolves when the page shows what the server knows now. */
+  /** Resolves when the page shows the server's current state. */
   function refresh() {
     if (loading) again = true;
     else loading = loadAll();
@@ -314,7 +314,7 @@
       signal: AbortSignal.timeout(20000),
     });
 
-  /** Marks what is to be corrected: the text or the choice. */
+  /** Marks the field to correct: the text or the choice. */
   function mark(form, control) {
     for (const marked of form.querySelectorAll('[aria-invalid]')) marked.removeAttribute('aria-invalid');
     const [marked, focused] =
@@ -344,7 +344,7 @@
         await refresh();
         answer = await post(form);
       }
-      if (answer.status === 403) throw new Error('the form has no key of this session');
+      if (answer.status === 403) throw new Error('the form has no key for this session');
       const { message, outcome, control } = await answer.json();
       if (outcome === 'added' || outcome === 'held') {
         card.dataset.state = 'answered';
@@ -363,7 +363,7 @@
     refresh();
   });
 
-  // For browsers without grouped details elements: one form at a time.
+  // For browsers that do not group details elements: only one form is open at a time.
   list.addEventListener(
     'toggle',
     event => {

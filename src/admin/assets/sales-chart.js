@@ -9,7 +9,7 @@ const DAY = 86_400;
 const STEPS = { hour: [1, 2, 3, 6, 12].map(n => n * HOUR), day: [1, 2, 7, 14, 30].map(n => n * DAY) };
 
 /**
- * Draws the chart of a figure from its table, with stacked operations. The values under the pointer are shown beside it. Without the
+ * Draws the chart of a figure from its table, with stacked operations. The values under the pointer are shown next to it. Without the
  * library there is only the table.
  * @param {Element} element
  */
