@@ -172,7 +172,7 @@ function micro(dollars: unknown): bigint {
   return BigInt(Math.ceil(Number((dollars * MICRO).toFixed(3))));
 }
 
-/** @throws RangeError unless it is an amount in dollars with at most six fractional digits. */
+/** @throws RangeError unless `amount` is in dollars with at most six fractional digits. */
 export function parseDollars(amount: string): bigint {
   const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(amount);
   if (!match) throw new RangeError(`The budget '${amount}' is not an amount in dollars such as 0.40.`);

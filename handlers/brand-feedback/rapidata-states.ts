@@ -1,7 +1,7 @@
 import { UpstreamFailure } from 'coinslot';
 import type { CostWarning, Job } from './rapidata-jobs.js';
 
-/** After such a problem, no order is sold for this long, to give the operator time to act. */
+/** After the account ran short of funds, no order is sold for this long, to give the operator time to act. */
 const NO_SALES_MS = 10 * 60_000;
 const MAX_JOBS = 50;
 

@@ -3,7 +3,7 @@ import type { ChainReads } from 'coinslot';
 /** The transaction that created a mint's account. `at`: ISO 8601; null if the server does not know the time of its block. */
 export type Creation = { signature: string; slot: number; at: string | null };
 
-/** One page of a history. A mint with more transactions is not followed further back. */
+/** The transactions in one page of a history. Only the newest page of a mint's history is read. */
 const PAGE = 1_000;
 
 /**

@@ -42,7 +42,10 @@ export function balanced(text: string): boolean {
   );
 }
 
-/** Whether `sentence` may be part of a summary: it ends as a sentence ends, its marks are in pairs, and it has no list mark. */
+/**
+ * Whether `sentence` may be part of a summary: it ends as a sentence ends, its brackets and quotation marks are balanced, and it has no
+ * list mark.
+ */
 export function passes(sentence: string): boolean {
   return (
     END.test(sentence) &&

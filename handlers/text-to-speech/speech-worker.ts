@@ -115,7 +115,7 @@ function say({ task, stop }: Job<SpeakTask>): Int16Array {
   for (const phrase of prepared) {
     if (Atomics.load(stop, 0) === 1) throw new WavFault('the speech was cancelled');
     const sound = readWav(runFlite(module, task.voice, phrase.text));
-    // Otherwise three or four instances of 22 MB each wait for V8 to collect them.
+    // Without this, three or four instances of 22 MB each would wait for V8 to collect them.
     collectGarbage();
     // For an unknown voice, flite uses an 8 kHz voice and reports no error.
     if (sound.rateHz !== task.rateHz) throw new WavFault(`${task.voice} spoke at ${sound.rateHz} Hz`);

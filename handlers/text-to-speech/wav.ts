@@ -15,11 +15,11 @@ const EXTENSIBLE = 0xfffe;
 const MIN_RATE_HZ = 4_000;
 const MAX_RATE_HZ = 192_000;
 const MAX_CHANNELS = 8;
-/** 12 minutes at 22.05 kHz, 5.8 at 48 kHz; 64 MB as floats. */
+/** 12 minutes of sound at 22.05 kHz, 5.8 minutes at 48 kHz; 64 MB as floats. */
 const MAX_SAMPLES = 16_777_216;
 /** Streaming writers don't know the size yet and write 0, 0xFFFFFFFF, 0x7FFFFFFF, or one of these minus the size of a header. */
 const PLACEHOLDER_FROM = 0x7ffff000;
-/** Full scale is 1. Peaks above this are scaled down, so that the filters of players do not clip. */
+/** As a fraction of full scale. Sounds with higher peaks are scaled down, so that the filters of players do not clip. */
 const PEAK_LIMIT = 0.97;
 /** −54 dB. An engine's noise for text without speech is below this; a single spoken letter is 30 dB above it. */
 const SILENCE_RMS = 0.002;

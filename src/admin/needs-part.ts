@@ -115,7 +115,7 @@ function services({ health, facilitators }: Looked): Need[] {
         name,
         status,
         detail,
-        'Calls that need it fail and are not charged. <a href="#upstreams">Its state</a>',
+        'Calls that need this backend fail and are not charged. <a href="#upstreams">Its state</a>',
       ),
     );
   const settling = facilitators.filter(({ status }) => status !== 'down').length;

@@ -15,7 +15,7 @@ export type OperatorParts = {
   ledger: Ledger;
   /** The source for listing and counting sales; by default the ledger. */
   reports?: Reports | undefined;
-  /** The state of that source, if it is a replica. */
+  /** The state of the source `reports`, if it is a replica. */
   replica?: (() => ReplicaState | undefined) | undefined;
   /** The name of the shop. */
   shop: string;

@@ -41,7 +41,7 @@ export class RefundPages {
     await this.#show(ctx, session, await this.#refundable(ctx));
   };
 
-  /** Reserves the amount, and shows the link. */
+  /** Reserves the amount of a refund, and shows its link. */
   readonly link = async (ctx: Context): Promise<void> => {
     const { session, form } = await this.#page.form(ctx);
     const facts = await this.#refundable(ctx);
