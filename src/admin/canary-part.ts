@@ -37,6 +37,6 @@ function summary(runs: readonly CanaryRun[], own: ReadonlySet<string>): string {
   const bad = runs.filter(({ fault }) => fault !== undefined).length;
   const strange = own.has(newest.payer)
     ? ''
-    : ` The canary’s wallet ${payerLink(newest.payer)} is counted as a buyer: set CANARY_KEYPAIR for the server, too, or add the wallet to its OWN_WALLETS.`;
+    : ` The canary’s wallet ${payerLink(newest.payer)} is counted as a buyer: set CANARY_KEYPAIR or OWN_WALLETS for the server, too.`;
   return `<p class="soft">Of the last ${runs.length}, ${bad === 0 ? 'none' : bad} failed.${strange}</p>`;
 }
