@@ -39,7 +39,7 @@ export type Running = {
   url: string;
   /** The admin listener. `link` opens the operator page and contains the operator's token. */
   admin: { url: string; link: string };
-  /** The first lines for a person at the terminal. */
+  /** The lines that are shown at the terminal after the start. */
   banner: string;
   stop(): Promise<void>;
 };

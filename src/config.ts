@@ -36,7 +36,7 @@ export const MAX_HOLD_SECONDS = 600;
 
 /**
  * `port` 0 chooses a free one; undefined means the default, which in the sandbox falls back to a free port. `url` is the listener's
- * address behind a proxy, without trailing slash. Without a token, one is made.
+ * address behind a proxy, without trailing slash. If there is no token, one is generated.
  */
 export type AdminConfig = {
   host: string;

@@ -70,11 +70,11 @@ export function after(filter: SalesFilter, { settledAt, id }: SalePlace): SalesF
 function startOf(day: string): number {
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : NaN;
   if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day)) return ms;
-  throw new PageFault(400, 'A day is written like 2026-01-31.');
+  throw new PageFault(400, 'A day must look like 2026-01-31.');
 }
 
 function placeOf(text: string): SalePlace {
   const [, time = '', id = ''] = /^(\d{1,15})-([0-9a-f]{64})$/.exec(text) ?? [];
-  if (id === '') throw new PageFault(400, 'This link is not complete. Open the list of sales again.');
+  if (id === '') throw new PageFault(400, 'This link is incomplete. Open the list of sales again.');
   return { settledAt: Number(time), id };
 }

@@ -19,7 +19,7 @@ const SETTLING_MS = 15_000;
 const FIRM_MS = 60_000;
 /** How long a reader waits for earlier sales to be counted. */
 const PATIENCE_MS = 200;
-/** Readers within this time get the same counts. */
+/** For how long the counts of one read are reused. */
 const FRESH_MS = 1_000;
 
 type Source = Pick<Ledger, 'salesAfter' | 'listSales'>;
@@ -27,14 +27,14 @@ type Source = Pick<Ledger, 'salesAfter' | 'listSales'>;
 /**
  * Sales of the last 90 days by UTC day, and of the last 24 hours by hour. Each sale is read from the ledger once, in small slices with
  * other work in between, so that a million sales cause no noticeable pause and the next read gets only new ones. Sales before the first
- * read are read newest first, so the latest days are complete at once.
+ * read are read newest first, so the latest days are complete immediately.
  */
 export class SalesHistory {
   readonly #ledger: Source;
   readonly #now: () => number;
   readonly #days: Tally;
   readonly #hours: Tally;
-  /** The sales from `#older` up to here have their final counts. */
+  /** Sales from `#older` up to this place are in the final counts. */
   #place: SalePlace | undefined;
   #older: SalePlace | undefined;
   /** Sales after `#place`, newest last. */
@@ -75,7 +75,7 @@ export class SalesHistory {
     this.#shown.clear();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>(resolve => (timer = setTimeout(resolve, PATIENCE_MS)));
-    // If no reader waits any more, a failure is ignored: the next reader starts another read.
+    // If no reader is waiting any more, a failure is ignored: the next reader starts another read.
     this.#reading.catch(() => {});
     await Promise.race([this.#reading, patience]);
     clearTimeout(timer);
@@ -100,7 +100,8 @@ export class SalesHistory {
     for (;;) {
       const slice = await this.#ledger.salesAfter(place, SLICE);
       for (const sale of slice) for (const tally of [this.#days, this.#hours]) tally.note(sale);
-      // Set together with the final counts, so that no sale is counted twice if a later slice cannot be read.
+      // `#recent` is set together with the final counts, so that no sale is counted twice if a later slice
+      // cannot be read.
       this.#recent = recent = this.#settle([...recent, ...slice]);
       place = slice.at(-1) ?? place;
       if (slice.length < SLICE) return;
@@ -108,7 +109,7 @@ export class SalesHistory {
     }
   }
 
-  /** Reads the sales before the first read, back to a time. */
+  /** Reads the sales from before the first read, back to a given time. */
   async #readOlder(from: number): Promise<void> {
     while (this.#older) {
       const { sales, next } = await this.#ledger.listSales({ from, before: this.#older, limit: SLICE });

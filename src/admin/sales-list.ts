@@ -31,8 +31,8 @@ export function pageHtml(
   const whole = withoutPlace(filter);
   const isFiltered = Object.keys(whole).length > 0;
   const none = isFiltered
-    ? 'No sale matches. Choose more days or fewer conditions.'
-    : 'Nothing has been sold yet. “coinslot buy” buys once with a wallet of yours.';
+    ? 'No sale matches. Choose more days or remove a condition.'
+    : 'Nothing has been sold yet. To buy one call with your own wallet, run “coinslot buy”.';
   const searched = `None of the sales after ${next ? new Date(next.settledAt).toISOString().slice(0, 16).replace('T', ' ') : ''} matches.`;
   const table = salesTable(sales, 'Sales', next && sales.length === 0 ? searched : none, shown);
   const links = [

@@ -12,7 +12,7 @@ const COLUMNS = [
   { title: 'State' },
 ];
 
-/** A table of sales. `name` and `none` are plain texts. */
+/** A table of sales. `name` and `none` are plain text, not HTML. */
 export function salesTable(sales: readonly Sale[], name: string, none: string, shown: Shown): string {
   const { now, own, inProgress } = shown;
   const rows = sales.map(row => [

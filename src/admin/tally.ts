@@ -8,7 +8,7 @@ import { Payers, type WhoBought } from './payers.js';
  */
 export type UnitSales = { unit: number; operation: string; own: boolean; sales: number; amount: bigint };
 
-/** The counts of sales from one hour or day on. */
+/** The counts of sales from a given hour or day onwards. */
 export type Tallied = {
   sales: UnitSales[];
   /** Counts by operation. */

@@ -26,7 +26,7 @@ export function webhookRoutes({ listen, tellSamples, targets }: Webhooks): Machi
         const unknown = kinds.find(kind => !Object.hasOwn(EVENT_KINDS, kind));
         if (unknown !== undefined)
           return answer(ctx, 400, {
-            error: `There is no event '${unknown}'; there are ${Object.keys(EVENT_KINDS).join(', ')}.`,
+            error: `There is no event '${unknown}'. The events are ${Object.keys(EVENT_KINDS).join(', ')}.`,
           });
         const samples = await tellSamples(kinds);
         answer(ctx, 200, { samples, targets: targets.map(({ name }) => name) });

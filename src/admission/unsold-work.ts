@@ -4,7 +4,10 @@ import type { Log } from '../net/log.js';
 import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { SharedBucket } from './admission.js';
 
-/** By how much a purchase raises a payer's limit of unsold runs; also the share of a known payer's runs that is expected to be unsold. */
+/**
+ * How much a purchase raises a payer's limit of unsold runs; also the share of a known payer's runs that is
+ * expected to be unsold.
+ */
 const SHARE = 1 / 8;
 /** The limits of a wallet's unsold runs: `capacity` at once and `perSecond`. `highest` limits the wait to five minutes. */
 const PAYER = { capacity: 10, perSecond: 1 / 15, highest: 30, lowest: -100, maxKeys: 10_000 };
@@ -17,7 +20,8 @@ const BACKEND_WAIT_SECONDS = 60;
 const MAX_WAIT_SECONDS = 300;
 const LONG_WORK_MS = 1_000;
 /**
- * The backend's own failures count less. Without other unsold runs, they never block anybody for longer than it takes until one more run is allowed.
+ * The backend's own failures count less. Without other unsold runs, they never block a caller for longer than
+ * it takes until one more run is allowed.
  */
 const BACKEND_FAULT = 1 / 4;
 /** How many unverified runs of a known payer may be under way at once. */
@@ -106,7 +110,7 @@ export class UnsoldWork {
     const { log, observer = UNOBSERVED } = this.#reports;
     observer.tell({ kind: 'throttled' });
     // The log merges lines with the same `error` into one that says how many there were.
-    const error = `too much unsold work of one ${whose}`;
+    const error = `too much unsold work from one ${whose}`;
     log?.warn({ payer, source, backend, error }, 'turned away a call: too many calls ended without a sale');
   }
 
@@ -165,7 +169,7 @@ export class UnsoldWork {
     if (backend !== undefined) this.#hourlyOf(backend).add(source ?? payer, weight);
   }
 
-  /** Half of the hour's allowance at once, and half within the hour. */
+  /** Half of the hourly allowance is available immediately, and half in the course of the hour. */
   #hourlyOf(backend: string): SharedBucket {
     const known = this.#hourly.get(backend);
     if (known) return known;

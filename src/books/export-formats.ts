@@ -5,7 +5,7 @@ import { decimal, USDC, type Movement } from './movement.js';
 /** The names of the formats, with descriptions. */
 export const FORMATS = {
   movements: 'CSV, one line per movement of money',
-  json: 'the same as a JSON array',
+  json: 'a JSON array of the movements of money',
   hledger: 'a journal for hledger',
   beancount: 'a file for beancount',
   stripe: 'sales and refunds in the format of Stripe’s balance export, for programs that import it',
@@ -13,7 +13,7 @@ export const FORMATS = {
 
 export type Format = keyof typeof FORMATS;
 
-/** Media type and file name ending of each. */
+/** The media type and the file name extension of each format. */
 export const FILES: Record<Format, { type: string; ending: string }> = {
   movements: { type: 'text/csv; charset=utf-8', ending: 'csv' },
   json: { type: 'application/json; charset=utf-8', ending: 'json' },
@@ -24,7 +24,7 @@ export const FILES: Record<Format, { type: string; ending: string }> = {
 
 type Write = (movements: AsyncIterable<Movement>, rates?: FiatRates) => AsyncGenerator<string>;
 
-/** Text of the movements in a format, in pieces. @throws OperatorFault if a rate is missing */
+/** Writes the movements in a format, piece by piece. @throws OperatorFault if a rate is missing */
 export function exported(
   format: Format,
   movements: AsyncIterable<Movement>,

@@ -7,7 +7,7 @@ import type { Movement } from './movement.js';
 const MAX_BYTES = 16 * 1024 * 1024;
 const DEADLINE_MS = 20_000;
 const DAY_MS = 86_400_000;
-/** How old a rate may be. None are published on weekends and at Easter, so the last one before that is used. */
+/** How old a rate may be. No rates are published on weekends and at Easter; the last earlier rate is used then. */
 const MAX_AGE_DAYS = 7;
 const DIGITS = 6;
 const SCALE = 10n ** 12n;
@@ -41,7 +41,9 @@ export class FiatRates {
       if (line.trim() === '' || isTitle) continue;
       const read = rateIn(line, `${source}, line ${index + 1}`);
       if (currency !== undefined && read.currency !== currency)
-        throw new OperatorFault(`${source}, line ${index + 1}: rates of one currency only: ${currency}.`);
+        throw new OperatorFault(
+          `${source}, line ${index + 1}: rates of one currency only, here ${currency}, can be used.`,
+        );
       currency = read.currency;
       rates.set(`${read.day} ${read.asset}`, read.rate);
     }

@@ -1,7 +1,7 @@
 import { USDC, type Asset } from '../price/amount.js';
 
 export { USDC };
-/** The asset of the chain's fees. */
+/** The asset in which the chain's fees are paid. */
 export const SOL: Asset = { name: 'SOL', decimals: 9 };
 
 type MovementKind = 'sale' | 'refund' | 'network fee';

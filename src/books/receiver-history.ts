@@ -20,7 +20,7 @@ export type AccountHistory = {
 type Wanted = Within & {
   /** Transactions this long (ms) before and after the period are listed, too. */
   marginMs: number;
-  /** The finalized slot of the reading. */
+  /** The finalized slot at which the history is read. */
   slot: number;
   /** The maximum number of transactions to list. */
   most: number;
@@ -71,7 +71,7 @@ async function entriesSince(
     if (page.length < PAGE || isDone) return entries.filter(entry => entry.slot <= slot);
     if (entries.length > most)
       throw new OperatorFault(
-        `The account ${account} has more than ${most} transactions since then: raise --limit, or use --no-chain.`,
+        `The account ${account} has more than ${most} transactions since the period began: raise --limit, or use --no-chain.`,
       );
   }
 }

@@ -44,7 +44,7 @@ function findingOf(server: SurveyedServer, network: string, subject: string): Fi
       level: 'warning',
       subject,
       found: `the RPC server ${name} does not answer`,
-      todo: 'while none does, paid calls get 503; check its URL and its key',
+      todo: 'check its URL and its key; while no RPC server answers, paid calls get 503',
     };
   if (isForeign(server, network))
     return {

@@ -52,7 +52,10 @@ function unlisted({ message }: Error): Finding {
   return { level: 'warning', subject: 'CATALOGUE_FACILITATORS', found: message, todo };
 }
 
-/** The message of an unusable facilitator says what to do. */
+/**
+ * What to report about a facilitator that fails: if it is merely unusable, the error's message already says
+ * what to do.
+ */
 function adviceOn(error: Error): Pick<Finding, 'found' | 'todo'> {
   if (!(error instanceof FacilitatorUnreachable)) return { found: error.message };
   return { found: error.message, todo: 'start it, or set FACILITATOR_URL to one that answers' };

@@ -6,7 +6,10 @@ import type { Check } from './preflight.js';
 const WAIT_MS = 5_000;
 const MAX_SAID = 300;
 
-/** Whether an MCP client can connect at the public URL, also through a proxy. No finding if no server answers. */
+/**
+ * Whether an MCP client can connect at the public URL, including through a proxy. No finding if no server
+ * answers.
+ */
 export function mcpCheck(publicUrl: string): Check {
   const subject = 'MCP';
   const url = publicUrl + MCP_PATH;
@@ -20,7 +23,7 @@ export function mcpCheck(publicUrl: string): Check {
       if (answer.greeted) return [{ level: 'ok', subject, found: `${url} accepts clients` }];
       const found = `${url} answers ${answer.status}: ${answer.said}`;
       const todo =
-        'make the proxy pass on POST /mcp with the Host header of the caller (ops/ has complete configuration files)';
+        'make the proxy pass on POST /mcp with the caller’s Host header (ops/ has complete configuration files)';
       return [{ level: 'warning', subject, found, todo }];
     },
   };

@@ -5,7 +5,10 @@ import { hangUpIsTold } from '../net/hang-up.js';
 import { bareHost, isPublicAddress } from '../net/public-addresses.js';
 import type { Check, Finding } from './preflight.js';
 
-/** Host names that only a home, an office or a cluster resolves (RFC 6761, 6762, 8375, and ICANN's .internal). */
+/**
+ * Host names that resolve only within a home, an office or a cluster (RFC 6761, 6762, 8375, and ICANN's
+ * .internal).
+ */
 const PRIVATE_NAME = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/;
 const REACH_MS = 5_000;
 
@@ -38,7 +41,7 @@ export function publicUrlCheck(publicUrl: string, network: NetworkName, reach?: 
 /** Why agents on the Internet can't use this URL, as the end of a sentence that begins with the URL. */
 export function publicUrlFault({ protocol, hostname }: URL): string | undefined {
   if (protocol !== 'https:')
-    return 'is not https: anybody on the network path could read and change payments and answers';
+    return 'is not https: anyone on the network path could read and change payments and answers';
   const host = bareHost(hostname).replace(/\.$/, '');
   if (isIP(host))
     return isPublicAddress(host) ? undefined : 'is a private address, which agents cannot reach';
@@ -68,6 +71,6 @@ async function noteOf(reach: Reach, publicUrl: string, signal: AbortSignal): Pro
     await withAbortAfter(REACH_MS, signal, bounded => reach(publicUrl, bounded));
     return ' answers';
   } catch {
-    return ' does not answer now, as seen from here (fine while no server runs)';
+    return ' does not answer now from this machine (which is normal while no server runs)';
   }
 }

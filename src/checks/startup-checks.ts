@@ -70,8 +70,8 @@ export function headerCheck(contract: Contract, methods: Methods, terms: Terms):
       });
       if (bytes <= MAX_HEADER_BYTES) return [{ level: 'ok', subject, found }, ...advice];
       const fault =
-        `too long, or the path or summary of ${id} in openapi.yaml. Its challenge takes ${bytes} header bytes; proxies cut headers at ` +
-        `${MAX_HEADER_BYTES}`;
+        `this, or the path or summary of ${id} in openapi.yaml, is too long: its challenge takes ${bytes} header ` +
+        `bytes, but proxies cut headers at ${MAX_HEADER_BYTES}`;
       return [{ level: 'error', subject, found: fault }];
     },
   };

@@ -9,12 +9,12 @@ import type { Shop } from '../shop/load-shop.js';
 
 export type Disposer = () => Promise<unknown>;
 
-/** Shared by all other parts. */
+/** What all other parts of the server share. */
 export type Base = Shop & {
   config: Config;
   /** The entries of the operations, by operationId. */
   settings: Readonly<Record<string, object>>;
-  /** Operations sold by `x-upstream`. */
+  /** Operations sold through `x-upstream`. */
   apis: HttpOperations;
   endpoints: Endpoints;
   terms: Terms;

@@ -88,7 +88,8 @@ export async function openOffering(base: Base): Promise<Offering> {
   await watch.start();
   const life = new BlockhashLife({ hints, chain, closing: base.closing });
   const listings = config.listed ? new Listings(terms, toolShapeOf) : undefined;
-  // Created even without mpp, because of payments that were claimed while METHODS included it.
+  // The sender is created even without mpp, because payments may have been claimed while METHODS included
+  // mpp.
   const sender = createSender(chain, log);
   disposers.unshift(async () => sender.close());
   if (config.mpp) hints.sponsor = () => (guard?.refusal() === undefined ? facilitator.own : undefined);

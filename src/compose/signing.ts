@@ -8,14 +8,20 @@ import { Receipts } from '../receipts/receipts.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
-/** Undefined if the shop itself serves a document at the path where the keys would be published. */
+/**
+ * Opens the receipts; undefined if the shop itself serves a document at the path where the keys would be
+ * published.
+ */
 export async function openReceipts(
   { config, contract, terms, log, disposers }: Base,
   { ledger }: Offering,
 ): Promise<Receipts | undefined> {
   const { paid, given, free } = contract;
   if ([...given, ...free, ...paid].some(({ path }) => path === DID_PATH)) {
-    log.warn({}, `receipts are not signed: the contract declares ${DID_PATH}, where their keys would be`);
+    log.warn(
+      {},
+      `receipts are not signed: the contract declares ${DID_PATH}, where the receipt keys would be published`,
+    );
     return undefined;
   }
   const operations = new Map(paid.map(operation => [operation.id, operation]));

@@ -4,7 +4,7 @@ import type { OwedRefunds } from '../operator/refund-owed.js';
 import type { Base } from './base.js';
 import type { Offering } from './offering.js';
 
-/** Sets up the events for the operator. To be called before anything can happen that causes one. */
+/** Sets up the events for the operator. Must be called before anything can cause an event. */
 export async function openTelling(
   { config, contract, terms, log, observation, disposers }: Base,
   { ledger, facilitator, guard, refunds }: Offering & { refunds: OwedRefunds | undefined },

@@ -75,7 +75,7 @@ describe('npm run check', function () {
     expect(status, stdout).to.equal(0);
     const lines = [
       /^ok {7}openapi\.yaml: sells 5 operations/m,
-      /^ok {7}ledger: there is none yet/m,
+      /^ok {7}ledger: it does not exist yet/m,
       new RegExp(`^ok {7}SOLANA_RPC_URL: the RPC server \\S+ serves ${CAIP2}`, 'm'),
       /^ok {7}clock: this machine is \d s/m,
       /^ok {7}PAY_TO: .* holds 12\.5(0)? USDC/m,

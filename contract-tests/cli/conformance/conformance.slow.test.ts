@@ -108,7 +108,7 @@ describe('The conformance report', function () {
   const paidHarms: [string, string, Harm][] = [
     [
       'a shop that charges for a call it refuses',
-      'it was charged, and answers 400',
+      'it was charged and answered with 400',
       (_path, _method, { status, headers }) => {
         if (status === 400) headers['payment-response'] = btoa('{"success":true,"transaction":"1"}');
       },

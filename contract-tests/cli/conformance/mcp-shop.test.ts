@@ -178,7 +178,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     [
       'is buffered',
       { buffer: true },
-      /progress gets through.*: it comes together with the answer: a proxy in front buffers it/,
+      /progress gets through.*: progress comes only with the answer: a proxy in front buffers it/,
     ],
     ['gives sessions out', { session: 'one' }, /a call needs no session.*: it uses sessions/],
   ];

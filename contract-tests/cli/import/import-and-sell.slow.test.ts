@@ -196,7 +196,7 @@ describe('coinslot import, and then coinslot run', function () {
       .and.contain('--replace');
     expect(readFileSync(join(folder, 'openapi.yaml'), 'utf8')).to.equal('mine');
     expect(await failed(...again, '--out', 'other.yaml', '--only', '/events')).to.contain(
-      'Nothing in it can be sold',
+      'Nothing in the document can be sold',
     );
     await command(...again, '--replace');
     expect(readFileSync(join(folder, 'openapi.yaml'), 'utf8')).to.contain('title: Ferries');

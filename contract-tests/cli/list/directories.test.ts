@@ -58,7 +58,7 @@ describe('coinslot list, the report about directories', () => {
     ]);
     for (const name of ['PayAI', 'Coinbase', 'MCP registry']) expect(of(name).state).to.equal('not listed');
     for (const { next } of standings) expect(next).to.have.length.above(0);
-    expect(findings.map(({ promise }) => promise)).to.include("Coinbase's validator takes GET /weather");
+    expect(findings.map(({ promise }) => promise)).to.include("Coinbase's validator accepts GET /weather");
   });
 
   it('says which directories list the shop', async () => {

@@ -76,7 +76,9 @@ describe('coinslot mcp install', () => {
         process.execPath,
         [COINSLOT, 'mcp', '--url', URL_OF_SHOP, '--keypair', keypair, '--max-price', '0.05', '--budget', '2'],
       ]);
-      expect((await install(host, { budget: '2' })).out).to.equal(`${fileOf(host)} has it already.\n`);
+      expect((await install(host, { budget: '2' })).out).to.equal(
+        `${fileOf(host)} already has this server.\n`,
+      );
     });
 
   it('leaves everything else in the settings unchanged', async () => {

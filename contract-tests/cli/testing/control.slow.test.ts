@@ -84,7 +84,9 @@ describe('coinslot testing', function () {
     expect(await command('send', { call: '99' })).to.deep.equal([400, { error: 'No call 99 was signed.' }]);
     expect((await command('fire'))[0]).to.equal(404);
     const page = { origin: 'https://page.example' };
-    expect((await command('clear', {}, page))[1]).to.deep.equal({ error: 'No page may send commands.' });
+    expect((await command('clear', {}, page))[1]).to.deep.equal({
+      error: 'Web pages may not send commands.',
+    });
   });
 
   it('leaves neither shop nor sandbox running when it is killed', async () => {

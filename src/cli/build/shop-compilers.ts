@@ -21,14 +21,14 @@ export async function contractTypes(folder: string, whole: string): Promise<stri
   return `${generator.COMMENT_HEADER}${generator.astToString(await generator.default(whole))}`;
 }
 
-/** @throws BuildFault if the package is not installed in the shop's folder, or in one above it */
+/** @throws BuildFault if the package is not installed in the shop's folder, or in a folder above it */
 export async function compilerOf<T>(folder: string, name: string): Promise<T> {
   const found = await importInstalled<T>(folder, name);
   if (found) return found;
   throw notInstalled(name);
 }
 
-/** The message of a build that lacks a compiler. */
+/** The message for a build that lacks a compiler. */
 export function notInstalled(name: string): BuildFault {
   return new BuildFault(
     `The package ${name} is not installed, and handlers/ can't be compiled without it: npm install --save-dev ${name}`,

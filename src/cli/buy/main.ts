@@ -73,7 +73,7 @@ function tell(line: string): void {
   if (!report) writeErr(`${line}\n`);
 }
 
-/** The outcome of the money so far, for a user who interrupts. */
+/** What has happened to the money so far, for a user who interrupts. */
 let money = 'Nothing was paid.';
 
 /** Ctrl-C. */
@@ -84,7 +84,7 @@ function interrupted(): never {
   process.exit(130);
 }
 
-/** Reports a fact to people, and records it for --json. */
+/** Shows a fact to the user, and records it for --json. */
 function note(label: string, shown: string, facts: Record<string, unknown>): void {
   tell(`${`${label}:`.padEnd(8)} ${shown}`);
   if (report) Object.assign(report, facts);
@@ -182,7 +182,7 @@ async function buy(order: Order): Promise<void> {
     const keypair = order.keypair();
     return pay(order, listing, keypair, address => join(stateDir, 'wallets', address));
   }
-  // Signed with an empty wallet, so that nothing is paid even if the server is not a mock.
+  // The payment is signed with an empty wallet, so that nothing is paid even if the server is not a mock.
   note('Mock', 'nothing is paid, and the answer is an example', { mock: true });
   const folder = mkdtempSync(join(tmpdir(), 'coinslot-buy-'));
   try {

@@ -70,7 +70,7 @@ export function checkAnswer({
 /** Checks that the shop signed both receipts, and that they are about this payment. */
 async function checkReceipts({ url, payer, payment, answer }: Bought): Promise<void> {
   const receipt = receiptOf(answer);
-  must(receipt?.success === true, 'none says that the call was paid');
+  must(receipt?.success === true, 'no receipt says that the call was paid');
   await checkReceipt(answer, receipt, url);
   const own = readJws(answer.headers.get('answer-receipt') ?? '');
   must(own, 'there is no Answer-Receipt');

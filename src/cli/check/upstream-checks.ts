@@ -4,7 +4,10 @@ import { runChecks, type Check, type Finding } from '../../checks/preflight.js';
 import { createHttpOperations } from '../../upstreams/http-operations/http-operations.js';
 import type { UpstreamSettings } from '../../upstreams/http-operations/upstream-request.js';
 
-/** The APIs that the contract sells by `x-upstream`: whether their environment variables are set, and whether they can be reached now. */
+/**
+ * The APIs that the contract sells through `x-upstream`: whether their environment variables are set, and
+ * whether they can be reached now.
+ */
 export async function lookAtUpstreams(contract: Contract, settings: UpstreamSettings): Promise<Finding[]> {
   const sold = [...contract.paid, ...contract.given].filter(({ upstream }) => upstream);
   if (sold.length === 0) return [];

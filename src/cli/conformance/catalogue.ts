@@ -29,7 +29,7 @@ export type Sold = {
 /** A free GET that the description declares and that needs no parameters. */
 export type FreeDocument = { path: string; url: string; operation: Json };
 
-/** What a shop says about itself. */
+/** A shop's description of itself. */
 export type Catalogue = {
   /** Without trailing slash. */
   base: string;

@@ -18,7 +18,7 @@ export async function checkDocuments(catalogue: Catalogue, findings: Findings): 
     ),
   );
   await findings.should('an agent finds what is sold: /openapi.json or /.well-known/x402', () =>
-    must(document ?? discovery, 'there is neither of the two'),
+    must(document ?? discovery, 'neither of these documents exists'),
   );
   if (document) {
     await findings.must('/openapi.json names this address', () => {

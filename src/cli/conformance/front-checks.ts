@@ -20,7 +20,7 @@ export async function checkFront({ base, sold }: Catalogue, findings: Findings):
   await findings.should('an unknown path gets a 404 that says so in JSON', async () =>
     expectError(await call(`${base}/no-such-path`), 404),
   );
-  await findings.should('a wrong method is a 405 that says in JSON which are allowed', async () => {
+  await findings.should('a wrong method gets a 405 that lists the allowed methods in JSON', async () => {
     const taken = new Set(sold.filter(({ path }) => path === operation.path).map(({ method }) => method));
     const wrong = ['DELETE', 'PATCH', 'PUT'].find(method => !taken.has(method)) ?? 'DELETE';
     const reply = await call(operation.url, { method: wrong });
@@ -44,7 +44,10 @@ export async function checkFront({ base, sold }: Catalogue, findings: Findings):
   const told = await hangUpIsTold(base);
   if (told !== undefined)
     await findings.must('the server notices a caller that hangs up, so that it is not charged', () =>
-      must(told, 'a proxy in front does not pass it on; compare its settings with the files in ops/'),
+      must(
+        told,
+        'a proxy in front does not pass on the hang-up; compare its settings with the files in ops/',
+      ),
     );
 }
 

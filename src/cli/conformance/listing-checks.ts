@@ -143,7 +143,10 @@ const isDecimal = (value: unknown): boolean => typeof value === 'string' && DECI
 function lookAtBazaar(operation: Sold, { x402Version, extensions }: Challenge): void {
   must(x402Version === 2, 'its challenge is x402 v1: directories list only v2');
   const bazaar = extensions?.['bazaar'];
-  must(isObject(bazaar), 'it has none: declare this x402 extension; without it, facilitators list nothing');
+  must(
+    isObject(bazaar),
+    'it has no extensions.bazaar: declare this x402 extension; without it, facilitators list nothing',
+  );
   checkBazaar(bazaar, operation);
   const { routeTemplate } = bazaar;
   if (routeTemplate === undefined) {

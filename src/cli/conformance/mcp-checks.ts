@@ -218,8 +218,9 @@ async function checkPriced(
       must(amounts.includes(price), `it asks for ${amounts.join(', ')}, but over HTTP the price is ${price}`);
     },
   );
-  await findings.must(`MCP: ${name} has no output schema, which clients would apply to its price`, () =>
-    must(tool['outputSchema'] === undefined, 'official clients throw instead of paying'),
+  await findings.must(
+    `MCP: ${name} has no output schema, because clients would check its price against it`,
+    () => must(tool['outputSchema'] === undefined, 'official clients throw instead of paying'),
   );
 }
 
@@ -263,7 +264,7 @@ async function checkStream(endpoint: string, findings: Findings): Promise<void> 
   await findings.must('MCP: progress gets through while a call runs', () =>
     must(
       !told[0]?.includes('"result"'),
-      'it comes together with the answer: a proxy in front buffers it, so that hosts end long calls',
+      'progress comes only with the answer: a proxy in front buffers it, so that hosts end long calls',
     ),
   );
 }

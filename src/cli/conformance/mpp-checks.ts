@@ -97,7 +97,7 @@ function checkCharge(request: Json, { amount }: Sold): void {
   const { decimals, feePayer, feePayerKey } = request['methodDetails'];
   must(
     (feePayer === true) === (feePayerKey !== undefined),
-    'feePayerKey must be there exactly if feePayer is true',
+    'feePayerKey must be present if feePayer is true, and only then',
   );
   if (feePayer === true) must(BASE58.test(textOf(feePayerKey)), `its feePayerKey is ${textOf(feePayerKey)}`);
   if (!BASE58.test(textOf(currency))) return;

@@ -46,7 +46,7 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
   if (takesFields(operation))
     await findings.must(`${name}, paid but with an empty body, gets a 400 and is not charged`, async () => {
       const reply = await send(operation, {}, payment);
-      must(receiptOf(reply)?.success !== true, `it was charged, and answers ${reply.status}`);
+      must(receiptOf(reply)?.success !== true, `it was charged and answered with ${reply.status}`);
       expectStatus(reply, 400);
     });
   let first: Reply | undefined;
@@ -69,7 +69,7 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
   });
 }
 
-/** The cheapest operation of those that can be paid in USDC on Solana. */
+/** The cheapest operation that can be paid in USDC on Solana. */
 export async function cheapest({ sold }: Pick<Catalogue, 'sold'>): Promise<Asked | undefined> {
   const asked: Asked[] = [];
   for (const operation of sold.filter(({ method }) => method)) {

@@ -1,15 +1,18 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** The wanted texts of files; undefined for a file to remove. */
+/** The desired content of each file; undefined for a file to remove. */
 export type Changes = ReadonlyMap<string, string | undefined>;
 
-/** The files that differ from their wanted texts. */
+/** The files that differ from their desired content. */
 export function differing(changes: Changes): string[] {
   return [...changes].filter(([file, text]) => textOf(file) !== text).map(([file]) => file);
 }
 
-/** Writes and removes files. @returns the changes that undo this; files that already had their text are left out */
+/**
+ * Writes and removes files. @returns the changes that undo this; files that already had the desired content
+ * are left out
+ */
 export function applyChanges(changes: Changes): Changes {
   const before = new Map<string, string | undefined>();
   for (const [file, text] of changes) {
@@ -25,7 +28,7 @@ function textOf(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }
 
-/** Written atomically: a reader sees the whole file or none. */
+/** Writes atomically: a reader never sees a part of the new content. */
 function write(file: string, text: string | undefined): void {
   if (text === undefined) return rmSync(file, { force: true });
   mkdirSync(dirname(file), { recursive: true });

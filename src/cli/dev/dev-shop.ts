@@ -30,7 +30,7 @@ export class DevShop {
     return (this.#working ??= this.#work().finally(() => (this.#working = undefined)));
   }
 
-  /** Called when the server ends by itself. */
+  /** Called when the server ends unexpectedly. */
   crashed(): void {
     say('The server has ended. Saving a file starts it again.');
   }
@@ -81,7 +81,7 @@ export class DevShop {
   #refused(sells: boolean): void {
     this.#hasFault = true;
     const before = 'Not on sale. The previous version keeps selling.';
-    // Written to the same stream as the fault, so that it comes after it.
+    // Written to the same stream as the fault, so that this line comes after the fault.
     say(sells ? before : 'Nothing is on sale until this is fixed.', writeErr);
   }
 }

@@ -25,7 +25,7 @@ export class HandlerCompiler {
     this.#ts = ts;
   }
 
-  /** @throws BuildFault if there is no such compiler */
+  /** @throws BuildFault if no such compiler is installed */
   static async load(folder: string): Promise<HandlerCompiler> {
     const { default: ts } = await compilerOf<{ default: Compiler }>(folder, 'typescript');
     if (typeof ts?.createEmitAndSemanticDiagnosticsBuilderProgram === 'function')
@@ -67,7 +67,7 @@ export class HandlerCompiler {
     const file = join(this.#folder, 'tsconfig.json');
     if (!existsSync(file))
       throw new BuildFault(
-        `There is no tsconfig.json in ${this.#folder}, which says how handlers/ is compiled.`,
+        `There is no tsconfig.json in ${this.#folder}; it is needed to compile handlers/.`,
       );
     const failed = (diagnostic: TypeScript.Diagnostic): void => {
       throw new BuildFault(this.#sentence(diagnostic));

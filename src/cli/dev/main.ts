@@ -55,7 +55,10 @@ function copyOf(shopDir: string, stateDir: string): string {
   return copy;
 }
 
-/** Starts the sandbox, unless the environment names another. @returns the settings with which a server uses it */
+/**
+ * Starts the sandbox, unless SOLANA_RPC_URL is set. @returns the settings with which a server
+ * uses it
+ */
 async function sandboxOf(
   config: Config,
   publicUrl: string,
@@ -76,7 +79,7 @@ async function sandboxOf(
 const running: Running = {};
 let stopping = false;
 
-/** The first signal lets the server finish its calls; the second ends it at once. */
+/** The first signal lets the server finish its calls; the second ends it immediately. */
 async function stop(status: number): Promise<void> {
   const again = stopping;
   stopping = true;

@@ -18,8 +18,8 @@ export class VersionProcess {
   readonly #ended: Promise<unknown>;
 
   /**
-   * @param copy the folder that it reads the contract from
-   * @param ended called when it ends
+   * @param copy the folder from which the server reads the contract
+   * @param ended called when the server ends
    */
   constructor(copy: string, env: NodeJS.ProcessEnv, ended: (version: VersionProcess) => void) {
     this.#child = fork(PROGRAM, [copy], {
@@ -36,13 +36,13 @@ export class VersionProcess {
     await this.#ask('load', 'loaded', LOAD_MS);
   }
 
-  /** Makes the process start selling. @returns the lines to show a person @throws VersionFault */
+  /** Makes the process start selling. @returns the lines to show the user @throws VersionFault */
   async start(): Promise<string> {
     const { banner = '' } = (await this.#ask('start', 'ready', START_MS)) as { banner?: string };
     return banner;
   }
 
-  /** Ends the process after its open calls, or at once if `signal` is SIGKILL. */
+  /** Ends the process after its open calls, or immediately if `signal` is SIGKILL. */
   async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#hasEnded()) return;
     const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS);
@@ -62,10 +62,13 @@ export class VersionProcess {
       return await new Promise((resolve, reject) => {
         hear = message => message.type === answer && resolve(message);
         this.#child.on('message', hear);
-        const failed = (): void => reject(new VersionFault('It has ended.'));
+        const failed = (): void => reject(new VersionFault('The process of the version has ended.'));
         if (this.#hasEnded()) return failed();
         void this.#ended.then(failed);
-        late = setTimeout(() => reject(new VersionFault(`It did not ${order} within ${ms / 1000} s.`)), ms);
+        late = setTimeout(
+          () => reject(new VersionFault(`The version did not ${order} within ${ms / 1000} s.`)),
+          ms,
+        );
         this.#child.send(order, () => undefined);
       });
     } catch (error) {

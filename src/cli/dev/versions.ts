@@ -18,8 +18,8 @@ export class Versions {
   #closed = false;
 
   /**
-   * @param copy the folder that they read the contract from
-   * @param crashed called if the one that sells ends by itself
+   * @param copy the folder from which servers read the contract
+   * @param crashed called if the server on sale ends unexpectedly
    */
   constructor(copy: string, env: NodeJS.ProcessEnv, crashed: () => void) {
     this.#make = () => {
@@ -67,7 +67,7 @@ export class Versions {
   }
 
   async #begin(version: VersionProcess): Promise<string> {
-    if (this.#closed) throw new VersionFault('It is not needed any more.');
+    if (this.#closed) throw new VersionFault('The version is not needed any more.');
     if (this.#next === version) this.#next = undefined;
     const banner = await version.start();
     this.#selling = version;

@@ -2,14 +2,14 @@ import type { Row } from '../../contract/import/import-contract.js';
 import { readPriceRule } from '../../contract/import/price-rules.js';
 import { ImportFault } from '../../contract/import/source-document.js';
 
-/** Asks a person one question. Rejects if the input has ended. */
+/** Asks the user one question. Rejects if the input has ended. */
 export type Ask = (question: string) => Promise<string>;
 
 const MAX_TRIES = 5;
 const PRICE = '0.01';
 
 /**
- * Lets a person choose which operations to sell, and their prices.
+ * Lets the user choose which operations to sell, and their prices.
  * @returns rules for --price
  * @throws ImportFault if nothing is chosen
  */
@@ -19,7 +19,8 @@ export async function askPrices(
   say: (text: string) => void,
 ): Promise<string[]> {
   const sellable = rows.filter(({ leftOut }) => leftOut === undefined);
-  if (sellable.length === 0) throw new ImportFault('Nothing in it can be sold, so nothing was written.');
+  if (sellable.length === 0)
+    throw new ImportFault('Nothing in the document can be sold, so nothing was written.');
   say(`${sellable.map(lineOf).join('\n')}\n`);
   const all = await asked(
     ask,

@@ -85,7 +85,8 @@ async function run(name: string, values: Values): Promise<void> {
   const imported = await importContract(text, optionsOf(at, prices, values));
   writeOut(tableOf(imported.table));
   const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
-  if (sold.length === 0) throw new ImportFault('Nothing in it can be sold, so nothing was written.');
+  if (sold.length === 0)
+    throw new ImportFault('Nothing in the document can be sold, so nothing was written.');
   const kept = keep && document !== undefined ? relative(dirname(resolve(out)), document) : undefined;
   const written =
     kept === undefined ? imported.contract : overlayOf(imported, `./${kept.replaceAll('\\', '/')}`);
@@ -93,7 +94,7 @@ async function run(name: string, values: Values): Promise<void> {
   writeOut(`\n${summaryOf(imported, sold.length, out)}\n`);
 }
 
-/** What the person at the terminal wants to sell. */
+/** The rules for --price that the user gives at the terminal. */
 async function chosenPrices(text: string, options: ImportOptions): Promise<string[]> {
   const { table } = await importContract(text, options);
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
@@ -101,7 +102,7 @@ async function chosenPrices(text: string, options: ImportOptions): Promise<strin
     throw new ImportFault('Nothing was chosen, so nothing was written.');
   };
   const closed = once(terminal, 'close').then(nothing);
-  // It rejects at Ctrl-C.
+  // `question` rejects at Ctrl-C.
   const ask = (question: string): Promise<string> => terminal.question(question).catch(nothing);
   try {
     return await askPrices(table, question => Promise.race([ask(question), closed]), writeOut);
@@ -115,7 +116,7 @@ async function chosenPrices(text: string, options: ImportOptions): Promise<strin
 function checkFiles(document: string | undefined, out: string, { replace, keep }: Values): void {
   if (document === out)
     throw new ImportFault(
-      `${document} is the document itself: rename it, to api.yaml for example, and import that.`,
+      `${document} is the document itself: rename it, for example to api.yaml, and import that file.`,
     );
   if (existsSync(out) && replace !== true)
     throw new ImportFault(`${out} already exists: name another file with --out, or add --replace.`);
@@ -163,7 +164,7 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
     ...notes.map(note => `Note: ${note}.`),
     `Calls are sent to ${addressesOf(contract).join(', ')}.`,
     ...asked.map(({ variable, what }) => `Set ${variable} before you start the server: ${what}.`),
-    `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}npx coinslot run${out === 'openapi.yaml' ? '' : ', in a folder where it is openapi.yaml'}`,
+    `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}npx coinslot run${out === 'openapi.yaml' ? '' : `, in a folder with ${out} as its openapi.yaml`}`,
   ].join('\n');
 }
 

@@ -72,8 +72,8 @@ In a second terminal, buy one call:
 
     npx coinslot buy textStats '{"text":"One coin, one call."}'
 
-\`openapi.yaml\` is the contract: what is sold, at what price, with what schemas. The build adds what every paid call has, and the
-documents of the server; \`npx coinslot contract\` prints the whole. To change what is sold:
+\`openapi.yaml\` is the contract: what is sold, at what price, with what schemas. The build adds the parts common to all
+paid calls, and the server's own documents; \`npx coinslot contract\` prints the result. To change what is sold:
 
     npx coinslot operation add quote --price 0.02 --answer '{"text":"…"}'            # writes handlers/quote.ts, which you complete
     npx coinslot operation add weather --price 0.01 --upstream https://api.example.com/weather   # sells an existing API

@@ -30,7 +30,7 @@ const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> 
   resolving: { outcome: 'left', note: 'settling: a running server will find it, and may have its answer' },
   alias: {
     outcome: 'left',
-    note: 'it was answered with what an earlier payment had bought, but was paid as well: pay it back by hand',
+    note: 'its call got the answer that an earlier payment had bought, but this payment was charged as well: refund it by hand',
   },
 };
 
@@ -98,7 +98,7 @@ function whyUnsettled({ audited, tally }: Outcome, looked: readonly Looked[]): s
   const later = looked.filter(({ outcome }) => outcome === 'later').length;
   if (!isComplete(audited)) return 'The history is longer than --limit: raise it.';
   if (unread > 0)
-    return `${countOf(unread, 'transaction')} could not be read: see verify, and use an archive server.`;
+    return `${countOf(unread, 'transaction')} could not be read: “verify” lists them; use an archive server.`;
   return later > 0 ? `${countOf(later, 'payment')} must be looked at again.` : undefined;
 }
 
@@ -116,7 +116,7 @@ function report({ slot }: Outcome, looked: readonly Looked[], unsettled: string 
   const lines = [
     `Looked at the chain up to slot ${slot} (finalized). A payment that was signed before a loss can still land within the next two minutes: repeat the command after that.`,
   ];
-  if (taken.length === 0) lines.push('Nothing was taken in.');
+  if (taken.length === 0) lines.push('Nothing was added.');
   else
     lines.push(
       `Added as owed: ${countOf(taken.length, 'payment')}, ${toDecimal(sum)} USDC. A buyer who sends the same payment again gets an answer for it. ` +

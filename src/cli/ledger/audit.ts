@@ -192,7 +192,7 @@ async function compare(
   tally.transfers += 1;
   tally.matched.add(id);
   if (payment.settledAt === null) {
-    const detail = `${toDecimal(payment.amount)} USDC were paid, but the state in the ledger is ${payment.state}`;
+    const detail = `${toDecimal(payment.amount)} USDC was paid, but the state in the ledger is ${payment.state}`;
     differ('uncounted', id, detail).transfer = await describe();
   } else if (payment.settlement !== transaction)
     differ('signature', id, `the ledger has ${payment.settlement ?? 'no signature'}`);
@@ -347,7 +347,7 @@ function report({ slot, audited, tally, settled, young, unjudged }: Outcome): Re
     })),
   };
   const lines = [
-    `Looked at the chain up to slot ${slot} (finalized). What landed later is not judged.`,
+    `Looked at the chain up to slot ${slot} (finalized). Later transactions were not checked.`,
     ...accounts.map(
       ({ account, ...of }) =>
         `Account ${account}: ${countOf(of.transactions, 'transaction')} at finalized, of which ${of.transfers} paid for sales of this ledger.`,
@@ -386,7 +386,7 @@ export function isComplete(audited: Outcome['audited']): boolean {
   return audited.every(({ history }) => history.complete);
 }
 
-/** Without the transfer's id, because a difference names its payment only if the ledger has it. */
+/** A transfer without its payment id, because a difference names its payment only if the ledger has that payment. */
 function publicTransfer({ amount, payer, at, slot, memo }: TransferIn) {
   return { usdc: toDecimal(amount), payer, at: time(at), slot, memo };
 }

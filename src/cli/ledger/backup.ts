@@ -31,5 +31,5 @@ export async function restore(url: string, from: string | undefined): Promise<Re
 }
 
 function newestSale(newest: number | null): string {
-  return newest === null ? 'There is no sale in it.' : `The newest sale in it was at ${time(newest)}.`;
+  return newest === null ? 'It contains no sales.' : `The newest sale in it was at ${time(newest)}.`;
 }

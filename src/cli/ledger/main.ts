@@ -74,7 +74,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
   adopt                         adds payments that verify finds on chain but not as paid in the ledger; they are then owed
       --limit N  --from DAY     as above; nothing before this UTC day
   backup <file>                 copies an SQLite ledger, even while a server runs; overwrites no file
-  restore <file>                replaces a lost ledger by a backup; run adopt afterwards
+  restore <file>                replaces a lost ledger with a backup; run adopt afterwards
   answer-keys --change          changes the secret of answer keys while servers run
       --leaked                  earlier keys stop working within half a minute instead of after 30 days
   height                        the greatest block height that any server of this ledger has seen
@@ -220,7 +220,7 @@ const withReports = <T>(work: (reader: ReportSource) => Promise<T>): Promise<T> 
 async function writeExport(reader: ReportSource, { from, to, format, rates }: Values): Promise<undefined> {
   const range = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
   if (format === undefined && rates !== undefined)
-    throw new OperatorFault('--rates needs a --format: payments have no values.');
+    throw new OperatorFault('--rates needs --format: without it, the export has no column for values.');
   const text =
     format === undefined
       ? csvLines(reader, range, new Set(ownWallets()))
@@ -287,7 +287,7 @@ async function move({ from, to: named }: Values): Promise<Report> {
     );
   if (named !== undefined && /^\w+:\/\/[^:@/?]*:[^@/?]+@/.test(named))
     writeErr(
-      '--to has a password, which everybody on this machine can read in the list of processes: name a file with the URL in MOVE_TO_FILE.\n',
+      '--to has a password, which every user of this machine can read in the list of processes: name a file with the URL in MOVE_TO_FILE.\n',
     );
   const { moveLedger } = await import('../../ledger/move-ledger.js');
   const moved = await moveLedger({
@@ -326,7 +326,7 @@ function ledgerUrl(text: string): string {
   return `file:${resolvePath(callersFolder, path)}`;
 }
 
-// Loaded here because few commands need the chain's libraries, which take a while to load.
+// Loaded here because few commands need the chain's libraries, which are slow to load.
 async function verify(reader: ReportSource, limit: string | undefined): Promise<Report> {
   const { audit, MAX_TRANSACTIONS } = await import('./audit.js');
   return audit(reader, auditOptions(limit, MAX_TRANSACTIONS));

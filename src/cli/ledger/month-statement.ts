@@ -109,7 +109,7 @@ function linesOf(
       ? []
       : [
           '',
-          `Beside it: ${usdc(refundsElsewhere.amount)} USDC in ${countOf(refundsElsewhere.count, 'refund')} from other wallets.`,
+          `Not included above: ${usdc(refundsElsewhere.amount)} USDC in ${countOf(refundsElsewhere.count, 'refund')} from other wallets.`,
         ]),
   ];
 }
@@ -133,7 +133,7 @@ function chainLines({ closing }: Statement, comparison: Comparison | undefined):
   if (!comparison)
     return [
       '',
-      'Not compared with the chain. The first balance is what this ledger had taken in before that day.',
+      'Not compared with the chain. The opening balance is what this ledger had taken in before that day.',
     ];
   const { slot, late, early, missing, unexplained, others } = comparison;
   const shown = others
@@ -147,7 +147,7 @@ function chainLines({ closing }: Statement, comparison: Comparison | undefined):
     `On chain (finalized, slot ${slot}) the balance is ${usdc(comparison.closing)} USDC: ${
       comparison.closing === closing
         ? 'the same.'
-        : `${usdc(comparison.closing - closing)} more than by the books.`
+        : `${usdc(comparison.closing - closing)} more than in the books.`
     }`,
   ];
   if (late.count > 0)

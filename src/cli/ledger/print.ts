@@ -1,4 +1,4 @@
-/** The result of a command: data for `--json`, lines for people. */
+/** The result of a command: data for `--json`, and lines of text otherwise. */
 export type Report = {
   data: unknown;
   lines: string[];

@@ -14,7 +14,7 @@ export async function retry(reader: ReportSource, name: string | undefined): Pro
   const order = retired === undefined ? await reader.retryOrder(id, Date.now()) : undefined;
   if (!order)
     throw new OperatorFault(
-      `No attempt was started for ${id}: it is not an owed order, or an attempt is in progress. See what it is with ` +
+      `No attempt was started for ${id}: it is not an owed order, or an attempt is in progress. See its state with ` +
         `${commandLine('ledger')} show ${id}. Nothing was changed.`,
     );
   const attempt = order.tries;

@@ -73,8 +73,8 @@ async function validate({ asked }: ReadShop, url: string, findings: Findings): P
       silent ??= verdict;
       continue;
     }
-    await findings.must(`Coinbase's validator takes ${nameOf(operation)}`, () => {
-      if (!verdict.valid) throw new Broken(verdict.complaints.join('; ') || 'it says no, and not why');
+    await findings.must(`Coinbase's validator accepts ${nameOf(operation)}`, () => {
+      if (!verdict.valid) throw new Broken(verdict.complaints.join('; ') || 'it gives no reason');
     });
   }
   return silent;

@@ -68,7 +68,7 @@ function checkTogether(values: ReturnType<typeof parsed>['values']): void {
       '--register sends requests to x402scan, and --offline forbids requests: use only one of them.',
     );
   if (category !== undefined && values['pay-skills'] === undefined)
-    throw new UsageFault('--category is that of --pay-skills, which is missing.');
+    throw new UsageFault('--category needs --pay-skills, which is missing.');
 }
 
 function parsed() {

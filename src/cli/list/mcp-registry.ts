@@ -39,7 +39,7 @@ export async function askMcpRegistry(
   const answer = await askDirectory(`${registry}/v0.1/servers/${encodeURIComponent(name)}/versions/latest`);
   if ('why' in answer) return { directory: DIRECTORY, state: 'unknown', found: `it ${answer.why}`, next };
   if (answer.status === 404)
-    return { directory: DIRECTORY, state: 'not listed', found: `it knows no ${name}`, next };
+    return { directory: DIRECTORY, state: 'not listed', found: `it has no entry named ${name}`, next };
   const { server } = answer.json;
   if (answer.status !== 200 || !isObject(server))
     return {
@@ -53,7 +53,7 @@ export async function askMcpRegistry(
     return {
       directory: DIRECTORY,
       state: 'listed',
-      found: `${name} stands there in version ${here}`,
+      found: `${name} is listed there in version ${here}`,
       next: [],
     };
   const found = `${name} is listed there in version ${there}; the shop has ${here}`;

@@ -44,7 +44,7 @@ export function paySkillsUnwritten(): Standing {
 export function writeProvider(shop: ReadShop, folder: string, provider: string, category = CHOOSE): Standing {
   if (!NAME.test(provider))
     throw new PaySkillsFault(
-      `--pay-skills ${provider} is not <operator>/<name> in small letters, digits and hyphens.`,
+      `--pay-skills ${provider} is not <operator>/<name> in lower-case letters, digits and hyphens.`,
     );
   if (category !== CHOOSE && !CATEGORIES.includes(category))
     throw new PaySkillsFault(`--category ${category} is not one of ${CATEGORIES.join(', ')}.`);
@@ -62,7 +62,7 @@ export function writeProvider(shop: ReadShop, folder: string, provider: string, 
     ...(kept
       ? []
       : text.includes(CHOOSE)
-        ? [`replace every ${CHOOSE} in ${file}: its checks refuse the word`]
+        ? [`replace every ${CHOOSE} in ${file}: the catalogue's checks refuse this word`]
         : []),
     `copy ${join(folder, 'providers', provider)} into a fork of ${REPOSITORY}`,
     `pay catalog check providers/${provider}/PAY.md, and open a pull request`,

@@ -28,7 +28,7 @@ export async function readShop(url: string, findings: Findings): Promise<ReadSho
   if (!catalogue) return undefined;
   const { document, sold } = catalogue;
   await findings.must('/openapi.json describes it, which is all that x402scan reads', () =>
-    must(document, 'there is none: serve your OpenAPI document there'),
+    must(document, 'it does not exist: serve your OpenAPI document at this path'),
   );
   await findings.must('something is sold here', () =>
     must(sold.length > 0, 'no operation has a price: write x-price, and 402 among its responses'),

@@ -81,6 +81,9 @@ function reasonsOf(details: unknown): string[] {
 }
 
 function failed(found: string, url: string, reasons: string[] = []): Standing {
-  const next = [...reasons, `mend this and register again, or fill in its form: ${url}/resources/register`];
+  const next = [
+    ...reasons,
+    `correct this and register again, or fill in its form: ${url}/resources/register`,
+  ];
   return { directory: DIRECTORY, state: 'not listed', found: `not registered: ${found}`, next };
 }

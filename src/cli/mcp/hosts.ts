@@ -88,9 +88,9 @@ function objectIn(settings: string): Record<string, unknown> {
   try {
     value = JSON.parse(settings);
   } catch {
-    throw new OptionFault('it is not plain JSON (comments can be in the way).');
+    throw new OptionFault('it is not plain JSON (it may contain comments).');
   }
-  if (!isObject(value)) throw new OptionFault('it is no JSON object.');
+  if (!isObject(value)) throw new OptionFault('it is not a JSON object.');
   return value;
 }
 
@@ -100,7 +100,7 @@ function inToml(settings: string, name: string, { command, args }: Started): str
   const block = `${table}\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`;
   if (settings.includes(block)) return settings;
   if (settings.split('\n').some(line => line.replace(/[\s"']/g, '').startsWith(table)))
-    throw new OptionFault(`it has ${table} already: remove that with codex mcp remove ${name}.`);
+    throw new OptionFault(`it already has ${table}: remove that with codex mcp remove ${name}.`);
   const end = settings === '' || settings.endsWith('\n') ? '' : '\n';
   return `${settings}${end}${settings.trim() === '' ? '' : '\n'}${block}`;
 }

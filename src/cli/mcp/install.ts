@@ -31,12 +31,12 @@ export async function install(values: InstallValues, around: Surroundings): Prom
   const before = contentOf(file);
   const after = changed(() => host.added(before, name, started), file, started);
   if (after === before) {
-    print(`${file} has it already.\n`);
+    print(`${file} already has this server.\n`);
     return true;
   }
   print(`${host.title}, ${file}:\n\n${changeOf(before, after)}\n`);
   if (!values.yes && !(await around.allowed())) {
-    print('Nothing was written. --yes writes it.\n');
+    print('Nothing was written. To write without being asked, add --yes.\n');
     return false;
   }
   mkdirSync(dirname(file), { recursive: true });

@@ -33,7 +33,7 @@ export function walletServer(parts: WalletParts): Server {
   const info = { name: 'coinslot-wallet', title: `Wallet for ${shop.endpoint}`, version };
   const server = new Server(info, {
     capabilities: { tools: {}, resources: {} },
-    instructions: `The tools of ${shop.endpoint}. ${rulesOf(limits)} Results say what was paid. If a call ends without an answer, call the same tool with the same arguments: it goes on with the payment and does not pay twice. ${STATEMENT} shows what was spent.`,
+    instructions: `The tools of ${shop.endpoint}. ${rulesOf(limits)} Results say what was paid. If a call ends without an answer, call the same tool with the same arguments: it continues with the same payment and does not pay twice. ${STATEMENT} shows what was spent.`,
   });
   server.setRequestHandler('tools/list', async () => {
     const tools = await shop.tools().catch((error: unknown) => {
@@ -71,7 +71,7 @@ function listed({ outputSchema: _, ...tool }: Tool): Tool {
 }
 
 function rulesOf({ maxPrice, budget }: Limits): string {
-  return `This wallet pays for paid tools by itself, at most ${toDecimal(maxPrice)} USDC a call and ${toDecimal(budget)} USDC a day (UTC).`;
+  return `This wallet pays for paid tools without asking, at most ${toDecimal(maxPrice)} USDC a call and ${toDecimal(budget)} USDC a day (UTC).`;
 }
 
 function statementTool(limits: Limits): Tool {
@@ -79,7 +79,7 @@ function statementTool(limits: Limits): Tool {
   return {
     name: STATEMENT,
     title,
-    description: `Shows what is left of today's budget, the payments whose answer is missing, and the newest lines of the statement (at most ${LINES}). A line with a link is an answer that is read as a resource, or with pick_up, as long as the shop keeps it. ${rulesOf(limits)} Free.`,
+    description: `Shows what is left of today's budget, the payments whose answer is missing, and the newest lines of the statement (at most ${LINES}). The link in a line leads to an answer, which can be read as a resource, or with pick_up, while the shop keeps it. ${rulesOf(limits)} Free.`,
     inputSchema: { type: 'object', properties: {} },
     annotations: { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   };

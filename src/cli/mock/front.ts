@@ -42,7 +42,7 @@ const RECEIPTS = /^((x-)?payment-response|answer-receipt)$/;
 
 /**
  * The server of a mock. It charges as the real server does, without a chain: a paid call gets its price or, if it carries any payment, an
- * example and a receipt. `Prefer: code=N` chooses any other answer. Prism makes the answers.
+ * example and a receipt. `Prefer: code=N` chooses any other answer. Prism generates the answers.
  */
 export function createFront(parts: FrontParts): Server {
   return createServer((request, response) => {

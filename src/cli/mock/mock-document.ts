@@ -23,7 +23,7 @@ type Paths = { paths: Record<string, Record<string, unknown>> };
 /** How a mock sells. */
 export type MockSelling = { terms: Terms; methods: Methods };
 
-/** Sells to an address without a known key, on a test network. */
+/** A mock asks for payment to an address without a known key, on a test network. */
 export function mockSelling(contract: Contract, publicUrl: string): MockSelling {
   const { caip2: network, v1: v1Network, usdcMint: asset } = NETWORKS.devnet;
   const payTo = '2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4';
@@ -34,7 +34,7 @@ export function mockSelling(contract: Contract, publicUrl: string): MockSelling 
 
 /**
  * The contract with an example for every answer and header, so that Prism answers like the server. The free documents are rendered by
- * the code that the server runs. The contract names only one network, and only the address of this mock.
+ * the code that the server runs. The result names only the mock's network and the mock's address.
  */
 export function mockDocument(contract: Contract, { terms, methods }: MockSelling): Json {
   const selling = { publicUrl: terms.publicUrl, methods };

@@ -11,7 +11,7 @@ const MINT_BYTES = 82;
 const DECIMALS_AT = 44;
 const INITIALIZED_AT = 45;
 const SLOT = 400_000_000;
-/** 1 000 000 USDC, which every buyer of a mock has. */
+/** The balance of every buyer of a mock: 1 000 000 USDC. */
 const BALANCE = 1_000_000n * 10n ** BigInt(USDC.decimals);
 const METHOD_NOT_FOUND = -32601;
 const MAX_BATCH = 100;

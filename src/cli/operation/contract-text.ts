@@ -59,7 +59,10 @@ export class ContractText {
     this.#insert(at, [`  ${keyText(path)}:`, ...lines]);
   }
 
-  /** Adds a component at the end of its kind, unless one of that name exists. `lines` must have the right indentation. */
+  /**
+   * Adds a component at the end of its kind, unless one with that name exists. `lines` must have the right
+   * indentation.
+   */
   addComponent(kind: (typeof KINDS)[number], name: string, lines: string[]): void {
     if (this.has(['components', kind, name])) return;
     if (!this.has(['components'])) this.#insert(this.#lines().length, ['components:']);

@@ -22,7 +22,7 @@ export type NewOperation = {
   answer: Json;
 };
 
-/** Longer texts are written on lines of their own. */
+/** Longer strings are written on lines of their own. */
 const LONG_TEXT = 80;
 const LONG_LIST = 90;
 /** Longer parts are not written on one line. The length is measured as JSON. */
@@ -147,8 +147,8 @@ function bodyOf({ path, request }: NewOperation): Json {
 }
 
 /**
- * YAML in the style of this contract: texts plain or in single quotes, long ones on lines of their own, short lists in brackets. @param
- * dense whether short schemas and examples are also written on one line
+ * YAML in the style of this contract: strings plain or in single quotes, long ones on lines of their own,
+ * short lists in brackets. @param dense whether short schemas and examples are also written on one line
  */
 function linesOf(value: Json, indent: number, dense = false): string[] {
   // YAML 1.1 parsers would read a plain yes as a boolean, so it is quoted.

@@ -76,7 +76,7 @@ function write(folder: string, { text }: ContractText): string {
 }
 
 function taken(what: string): OperationFault {
-  return new OperationFault(`openapi.yaml has ${what} already. Nothing was changed.`);
+  return new OperationFault(`openapi.yaml already has ${what}. Nothing was changed.`);
 }
 
 /** Checks that the server would accept the contract before it is written. */

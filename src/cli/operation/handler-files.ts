@@ -39,7 +39,7 @@ export function addHandler(folder: string, operation: NewOperation): string[] {
   const index = join(folder, 'handlers', 'index.ts');
   const [handler, test] = [layout.handler(id), layout.test(id)];
   for (const file of [handler, test])
-    if (existsSync(file)) throw new OperationFault(`${file} exists already. Nothing was changed.`);
+    if (existsSync(file)) throw new OperationFault(`${file} already exists. Nothing was changed.`);
   const indexText = withEntry(readFileSync(index, 'utf8'), operation);
   write(handler, handlerText(operation));
   write(test, layout.writeTest(id));
@@ -108,13 +108,13 @@ function handlerText({ id, summary, flow, answer, price }: NewOperation): string
 
 function failed(flow: NewOperation['flow']): string {
   return flow === 'upfront'
-    ? 'In `ready`, it is not charged; in `call`, it stays owed and is tried again.'
-    : 'It is not charged.';
+    ? 'After a failure in `ready`, the call is not charged; after one in `call`, the answer is owed and the work is tried again.'
+    : 'A call that fails is not charged.';
 }
 
 function priceLines(max: string): string[] {
   return [
-    '  // The price of a call. It must be the same for the same call, and is called for every 402 and every payment.',
+    '  // Returns the price of a call, always the same for the same call. It runs for every 402 and every payment.',
     `  price: () => '${max}',`,
   ];
 }
@@ -122,7 +122,7 @@ function priceLines(max: string): string[] {
 /** An upfront call is paid before its handler runs, so `ready` must refuse it until the handler is written. */
 function readyLines(id: string): string[] {
   return [
-    '  // Runs before the payment. What it throws refuses the call, uncharged.',
+    '  // Runs before the payment. If it throws, the call is refused and not charged.',
     '  ready: async () => {',
     `    // ${UNFINISHED}: refuse what could not be delivered, or remove this function.`,
     `    throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,

@@ -16,7 +16,7 @@ Or, with make: make operation NAME=… PRICE=… [PRICE_BY=…] [FLOW=…] [UPST
                make operation-remove NAME=…
 
 add puts an operation into openapi.yaml, with schemas that are inferred from one example of a call and its answer. Without
---upstream it also writes a handler that sells nothing until it is written, and a test that fails until then.
+--upstream it also writes a handler that sells nothing until you complete it, and a test that fails until then.
 remove deletes an operation and everything that only it needs.
 
   --price USD        what a call costs, for example 0.01
@@ -28,7 +28,7 @@ remove deletes an operation and everything that only it needs.
   --route PATH       its path (default /v1/<operation-id>); {name} is a parameter
   --request JSON     an example of a call: its body or, for GET and DELETE, its parameters (default {"text":"One coin, one call."})
   --answer JSON      an example of its answer (default {"result":"…"})
-  --summary TEXT     a few words for people (default: the words of the operationId)
+  --summary TEXT     a short description for readers (default: the words of the operationId)
   --tag TAG          the tag of the operation (default Operations)
   --help             print this text
 
@@ -104,7 +104,7 @@ function priceByOf(rule: string): PriceBy {
 
 function readNew(id: string, values: Values): NewOperation {
   if (!ID.test(id) || RESERVED.test(id))
-    throw new OperationFault(`The name of an operation is a word like textStats, not '${id}'.`);
+    throw new OperationFault(`The name of an operation must be a word like textStats, not '${id}'.`);
   if (values.price === undefined) throw new OperationFault(`--price is missing.\n\n${USAGE}`);
   const method = oneOf(
     'method',
@@ -136,7 +136,7 @@ async function add(id: string, values: Values): Promise<string[]> {
   return [
     ...files,
     operation.upstream === undefined
-      ? `Next: build, write handlers/${id}.ts, and let its test pass. Until then the server answers 503 and charges nothing.`
+      ? `Next: build, complete handlers/${id}.ts, and make its test pass. Until then the server answers 503 and charges nothing.`
       : 'Next: compare its schemas in openapi.yaml with what the API accepts and returns, and build.',
   ];
 }

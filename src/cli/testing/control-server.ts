@@ -77,11 +77,14 @@ async function answer(
 ): Promise<[status: number, body: Json]> {
   try {
     // Web pages could send requests to any port of this machine, so requests from browsers are refused.
-    if (request.headers.origin !== undefined) throw new RequestFault('No page may send commands.');
+    if (request.headers.origin !== undefined) throw new RequestFault('Web pages may not send commands.');
     const name = `${request.method} ${request.url}`;
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
     if (!command)
-      return [404, { error: `There is no ${name}. There are ${Object.keys(commands).join(', ')}.` }];
+      return [
+        404,
+        { error: `There is no command ${name}. The commands are ${Object.keys(commands).join(', ')}.` },
+      ];
     return [200, await command(await jsonOf(request))];
   } catch (error) {
     return [400, { error: messageOf(error) }];

@@ -1,7 +1,7 @@
 import type { Json } from '../../contract/json.js';
 import { isObject } from '../../contract/references.js';
 
-/** Texts for people, which no client depends on. */
+/** Members that only human readers use; no client depends on them. */
 const TEXTS = ['description', 'summary', 'example', 'examples', 'title'];
 
 /** The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`, without texts and examples. */
@@ -20,7 +20,7 @@ function compare(old: unknown, now: unknown, at: readonly string[], parts: Chang
     return;
   }
   for (const key of new Set([...Object.keys(old), ...Object.keys(now)])) {
-    // A property of a schema may have such a name, too.
+    // A property of a schema may have one of these names, too.
     if (TEXTS.includes(key) && at.at(-1) !== 'properties') continue;
     const place = [...at, key];
     if (!(key in now)) parts.removed.push(place.join('.'));

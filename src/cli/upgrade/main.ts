@@ -46,7 +46,7 @@ function section(title: string, lines: readonly string[], none: string): void {
 function sayPackages(): void {
   const sandbox = installedManifest(folder, 'coinslot-sandbox')?.version;
   if (sandbox !== undefined && sandbox !== programVersion())
-    writeOut(`coinslot-sandbox is ${sandbox}: install ${programVersion()} of it, too.\n`);
+    writeOut(`coinslot-sandbox has version ${sandbox}: install version ${programVersion()} of it, too.\n`);
 }
 
 function sayNotes(since: string | undefined): void {
@@ -95,7 +95,7 @@ function sayContract(now: Json): void {
     ...removed.map(place => `removed: ${place}`),
     ...changed.map(place => `changed: ${place}`),
   ];
-  section('What else differs in the contract that buyers see:', parts, 'nothing');
+  section('Other differences in the contract that buyers see:', parts, 'nothing');
 }
 
 async function upgrade(from: string | undefined): Promise<void> {

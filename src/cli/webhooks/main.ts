@@ -46,7 +46,7 @@ async function trigger(admin: Admin, kinds: readonly string[]): Promise<void> {
     const { samples = 0, targets = [] } = said;
     const whom =
       targets.length === 0
-        ? 'WEBHOOK_URLS has no targets; only terminals that listen get events'
+        ? 'WEBHOOK_URLS has no targets; only listening terminals get events'
         : targets.join(', ');
     writeOut(`${samples} ${samples === 1 ? 'sample' : 'samples'}: ${whom}\n`);
   } finally {
