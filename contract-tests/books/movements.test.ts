@@ -258,7 +258,7 @@ describe('exports', () => {
     );
     for (const [wrong, why] of [
       ['2026-03-01,USDC,EUR,0,8', /line 1/],
-      ['2026-03-01,USDC,EUR,1\n2026-03-01,USDC,USD,1', /line 2: rates of one currency/],
+      ['2026-03-01,USDC,EUR,1\n2026-03-01,USDC,USD,1', /line 2: all rates must be in one currency/],
       ['day,asset\n', /has no rates/],
     ] as const)
       expect(() => FiatRates.parse(wrong)).to.throw(why);

@@ -200,7 +200,7 @@ describe('The command coinslot', () => {
     for (const why of [
       "# added: the server's own document",
       '# added: every paid call may be answered this way',
-      '# added: every paid operation takes its payment there',
+      '# added: every paid operation takes its payment in these parameters',
     ])
       expect(stdout).to.contain(why);
     writeFileSync(

@@ -149,7 +149,7 @@ describe('x-upstream in the contract', () => {
       'headers.a b: is not a valid header name',
     ],
     ['a line end', `{ url: '${URL_OK}', headers: { a: "b\\nc" } }`, 'headers.a: has characters'],
-    ['a header twice', `{ url: '${URL_OK}', headers: { a: b, A: c } }`, 'headers.A: is there twice'],
+    ['a header twice', `{ url: '${URL_OK}', headers: { a: b, A: c } }`, 'headers.A: is present twice'],
     ['the host', `{ url: '${URL_OK}', headers: { Host: b } }`, 'headers.Host: is set by the server itself'],
     ['an open variable', `{ url: '${URL_OK}', headers: { a: '\${KEY' } }`, "headers.a: has '${' without '}'"],
     [

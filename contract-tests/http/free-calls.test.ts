@@ -301,7 +301,7 @@ describe('Calls that are free for a while (x-free)', () => {
     const { contract } = shop;
     const selling = { publicUrl: TERMS.publicUrl, methods: sellingOf(TERMS).methods };
     const byAddress = 'The first 2 calls a day from an address are free.';
-    const byWallet = 'The first 2 calls a day of a wallet that signs in are free.';
+    const byWallet = 'The first 2 calls a day from a wallet that signs in are free.';
     const tools = toolsOf(contract, selling.methods)
       .map(({ description }) => description)
       .join();

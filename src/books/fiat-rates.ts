@@ -42,7 +42,7 @@ export class FiatRates {
       const read = rateIn(line, `${source}, line ${index + 1}`);
       if (currency !== undefined && read.currency !== currency)
         throw new OperatorFault(
-          `${source}, line ${index + 1}: rates of one currency only, here ${currency}, can be used.`,
+          `${source}, line ${index + 1}: all rates must be in one currency, here ${currency}.`,
         );
       currency = read.currency;
       rates.set(`${read.day} ${read.asset}`, read.rate);

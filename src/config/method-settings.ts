@@ -25,7 +25,7 @@ export function readMpp(read: SettingReader, isSandbox: boolean): MppConfig | un
     read.demand(
       undefined,
       'MPP_SECRET',
-      'METHODS names mpp, whose challenges it signs: openssl rand -hex 32',
+      'the secret that signs the challenges of mpp, which METHODS names; create one with openssl rand -hex 32',
     );
   return { secrets: [randomBytes(SECRET_BYTES).toString('hex')] };
 }

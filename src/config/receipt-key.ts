@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { ConfigFault, type SettingReader } from './setting-reader.js';
 
-/** In the state folder. */
+/** The file of the key, in the state folder. */
 const FILE = 'receipt-key.pem';
 const WANTED =
   'is not an Ed25519 private key in PEM (PKCS #8): create one with openssl genpkey -algorithm ed25519';
@@ -45,7 +45,10 @@ function read(file: string): string | undefined {
   }
 }
 
-/** Reads the key in the file, which is always complete. If two processes create it at once, the first one's key wins. */
+/**
+ * Reads the key in the file, which is always complete. If two processes create the file at the same time, the
+ * key of the first one wins.
+ */
 function made(stateDir: string, file: string): string {
   const draft = `${file}.${process.pid}`;
   try {

@@ -12,7 +12,7 @@ export type SampleMints = {
   uninitialised: string;
   /** A token with every warning sign: a multisig can mint, a program can freeze, few holders have most of it, its market looks faked. */
   doubtful: string;
-  /** New accounts are frozen, and nobody can thaw them. */
+  /** New accounts are frozen, and cannot be thawed. */
   frozenForEver: string;
 };
 

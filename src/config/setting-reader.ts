@@ -100,7 +100,7 @@ export class SettingReader {
     return undefined;
   }
 
-  /** At most 100, separated by commas. */
+  /** The addresses in a setting: at most 100, separated by commas. */
   addresses(name: string): string[] {
     const all = (this.text(name) ?? '').split(',').map(part => part.trim());
     const given = all.filter(part => part !== '');
@@ -116,7 +116,7 @@ export class SettingReader {
     return undefined;
   }
 
-  /** Reports a text that is not an http(s) URL as an error in the variable. */
+  /** Reports a value that is not an http(s) URL as an error in the variable. */
   checkUrl(name: string, text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     // A trailing slash is removed only from the path, not from a query.

@@ -43,7 +43,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'from `HOST` and `PORT`',
   },
   HOST: { what: 'the address on which the server listens', fallback: '`127.0.0.1`' },
-  PORT: { what: 'the port on which the server listens; 0 is any free one' },
+  PORT: { what: 'the port on which the server listens; 0 chooses any free port' },
   SITE_URL: {
     what: 'the URL of your website, which the documents name',
     values: 'URL',
@@ -52,11 +52,15 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   ADMIN_HOST: { ...ADMIN, what: 'the address of the listener for operators', fallback: '`127.0.0.1`' },
   ADMIN_PORT: {
     ...ADMIN,
-    what: 'the port of the listener for operators; 0 is any free one, which is also the default with `PORT=0`',
+    what: 'the port of the listener for operators; 0 chooses any free port, which is also the default with `PORT=0`',
     values: '0–65535',
     fallback: '8404',
   },
-  ADMIN_URL: { ...ADMIN, what: 'the URL of the listener for operators behind a proxy', values: 'URL' },
+  ADMIN_URL: {
+    ...ADMIN,
+    what: 'the URL of the listener for operators, if it is behind a proxy',
+    values: 'URL',
+  },
   ADMIN_TOKEN: {
     ...ADMIN,
     what: 'the token that opens the operator page; must differ from the tokens of other pages, such as `PANEL_TOKEN`',
@@ -102,7 +106,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   FACILITATOR_URL: {
     what: 'x402 v2 facilitators for Solana in order of preference. User, password and query are sent with each request and never shown',
     values: 'URLs or `embedded`, comma-separated',
-    fallback: 'a public one without keys',
+    fallback: 'a public facilitator that needs no key',
     see: 'how-to/backends.md#facilitators',
   },
   'FACILITATOR_<n>_HEADER': {
@@ -135,13 +139,13 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   RECEIPT_KEY: {
     what: 'the Ed25519 key that signs receipts, as PEM; put it into a file and set `RECEIPT_KEY_FILE` to its path',
     values: 'PEM (PKCS #8)',
-    fallback: 'made in `STATE_DIR`',
+    fallback: 'generated in `STATE_DIR`',
     see: 'how-to/receipts.md#the-key',
   },
   FEE_PAYER_KEYPAIR: {
     ...FEE_PAYER,
     what: 'with `embedded` in `FACILITATOR_URL`: the file with the key pair that pays the fees',
-    fallback: 'made in the sandbox',
+    fallback: 'generated in the sandbox',
   },
   FEE_PAYER_SECOND_KEYPAIR: {
     what: 'the file with a second key pair, the next or the former one, while the key is being changed: it signs payments that name it, but is not offered',
@@ -233,7 +237,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   SANDBOX_RPC_PORT: { what: "the port of the sandbox's chain" },
   SANDBOX_FACILITATOR_PORT: { what: "the port of the sandbox's facilitator" },
   LOG_LEVEL: {
-    what: 'lines to read on a terminal, otherwise JSON lines, on stdout; `debug` shows what is decided for each payment',
+    what: 'how much is logged to stdout: as readable lines on a terminal, otherwise as JSON lines; `debug` shows what is decided for each payment',
     see: 'how-to/operating.md#the-log',
   },
 };

@@ -73,7 +73,7 @@ function targetOf(read: SettingReader, text: string, number: number, allowPrivat
   const unknown = kinds.find(kind => !Object.hasOwn(EVENT_KINDS, kind));
   if (unknown !== undefined)
     return fault(
-      `(${host}) names '${unknown}', which is not an event; there are ${Object.keys(EVENT_KINDS).join(', ')}`,
+      `(${host}) names '${unknown}', which is not an event; the events are ${Object.keys(EVENT_KINDS).join(', ')}`,
     );
   const url = text.split('#', 1)[0] ?? '';
   const name = `${host}-${createHash('sha256').update(url).digest('hex').slice(0, 8)}`;
@@ -87,7 +87,7 @@ function formOf({ hostname, pathname }: URL): WebhookTarget['form'] {
   return hostname === 'api.telegram.org' ? 'telegram' : 'signed';
 }
 
-/** Two while one replaces the other: receivers accept either. */
+/** The secrets: two while one replaces the other, because receivers then accept either. */
 function secretsOf(read: SettingReader): Buffer[] {
   return partsOf(read.text('WEBHOOK_SECRET')).flatMap(text => {
     const [, base64] = SECRET.exec(text) ?? [];

@@ -27,7 +27,7 @@ export function createAjv(
     strict: false,
     strictNumbers: true,
     allErrors: false,
-    // Needed for the names of the known fields.
+    // Errors then contain the schema, which has the names of the known fields.
     verbose: true,
     meta: false,
     validateSchema: false,

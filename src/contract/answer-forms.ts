@@ -30,7 +30,7 @@ function matches(mimeType: string, contentType: string | undefined): boolean {
   return contentType === undefined || bare(contentType) === bare(mimeType);
 }
 
-/** Checked here, because openapi-backend treats every declared header as required. */
+/** Required headers are checked here, because openapi-backend treats every declared header as required. */
 export function missingHeader(
   declared: DeclaredResponse,
   headers: Record<string, string>,

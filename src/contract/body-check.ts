@@ -17,8 +17,8 @@ export type CheckedBody = { ok: true; value: unknown; type?: string } | { ok: fa
 type Read = { ok: true; value: unknown } | { ok: false; error: string };
 
 /**
- * Checks bodies of all types, and sets defaults. Values in JSON are not coerced. The texts of a form are converted to the types that their
- * schema names, like the texts of a query.
+ * Checks bodies of all types, and sets defaults. Values in JSON are not coerced. The strings of a form are
+ * converted to the types that their schema names, like the strings of a query.
  */
 export class BodyCheck {
   readonly #json: Ajv2020;
@@ -72,13 +72,13 @@ export class BodyCheck {
     return check(value) ? { ok: true, value } : { ok: false, error: valueFault(check.errors) };
   }
 
-  /** minLength and maxLength count bytes: checked on a text with one character per byte. */
+  /** minLength and maxLength count bytes: checked on a string with one character per byte. */
   #readBytes(form: BodyForm, bytes: Buffer): Read {
     const checked = this.#checked(form, bytes.toString('latin1'));
     return checked.ok ? { ok: true, value: bytes.toString('base64') } : checked;
   }
 
-  /** @param others fields that are not texts */
+  /** @param others fields that are not strings */
   #readForm(form: BodyForm, sent: URLSearchParams, others: Json): Read {
     const texts = formTexts(form.form ?? [], sent);
     const value: Json = { ...copied(texts), ...others };

@@ -60,7 +60,7 @@ export function compiledText(text: string, { document }: Contract, files?: Recor
   return JSON.stringify({ sha256: hash('sha256', text), by, ...others, document } satisfies Compiled);
 }
 
-/** Written atomically: a reader sees the whole file or none. */
+/** Writes atomically: a reader never sees a part of the new content. */
 function write(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true });
   const unfinished = `${file}.${process.pid}`;

@@ -76,7 +76,7 @@ function hashOf(file: string): string | undefined {
   }
 }
 
-/** Undefined if it is missing or unreadable. */
+/** Reads a compiled contract; undefined if the file is missing or unreadable. */
 export function readCompiled(file: URL): Compiled | undefined {
   try {
     const { sha256, document, files, by } = objectOf(JSON.parse(readFileSync(file, 'utf8')));

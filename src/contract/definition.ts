@@ -70,7 +70,7 @@ function freeOperation(contract: Contract, { id, path }: FreeOperation): Json {
   return { operationId: id, responses: jsonResponses(responsesOf(contract, { path, method: 'get' })) };
 }
 
-/** Texts are converted by the type in a schema or, if it has none, by the type of the values that it lists. */
+/** Strings are converted by the type in a schema or, if it has none, by the type of the values that it lists. */
 function parameterOf({ document }: Contract, { name, in: where, required, schema }: Parameter): Json {
   const described = follow(document, schema);
   const { enum: values, const: only } = described;

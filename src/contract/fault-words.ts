@@ -95,7 +95,7 @@ function lengthOf(schema: Json | undefined): string {
   return typeof least === 'number' && typeof most === 'number' ? `${least} to ${most} ` : '';
 }
 
-/** If a text is much too long, it is not counted to the end. */
+/** If a string is much too long, it is not counted to the end. */
 function lengthShown(text: string, limit: number): string {
   const most = 2 * limit;
   const count = codePointsUpTo(text, most);

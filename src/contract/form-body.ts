@@ -51,14 +51,14 @@ function itemsOf(document: Json, schema: unknown): unknown {
   return parts.map(part => resolved(document, part).items).find(each => each !== undefined) ?? {};
 }
 
-/** A form as it is sent. @throws URIError for a text that is not valid Unicode */
+/** A form as it is sent. @throws URIError for a string that is not valid Unicode */
 export function formText(fields: readonly FormField[], value: Json): string {
   return Object.entries(value)
     .flatMap(([name, each]) => encodedQuery(fields.find(field => field.name === name) ?? { name }, each))
     .join('&');
 }
 
-/** The fields of a form as texts, including undeclared ones. @throws QueryFault */
+/** The fields of a form as strings, including undeclared ones. @throws QueryFault */
 export function formTexts(fields: readonly FormField[], form: URLSearchParams): Record<string, Text> {
   if (form.size > MAX_FIELDS) throw new QueryFault('the form has too many fields');
   const texts = new Map<string, Text>();

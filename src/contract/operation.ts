@@ -94,7 +94,10 @@ export type OrderRef = { id: string; deadline: number; attempt: number };
 
 /** The order that a handler works on. */
 export type OpenOrder = OrderRef & {
-  /** Starts another attempt, as long as the first, once per order. @returns undefined if the order was extended before */
+  /**
+   * Starts another attempt, which may take as long as the first. Possible once per order. @returns undefined
+   * if the order was extended before
+   */
   extend: () => Promise<OrderRef | undefined>;
 };
 

@@ -12,8 +12,9 @@ type Read<T extends Text> = { ok: true; texts: Record<string, T> } | { ok: false
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
 
 /**
- * The query parameters that an operation declares, as texts. Undeclared ones are ignored here, because openapi-backend would refuse them.
- * It would also read `a[b]=1` as an object. @param query without its question mark
+ * The query parameters that an operation declares, as strings. Undeclared ones are ignored here, because
+ * openapi-backend would refuse them. It would also read `a[b]=1` as an object. @param query without its
+ * question mark
  */
 export function queryTexts(parameters: readonly Parameter[], query: string): Read<Text> {
   const sent = new URLSearchParams(query);
@@ -33,7 +34,10 @@ export function queryTexts(parameters: readonly Parameter[], query: string): Rea
 /** Other characters are refused, because proxies and languages disagree on their bytes. */
 const HEADER_TEXT = /^[\t\x20-\x7e]*$/;
 
-/** The header parameters that an operation declares, as texts, by their names in lower case. @param headers as Node has them */
+/**
+ * The header parameters that an operation declares, as strings, by their names in lower case. @param headers
+ * as Node has them
+ */
 export function headerTexts(
   parameters: readonly Parameter[],
   headers: IncomingHttpHeaders,
@@ -59,9 +63,9 @@ export function copied<T extends Text>(texts: Record<string, T>): Record<string,
 }
 
 /**
- * What is wrong with a path as sent, if anything: openapi-backend throws on texts that are not UTF-8, and `.` and `..` would change the
- * path of an upstream.
- * @param raw the texts of its parameters
+ * What is wrong with a path as sent, if anything: openapi-backend throws on values that are not UTF-8, and
+ * `.` and `..` would change the path of an upstream.
+ * @param raw the values of its parameters
  */
 export function pathFault(raw: Readonly<Record<string, string>>): string | undefined {
   const wrong = Object.keys(raw).find(name => !isDecodable(raw[name] ?? ''));
@@ -77,8 +81,8 @@ function isDecodable(text: string): boolean {
 }
 
 /**
- * The parameter that ajv misread from its text, if there is one: it takes `0x10` and ` 16` for 16 and the empty text for null, and rounds
- * different large numbers to the same one.
+ * The parameter that ajv misread from its text, if there is one: it takes `0x10` and ` 16` for 16 and the
+ * empty string for null, and rounds different large numbers to the same one.
  */
 export function misreadParameter(
   texts: Texts,

@@ -57,7 +57,7 @@ export function parseContract(text: string, name = 'openapi.yaml', prices = PRIC
 
 /**
  * Reads a document, completed with what the build adds (see expand.ts).
- * @throws ContractFault for a text that is not a document at all; other faults are returned
+ * @throws ContractFault if the text is not a document at all; other faults are returned
  */
 export function readText(text: string, name = 'openapi.yaml', prices = PRICES): Reading {
   const lines = new LineCounter();

@@ -44,7 +44,7 @@ function slotOf(segment: string): Slot | undefined {
   return { name, before, after };
 }
 
-/** The texts of a path's parameters as sent, by name. The template must match the path. */
+/** The values of a path's parameters as sent, by name. The template must match the path. */
 export function rawParameters(template: string, path: string): Record<string, string> {
   if (!template.includes('{')) return {};
   const sent = path.split('/');

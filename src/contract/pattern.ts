@@ -20,7 +20,7 @@ export function parsedPattern(pattern: string): AST.Pattern {
   try {
     return parser.parsePattern(pattern, 0, pattern.length, { unicode: true });
   } catch (error) {
-    if (error instanceof RangeError) throw faultOf(pattern, 'nests too deep to be read');
+    if (error instanceof RangeError) throw faultOf(pattern, 'nests too deeply to be read');
     const { message } = error as Error;
     throw faultOf(pattern, `is not a regular expression with the flag u: ${message.split(': ').at(-1)}`);
   }

@@ -2,7 +2,7 @@ import type { Json } from './json.js';
 import { fieldsOf, isObject, objectOf, resolved } from './references.js';
 
 /**
- * How a list or an object is written in a query, if not as repeated `name=item`. `separated`: as one text, with separators between the
+ * How a list or an object is written in a query, if not as repeated `name=item`. `separated`: as one string, with separators between the
  * items or the names and values. `members`: each member is a parameter of its own. `brackets`: as `name[member]=value` and `name[]=item`.
  * `lists`: the known members, and whether each is a list.
  */
@@ -93,7 +93,7 @@ function deeper(document: Json, schema: unknown): string | undefined {
 /** The parts of a parameter that affect how it is written. */
 type Written = { name: string; style?: QueryStyle };
 
-/** A value as the names and texts of a query. */
+/** A value as the names and values of a query. */
 export function queryPairs({ name, style }: Written, value: unknown): [name: string, text: string][] {
   if (value === undefined) return [];
   if (style?.kind === 'separated') {
@@ -118,7 +118,7 @@ function itemsOf(value: unknown): string[] {
 
 /**
  * Query parameters as they are sent; a separating comma is not encoded, because some servers split before they decode.
- * @throws URIError for a text that is not valid Unicode
+ * @throws URIError for a string that is not valid Unicode
  */
 export function encodedQuery(parameter: Written, value: unknown): string[] {
   const { style } = parameter;
@@ -130,7 +130,7 @@ export function encodedQuery(parameter: Written, value: unknown): string[] {
   });
 }
 
-/** The text of a parameter in a call, the texts of a list, or the texts of an object's members. */
+/** The string that a call has for a parameter, the strings of a list, or the strings of an object's members. */
 export type Text = string | string[] | { [member: string]: string | string[] };
 
 /** A query can't be read; the message says why. */

@@ -48,7 +48,7 @@ export type PricedOperation = CalledOperation & {
     currency: 'USD';
     amount: string;
     atomic: bigint;
-    /** For people: `0.01 USDC`, `0.01 to 0.05 USDC`. */
+    /** For display: `0.01 USDC`, `0.01 to 0.05 USDC`. */
     shown: string;
   };
   /** How the price is computed. */
@@ -218,7 +218,7 @@ function shownPrice({ least, most }: Price, amount: string): string {
   return least.atomic === most.atomic ? `${amount} USDC` : `${toDecimal(least.atomic)} to ${amount} USDC`;
 }
 
-/** Whether the amount is zero, as a text or a number. */
+/** Whether the amount is zero, as a string or a number. */
 function isZero(amount: unknown): boolean {
   return amount === 0 || (typeof amount === 'string' && /^0+(?:\.0*)?$/.test(amount));
 }
@@ -256,6 +256,6 @@ function readRequest(
 ): RequestBody | undefined {
   if (requestBody === undefined) return undefined;
   const place = [...at, 'requestBody'];
-  if (method === 'get') return void fault(place, 'must not be there: a GET has no body');
+  if (method === 'get') return void fault(place, 'must be absent: a GET has no body');
   return readBody(document, requestBody, place, fault);
 }

@@ -18,7 +18,7 @@ export type Parameter = {
   /** How it is written in a query, if it is a list or an object in a different style. */
   style?: QueryStyle;
   description?: string;
-  /** Every required parameter has one. */
+  /** An example of its value; every required parameter has one. */
   example?: unknown;
 };
 

@@ -25,7 +25,7 @@ export function readQuota(
     fault(key, message);
   };
   for (const key of Object.keys(free))
-    if (!KEYS.includes(key)) refuse(undefined, `unknown key '${key}': it has ${KEYS.join(', ')} only`);
+    if (!KEYS.includes(key)) refuse(undefined, `unknown key '${key}': x-free has ${KEYS.join(', ')} only`);
   const all = free['all'] ?? (isCount(calls) ? Math.min(CALLERS * calls, MAX_CALLS) : MAX_CALLS);
   if (!isCount(calls)) refuse('calls', `must be a whole number from 1 to ${MAX_CALLS}`);
   if (!isCount(all)) refuse('all', `must be a whole number from 1 to ${MAX_CALLS}`);
@@ -42,11 +42,11 @@ export function endOfPeriod({ per }: Pick<FreeQuota, 'per'>, now: number): numbe
   return (Math.floor(now / ms) + 1) * ms;
 }
 
-/** For people, as a sentence: `The first 5 calls a day from an address are free.` */
+/** A sentence for display: `The first 5 calls a day from an address are free.` */
 export function quotaText({ calls, per, by }: FreeQuota): string {
   const some = calls === 1 ? 'call' : `${calls} calls`;
   const period = per === 'hour' ? 'an hour' : 'a day';
-  const whose = by === 'address' ? 'from an address' : 'of a wallet that signs in';
+  const whose = by === 'address' ? 'from an address' : 'from a wallet that signs in';
   return `The first ${some} ${period} ${whose} ${calls === 1 ? 'is' : 'are'} free.`;
 }
 

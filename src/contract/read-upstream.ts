@@ -13,7 +13,7 @@ const CHECKS = ['schema', 'type', 'none'] as const;
  */
 export type AnswerCheck = (typeof CHECKS)[number];
 
-/** `x-upstream`: the HTTP API that serves an operation. Texts are as written; `piecesOf` parses them. */
+/** `x-upstream`: the HTTP API that serves an operation. Strings are as written; `piecesOf` parses them. */
 export type Upstream = {
   url: string;
   method: CalledMethod;
@@ -25,7 +25,7 @@ export type Upstream = {
   check: AnswerCheck;
 };
 
-/** A part of a text: fixed, an environment variable (`${NAME}`) or a path parameter (`{name}`). */
+/** A part of a string: fixed, an environment variable (`${NAME}`) or a path parameter (`{name}`). */
 export type Piece = { text: string } | { variable: string } | { parameter: string };
 
 type Flow = 'authorization' | 'upfront';
@@ -41,8 +41,8 @@ type Operation = {
 const KEYS = ['url', 'method', 'headers', 'timeoutMs', 'maxMembers', 'check'];
 const MIN_TIMEOUT_MS = 100;
 /**
- * The longest deadlines of an upstream. The work of an `authorization` call may take 20 s, including the check of the answer; nobody waits
- * for an `upfront` one.
+ * The longest deadlines of an upstream. The work of an `authorization` call may take 20 s, including the
+ * check of the answer; no caller waits for an `upfront` one.
  */
 const MAX_TIMEOUT_MS = { authorization: 19_000, upfront: 600_000 };
 const DEFAULT_TIMEOUT_MS = { authorization: 15_000, upfront: 60_000 };
@@ -136,7 +136,7 @@ function readHeaders(
     if (!isHeaderName(name)) wrong('is not a valid header name');
     if (OF_THE_CONNECTION.test(name)) wrong('is set by the server itself');
     if (declared.includes(name)) wrong('is a header that the operation declares as its own');
-    if (name in read) wrong('is there twice');
+    if (name in read) wrong('is present twice');
     if (typeof text !== 'string') wrong('must be a text');
     else if (!isHeaderValue(text)) wrong('has characters that a header cannot have');
     else for (const message of variableFaults(text)) wrong(message);
@@ -175,7 +175,7 @@ function notAVariable(name: string): string {
   return `\${${name}} is not the name of an environment variable`;
 }
 
-/** The names of the environment variables in a text, in order. */
+/** The names of the environment variables in a string, in order. */
 export function variablesOf(text: string): string[] {
   return piecesOf(text).flatMap(piece => ('variable' in piece ? [piece.variable] : []));
 }

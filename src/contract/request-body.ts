@@ -14,14 +14,17 @@ export type BodyForm = {
   /** In lower case, without parameters. May be a range, such as image/*. */
   mimeType: string;
   kind: BodyKind;
-  /** As in the document; may contain references into it. `plain` is the same without references, and with bytes as texts. */
+  /**
+   * As in the document; may contain references into it. `plain` is the same without references, and with
+   * bytes as strings.
+   */
   schema: Json;
   plain: Json;
   /** Whether the schema allows only objects. */
   object: boolean;
   /** Whether its members are a tool's arguments, instead of the body being one argument. */
   objectArguments: boolean;
-  /** The first type always has one. */
+  /** An example of the body; the first type always has one. */
   example: unknown;
   /** The largest body in bytes (see `bodyLimit`). */
   maxBytes: number;
@@ -35,12 +38,12 @@ export type RequestBody = BodyForm & { required: boolean; others: readonly BodyF
 const OBJECT = '{ application/json: { schema: { type: object } } }';
 const ANY_TEXT = { type: 'string' };
 const BASE64 = 'Bytes, as base64.';
-/** 1 × 1 pixel. */
+/** A PNG image of 1 × 1 pixel, in base64. */
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const MOST_EXAMPLE_BYTES = 1_000;
 
-/** All types of a request, the first of them first. */
+/** All types of a request; the default one comes first. */
 export function formsOf(request: RequestBody): readonly BodyForm[] {
   return [request, ...request.others];
 }

@@ -118,7 +118,8 @@ export class Routes {
     const api = new OpenAPIBackend({
       definition: { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} },
       strict: true,
-      // Does not check the document, because that is done before a release, and compiles the schemas later.
+      // With `quick`, openapi-backend does not check the document, because that is done before a release, and
+      // compiles the schemas later.
       quick: true,
       ignoreTrailingSlashes: false,
       coerceTypes: true,
@@ -126,7 +127,8 @@ export class Routes {
       customizeAjv: (_own, _options, context) => ajvs[context as keyof typeof ajvs],
     });
     await api.init();
-    // Set after `init`, which would resolve the references in the schemas (see `definitionOf`).
+    // The definition is set after `init`, which would resolve the references in the schemas (see
+    // `definitionOf`).
     api.router.definition = definitionOf(contract) as never;
     return new Routes(contract, api, ajvs.responseValidator, new BodyCheck(ofBodies, ajvs.paramsValidator));
   }
@@ -222,7 +224,7 @@ export class Routes {
     headers: IncomingHttpHeaders = {},
   ): AskedCheck {
     const called = priced ?? given;
-    if (!called) throw new Error(`${id} takes nothing`);
+    if (!called) throw new Error(`${id} takes no input`);
     const { parameters, request } = called;
     const checked = this.#checkParameters({ operation, path, parameters, search, headers });
     if (!checked.ok) return checked;
@@ -332,7 +334,7 @@ function isEmpty(body: unknown): boolean {
   return body === undefined || body === null || body === '';
 }
 
-/** The texts of path parameters, which can be decoded (see `pathFault`). */
+/** The values of path parameters, which can be decoded (see `pathFault`). */
 function decoded(raw: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(raw).map(([name, text]) => [name, decodeURIComponent(text)]));
 }

@@ -117,7 +117,7 @@ function parametersOf({ document }: Draft, { path, at, item, operation }: DraftO
   );
 }
 
-/** Whether a text in a path or a query can be read as this value. */
+/** Whether a string in a path or a query can be read as this value. */
 function isSent(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : typeof value !== 'object' && value !== '';
 }

@@ -1,16 +1,16 @@
 import type { AST } from '@eslint-community/regexpp';
 import { matcherOf, parsedPattern, PatternFault } from '../pattern.js';
 
-/** The limits of a text's length, in characters. */
+/** The limits of a string's length, in characters. */
 export type Lengths = { minLength?: unknown; maxLength?: unknown };
 
 /** How many repetitions to add to the minimum of a repeated part. They are tried in this order; the first one that fits is used. */
 const MORE = [...Array(40).keys(), 64, 128, 256, 512];
 const MOST = 1_000;
-/** In a sample text, the first of these characters that a class contains represents the class. */
+/** In a sample string, the first of these characters that a class contains represents the class. */
 const CHARACTERS = [...'a1A-_.,:;/+*=@#$%&!?~\'"`^|<>()[]{}\\ \t\n0éЖ中😀'];
 
-/** A text that matches a pattern, if one is easy to make. */
+/** A string that matches a pattern, if one is easy to construct. */
 export function textMatching(pattern: string, { minLength, maxLength }: Lengths): string | undefined {
   try {
     const parsed = parsedPattern(pattern);
@@ -32,7 +32,10 @@ export function textMatching(pattern: string, { minLength, maxLength }: Lengths)
   }
 }
 
-/** @param left the maximum length of the text. @returns undefined if the text would be longer, or an element has no text */
+/**
+ * @param left the maximum length of the string. @returns undefined if the string would be longer, or none was
+ * found for an element
+ */
 function ofElements(elements: readonly AST.Element[], more: number, left: number): string | undefined {
   let made = '';
   for (const element of elements) {
@@ -60,7 +63,7 @@ function ofElement(element: AST.Element, more: number, left: number): string | u
     }
     case 'Quantifier':
       return repeated(element, more, left);
-    // Assertions are checked when the text is matched.
+    // Assertions are checked when the string is matched.
     default:
       return '';
   }

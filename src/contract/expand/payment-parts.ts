@@ -5,10 +5,10 @@ import { copied, fill, pricedOf, type Conflict, type Draft, type DraftOperation 
 import { SOLD_STATUSES } from '../sold-status.js';
 import { sharedParts } from './shared-parts.js';
 
-const FOR_PAYMENT = 'every paid operation takes its payment there';
+const FOR_PAYMENT = 'every paid operation takes its payment in these parameters';
 const FOR_WAITING = 'a call that is paid up front may say how long it waits';
 const FOR_FAILURES = 'every paid call may be answered this way';
-const FOR_RECEIPTS = 'every paid answer has it';
+const FOR_RECEIPTS = 'every paid answer has this header';
 const FOR_READERS = 'used by the pages and documents that list it';
 
 const PARAMETERS = ['PAYMENT-SIGNATURE', 'X-PAYMENT', 'x402Version'];
@@ -126,7 +126,13 @@ export function soldOf({ responses }: Json): [status: string, answer: Json][] {
 function nameSuccess(draft: Draft, responses: Json, place: string[]): void {
   const general = ['2XX', 'default'].find(status => isObject(responses[status]));
   if (general === undefined) return;
-  fill(draft, responses, place, { 200: responses[general] }, `what is said of ${general}, with its status`);
+  fill(
+    draft,
+    responses,
+    place,
+    { 200: responses[general] },
+    `the response declared for ${general}, as status 200`,
+  );
 }
 
 /** The sold answer with the headers of its receipt. A reference to a response is replaced by that response, if it lacks any of them. */

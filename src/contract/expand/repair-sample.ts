@@ -5,8 +5,9 @@ import { textMatching } from './pattern-sample.js';
 const MAX_REPAIRS = 50;
 
 /**
- * Replaces the values in a sample that its schema refuses: texts that must match a pattern, which openapi-sampler does not make, and values
- * for which the schema allows only a few choices. Undefined if the schema still refuses it.
+ * Replaces the values in a sample that its schema refuses: strings that must match a pattern, which
+ * openapi-sampler does not generate, and values for which the schema allows only a few choices. Undefined if
+ * the schema still refuses it.
  */
 export function repaired(sample: unknown, validate: ValidateFunction): unknown {
   let value = sample;

@@ -32,7 +32,8 @@ function sampleOf(document: Json, schema: Json, chosen: Chosen): unknown {
   const options = {
     ...chosen,
     maxSampleDepth: MAX_DEPTH,
-    // Made by repair-sample.ts: the package's own code may take unbounded time on a pattern.
+    // Strings for patterns are made by repair-sample.ts: the package's own code may take unbounded time on a
+    // pattern.
     enablePatterns: false,
     quiet: true,
   };

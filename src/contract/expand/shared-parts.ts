@@ -22,7 +22,7 @@ export function sharedText(): string {
   return readFileSync(FILE, 'utf8');
 }
 
-/** Reads them once, when needed: a built server does not need them. */
+/** Reads the parts once, when needed: a built server does not need them. */
 export function sharedParts(): SharedParts {
   read ??= parse(sharedText()) as SharedParts;
   return read;

@@ -98,7 +98,7 @@ export class Api {
     if (found && 'headers' in found) return { ...found, headers: { ...found.headers, ...this.#given } };
     if (this.ownHeaders.size > 0) return { headers: { ...this.#given }, query: {}, asked: [] };
     const [first] = read;
-    throw new LeftOut(first && 'why' in first ? first.why : 'its security can not be read');
+    throw new LeftOut(first && 'why' in first ? first.why : 'its security cannot be read');
   }
 
   #alternative(requirement: Json): Credentials | { why: string } {

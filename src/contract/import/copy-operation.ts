@@ -93,7 +93,7 @@ function copyParameters(parts: Parts, { declared, names, credentials, notes }: D
   }
   for (const [name, plain] of names) {
     if (made.some(each => each.in === 'path' && each.name === plain)) continue;
-    notes.push(`{${name}} of its path is undeclared: any text`);
+    notes.push(`{${name}} of its path is undeclared: any text is accepted`);
     made.push({ name: plain, in: 'path', required: true, schema: { type: 'string' } });
   }
   return made;
@@ -118,7 +118,7 @@ function copyParameter({ source, schemas }: Parts, parameter: Json, name: string
   };
 }
 
-/** A path parameter is a text, whatever else its schema says. */
+/** A path parameter is a string, whatever else its schema says. */
 function textIfInPath(schema: unknown, where: unknown): unknown {
   const says = ['type', '$ref', 'enum', 'const', 'allOf', 'anyOf', 'oneOf'].some(
     key => key in objectOf(schema),
@@ -178,7 +178,7 @@ function copyHeader({ source, schemas }: Parts, header: unknown): Json {
   };
 }
 
-/** JSON first. A stream is chosen only if there is nothing else, and is then refused. */
+/** JSON is preferred. A stream is chosen only if there is nothing else, and is then refused. */
 function copyContent(
   { source, schemas }: Pick<Parts, 'source' | 'schemas'>,
   content: Json,
@@ -217,7 +217,7 @@ function plainType(type: string): string {
   return trimmed === '*/*' || trimmed === 'application/*' ? 'application/json' : trimmed;
 }
 
-/** The holder's own example or the first of several, if it is short enough to read. */
+/** The example of a parameter or media type, or the first of several, if it is short enough to read. */
 function exampleOf(source: Source, holder: Json, side: keyof typeof MAX_EXAMPLE): Json {
   const { example, examples } = holder;
   const values =

@@ -125,7 +125,7 @@ export async function contractOf(
   };
 }
 
-/** A pattern with a typing error would otherwise sell its operations at the price of a more general one. */
+/** A mistyped pattern would otherwise sell its operations at the price of a more general one. */
 function notesOf(unused: Iterable<{ pattern: string }>): string[] {
   return Array.from(unused, ({ pattern }) => `no operation matches the price for '${pattern}'`);
 }

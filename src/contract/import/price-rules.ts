@@ -27,7 +27,7 @@ export function readPriceRule(text: string): PriceRule {
     );
   if (/^0*(\.0*)?$/.test(amount) && amount !== '')
     throw new ImportFault(
-      `'${text}': a price must be more than 0. Without a price, nobody can call it; x-free-proxy in openapi.yaml makes it free.`,
+      `'${text}': a price must be more than 0. An operation without a price can't be called; x-free-proxy in openapi.yaml makes it free.`,
     );
   try {
     return { pattern: readPattern(pattern), amount: toDecimal(toAtomic(amount)) };

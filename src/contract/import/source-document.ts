@@ -185,7 +185,7 @@ function readAny(text: string, name: string): unknown {
   }
 }
 
-/** A copy in which no object occurs twice and dates are texts, as in JSON. */
+/** A copy in which no object occurs twice and dates are strings, as in JSON. */
 function unshared(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
