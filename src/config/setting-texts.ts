@@ -218,7 +218,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   WEBHOOK_URLS: {
     what: 'where events are sent: webhooks, Slack, Discord and Telegram by their URLs, mailboxes as `smtps://user:password@host?to=…`. `#` and event types joined by `+` choose the events of a target',
     values: 'URLs, comma-separated; a secret',
-    fallback: 'nobody',
+    fallback: 'none',
     see: 'how-to/be-told.md',
   },
   WEBHOOK_SECRET: {

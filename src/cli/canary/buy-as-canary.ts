@@ -118,7 +118,7 @@ async function choose(catalogue: Catalogue, parts: CanaryParts): Promise<Chosen>
   for (const { payTo: other } of asked.challenge.accepts)
     must(
       payTo === undefined || other === payTo,
-      `The shop asks for payment to ${other}, but PAY_TO is ${payTo}: somebody may have changed the receiver. Nothing was paid.`,
+      `The shop asks for payment to ${other}, but PAY_TO is ${payTo}: the receiver may have been changed without your knowledge. Nothing was paid.`,
     );
   const operation = idOf(asked.operation);
   const { example } = await findOperation(shop, operation);

@@ -25,7 +25,8 @@ export async function checkShop(url: string, purse?: Purse): Promise<Finding[]> 
   const asked = await checkSold(catalogue, findings);
   await checkFront(catalogue, findings);
   if (mcp) await checkMcp(catalogue, mcp, findings);
-  // The owner of a shop on this machine knows that nobody else can reach it.
+  // No advice about the address of a shop on this machine: its owner knows that other machines can't reach
+  // it.
   if (!/^(localhost|127\.|\[::1\])/.test(new URL(url).hostname)) await checkAddress(url, findings, 'should');
   await checkListing(catalogue, asked, findings, 'should');
   if (purse) await checkPurchase(catalogue, purse, findings);

@@ -4,7 +4,7 @@ import type { Json } from '../../contract/json.js';
 import { objectOf } from '../../contract/references.js';
 
 const LINE_WIDTH = 120;
-/** Members that are written on one line, as people write them. */
+/** Members that are written on one line, as is usual in contracts written by hand. */
 const SHORT = ['x-price'];
 
 /** The overlay that turns the document into a contract. @param file the document, relative to the overlay */

@@ -1,7 +1,7 @@
 import { TEMPLATE_NAME } from '../../shop/shop-name.js';
 import type { NewOperation } from '../operation/describe-operation.js';
 
-/** The operation of a new shop, so that it can sell at once. */
+/** The operation of a new shop, so that it can sell immediately. */
 export const EXAMPLE: { operation: NewOperation; handler: string } = {
   operation: {
     id: 'textStats',

@@ -207,7 +207,7 @@ async function compare(
 function unknownText({ amount, payer, at, slot, memo }: TransferIn): string {
   const when = at === null ? '' : ` at ${time(at)}`;
   const said = memo === null ? '' : `, memo '${memo}'`;
-  return `${toDecimal(amount)} USDC from ${payer ?? 'somebody'}${when} in slot ${slot}${said}`;
+  return `${toDecimal(amount)} USDC from ${payer ?? 'an unknown payer'}${when} in slot ${slot}${said}`;
 }
 
 /** Whether the operator moved money from another receiver of the ledger to this one. That receiver's tally counts it as money out. */

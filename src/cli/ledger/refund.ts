@@ -25,7 +25,10 @@ type Options = {
 /** What a refund needs from the environment. `folder`: the base of relative paths. */
 type Around = { rpcUrls: () => string[]; feePayer: () => FeePayerConfig; folder: string };
 
-/** Records a refund that was sent, sends one with a key, cancels one that nobody has paid, or makes a link that asks a wallet for one. */
+/**
+ * Records a refund that was sent, sends one with a key, cancels an unpaid one, or makes a link that asks a
+ * wallet for one.
+ */
 export async function refund(
   reader: ReportSource,
   name: string | undefined,

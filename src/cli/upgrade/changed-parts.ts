@@ -4,7 +4,10 @@ import { isObject } from '../../contract/references.js';
 /** Members that only human readers use; no client depends on them. */
 const TEXTS = ['description', 'summary', 'example', 'examples', 'title'];
 
-/** The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`, without texts and examples. */
+/**
+ * The places of a document that were added, removed or changed, as `paths./v1/words.get.responses.409`,
+ * without descriptions and examples.
+ */
 export type ChangedParts = { added: string[]; removed: string[]; changed: string[] };
 
 /** Compares two versions of a document. A new part counts as one place, whatever it contains. */

@@ -259,7 +259,7 @@ function webhooksOf({ webhooks }: Json): Row[] {
     method: 'WEBHOOK',
     path: name,
     id: name,
-    leftOut: 'is a call that the API makes itself, so nobody pays for it',
+    leftOut: 'is a call that the API makes itself, so no buyer pays for it',
     notes: [],
   }));
 }
