@@ -159,7 +159,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
       }),
     ).catch((error: unknown) => error);
     expect((started as Error).message).to.contain(
-      'FEE_PAYER_SECOND_KEYPAIR: is the key pair of FEE_PAYER_KEYPAIR',
+      'FEE_PAYER_SECOND_KEYPAIR: is the same key pair as FEE_PAYER_KEYPAIR',
     );
   });
 

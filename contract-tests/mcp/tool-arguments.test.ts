@@ -114,7 +114,9 @@ describe('the arguments of a tool', () => {
     expect(requestOf(styled, { days: ['1,2'] })).to.equal(
       "days must not contain ',', which separates its parts in a query",
     );
-    expect(requestOf(styled, { made: { gte: { deeper: 1 } } })).to.match(/^made must have text, numbers/);
+    expect(requestOf(styled, { made: { gte: { deeper: 1 } } })).to.match(
+      /^made must contain only text, numbers/,
+    );
   });
 
   it('are the fields of a form, which is encoded as over HTTP', () => {

@@ -15,7 +15,7 @@ import { sentBodyOf } from './sent-body.js';
 /** The fault of a value, or undefined. @throws Error for a schema that does not compile */
 type Check = (schema: Json, value: unknown, name?: string) => string | undefined;
 
-/** A schema, a value that it must accept, and the place of both. */
+/** A schema, a value that it must accept, and where both are in the contract. */
 type Pair = { what: string; at: string[]; schema: Json | undefined; value: unknown; name?: string };
 
 /**
@@ -89,7 +89,7 @@ function reportPair(
     const wrong = check(schema, value, name);
     if (wrong !== undefined) fault([...at, 'example'], `the example of ${what} is wrong: ${wrong}`);
   } catch (error) {
-    // Reported at the place of the pattern.
+    // This fault is reported where the pattern is.
     if (error instanceof PatternFault) return;
     const { at: steps, message } = brokenPart(document, schema) ?? {
       at: [],
@@ -99,7 +99,7 @@ function reportPair(
   }
 }
 
-/** The body of an error that the server answers itself. */
+/** The body of an error answer that the server itself sends. */
 const ERROR = { error: 'What is wrong. You were not charged.' };
 const CHALLENGE = {
   x402Version: 2,
@@ -121,7 +121,7 @@ const CHALLENGE = {
 };
 const OWN_ANSWERS = { 400: ERROR, 402: CHALLENGE, 502: ERROR, 503: ERROR };
 
-/** A seller may describe these answers in other words, but the schema must accept them. Shared components are checked once. */
+/** A seller may describe these answers differently, but the schema must accept them. Shared components are checked once. */
 function reportOwnAnswers({ document, paid }: Contract, check: Check, fault: Fault): void {
   const checked = new Set<unknown>();
   for (const operation of paid) {
@@ -170,7 +170,7 @@ function reportCall(routes: Routes, operation: CalledOperation, fault: Fault): v
   if (route.kind !== 'operation' || route.id !== id)
     return fault(
       at,
-      `the example of its path, ${examplePath}, is ${route.kind === 'operation' ? `a path of ${route.id}` : 'no path of its own'}: give its parameters other examples`,
+      `its example path, ${examplePath}, ${route.kind === 'operation' ? `leads to ${route.id} instead` : 'does not lead to it'}: give its parameters other examples`,
     );
   const query = new URLSearchParams(texts).toString();
   const headers = parameters.filter(each => each.in === 'header' && each.example !== undefined);

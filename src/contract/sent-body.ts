@@ -7,7 +7,7 @@ import { formsOf, type BodyForm, type RequestBody } from './request-body.js';
 import { fileOf } from './sent-file.js';
 
 /**
- * A parsed but unchecked body: JSON, the text of a form, the parts of a multipart one, a text, or bytes. `type`: its content type,
+ * A parsed but unchecked body: JSON, the text of a form, the parts of a multipart form, a string, or bytes. `type`: its content type,
  * without parameters.
  */
 export type SentBody = { form: BodyForm; type: string; value: unknown };
@@ -28,7 +28,7 @@ export function sentBodyOf(request: RequestBody, value: unknown, type?: string):
   const { kind, object } = named.form;
   if (kind === 'binary') return sentBytes(request, named, value);
   if (kind === 'text')
-    return isText(value) ? { ...named, value } : { wrong: 'body must be a text in valid Unicode' };
+    return isText(value) ? { ...named, value } : { wrong: 'body must be a text of valid Unicode' };
   if (object && !isObject(value)) return { wrong: 'body must be an object' };
   if (value === null || value === undefined) return { wrong: 'body must not be null' };
   return kind === 'json' ? { ...named, value } : sentForm(named, value as Json);
@@ -74,7 +74,7 @@ export function writtenBody(sent: SentBody): WrittenBody {
   if (form.kind === 'form') return { type: FORM_TYPE, body: String(value) };
   if (form.kind === 'multipart') return multipartBody(partsIn(sent));
   if (form.kind === 'binary') return { type, body: value as Buffer };
-  // Some servers would read it as latin-1.
+  // Without a charset, some servers would read the text as latin-1.
   return { type: type.startsWith('text/') ? `${type}; charset=utf-8` : type, body: String(value) };
 }
 

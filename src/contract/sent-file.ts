@@ -8,7 +8,7 @@ const ANY_TYPE = 'application/octet-stream';
 const MAX_DEPTH = 8;
 
 /**
- * A file in a call, also in JSON: `data:image/png;name=photo.png;base64,…`. Schemas of files describe a text, so handlers get, orders
+ * A file in a call, also in JSON: `data:image/png;name=photo.png;base64,…`. Schemas of files describe a string, so handlers get, orders
  * store and MCP tools take files in this form.
  */
 export function dataUrl({ bytes, type, name }: SentFile): string {
@@ -51,7 +51,7 @@ export function isFileName(name: string): boolean {
   return name !== '' && !/\p{Cc}|\p{Surrogate}/u.test(name);
 }
 
-/** Whether a field of a multipart form is a file: a text that is binary, or of a media type and not encoded as text. */
+/** Whether a field of a multipart form is a file: a string that is binary, or that has a media type and is not encoded as text. */
 export function isFile(document: Json, schema: unknown, depth = 0): boolean {
   const described = resolved(document, schema);
   const { anyOf, oneOf } = described;
@@ -68,9 +68,9 @@ function isBytes({ type = 'string', format, contentMediaType, contentEncoding }:
 }
 
 const AS_TEXT =
-  'A file, as base64 or as a data URL, which also says its type and name: data:image/png;name=photo.png;base64,…';
+  'A file, as base64 or as a data URL, which also gives its type and name: data:image/png;name=photo.png;base64,…';
 
-/** A schema without references, with its files described as texts, for places that have only JSON. */
+/** A schema without references, with its files described as strings, for places that have only JSON. */
 export function withFilesAsText(plain: Json): Json {
   const copy = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(copy);

@@ -2,7 +2,7 @@ import type { KeywordDefinition } from 'ajv';
 
 /**
  * ajv's own uniqueItems compares every object of an array with every other, which takes minutes for an array of 20 000. This one compares
- * texts that are the same for equal items.
+ * strings that are identical for equal items.
  */
 export const uniqueItems: KeywordDefinition = {
   keyword: 'uniqueItems',

@@ -86,7 +86,7 @@ export function servedContract(contract: Contract, selling: Selling, siteUrl: st
   for (const operation of contract.paid) {
     const described = document.paths[operation.path]?.[operation.method.toLowerCase()];
     if (!described) continue;
-    // The source of the answers is not for buyers.
+    // Where the answers come from does not concern buyers.
     delete described['x-upstream'];
     delete described['x-listed'];
     const offers = methods.all.flatMap(method => method.documents().offer?.(operation) ?? []);
@@ -223,7 +223,7 @@ const UNCHECKED = {
 };
 
 const HOW_TO_SIGN_IN =
-  `What to sign is at ${SIGN_IN_PATH} (x402's sign-in-with-x, once for each call); the signed statement goes into the header ` +
+  `The statement to sign is at ${SIGN_IN_PATH} (x402's sign-in-with-x, once for each call); the signed statement goes into the header ` +
   `SIGN-IN-WITH-X or, over MCP, into _meta["${SIGN_IN_HEADER}"].`;
 
 /** The note in every description of an operation: its price, and the unchecked parts of its answer. */

@@ -12,7 +12,7 @@ import { STATUS_MEANINGS } from './status-meanings.js';
 
 /**
  * The information that a language model needs to buy here, in the format of llmstxt.org: a heading, a summary, how to pay, and lists of
- * links. Everything comes from the contract. `/llms.txt` has one line for each operation, `/llms-full.txt` all of its description.
+ * links. Everything comes from the contract. `/llms.txt` has one line for each operation, `/llms-full.txt` its full description.
  */
 export type LlmsTexts = { short: string; full: string };
 
@@ -45,7 +45,7 @@ function howToPay({ methods }: Selling): string[] {
   return [
     'How to buy a call:',
     first ?? '',
-    'What an answer means for the money:',
+    'What each status means for your money:',
     [
       ...STATUS_MEANINGS.map(([status, meaning]) => `- ${status}: ${meaning}`),
       '- `Location` of an answer: where it can be fetched again, free and without the payment. Keep it secret.',
@@ -169,7 +169,7 @@ function answersText({ paid }: Contract, { methods }: Selling): string[] {
     'The same payment with the same body gets the same answer for 10 minutes after its delivery, for 24 hours where the payment ' +
       'carries a payment-identifier (an id of the buyer’s choice, 16 to 128 letters, digits, `_` and `-`, in ' +
       '`extensions["payment-identifier"].info.id` of the payment payload) and the answer is under 256 KB, and for 7 days where the ' +
-      'operation is paid for before it does its work. A payment with an identifier is redeemed only with that same identifier; without one, anybody ' +
+      'operation is paid for before it does its work. A payment with an identifier is redeemed only with that same identifier; without one, anyone ' +
       'who reads the payment on the chain can fetch the answer while it is kept.',
   ];
 }

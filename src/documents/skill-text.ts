@@ -34,7 +34,7 @@ Use this when one of these calls helps with the task, and its price is within wh
 
 ${first.map(operation => soldLine(operation, selling)).join('\n')}
 ${rest > 0 ? `- ${rest} more: ${publicUrl}/llms.txt\n` : ''}
-Fields, limits and examples: ${publicUrl}/llms-full.txt. The same calls are tools of MCP at ${publicUrl}${MCP_PATH}; a host without a wallet starts
+Fields, limits and examples: ${publicUrl}/llms-full.txt. The same calls are MCP tools at ${publicUrl}${MCP_PATH}; a host without a wallet starts
 \`coinslot mcp --url ${publicUrl} --keypair payer.json\`, which pays within limits.
 
 ## How to pay

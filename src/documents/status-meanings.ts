@@ -5,7 +5,7 @@
 export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   [
     '200',
-    'You have the answer, and you paid once (so also with 201, 202, 203 or 204, where the operation declares it). `PAYMENT-RESPONSE` is the receipt, with the transaction on chain. The same payment with the same call gets the answer again, without a second charge.',
+    'You have the answer, and you paid once (likewise with 201, 202, 203 or 204, where the operation declares it). `PAYMENT-RESPONSE` is the receipt, with the transaction on chain. The same payment with the same call gets the answer again, without a second charge.',
   ],
   [
     '400',
@@ -17,10 +17,10 @@ export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   ],
   [
     '502',
-    'The work failed and you were not charged. With a receipt of success, it is paid and owed: send the same payment again.',
+    'The work failed and you were not charged. With a receipt of success, the call is paid and its answer owed: send the same payment again.',
   ],
   [
     '503',
-    'Not now. Wait as long as `Retry-After` says and send the same payment again, never a new one. With a receipt of success it means: paid, in progress.',
+    'Not now. Wait as long as `Retry-After` says and send the same payment again, never a new one. With a receipt of success, the call is paid and in progress.',
   ],
 ];

@@ -16,7 +16,7 @@ type FeePayer = { sandboxFeePayer: typeof SandboxFeePayer };
 export type Endpoints = {
   rpcUrls: string[];
   facilitators: readonly FacilitatorConfig[];
-  /** The fee payer of the embedded facilitator, if that is configured. */
+  /** The fee payer of the embedded facilitator, if one is configured. */
   feePayer: KeyPair | undefined;
   payTo: string;
   marketUrl: string | undefined;
@@ -45,7 +45,7 @@ export async function resolveEndpoints(options: SandboxOptions): Promise<Endpoin
 }
 
 /**
- * Starts a sandbox as it is configured.
+ * Starts a sandbox as configured.
  * @param what the feature that needs it, for the message if its package is not installed
  * @throws ConfigFault
  */

@@ -4,10 +4,10 @@ import { ConfigFault } from '../config/setting-reader.js';
 const PACKAGE = 'coinslot-sandbox';
 
 /**
- * Loads a module of the sandbox's package. It is the engine's only way to the sandbox, which a server that sells for real does not need.
- * In this repository the sandbox is compiled with the engine.
+ * Loads a module of the sandbox's package, which a server that sells for real does not need. The engine reaches the sandbox only through
+ * this function. In this repository the sandbox is compiled with the engine.
  * @param module path below src/, such as `sandbox/child.js`
- * @param purpose the feature that needs it, the beginning of the message
+ * @param purpose the feature that needs it; the message begins with it
  * @throws ConfigFault if the package is not installed
  */
 export async function importFromSandbox<T>(module: string, purpose: string): Promise<T> {

@@ -22,7 +22,7 @@ export type OwnParts = {
   limits: FeePayerLimits;
   log: Log;
   observer?: Observer;
-  /** Gets a facilitator's answers about listings of operations. */
+  /** Receives a facilitator's answers about listings of operations. */
   onListing?: (facilitator: string, verdict: ListingVerdict) => void;
   /** Called with the guard of the embedded facilitator's fee payer. */
   onGuard?: (guard: FeePayerGuard) => void;
@@ -94,7 +94,7 @@ async function createSecond(
 ): Promise<FacilitatorEntry[]> {
   if (!secondFeePayer || !configured.some(({ kind }) => kind === 'embedded')) return [];
   if (secondFeePayer.address === own.feePayer?.address)
-    throw new ConfigFault('FEE_PAYER_SECOND_KEYPAIR: is the key pair of FEE_PAYER_KEYPAIR');
+    throw new ConfigFault('FEE_PAYER_SECOND_KEYPAIR: is the same key pair as FEE_PAYER_KEYPAIR');
   const entry = await createEmbedded({ ...own, feePayer: secondFeePayer, onGuard: () => {} });
   return [{ ...entry, second: true }];
 }

@@ -38,7 +38,7 @@ export type EmbeddedTiming = {
   settleMs: number;
   /** The time between two sends of an unconfirmed transaction. */
   resendMs: number;
-  /** The time between two checks of its status. */
+  /** The time between two checks of the transaction's status. */
   lookMs: number;
 };
 

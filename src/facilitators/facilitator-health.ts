@@ -1,7 +1,7 @@
 import { Circuit } from '../net/circuit.js';
 import type { Trouble } from '../rails/rail.js';
 
-/** After this many failures in a row it is paused; then one `/supported` request decides whether it is used again. */
+/** After this many failures in a row, a facilitator is paused; then one `/supported` request decides whether it is used again. */
 const FAILURES = 3;
 const REST_MS = 1_000;
 /** The longest pause. It is short, because payments that name this facilitator's fee payer can't go elsewhere. */
@@ -18,17 +18,17 @@ export class FacilitatorHealth {
   readonly #circuit = new Circuit({ failures: FAILURES, restMs: REST_MS, maxRestMs: MAX_REST_MS });
   /** The times of the requests within the last second. */
   #asked: number[] = [];
-  /** Since when and why it has given no usable answer about a payment. */
+  /** Since when and why the facilitator has given no usable answer about a payment. */
   #trouble: { since: number; why: string } | undefined;
-  /** Answers with 429. */
+  /** The number of answers with 429. */
   #limited = 0;
   /** The number of consecutive unusable answers. */
   #useless = 0;
   #doubtedUntil = 0;
-  /** Set when it becomes doubtful, until the next `/supported` request. */
+  /** True from when the facilitator becomes doubtful until the next `/supported` request. */
   #unsure = false;
 
-  /** `rate`: how many requests per second it allows, if it is known. */
+  /** `rate`: how many requests per second the facilitator allows, if known. */
   constructor(rate = Infinity, now: () => number = Date.now) {
     this.#rate = rate;
     this.#now = now;
@@ -54,7 +54,7 @@ export class FacilitatorHealth {
     return this.#recent().length >= this.#rate * NEAR_LIMIT;
   }
 
-  /** Whole seconds, at least 1, after which it may be available again. */
+  /** Whole seconds, at least 1, after which the facilitator may be available again. */
   get retryAfterSeconds(): number {
     return Math.max(this.#circuit.restSeconds, 1);
   }
@@ -85,7 +85,7 @@ export class FacilitatorHealth {
     await this.#count(async () => {});
   }
 
-  /** @returns when the failure has been counted */
+  /** Resolves when the failure has been counted. */
   async failed(trouble: Trouble, why: string): Promise<void> {
     if (trouble.answered) return this.#doubt(trouble, why);
     const failure = (): Promise<never> => Promise.reject(new Error(why));

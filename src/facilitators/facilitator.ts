@@ -6,13 +6,12 @@ import type { SettleResult, SignResult, Trouble, VerifyResult } from '../rails/r
 export type FacilitatorRequest = {
   transaction: string;
   requirements: PaymentRequirements;
-  /** For its directory, if it has one. */
+  /** The entry for the facilitator's directory, if it has one. */
   listing?: Listing | undefined;
 };
 
 /**
- * A facilitator's answer about a listing. `refused`: it refuses requests with a listing. `why` is its own text, in one line of printable
- * ASCII.
+ * A facilitator's answer about a listing. `refused`: it refuses requests with a listing. `why`: its reason, as one line of printable ASCII.
  */
 export type ListingVerdict = Pick<Listing, 'operation' | 'transport'> & {
   status: 'success' | 'processing' | 'rejected' | 'refused';
@@ -51,7 +50,7 @@ export class FacilitatorUnreachable extends Error {
 
 const MAX_REASON = 300;
 
-/** Reduces a foreign text, which goes into answers and headers, to one bounded line of printable ASCII. */
+/** Reduces text from outside, which goes into answers and headers, to one bounded line of printable ASCII. */
 export function plain(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, MAX_REASON);
 }

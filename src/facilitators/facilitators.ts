@@ -22,7 +22,7 @@ export type FacilitatorEntry = {
   name: string;
   facilitator: Facilitator;
   rate?: number | undefined;
-  /** Its only fee payer, if it can't have another one; former ones are no longer offered. */
+  /** The facilitator's only fee payer, if it can't have another one; former ones are no longer offered. */
   onlyFeePayer?: string | undefined;
   /** Set if it settles only those payments that are offered so that its directory lists an operation. */
   forDirectory?: boolean | undefined;
@@ -37,9 +37,9 @@ type Member = Readonly<
   Pick<FacilitatorEntry, 'name' | 'facilitator' | 'onlyFeePayer' | 'forDirectory' | 'second'>
 > & {
   readonly health: FacilitatorHealth;
-  /** The fee payer in its last answer. */
+  /** The fee payer in the last `/supported` answer. */
   feePayer?: string;
-  /** The duration of that request, in ms. */
+  /** The duration of the last `/supported` request, in ms. */
   latencyMs?: number;
 };
 
@@ -86,7 +86,7 @@ export class Facilitators {
     }));
   }
 
-  /** In order of preference. */
+  /** Their names, in order of preference. */
   get names(): string[] {
     return this.#first.map(({ name }) => name);
   }
@@ -268,7 +268,7 @@ export class Facilitators {
     return this.#first.filter(({ forDirectory }) => !forDirectory);
   }
 
-  /** Without the second keys, so that each name occurs once. */
+  /** The members without second keys, so that each name occurs once. */
   get #first(): readonly Member[] {
     return this.#members.filter(({ second }) => !second);
   }

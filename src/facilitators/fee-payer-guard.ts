@@ -36,7 +36,7 @@ const READ_DEADLINE_MS = 10_000;
 export const UNSENT_MS = 15_000;
 /** The time within which a sent transaction lands, or never does: 150 blocks. */
 export const UNSEEN_MS = 120_000;
-/** How many fees a payer's failed transfers may cost at once and per hour. Payers that cost many more must wait for hours. */
+/** How many fees a payer's failed transfers may cost: the burst, and the rate per hour. Payers that cost many more must wait for hours. */
 const LOST_FEES = { capacity: 10, perSecond: 10 / 3_600, highest: 60, maxKeys: 10_000 };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -102,12 +102,12 @@ export class FeePayerGuard {
       return `the fee payer ${address} has ${inSol(left)} SOL left and stops at ${inSol(limits.floor)} (FEE_PAYER_FLOOR): send SOL to it`;
     }
     if (this.#spentWithinHour() + this.#reserved() + fee > limits.hourlyCap) {
-      return `the fee payer ${address} has reached its limit per hour, ${inSol(limits.hourlyCap)} SOL (FEE_PAYER_HOURLY_CAP)`;
+      return `the fee payer ${address} has reached its hourly limit, ${inSol(limits.hourlyCap)} SOL (FEE_PAYER_HOURLY_CAP)`;
     }
     return undefined;
   }
 
-  /** The lamports left for certain: the last balance minus the fees that it may not include yet. */
+  /** The lamports that are certainly left: the last balance minus the fees that it may not include yet. */
   get lamports(): bigint | undefined {
     if (this.#balance === undefined) return undefined;
     this.#forget();

@@ -51,7 +51,7 @@ export class FundsInFlight {
     }
   }
 
-  /** Records that it is about to be sent. */
+  /** Records that the transfer is about to be sent. */
   sent(transfer: SignedTransfer): void {
     this.#set(transfer, UNSEEN_MS);
   }

@@ -23,12 +23,12 @@ export const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, sett
 const MAX_ANSWER_BYTES = 256 * 1024;
 const MAX_SIGNERS = 64;
 
-/** `trouble`: what the status shows about the facilitator. */
+/** `trouble`: a fault of the facilitator that the status shows. */
 type JsonAnswer = {
   status: number;
   json: Record<string, unknown>;
   trouble: Trouble | undefined;
-  /** Its answer about the extensions of the request. */
+  /** The facilitator's answer about the extensions of the request. */
   extensions: string | undefined;
 };
 
@@ -167,7 +167,7 @@ function clientOf(url: string, { headers = {}, authorize }: Credentials): Client
 }
 
 const TOKEN = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/g;
-/** Shorter words of a header, such as `Bearer`, are not secrets. */
+/** Shorter words in a header, such as `Bearer`, are not secrets. */
 const MIN_SECRET_LENGTH = 7;
 
 /** Removes the credentials from a text. */

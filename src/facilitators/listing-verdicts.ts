@@ -82,7 +82,7 @@ export class ListingVerdicts {
     if (status === 'refused')
       return this.#log.warn(
         { ...fields, why },
-        `${facilitator} refuses requests that ask to be listed: ${why}. It gets none for a day; with LISTED=false, it never gets any`,
+        `${facilitator} refuses requests that ask to be listed: ${why}. None are sent to it for a day; with LISTED=false, none ever are`,
       );
     if (status === 'rejected')
       return this.#log.warn(
@@ -103,7 +103,7 @@ export function verdictsKey(facilitator: string): string {
   return `listings ${facilitator}`;
 }
 
-/** @param note its text; undefined if there is none */
+/** @param note the text of the ledger's note; undefined if there is none */
 export function verdictsIn(note: string | undefined): HeardVerdict[] {
   return JSON.parse(note ?? '[]') as HeardVerdict[];
 }

@@ -8,7 +8,7 @@ export type Simulate = (transaction: string) => Promise<string | null>;
 
 export type ReferenceVerdict = (request: FacilitatorRequest, simulate: Simulate) => Promise<VerifyResult>;
 
-/** The package, at the version that this program is compiled against. */
+/** The package to install, at the version that this program is compiled against. */
 const PACKAGE = '@x402/svm@2.27.0';
 
 const OPTIONS = {

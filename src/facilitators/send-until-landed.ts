@@ -17,7 +17,7 @@ export type Sending = {
 export type Signed = { transaction: string; signature: string };
 
 /**
- * Sends a signed transaction until it is confirmed, or can no longer be.
+ * Sends a signed transaction until it is confirmed, or can no longer land.
  * @throws Error with the reason, if it is unknown whether it landed or will land
  */
 export async function sendUntilLanded(all: Sending, signed: Signed, signal: AbortSignal): Promise<Landing> {
@@ -47,7 +47,7 @@ async function resendUntilDead(all: Sending, signed: Signed, signal: AbortSignal
   }
 }
 
-/** One last check: it may have landed in the last possible block. */
+/** One last check: the transaction may have landed in the last possible block. */
 async function lastLook({ chain }: Sending, { signature }: Signed, signal: AbortSignal): Promise<Landing> {
   const [status] = await chain.signatureStatuses([signature], signal);
   if (!status || status.finality === 'processed')

@@ -109,7 +109,7 @@ function keyOf({ operation, path }: Routed): string {
 }
 
 /**
- * Refuses a method that the path does not have. If the request carries a payment, the refusal is reported to
+ * Refuses a method that the path does not support. If the request carries a payment, the refusal is reported to
  * the observer.
  * @throws Halt
  */

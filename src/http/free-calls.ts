@@ -26,8 +26,8 @@ const WORK_MS = 20_000;
  */
 const WALLETS_OF_ADDRESS = 10;
 /**
- * How many callers with no free calls left this server remembers for a while, so that they cost no ledger
- * reads.
+ * The maximum number of callers without free calls left that this server remembers, so that they cost no
+ * ledger reads.
  */
 const MAX_REMEMBERED = 20_000;
 const REMEMBERED_MS = 60_000;
@@ -148,7 +148,7 @@ export class FreeCalls {
     }
   }
 
-  /** Undefined if no wallet has signed in; a text if the sign-in is refused. */
+  /** Undefined if no wallet has signed in; a message if the sign-in is refused. */
   #usesOf(
     operation: string,
     { calls, by, all, ...quota }: FreeQuota,

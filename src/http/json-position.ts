@@ -6,7 +6,7 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
  */
 const NOT_PLAIN = /["\\\u0000-\u001f]/g; // eslint-disable-line no-control-regex
 
-/** What may come next, besides a closing bracket. */
+/** What may come next, apart from a closing bracket. */
 type Next = 'value' | 'name' | 'colon' | 'comma';
 
 /**

@@ -23,7 +23,7 @@ export type PaidCallParts = HandlerParts & {
   charge: Charge;
   observer?: Observer;
   limits: SourceLimits;
-  /** Without it, no call is free. */
+  /** Serves free calls; if undefined, no call is free. */
   freeCalls?: FreeCalls | undefined;
   /** Limits how often one answer is sent. */
   pickUps: Pick<PickUps, 'takeAgain'>;
@@ -37,7 +37,7 @@ export type PaidCallParts = HandlerParts & {
 /** A call of a paid operation as it arrived, over HTTP or MCP. */
 export type ArrivedCall = {
   operation: PricedOperation;
-  /** May carry the payment. */
+  /** The part of the request that may carry the payment. */
   carrier: Carrier;
   transport: Transport;
   requestId: string;
@@ -52,7 +52,7 @@ export type ArrivedCall = {
   read: (owner: BudgetOwner) => Promise<AskedCheck>;
   /** Aborts when the caller's connection has closed. */
   gone: AbortSignal;
-  /** How long it waits for an order, or for work that another request began, in ms. */
+  /** How long the call waits for an order, or for work that another request began, in ms. */
   holdMs: number;
 };
 

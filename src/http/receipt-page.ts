@@ -42,7 +42,7 @@ a { color: inherit; }
 }
 `;
 
-/** A receipt that can be printed. Escapes all texts that come from outside. */
+/** A receipt that can be printed. Escapes all text that comes from outside. */
 export function receiptHtml(seller: Seller, sold: Sold): string {
   const { payment, repayments } = sold;
   const left = payment.amount - payment.repaid;

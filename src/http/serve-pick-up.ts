@@ -16,7 +16,7 @@ import { signedHeadersOf, type SigningParts } from './sign-receipts.js';
 
 /**
  * How often one answer may be requested. There are separate limits for requests with its payment (which
- * anybody can send once it has landed), with keys of callers that may be strangers, and with keys of its
+ * anyone can send once it has landed), with keys of callers that may be strangers, and with keys of its
  * buyer, so that a stranger cannot use up the buyer's limit.
  */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };

@@ -112,7 +112,7 @@ export function createHttpServer(
   limits?.watch(server);
   const connections = new Connections(server, deadlines.stallMs, deadlines.checkMs);
   leaving?.addEventListener('abort', () => connections.leave());
-  // With `Expect: 100-continue`, an unpaid call gets its challenge at once; only a paid call is asked to send its body.
+  // With `Expect: 100-continue`, an unpaid call gets its challenge immediately; only a paid call is asked to send its body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!admit(connections, request, response)) return;
     const asked = askedOf(request, routes);
@@ -139,7 +139,7 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
   return admitted === 'yes';
 }
 
-/** What a request asks for. `query` has no question mark; undefined if there is none. */
+/** The target of a request. `query` has no question mark; undefined if there is none. */
 type Asked = { method: string; path: string; query: string | undefined; route: Route };
 
 function askedOf({ method = '', url = '' }: IncomingMessage, routes: HttpParts['routes']): Asked {
@@ -179,7 +179,7 @@ function refuseUnpaid(
 ): boolean {
   if (route.kind !== 'operation' || !route.priced || offers.methods.areIn(request.rawHeaders)) return false;
   const operation = route.priced;
-  // The app reads the body first.
+  // For these operations, the app reads the body first.
   if (operation.pricing.needsBody || operation.free) return false;
   const wait = limits?.takeUnpaid(limits.of(request)) ?? 0;
   if (wait > 0) {

@@ -22,9 +22,9 @@ const MAX_CONNECTIONS = 1_000;
 export const OVER_LIMIT = 'Too many calls from your address were not paid or were refused';
 /** The error for unpaid calls of such a source. */
 export const TOO_MANY_CALLS = `${OVER_LIMIT}. ${NOT_CHARGED}; try again later.`;
-/** The same for a call whose buyer may have sent the transfer: the money may have moved. */
+/** The error for a call whose buyer may have sent the transfer: the money may have moved. */
 export const TOO_MANY_TRANSFERS = `${OVER_LIMIT}. Do not pay again: send the same credential again later.`;
-/** In the form of `sourceOf`: 127.0.0.0/8, and the /64 of ::1. */
+/** Loopback sources, as `sourceOf` writes them: 127.0.0.0/8, and the /64 of ::1. */
 const LOOPBACK = /^(127\.|0:0:0:0$)/;
 const BEHIND_A_PROXY =
   'an address is over its limits, and its calls carry X-Forwarded-For: if it is your proxy, set TRUST_PROXY to the number of proxies ' +

@@ -58,7 +58,7 @@ export type Claim = {
   payerKnown: boolean;
   /** If this payment were settled now, it would redeem an earlier sale of the same call (see `settle`), so its work need not be done. */
   earlier: boolean;
-  /** The caller of the payment that stands for the request that made the claim. */
+  /** The request that made the claim, as a caller of the payment. */
   caller: Caller;
 };
 

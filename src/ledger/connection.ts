@@ -6,7 +6,7 @@ import type { ReceiverBinding } from './receiver-binding.js';
 /** An open database, its clock, and whether changes write events. */
 export type Connection = { readonly engine: Engine; readonly now: Now; readonly audience: Audience };
 
-/** A server's connection. */
+/** The connection of a selling server. */
 export type ServerConnection = Connection & {
   /** @returns a number that no earlier claim of this owner had */
   readonly nextClaim: () => number;

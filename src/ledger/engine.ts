@@ -84,7 +84,7 @@ export type Scope = {
   /** The payer to lock from before the first query until the commit, because the operation depends on other payments by this payer. */
   payer?: string;
   /**
-   * The operation waits for no row that others are changing, so it may use the connection that shared
+   * The operation never waits for rows that others are changing, so it may use the connection that shared
    * transactions use.
    */
   neverWaits?: boolean;

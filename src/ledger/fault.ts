@@ -23,7 +23,7 @@ export function readFault(error: unknown): LedgerFault {
   return failed(error, `The ledger can't be read (${messageOf(error)}).`);
 }
 
-/** The same for a write. @param check what the operator can do about it */
+/** The fault to report for an engine's error on a write. @param check what the operator can do about it */
 export function writeFault(error: unknown, check: string): LedgerFault {
   return failed(error, `The ledger can't be written (${messageOf(error)}). ${check}`);
 }

@@ -27,7 +27,7 @@ export type MovedRefund = {
 /** Reads the data for the accounting export (`src/books`). All functions reject with a LedgerFault. */
 export function movedMoneyOf({ engine }: Connection) {
   return {
-    /** In slices, oldest first. */
+    /** The sales of a period in slices, oldest first. */
     movedSales: async function* (within: Within, limit = SLICE): AsyncGenerator<MovedSale[]> {
       let place = { at: 0, id: '' };
       for (;;) {
@@ -39,7 +39,7 @@ export function movedMoneyOf({ engine }: Connection) {
         place = { at: last.at, id: last.payment };
       }
     },
-    /** In slices, oldest first. */
+    /** The refunds of a period in slices, oldest first. */
     movedRefunds: async function* (within: Within, limit = SLICE): AsyncGenerator<MovedRefund[]> {
       let place = { at: 0, id: '' };
       for (;;) {

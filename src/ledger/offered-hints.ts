@@ -9,7 +9,7 @@ import * as queries from './queries/offered-hints.js';
 export type OfferedHint = { hint: string; by?: string };
 
 const MAX_LISTED = 64;
-/** Kept for this long, because a server that starts while no facilitator gives a hint uses the last one that was offered. */
+/** A hint is kept for this long, because a server that starts while no facilitator gives a hint uses the last one that was offered. */
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 
 /** The hints that all servers on one ledger have offered. */
@@ -21,7 +21,7 @@ export function offeredHintsOf({ engine, now }: Pick<Connection, 'engine' | 'now
       await engine.write(() => execute(queries.offerHint({ hint, suffix, now: now() })));
       await engine.write(() => execute(queries.forgetHints({ now: now(), ms: FORGOTTEN_AFTER_MS })));
     },
-    /** At most 64, the most recently offered first. */
+    /** At most 64 hints, the most recently offered first. */
     offeredHints: async (): Promise<OfferedHint[]> => {
       const rows = await engine.read(() => execute(queries.offeredHints({ limit: MAX_LISTED })));
       return rows.map(queries.hintOf);

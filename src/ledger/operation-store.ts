@@ -41,7 +41,7 @@ export type OperationStore = {
   /** The time at which a statement runs, in ms since 1970, as SQL. */
   now: Now;
   read<T>(operation: () => TransactionBody<T>): Promise<T>;
-  /** Resolves once it is on disk. */
+  /** Resolves once the operation is on disk. */
   write<T>(operation: () => TransactionBody<T>): Promise<T>;
 };
 

@@ -63,8 +63,8 @@ export function ordersOf(connection: Connection) {
     beginOrder: (payment: string, attempt: { deadline: number; attemptMs: number }) =>
       written(() => begin(payment, attempt, now())),
     /**
-     * Called when the server that works on an order shuts down. Any server may continue at once, without the pause that follows a crash.
-     * The deadline stays.
+     * Called when a server shuts down while it works on an order. Any server may continue immediately, without the pause that follows a
+     * crash. The deadline stays.
      * @returns false if the claim is no longer the current one, or the attempt has ended
      */
     handOverOrder: async (payment: string, claim: number): Promise<boolean> =>
@@ -82,7 +82,7 @@ export function ordersOf(connection: Connection) {
     retryOrder: (payment: string, deadline: number) =>
       written(() => reopen({ payment, deadline, due: false, now: now() })),
     /**
-     * Replaces the attempt with another one with a later deadline. Possible once each time the order is
+     * Replaces the attempt with one that has a later deadline. Possible once each time the order is
      * opened.
      * @returns undefined if it was already extended, or if the attempt is not the current one or has ended
      */
@@ -159,13 +159,13 @@ function* fail(
 
 function orderOf(row: OrderRow) {
   return {
-    /** Id of the payment that bought it. */
+    /** Id of the payment that bought the order. */
     payment: idOf(row.payment),
     /** Canonical JSON of the request. */
     request: row.request,
     /** How many parts were paid for; 0 if the work has none. */
     wanted: row.wanted,
-    /** How many of them are done. */
+    /** How many of the parts are done. */
     done: row.done,
     /** When the attempt ends. */
     deadline: row.deadline,
@@ -176,7 +176,7 @@ function orderOf(row: OrderRow) {
     finishedAt: row.finished_at,
     /** While in progress: when its work may be started (again). After that: when a call may start a new attempt; null: only the operator may. */
     nextAttemptAt: row.next_attempt_at,
-    /** How often it was opened or reopened. Unlike `attempts`, this does not count extensions. */
+    /** How often the order was opened or reopened. Unlike `attempts`, this does not count extensions. */
     tries: row.tries,
     /** The reason of the last failed attempt, as reported to the buyer. */
     failure: row.failure,

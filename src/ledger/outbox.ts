@@ -173,18 +173,18 @@ function kindsText(kinds: readonly string[]): string {
 function eventOf(row: queries.EventRow) {
   return {
     seq: Number(row.seq),
-    /** The same for all targets and attempts, so that a receiver can detect duplicates. */
+    /** The event's id, the same for all targets and attempts so that a receiver can detect duplicates. */
     id: row.id,
     target: row.target,
     kind: row.kind,
-    /** The id of its payment; its own id if it is not about a payment. */
+    /** The id of the event's payment, or the event's own id if it is not about a payment. */
     subject: row.subject,
     facts: JSON.parse(row.facts) as LedgerEvent['facts'],
     createdAt: row.created_at,
     /** The number of delivery attempts. */
     attempts: Number(row.attempts),
     nextAttemptAt: row.next_attempt_at,
-    /** When it was delivered or given up; null before that. */
+    /** When the event was delivered or given up; null before that. */
     doneAt: row.done_at,
     outcome: row.outcome as 'told' | 'given up' | null,
     /** The target's last answer. */

@@ -23,19 +23,19 @@ export function paymentOf(row: PaymentView) {
     network: row.network,
     /** The payment method, such as `x402-v2` or `mpp`. */
     method: row.method ?? `x402-v${row.x402_version === 1 ? 1 : 2}`,
-    /** What its rail needs to settle it and to prove its outcome. */
+    /** What the rail needs to settle the payment and to prove its outcome. */
     evidence: row.signed_transaction,
     identifier: row.identifier,
     flow: row.flow,
     state: row.state,
-    /** Grows with every claim; every transition must present it. */
+    /** The number of the current claim. It grows with every claim, and every transition must present it. */
     claim: row.claim,
     owner: row.owner,
-    /** Until when a worker holds it. */
+    /** Until when a worker holds the payment. */
     leaseUntil: row.lease_until,
-    /** Whether a worker held it when it was read, by the ledger's clock. */
+    /** Whether a worker held the payment when it was read, by the ledger's clock. */
     leased: row.leased === 1,
-    /** The number of requests that have ever waited for it. */
+    /** The number of requests that have ever waited for the payment. */
     callers: row.callers,
     /** Until when its newest caller counts as present; 0: the caller has left or was answered with 503. */
     callerUntil: row.caller_until,
@@ -50,22 +50,22 @@ export function paymentOf(row: PaymentView) {
     position: row.claim_height,
     /** Transaction signature of the settlement, base58. */
     settlement: row.settlement,
-    /** Why it was released or refunded. */
+    /** Why the payment was released or refunded. */
     reason: row.reason,
     /** The payment whose answer this one redeems; an alias is never settled. */
     aliasOf: row.alias_of && idOf(row.alias_of),
-    /** When it was first claimed. */
+    /** When the payment was first claimed. */
     createdAt: row.created_at,
     settlingAt: row.settling_at,
     /** When the server learned that the money had moved. */
     settledAt: row.settled_at,
-    /** When it became released, delivered or refunded. */
+    /** When the payment became released, delivered or refunded. */
     decidedAt: row.decided_at,
     /** The number of the caller to which the answer was written out. */
     writtenTo: row.written_to,
     /** When the last byte of the answer was handed to the socket. */
     writtenAt: row.written_at,
-    /** When its outcome was confirmed as final on chain. */
+    /** When the payment's outcome was confirmed as final on chain. */
     auditedAt: row.audited_at,
     answerExpiresAt: row.answer_expires_at,
     /** The refunded amount, and the amount being refunded. */
@@ -73,7 +73,7 @@ export function paymentOf(row: PaymentView) {
     repaying: BigInt(row.repaying),
     /** The last transaction that repaid the payment or a part of it. */
     repaidBy: row.repaid_by,
-    /** The id of the last request that presented it (`X-Request-Id`); null if unknown. */
+    /** The id of the last request that presented the payment (`X-Request-Id`); null if unknown. */
     requestId: row.request_id,
   };
 }

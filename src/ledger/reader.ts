@@ -51,7 +51,7 @@ export type Listing = {
   booked?: { from?: number; to?: number };
   /** Only payments after this one. Can't be combined with `newest`. */
   after?: { createdAt: number; id: string };
-  /** At most 1 000, the default. */
+  /** The maximum number of payments: 1 000 or less, by default 1 000. */
   limit?: number;
 };
 
@@ -153,9 +153,9 @@ export function reportsOf(connection: Connection) {
     identity: async () => {
       const meta = await engine.read(readMeta);
       return {
-        /** Undefined until the first sale. */
+        /** The receiver; undefined until the first sale. */
         payTo: meta.get('pay_to'),
-        /** Oldest first. */
+        /** The former receivers, oldest first. */
         formerReceivers: formerReceiversOf(meta),
         network: meta.get('network') ?? '',
         retired: meta.get('retired'),

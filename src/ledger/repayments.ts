@@ -98,12 +98,12 @@ function repaymentOf(row: RepaymentRow) {
     /** The rail's position after which the signed transaction can't land. */
     position: row.position,
     createdAt: row.created_at,
-    /** When it became `done`, `failed` or `cancelled`. */
+    /** When the repayment became `done`, `failed` or `cancelled`. */
     decidedAt: row.decided_at,
     slot: row.slot,
     landedAt: row.landed_at,
     source: row.source,
-    /** Why it failed or was cancelled. */
+    /** Why the repayment failed or was cancelled. */
     failure: row.failure,
   };
 }

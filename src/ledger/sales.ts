@@ -21,9 +21,9 @@ export type SalesWanted = {
   payer?: string;
   from?: number;
   to?: number;
-  /** Only those before this one. */
+  /** Only sales before this one. */
   before?: SalePlace;
-  /** At most 1 000, the default. */
+  /** The maximum number of sales: 1 000 or less, by default 1 000. */
   limit?: number;
 };
 

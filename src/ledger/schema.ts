@@ -15,7 +15,7 @@ export type PaymentRow = {
   payer: string;
   amount: string;
   network: string;
-  /** 1 or 2. Still written for servers of earlier versions, which do not know `method`. */
+  /** The version of x402, 1 or 2. Still written for servers of earlier versions, which do not know `method`. */
   x402_version: number;
   method: string | null;
   /** The rail's evidence. Other rails would also store theirs in this column. */
@@ -45,7 +45,7 @@ export type PaymentRow = {
   unwritten: number;
   written_at: number | null;
   audited_at: number | null;
-  /** Set at delivery. Not in `answers`, where an update would rewrite the body. */
+  /** The answer's expiry, set at delivery. Not in `answers`, where an update would rewrite the body. */
   answer_expires_at: number | null;
   /** Decimal sums of the repayments that have landed, and of those that are under way. */
   repaid: string;
@@ -108,7 +108,7 @@ export type OrderRow = {
   attempts: number;
   created_at: number;
   finished_at: number | null;
-  /** 1 if its deadline was extended since it was last opened. */
+  /** 1 if the order's deadline was extended since the order was last opened. */
   extended: number;
   next_attempt_at: number | null;
   tries: number;

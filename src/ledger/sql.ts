@@ -9,9 +9,9 @@ export type Value = string | number | null | Uint8Array;
 export type Query<Row = unknown> = {
   readonly sql: string;
   readonly parameters: readonly Value[];
-  /** It returns at most one row, which a driver can fetch more cheaply. */
+  /** The statement returns at most one row, which a driver can fetch more cheaply. */
   readonly single?: boolean;
-  /** It may take longer than the usual timeout. */
+  /** The statement may take longer than the usual timeout. */
   readonly slow?: boolean;
   /** The last write of its operation. The engine may commit in the same round trip, so the later queries of the operation may only read. */
   readonly last?: boolean;

@@ -7,7 +7,7 @@ import { isObject, objectOf } from '../contract/references.js';
  */
 export const PAYMENT_EXTENSION = 'org.x402/payment';
 
-/** MCP's tasks (SEP-2663): a long call is answered at once with a task, and its result is requested later. */
+/** MCP's tasks (SEP-2663): a long call is answered immediately with a task, and its result is requested later. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 const NAMESPACE = 'io.modelcontextprotocol';

@@ -136,7 +136,7 @@ function wrongWith(
   const parts = style && isObject(value) ? Object.entries(value).flat(2) : [value].flat();
   if (!parts.every(isSimple))
     return style
-      ? `${name} must have text, numbers, true or false in it, and nothing deeper`
+      ? `${name} must contain only text, numbers, true or false, and no nested values`
       : `${name} must be text, a number, true or false, or a list of these`;
   if (style?.kind === 'separated' && parts.some(each => String(each).includes(style.by)))
     return `${name} must not contain '${style.by}', which separates its parts in a query`;

@@ -25,9 +25,9 @@ export type PriceResult = { resultType: 'payment_required'; paymentRequired: Jso
 type Priced = {
   challenges: Challenges;
   client: McpClient;
-  /** The shop. */
+  /** The public URL of the shop. */
   publicUrl: string;
-  /** In the form of a result's metadata. */
+  /** The receipt, in the form of a result's metadata. */
   receipt?: Json | undefined;
 };
 
@@ -69,7 +69,7 @@ function linkMeta(link: AnswerLink | undefined): Json {
 
 type More = {
   retryAfterSeconds?: number;
-  /** In the form of a result's metadata. */
+  /** The receipt, in the form of a result's metadata. */
   receipt?: Json | undefined;
   /** How to fetch the answer without the payment. */
   link?: AnswerLink | undefined;
@@ -129,7 +129,7 @@ const MAX_INLINE_BYTES = 1024 * 1024;
 const INLINE_KEY = 'coinslot/inline';
 
 /**
- * Whether an answer is given as a link: used for sounds, pictures and files, because many hosts pass their base64 to the model as text,
+ * Whether an answer is given as a link, as sounds, pictures and files are: many hosts pass their base64 to the model as text,
  * and others throw. @param meta the request's metadata
  */
 export function isLinked({ headers, body }: Pick<Success, 'headers' | 'body'>, meta: Json): boolean {
@@ -209,7 +209,7 @@ export function contentOf(
   return { content: [{ type: 'resource', resource }, ...described] };
 }
 
-/** The JSON object in a text. A file is sold as it is, even if its type says JSON but it is not. */
+/** The JSON object in a text. A file is sold as it is, even if its type says JSON and its content is not. */
 function objectIn(text: string): Json | undefined {
   try {
     const value = JSON.parse(text) as unknown;

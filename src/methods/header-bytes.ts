@@ -2,7 +2,7 @@
 export const MAX_HEADER_BYTES = 4096;
 /** Reserved for the status line and other headers, including the receipt of a payment that was refused at settlement. */
 export const OTHER_HEADER_BYTES = 1_000;
-/** The part of those bytes that is reserved for that receipt. */
+/** The part of `OTHER_HEADER_BYTES` that is reserved for the receipt. */
 export const RECEIPT_HEADER_BYTES = 300;
 
 /** The bytes of headers on the wire. */

@@ -16,10 +16,10 @@ export type Credential = {
   evidence: string;
   /** The id that the buyer chose to find its answer again; null if it gave none. */
   identifier: string | null;
-  /** Why it does not match the current offer. It may match an earlier one. */
+  /** Why the payment does not match the current offer. It may match an earlier one. */
   mismatch?: string;
   /**
-   * The challenge that it answers, if the method's challenges are unique: its id, and the values for the rail
+   * The challenge that the payment answers, if the method's challenges are unique: its id, and the values for the rail
    * to check.
    */
   challenge?: { id: string; named: Hints };
@@ -44,7 +44,7 @@ export type Challenge = { headers: Record<string, string>; body: Buffer };
 /** The outcome of a payment, for its buyer. */
 export type Receipt = {
   success: boolean;
-  /** Why it moved no money, or why that is not yet certain. */
+  /** Why the payment moved no money, or why that is not yet certain. */
   errorReason?: string;
   payer: string;
   /** Base58 signature of the transfer, empty if unknown. */
@@ -75,15 +75,15 @@ export type ToolPart = { structured: Json; meta: Json };
 /** A method's texts in the documents of a shop. */
 export type MethodDocuments = {
   /**
-   * Its entry in the `protocols` of `x-payment-info`; undefined if another method of its protocol provides
+   * The method's entry in the `protocols` of `x-payment-info`; undefined if another method of its protocol provides
    * it.
    */
   protocol?: Json;
-  /** Its entry for an operation in the `offers` of `x-payment-info` (MPP's draft payment-discovery). */
+  /** The method's entry for an operation in the `offers` of `x-payment-info` (MPP's draft payment-discovery). */
   offer?: (operation: PricedOperation) => Json;
-  /** How to read its challenge and send its payment, as sentences. */
+  /** How to read the method's challenge and send its payment, as sentences. */
   instructions: string;
-  /** The same instructions as numbered steps. */
+  /** How to read the challenge and send the payment, as numbered steps. */
   steps: string[];
   /** How to pay for an MCP tool, for the tool's description. */
   tool?: string;
@@ -95,17 +95,17 @@ export type MethodDocuments = {
 
 /** How a buyer carries a payment: the challenge, the payment in a request, and the receipt. One instance for each version of a protocol. */
 export interface Method {
-  /** As the ledger writes it, for example `x402-v2`. */
+  /** The method's name in the ledger, such as `x402-v2`. */
   readonly name: string;
   /** The protocol. A 402 has the challenge of only one method of each protocol: of the first, unless the caller asks for another. */
   readonly protocol: string;
-  /** The headers that may carry its payment, in lower case. */
+  /** The headers that may carry the method's payment, in lower case. */
   readonly requestHeaders: readonly string[];
-  /** The headers that it adds to answers. */
+  /** The headers that the method adds to answers. */
   readonly answerHeaders: readonly string[];
-  /** Whether each of its challenges is unique, so that none is cached. */
+  /** Whether each of the method's challenges is unique, so that none is cached. */
   readonly fresh: boolean;
-  /** Whether the query of a call without payment asks for its challenge. */
+  /** Whether the query of a call without payment asks for the method's challenge. */
   isAskedBy(query: string): boolean;
   /** The payment of a request; undefined if it carries none of this method. Depends only on the carrier. */
   read(carrier: Carrier, operation: PricedOperation): Reading | undefined;
@@ -113,7 +113,7 @@ export interface Method {
   challenge(operation: PricedOperation, hints: Hints, error?: string): Challenge;
   /** A challenge for documents, with placeholders for what changes. Clients of a mock can pay it. */
   example(operation: PricedOperation): Challenge;
-  /** Its challenge in the result of a tool call. */
+  /** The method's challenge in the result of a tool call. */
   toolChallenge(operation: PricedOperation, challenge: Challenge, tool: ToolShape): ToolPart;
   receiptHeaders(receipt: Receipt, goesWith: Receipted): Record<string, string>;
   receiptMeta(receipt: Receipt, goesWith: Receipted): Json;

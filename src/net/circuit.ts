@@ -55,7 +55,7 @@ class ConsecutiveOrTripped implements IBreaker {
   }
 }
 
-/** The circuit breaker of one service: after several failures in a row, calls fail at once until it has rested. */
+/** The circuit breaker of one service: after several failures in a row, calls fail immediately until it has rested. */
 export class Circuit {
   readonly #restMs: number;
   readonly #maxRestMs: number;
@@ -81,7 +81,7 @@ export class Circuit {
    */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    // While one call probes a recovering service, the others fail at once instead of waiting for it.
+    // While one call probes a recovering service, the others fail immediately instead of waiting for it.
     if (this.#policy.state === CircuitState.HalfOpen) throw this.#resting();
     try {
       return await this.#policy.execute(() => unlessLeft(signal, work));

@@ -15,7 +15,7 @@ export type Endpoint = {
 const HIDDEN = '…';
 /** Matches keys, which several providers put into the path. */
 const KEY_LIKE = /^[\w-]{20,}$/;
-/** Shorter values are not removed, because they are words such as `1` or `true`, which are frequent in texts. */
+/** Shorter values are not removed, because they are words such as `1` or `true`, which are common in text. */
 const MIN_SECRET_LENGTH = 4;
 
 /**

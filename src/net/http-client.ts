@@ -8,7 +8,7 @@ import { passTraceOn, tracedRequest } from './trace.js';
 export type HttpClientOptions = {
   connections: number;
   maxAnswerBytes: number;
-  /** Sent with every request. */
+  /** Headers that are sent with every request. */
   headers?: Record<string, string>;
   /** How long opening a connection may take. */
   connectMs?: number;
@@ -32,11 +32,11 @@ export type HttpRequest = {
   body?: string | Buffer;
   /** The deadline, from now to the last byte of the answer. */
   ms: number;
-  /** Ends the exchange at once. */
+  /** Ends the exchange immediately when it aborts. */
   signal?: AbortSignal;
   /** A limit for this answer, below that of the client. */
   maxAnswerBytes?: number;
-  /** Overrides the client's. */
+  /** Overrides the client's `resend`. */
   resend?: boolean;
 };
 
@@ -107,7 +107,7 @@ const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
  * A client for one HTTP service, with a pool of keep-alive connections. User, password and query of its URL are sent with every
- * request; `conceal` removes them, and the keys in `headers`, from texts that came from the service.
+ * request; `conceal` removes them, and the keys in `headers`, from text that came from the service.
  */
 export class HttpClient {
   /** The URL without credentials. */

@@ -10,7 +10,7 @@ export type BucketOptions = {
   highest?: number;
   /** The lowest level that `add` can reach with negative amounts; a level below 0 is credit. Time only drains a bucket to 0. Default: 0. */
   lowest?: number;
-  /** The number of keys that are tracked; the least recently used one is dropped. */
+  /** The most keys that are tracked; beyond it, the least recently used key is dropped. */
   maxKeys: number;
   /** A limit for all keys together. */
   overall?: { capacity: number; perSecond: number };

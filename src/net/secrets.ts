@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Runs of this many characters that a secret and a text have in common are removed from the text. */
 const RUN = 6;
-/** A shorter value is a word such as `1` or `eu`, which is frequent in texts. */
+/** A shorter value is a word such as `1` or `eu`, which is common in text. */
 const MIN_CONCEALED_LENGTH = 4;
 /** A shorter value may occur in an answer by chance. */
 const MIN_FOUND_LENGTH = 8;

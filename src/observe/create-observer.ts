@@ -12,7 +12,7 @@ export type Listeners = {
   measured: (step: Step, operation: string, ms: number) => void;
 };
 
-/** The observer of a server. An exception in a listener is a bug, and must not cost anybody a paid answer. */
+/** The observer of a server. An exception in a listener is a bug, and must not cost a buyer a paid answer. */
 export function createObserver(
   { events, unpaid, committed, measured }: Listeners,
   onFault: (error: unknown) => void,

@@ -258,7 +258,7 @@ function gaugesIn(registry: Registry) {
     ]),
     breaker: gauge(
       'breaker_open',
-      '1 while a facilitator, or the host of an operation with x-upstream, is not asked, because it failed.',
+      '1 while calls to a facilitator, or to the host of an operation with x-upstream, are paused after failures.',
       ['service'],
     ),
     feePayer: gauge('fee_payer_sol', 'SOL of the fee payer; only with the embedded facilitator.', [

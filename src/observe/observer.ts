@@ -91,8 +91,8 @@ export type Answered = {
 type Decided = { kind: 'decided'; requestId?: string | undefined; payment: string; next: string };
 
 /**
- * `paid`: it begins; `delivered`: its answer is stored; `failed`: this attempt failed, and the next one can start later; `given up`: it
- * failed, and only the operator can start another attempt.
+ * `paid`: the order begins; `delivered`: its answer is stored; `failed`: this attempt failed, and the next one can start later; `given up`:
+ * it failed, and only the operator can start another attempt.
  */
 export type OrderChanged = {
   kind: 'order';
@@ -129,7 +129,7 @@ type FalseSettlement = {
   payment: string;
   payer: string;
   amount: bigint;
-  /** What it reported; base58. */
+  /** The transaction signature that the facilitator reported, base58. */
   settlement: string;
 };
 

@@ -18,8 +18,8 @@ type Repeats = {
 };
 
 /**
- * A log that counts repeated faults: the first is logged at once; repeats with the same message and error within a minute are merged into
- * one line at its end, with their number, payments and payers. Lines without an error are all logged.
+ * A log that counts repeated faults: the first is logged immediately; repeats with the same message and error within a minute are merged
+ * into one line at its end, with their number, payments and payers. Lines without an error are all logged.
  */
 export function withoutRepeats(log: Log, windowMs = WINDOW_MS): Log & { flush(): void } {
   const faults = new LRUCache<string, Repeats>({ max: MAX_FAULTS, dispose: end });

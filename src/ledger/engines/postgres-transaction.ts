@@ -41,7 +41,7 @@ export class Transaction {
 
   /**
    * Begins the transaction. Its queries wait at most `lockMs` for rows that other transactions have locked.
-   * @returns the payers that could be locked at once; they stay locked until the end
+   * @returns the payers that could be locked immediately; they stay locked until the end
    */
   async begin(payers: readonly string[], lockMs: number): Promise<Set<string>> {
     this.#state = 'open';

@@ -84,7 +84,7 @@ function poolOf(hosts: PostgresHosts, isPooled: boolean, max = MAX_CONNECTIONS -
   });
   // The pool replaces a broken idle connection. Without a listener its error would end the process.
   pool.on('error', () => undefined);
-  // The same for a connection that breaks between two queries, because the next query reports it.
+  // The same goes for a connection that is lent and breaks between two queries: the next query reports it.
   pool.on('connect', client => client.on('error', () => undefined));
   return pool;
 }
@@ -203,7 +203,7 @@ class PostgresEngine implements Engine {
     }
   }
 
-  /** Runs the chains whose payers nobody else has locked, in one transaction. Returns nothing if it failed and was rolled back. */
+  /** Runs the chains whose payers no other transaction has locked, in one transaction. Returns nothing if it failed and was rolled back. */
   async #writeChains(chains: readonly Chain[]): Promise<(unknown[] | undefined)[]> {
     const payers = payersOf(chains.flat());
     try {

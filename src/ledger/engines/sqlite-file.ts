@@ -153,7 +153,7 @@ function refuseMissing(path: string): void {
 /** Creates the file with access only for its owner (it holds signed payments) and resolves links, so that one file has one lock. */
 function createFile(path: string): string {
   try {
-    // Creates no folders, because with a misspelt path the server would start with an empty ledger.
+    // Does not create folders, because with a misspelt path the server would start with an empty ledger.
     createEmpty(path);
     const file = realpathSync(path);
     if (!statSync(file).isFile()) throw new Error('it is not a file');

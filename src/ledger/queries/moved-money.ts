@@ -16,7 +16,7 @@ export type MovedSaleRow = Pick<
 
 const IS_SALE = raw('settled_at is not null and alias_of is null');
 
-/** Oldest first. Uses the index of sales. */
+/** The sales of a period, oldest first. Uses the index of sales. */
 export const movedSales = (p: MovedWithin) =>
   sql<MovedSaleRow>`
     select id, operation, payer, amount, settlement, signed_transaction, settled_at from payments
@@ -29,7 +29,7 @@ export type MovedRefundRow = Pick<
   'id' | 'payment' | 'amount' | 'receiver' | 'evidence' | 'signature' | 'source'
 > & { landed_at: number; operation: string };
 
-/** Oldest first. Uses the index of landed repayments. */
+/** The refunds of a period, oldest first. Uses the index of landed repayments. */
 export const movedRefunds = (p: MovedWithin) =>
   sql<MovedRefundRow>`
     select repayments.id, payment, repayments.amount, receiver, evidence, signature, source, landed_at, operation

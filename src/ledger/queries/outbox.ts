@@ -88,7 +88,7 @@ export const endEvents = ({ now }: At) =>
 export const forgetEvents = ({ now, keptMs }: At & { keptMs: number }) =>
   sql`delete from outbox where done_at is not null and done_at < ${now} - ${keptMs}`;
 
-/** Deletes the oldest events beyond a number, delivered or not, so that an unreachable target can't fill the disk. */
+/** Deletes the oldest events beyond the newest `most`, delivered or not, so that an unreachable target can't fill the disk. */
 export const dropOldest = ({ most }: { most: number }) =>
   sql<{ done_at: number | null }>`
     delete from outbox where seq <= (select max(seq) from outbox) - ${most} returning done_at`;

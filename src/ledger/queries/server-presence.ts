@@ -6,12 +6,12 @@ import type { Query } from '../sql.js';
  * the same in all versions of this program.
  */
 
-/** Held by every server. Its second key is a hash of the schema's name. */
+/** The lock that every server holds. Its second key is a hash of the schema's name. */
 export const PRESENCE_LOCK = 8403;
-/** Its second key is the schema version that the server knows. Servers of version 1.0 do not hold it. */
+/** A lock whose second key is the schema version that the server knows. Servers of version 1.0 do not hold it. */
 export const VERSION_LOCK = 8405;
 
-/** Its second key is a hash of the schema's name and of what the server uses, such as the version of an operation's tables. */
+/** A lock whose second key is a hash of the schema's name and of what the server uses, such as the version of an operation's tables. */
 export const USE_LOCK = 8406;
 
 /** Counts the servers on this ledger by their presence locks. */

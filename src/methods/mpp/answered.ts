@@ -4,7 +4,7 @@ import { opaqueOf, type MppTerms } from './charge-challenge.js';
 import type { ChallengeIds } from './challenge-ids.js';
 import { encoded, type Sent } from './credential.js';
 
-const ANSWER_NEW = 'answer the one in this answer';
+const ANSWER_NEW = 'answer the new challenge in this response';
 const IF_MADE =
   'a transfer that you sent yourself has bought nothing, but the operator of this shop can credit or refund it';
 /** A transaction signature in base58. */

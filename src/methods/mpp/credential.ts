@@ -105,12 +105,12 @@ function slotsIn({ request, opaque, ...rest }: Omit<Wire['challenge'], 'id'>): S
   }
 }
 
-/** Base64url of canonical JSON; a text is already in that form. @throws TooDeep */
+/** Base64url of canonical JSON; a string is already in that form. @throws TooDeep */
 export function encoded(value: string | Json): string {
   return typeof value === 'string' ? value : Buffer.from(canonicalJson(value)).toString('base64url');
 }
 
-/** The JSON in a base64url text, which may be padded; undefined if it is invalid. */
+/** The JSON in a base64url string, which may be padded; undefined if it is invalid. */
 export function jsonIn(base64: string): unknown {
   try {
     return JSON.parse(Buffer.from(base64, 'base64url').toString('utf8')) as unknown;

@@ -85,8 +85,8 @@ function challengeText(
 }
 
 /**
- * Placeholders for the parts that change while a server runs: an address that nobody uses, and a blockhash
- * that no chain has.
+ * Placeholders for the parts that change while a server runs: an unused address, and a blockhash that no
+ * chain has.
  */
 const EXAMPLE_LIVE: Hints = {
   feePayer: 'GVJJ7rdGiXr5xaYbRwRbjfaJL7fmwRygFi1H6aGqDveb',

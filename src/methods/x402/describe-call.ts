@@ -218,7 +218,7 @@ const PROSE = ['description', 'title', 'example', 'examples', '$comment'];
 function withoutProse(schema: unknown, ofNames = false): unknown {
   if (Array.isArray(schema)) return schema.map(each => withoutProse(each));
   if (!isObject(schema)) return schema;
-  // The members of `properties` are names of fields, whatever they are called.
+  // The members of `properties` are names of fields, even if a field is called `title`.
   const kept = Object.entries(schema).filter(([key]) => ofNames || !PROSE.includes(key));
   return Object.fromEntries(
     kept.map(([key, value]) => [key, withoutProse(value, !ofNames && /^(properties|\$defs)$/.test(key))]),

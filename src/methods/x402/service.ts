@@ -34,7 +34,7 @@ export function tagsOf(tags: readonly string[]): string[] {
   return tags.flatMap(tag => printable(tag) ?? []).slice(0, MAX_TAGS);
 }
 
-/** The text without what x402 does not accept; undefined if nothing is left. */
+/** The text reduced to the characters and the length that x402 accepts; undefined if nothing is left. */
 function printable(text: string): string | undefined {
   const kept = text
     .normalize('NFKD')

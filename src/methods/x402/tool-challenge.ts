@@ -4,7 +4,7 @@ import type { Challenge, ToolPart, ToolShape } from '../method.js';
 import { UNPAID } from './challenge.js';
 import { discovery } from './describe-call.js';
 
-/** The key where some clients look for the challenge instead of in the result. */
+/** The metadata key under which some clients look for the challenge, instead of in the result. */
 const CHALLENGE_KEY = 'x402/error';
 const MCP_RESOURCE = 'mcp://tool/';
 const UNPAID_TOOL =
