@@ -103,7 +103,7 @@ describe('an operation of the ledger takes few round trips on PostgreSQL', () =>
     const transaction = new Transaction(client, sessionOf({ isPooled: false }));
     await transaction.run({ ...sql`update t set a = ${1}`, last: true });
     const late = await transaction.run(sql`update t set a = ${2}`).then(String, String);
-    expect(late).to.include('it writes after the last query');
+    expect(late).to.include('an operation writes after its last query');
     expect(await transaction.run(sql`select a from t where a = ${1}`)).to.eql([]);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * What each status of a paid call means for the caller's money. `/llms.txt` and the pages show these texts; docs/reference/errors.md
+ * What each status of a paid call means for the caller's money. `/llms.txt` and the pages show these sentences; docs/reference/errors.md
  * has them too. Backticks mark names.
  */
 export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [

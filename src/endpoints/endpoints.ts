@@ -12,7 +12,7 @@ import { importFromSandbox } from './sandbox-package.js';
 type Child = { spawnSandbox: typeof SpawnSandbox };
 type FeePayer = { sandboxFeePayer: typeof SandboxFeePayer };
 
-/** The chain, the facilitators and the market, and the receiver. `stop` ends the sandbox if one was started. */
+/** The chain, the facilitators, the market and the receiver. `stop` ends the sandbox if one was started. */
 export type Endpoints = {
   rpcUrls: string[];
   facilitators: readonly FacilitatorConfig[];

@@ -45,8 +45,8 @@ class Directory {
 
 /**
  * Chooses sales that are offered through a facilitator only so that its directory lists the operations: the first sale of each operation,
- * over HTTP and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. The servers
- * of a ledger offer a sale until they read (every 20 s) that one of them has made it.
+ * over HTTP and over MCP, and then one every few hours. Their challenges name its fee payer, so that only it can settle them. Each server
+ * on a ledger offers a sale until it reads (every 20 s) that one of them has made it.
  */
 export class DirectoryOffers {
   readonly #parts: Parts;

@@ -34,12 +34,12 @@ export class FacilitatorHealth {
     this.#now = now;
   }
 
-  /** False while it is paused after failures, or because it asked us to wait. */
+  /** False while the facilitator is paused after failures, or because it asked us to wait. */
   get available(): boolean {
     return this.#circuit.closed;
   }
 
-  /** Whether it is available and its last answer about a payment was usable. */
+  /** Whether the facilitator is available and its last answer about a payment was usable. */
   get healthy(): boolean {
     return !this.#trouble && this.available;
   }
@@ -94,8 +94,8 @@ export class FacilitatorHealth {
   }
 
   /**
-   * Sends a `/supported` request. During a pause, the answer decides whether it is available again. Otherwise it is paused if it does not
-   * answer, or if its answers about payments are also unusable.
+   * Sends a `/supported` request. During a pause, the answer decides whether the facilitator is available again. Otherwise it is paused if
+   * it does not answer, or if its answers about payments are also unusable.
    * @throws what `ask` throws; `Resting` if it must not be asked yet
    */
   async probe<T>(ask: () => Promise<T>, troubleOf: (error: unknown) => Trouble | undefined): Promise<T> {

@@ -24,7 +24,10 @@ export async function loadFacilitatorTrust(
     async distrust(feePayer) {
       const facilitator = facilitators.nameOf(feePayer) ?? (await facilitators.findName(feePayer));
       if (facilitator === undefined) {
-        log.error({ feePayer }, 'a facilitator that is no longer in FACILITATOR_URL reported it');
+        log.error(
+          { feePayer },
+          'a false settlement was reported by a facilitator that is no longer in FACILITATOR_URL',
+        );
         return;
       }
       liars.add(facilitator);

@@ -24,11 +24,11 @@ export type FacilitatorEntry = {
   rate?: number | undefined;
   /** The facilitator's only fee payer, if it can't have another one; former ones are no longer offered. */
   onlyFeePayer?: string | undefined;
-  /** Set if it settles only those payments that are offered so that its directory lists an operation. */
+  /** Set if the facilitator settles only payments that are offered so that its directory lists an operation. */
   forDirectory?: boolean | undefined;
   /**
-   * Set if it settles payments that name its fee payer but is never offered: the former or next key of the facilitator with the same
-   * name.
+   * Set if the facilitator settles payments that name its fee payer but is never offered: the former or next key of the facilitator
+   * with the same name.
    */
   second?: boolean | undefined;
 };
@@ -45,7 +45,7 @@ type Member = Readonly<
 
 type Status = 'ok' | 'degraded' | 'down';
 
-/** `restSeconds` is set while it rests after failures: nothing is sent to it for this long. `detail` is a line for the operator. */
+/** `restSeconds`: set while the facilitator rests after failures; nothing is sent to it for this long. `detail`: a line for the operator. */
 export type FacilitatorState = {
   name: string;
   status: Status;
@@ -86,7 +86,7 @@ export class Facilitators {
     }));
   }
 
-  /** Their names, in order of preference. */
+  /** The facilitators' names, in order of preference. */
   get names(): string[] {
     return this.#first.map(({ name }) => name);
   }

@@ -56,7 +56,7 @@ export class FundsInFlight {
     this.#set(transfer, UNSEEN_MS);
   }
 
-  /** Releases the amount: the chain has the transfer and its balance reflects it, or it is not signed after all. */
+  /** Releases the amount: the chain has the transfer and its balance reflects it, or the transfer is not signed after all. */
   over({ signature, account }: Pick<SignedTransfer, 'signature' | 'account'>): void {
     this.#accounts.get(account)?.delete(signature);
   }

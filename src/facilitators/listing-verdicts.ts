@@ -82,7 +82,7 @@ export class ListingVerdicts {
     if (status === 'refused')
       return this.#log.warn(
         { ...fields, why },
-        `${facilitator} refuses requests that ask to be listed: ${why}. None are sent to it for a day; with LISTED=false, none ever are`,
+        `${facilitator} refuses requests that ask to be listed: ${why}. No such request is sent to it for a day, or ever with LISTED=false`,
       );
     if (status === 'rejected')
       return this.#log.warn(

@@ -90,7 +90,7 @@ export function documentOf(value: Json, exposed: string, more: Record<string, st
 /**
  * A document of any type.
  * @param exposed the headers that a page of another origin may read
- * @param more headers of each of its answers; `Accept-Encoding` is added to a `Vary` among them
+ * @param more additional headers of each answer; if `Vary` is among them, `Accept-Encoding` is added to it
  */
 export function fileOf(
   content: string,

@@ -5,7 +5,7 @@ import { shopPage } from '../pages/page-frame.js';
 import { toDecimal } from '../price/amount.js';
 import type { Explorer } from '../rails/solana/explorer.js';
 
-/** The seller. `contact`: texts from the contract. */
+/** The seller. `contact`: strings from the contract. */
 export type Seller = {
   shop: string;
   url: string;

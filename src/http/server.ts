@@ -139,7 +139,7 @@ function admit(connections: Connections, request: IncomingMessage, response: Ser
   return admitted === 'yes';
 }
 
-/** The target of a request. `query` has no question mark; undefined if there is none. */
+/** The method and target of a request. `query` has no question mark; undefined if there is none. */
 type Asked = { method: string; path: string; query: string | undefined; route: Route };
 
 function askedOf({ method = '', url = '' }: IncomingMessage, routes: HttpParts['routes']): Asked {

@@ -7,7 +7,7 @@ import { UNOBSERVED, type Observer } from '../observe/observer.js';
 import { sourceOf } from './request-source.js';
 
 const MAX_SOURCES = 20_000;
-/** The units that a source may use at once. An unpaid call uses 1. */
+/** The units that a source may use in one burst. An unpaid call uses 1. */
 const BURST = 1_000;
 const PER_SECOND = 100;
 /** A source that keeps being refused waits ten seconds at most. */

@@ -23,7 +23,7 @@ export function finish<Row>(query: Query<Row>): TransactionBody<Row[]> {
 
 /** @throws Error for a query that writes, which an operation must not run after `finish` */
 export function requireRead({ sql }: Query): void {
-  if (!/^\s*select\b/i.test(sql)) throw new Error(`it writes after the last query of its operation: ${sql}`);
+  if (!/^\s*select\b/i.test(sql)) throw new Error(`an operation writes after its last query: ${sql}`);
 }
 
 export async function runWith<T>(run: Run, operation: TransactionBody<T>): Promise<T> {

@@ -67,7 +67,7 @@ export class ReceiverBinding {
   #refuse(owner: string, ours: string, setting: string): never {
     this.#fault = new LedgerFault(
       'failed',
-      `This ledger belongs to ${owner}, so this server, ${ours}, sells nothing. No buyer was charged. Stop it and start it with ` +
+      `This ledger belongs to ${owner}, so this server, ${ours}, sells nothing. No buyer was charged. Stop this server and start it with ` +
         `that ${setting}, or on a ledger of its own.`,
     );
     throw this.#fault;

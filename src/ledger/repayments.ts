@@ -170,8 +170,8 @@ export function repaymentsOf(connection: Connection) {
     landRepayment: (id: string, landed: LandedRepayment): Promise<RepaymentOutcome> =>
       engine.write(() => land(connection, id, landed)),
     /**
-     * Records a refund that was sent by hand and found on chain. Cancels a payment link for the same refund
-     * that nobody has paid yet.
+     * Records a refund that was sent by hand and found on chain. Cancels an unpaid payment link for the same
+     * refund.
      * @returns `refunded`: an owed payment was repaid in full; `repaid`: a part of an owed payment was
      * repaid, or a payment whose answer had been delivered
      */

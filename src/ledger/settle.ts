@@ -19,7 +19,7 @@ import { settle } from './queries/transitions.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
 /**
- * The most equal payments (those for the same call) that are considered. If there are more, somebody is
+ * The most equal payments (those for the same call) that are considered. If there are more, someone is
  * attacking with many signatures for one call.
  */
 const MAX_EQUAL = 512;

@@ -21,7 +21,7 @@ export type Query<Row = unknown> = {
 
 type Part = Value | Query;
 
-/** The last text built from each template, and the texts of the queries inside it. */
+/** The last text built from each template, and the text of each query inside it. */
 const texts = new WeakMap<TemplateStringsArray, { text: string; inner: (string | undefined)[] }>();
 
 export function sql<Row = unknown>(strings: TemplateStringsArray, ...parts: Part[]): Query<Row> {

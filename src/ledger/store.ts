@@ -51,7 +51,7 @@ export type LedgerOptions = {
   network: string;
   /** Replaces the ledger's clock; see `clockOf`. */
   now?: () => number;
-  /** Bytes of stored answers beyond which nothing new is claimed. Default 256 MB. */
+  /** Bytes of stored answers beyond which no new payment is claimed. Default 256 MB. */
   answerBudgetBytes?: number;
   /** Is notified of every database operation. */
   watch?: LedgerWatch;

@@ -72,7 +72,7 @@ export type ToolShape = { inputSchema: Json; example: Json };
 /** A challenge or a receipt in the form of an MCP result. */
 export type ToolPart = { structured: Json; meta: Json };
 
-/** A method's texts in the documents of a shop. */
+/** A method's entries and instructions in the documents of a shop. */
 export type MethodDocuments = {
   /**
    * The method's entry in the `protocols` of `x-payment-info`; undefined if another method of its protocol provides

@@ -2,7 +2,7 @@ import type { LRUCache } from 'lru-cache';
 import { growingCache } from './growing-cache.js';
 
 export type BucketOptions = {
-  /** The most that a key may use at once. */
+  /** The most that a key may use in one burst. */
   capacity: number;
   /** The rate at which each bucket drains, which is the average that a key may use. */
   perSecond: number;
@@ -17,7 +17,7 @@ export type BucketOptions = {
   now?: () => number;
 };
 
-/** Limits for this many events a minute, at once or spread out. */
+/** Limits for this many events a minute, in one burst or spread out. */
 export function perMinute(events: number): { capacity: number; perSecond: number } {
   return { capacity: events, perSecond: events / 60 };
 }

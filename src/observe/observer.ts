@@ -6,7 +6,7 @@ export type Observer = {
   tell(event: Event): void;
   /** An unpaid call was answered with a challenge. It is only counted. */
   unpaid(operation: string): void;
-  /** The ledger has committed a write, which took this long, in ms. A sale has several. */
+  /** The ledger has committed a write, which took `ms`. A sale has several writes. */
   committed(ms: number): void;
   /**
    * Runs one step of a paid call, and measures it. `work` must report failures by rejecting, not by throwing

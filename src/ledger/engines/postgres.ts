@@ -84,7 +84,7 @@ function poolOf(hosts: PostgresHosts, isPooled: boolean, max = MAX_CONNECTIONS -
   });
   // The pool replaces a broken idle connection. Without a listener its error would end the process.
   pool.on('error', () => undefined);
-  // The same goes for a connection that is lent and breaks between two queries: the next query reports it.
+  // A connection that is in use may break between two queries; the next query reports that.
   pool.on('connect', client => client.on('error', () => undefined));
   return pool;
 }
