@@ -16,7 +16,8 @@ const MAX_PARTS = 256;
 const HEADERS = { headerPairs: 16, headerSize: 8 * 1024 };
 /** More than any client uses (RFC 2046: 70 characters), and no character that ends a quoted string. */
 const BOUNDARY = /^[ !#-[\]-~]{1,200}$/;
-const FAULT = 'the body is not a complete multipart/form-data form, although its Content-Type says that it is one';
+const FAULT =
+  'the body is not a complete multipart/form-data form, although its Content-Type says that it is one';
 const FILE_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/;
 
 /**
