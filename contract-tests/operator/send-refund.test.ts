@@ -70,7 +70,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     const signature = await refund(id);
     await refundedOnce(id);
     expect(chain.landed[0]?.signature).to.equal(signature);
-    expect(await rejected(refund(id))).to.include('was refunded as a whole');
+    expect(await rejected(refund(id))).to.include('was refunded in full');
     await refundedOnce(id);
   });
 
@@ -80,7 +80,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await rejected(refund(id, { amount: '0.006001' }))).to.include('Only 0.006 USDC of payment');
     await refund(id);
     expect(chain.held(payer.address)).to.equal(PAID);
-    expect(await rejected(refund(id))).to.include('was refunded as a whole');
+    expect(await rejected(refund(id))).to.include('was refunded in full');
   });
 
   it('is paid once, at whatever step its sender is killed', async function () {
@@ -133,7 +133,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     await refund(id, both);
     await refundedOnce(id);
     hidden = false;
-    expect(await rejected(refund(id, alone))).to.include('was refunded as a whole');
+    expect(await rejected(refund(id, alone))).to.include('was refunded in full');
     await refundedOnce(id);
   });
 
@@ -144,7 +144,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     chain.height += 1_000;
     const lied = await rejected(refund(id, { chain: liar, servers: [liar] }));
     expect(lied).to.include('did not move any money');
-    expect(await rejected(refund(id))).to.include('was refunded as a whole');
+    expect(await rejected(refund(id))).to.include('was refunded in full');
     await refundedOnce(id);
   });
 

@@ -36,9 +36,12 @@ const FAULTS: [object, RegExp][] = [
   [{ measure: 'length', steps: STEPS }, /by must be a JSON pointer to a value of the call: \/body, /],
   [{ by: '#/text', measure: 'length', steps: STEPS }, /by must be a JSON pointer/],
   [{ by: '/body/te~xt', measure: 'length', steps: STEPS }, /by must be a JSON pointer/],
-  [{ by: '/body/tex', measure: 'length', steps: STEPS }, /by points to nothing that a call has: \/body\/tex/],
-  [{ by: '/query/text', measure: 'length', steps: STEPS }, /by points to nothing that a call has/],
-  [{ by: '/body/toString', measure: 'length', steps: STEPS }, /by points to nothing that a call has/],
+  [
+    { by: '/body/tex', measure: 'length', steps: STEPS },
+    /by points to a value that no call has: \/body\/tex/,
+  ],
+  [{ by: '/query/text', measure: 'length', steps: STEPS }, /by points to a value that no call has/],
+  [{ by: '/body/toString', measure: 'length', steps: STEPS }, /by points to a value that no call has/],
   [{ by: '/body/text', measure: 'size', steps: STEPS }, /measure must be one of value, length, items, bytes/],
   [
     { by: '/body/n', measure: 'length', steps: STEPS },
@@ -46,7 +49,7 @@ const FAULTS: [object, RegExp][] = [
   ],
   [
     { by: '/body/either', measure: 'length', steps: STEPS },
-    /by points to a value whose type the contract does not say/,
+    /by points to a value whose type the contract does not state/,
   ],
   [
     { by: '/body/maybe', measure: 'length', steps: STEPS },

@@ -378,7 +378,7 @@ describe('a purchase of the wallet', () => {
     const long = offer({ extra: { feePayer: 'facilitator', note: 'x'.repeat(65 * 1024) } });
     const got = await call(buyerAt([price(long)]));
     expect(textOf(got)).to.match(
-      /its challenge has 66 KB; this wallet takes at most 64 KB\. Nothing was paid/,
+      /its challenge is 66 KB; this wallet takes at most 64 KB\. Nothing was paid/,
     );
     expect([signed, purse.pending()]).to.deep.equal([0, []]);
   });

@@ -9,8 +9,8 @@ export type MetricText = { name: string; help: string; labelNames: readonly stri
 type Branch<Value> = { value?: Value; next: Map<string, Branch<Value>> };
 
 /**
- * A value for each combination of label values. There are few: operations, configured services and fixed words. Nested maps, because
- * building a combined key costs more than the look-ups.
+ * A value for each combination of label values. Combinations are few, because labels are operations, configured services or fixed words.
+ * Nested maps, because building a combined key costs more than the look-ups.
  */
 export class Series<Value> {
   readonly #root: Branch<Value> = { next: new Map() };
@@ -39,7 +39,7 @@ export class Series<Value> {
 export type Count = {
   /** Adds one to a series. `labels`: the values of the labels, in the order of their names. */
   add(...labels: string[]): void;
-  /** Gives a series the value 0, if it has none. */
+  /** Sets a series to 0 if it has no value yet. */
   begin(...labels: string[]): void;
   /** Every series, with the values of its labels. */
   entries(): [readonly string[], number][];

@@ -8,13 +8,13 @@ import type { Checked, Hinting, Hints } from '../rails/rail.js';
 type Built = Map<PricedOperation, Map<Method, Challenges>>;
 
 /**
- * The challenges. Each is built at its first request and cached as long as the rail gives the same hints, unless the price depends on the
+ * The challenges. Each is built at its first request and cached while the rail gives the same hints, unless the price depends on the
  * call.
  */
 export class Offers {
   readonly methods: Methods;
   readonly #hinting: Hinting;
-  /** Cached challenges by the hints in them. */
+  /** Cached challenges, keyed by the hints in them. */
   readonly #kept = new WeakMap<Hints, Built>();
   #hints: Hints | undefined;
   /** The challenges with the current hints. */

@@ -26,7 +26,7 @@ export class OfferedPrices {
     this.#prices = Object.fromEntries(fixed.map(({ id, price }) => [id, price.atomic.toString()]));
   }
 
-  /** Resolves when they are recorded. Never rejects. */
+  /** Resolves when the prices are recorded. Never rejects. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => void this.#tell(), TELL_EVERY_MS).unref();
     await this.#tell();

@@ -12,8 +12,7 @@ import { memoOf } from './refund-transaction.js';
 import { reserveRefund, type AskedAmount } from './reserve-refund.js';
 
 /**
- * The most transfers to a refund's link that are examined. There can be more only if somebody abuses the
- * link.
+ * At most this many transfers to a refund's link are examined. There can be more only if somebody abuses the link.
  */
 const MAX_CANDIDATES = 100;
 const WAIT_MS = 600_000;
@@ -125,7 +124,7 @@ export async function awaitRefund(
         if (found) return found;
         await pause(LOOK_AGAIN_MS, signal).catch(() => {
           throw new OperatorFault(
-            `Nobody has paid the link of refund ${repayment.id} yet. The link stays valid, and a running server keeps looking for a transfer that pays it. Use --cancel to cancel the refund.`,
+            `The link of refund ${repayment.id} has not been paid yet. The link stays valid, and a running server keeps looking for a transfer that pays it. Use --cancel to cancel the refund.`,
           );
         });
       }

@@ -4,7 +4,7 @@ import type { Ledger, LedgerEvent } from '../ledger/store.js';
 export type CanaryRun = {
   /** An id, so that a run reported twice is stored once. */
   id: string;
-  /** The time when it ended, in ms since 1970. */
+  /** The time when the run ended, in ms since 1970. */
   at: number;
   tookMs: number;
   /** The canary's wallet. */
@@ -12,7 +12,7 @@ export type CanaryRun = {
   operation?: string;
   /** The id of the payment. */
   payment?: string;
-  /** In atomic units. */
+  /** The amount of the payment, in atomic units. */
   amount?: string;
   /** The signature of the transfer. */
   settlement?: string;
@@ -24,7 +24,7 @@ type Notes = Pick<Ledger, 'keepMeta' | 'notesOf' | 'forgetNotes' | 'tell'>;
 
 /** The key of a run in the ledger begins with this prefix, which is followed by the time of the run. */
 const NOTES = 'canary run ';
-/** A week at one run every two hours. */
+/** Enough for a week at one run every two hours. */
 const MAX_KEPT = 84;
 const TIME_DIGITS = 13;
 const MAX_TEXT = 500;
@@ -50,7 +50,7 @@ export function readCanaryRun(json: string): CanaryRun | undefined {
   return run;
 }
 
-/** The last runs of the canary, in the ledger, so that every server shows them. */
+/** The canary's last runs, stored in the ledger so that every server shows them. */
 export class CanaryRuns {
   readonly #ledger: Notes;
 
@@ -58,7 +58,7 @@ export class CanaryRuns {
     this.#ledger = ledger;
   }
 
-  /** Stores a run, and sends an event for a failed one. Both happen once, even if it is reported several times. */
+  /** Stores a run, and sends an event for a failed one. Both happen once, even if the run is reported several times. */
   async keep(run: CanaryRun): Promise<void> {
     if (run.fault !== undefined) await this.#ledger.tell(failed(run, run.fault));
     const time = String(run.at).padStart(TIME_DIGITS, '0');

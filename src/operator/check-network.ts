@@ -26,7 +26,7 @@ export async function checkNetwork(
   );
 }
 
-/** Retries, because public RPC servers often refuse requests for a while. */
+/** Retries, because public RPC servers often refuse requests temporarily. */
 export async function patiently<T>(read: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -1,6 +1,5 @@
 /**
- * `decimal` marks a text as a number, which may be negative. Other texts that begin with `-` might be
- * formulas.
+ * `decimal` marks a string as a number, which may be negative. Other strings that begin with `-` might be formulas.
  */
 type Cell = string | number | bigint | { decimal: string } | null | undefined;
 

@@ -6,8 +6,8 @@ export type ReportSource = LedgerReader & LedgerReports;
 const SHORTEST = 8;
 
 /**
- * The payments that a text identifies: by id or at least its first 8 digits, transaction, refund, payer, payment-identifier or the id of
- * the last request with the payment. Newest first, at most 50.
+ * The payments that a search string identifies: by id or at least its first 8 digits, transaction, refund, payer, payment-identifier or the
+ * id of the last request with the payment. Newest first, at most 50.
  * @throws OperatorFault if there are none
  */
 export async function findPayments(reader: ReportSource, text: string | undefined): Promise<Payment[]> {
@@ -24,14 +24,14 @@ export async function findPayments(reader: ReportSource, text: string | undefine
 }
 
 /**
- * The one payment that a text identifies.
+ * The one payment that a search string identifies.
  * @throws OperatorFault
  */
 export async function findPayment(reader: ReportSource, text: string | undefined): Promise<Payment> {
   const [first, ...others] = await findPayments(reader, text);
   if (first && others.length === 0) return first;
   throw new OperatorFault(
-    `${others.length + 1} payments or more match ${text?.trim()}. Name one of them by its id: ` +
+    `At least ${others.length + 1} payments match ${text?.trim()}. Name one of them by its id: ` +
       `${[first, ...others]
         .slice(0, 5)
         .map(each => each?.id.slice(0, 16))

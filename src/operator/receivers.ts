@@ -7,7 +7,9 @@ import { destinationAccountOf, receiverAccount } from '../rails/solana/transacti
 export type Receiver = {
   payTo: string;
   account: string;
-  /** When it was the ledger's receiver, in ms since 1970. The first period of a ledger begins at 0; the current one does not end. */
+  /**
+   * When the address was the ledger's receiver, in ms since 1970. The first period of a ledger begins at 0; the current one does not end.
+   */
   periods: { since: number; until: number }[];
 };
 

@@ -56,11 +56,11 @@ export function mayBeRepaid({ state, aliasOf, amount, repaid }: Payment): boolea
 export function notPaid({ id, state, aliasOf }: Payment): OperatorFault {
   if (aliasOf !== null)
     return new OperatorFault(
-      `The payment ${id} moved no money: it redeems the answer of ${aliasOf}. Refund that one. Nothing was changed.`,
+      `The payment ${id} moved no money: it redeems the answer of payment ${aliasOf}. Refund that payment instead. Nothing was changed.`,
     );
   const why =
     state === 'refunded' || state === 'delivered' || state === 'owed'
-      ? 'was refunded as a whole'
+      ? 'was refunded in full'
       : `is ${state}: its money has not moved, or it is not known whether it has`;
   return new OperatorFault(`The payment ${id} ${why}; there is nothing to refund. Nothing was changed.`);
 }

@@ -24,7 +24,7 @@ export type FateChain = Pick<
 
 /** A refund counts as expired only this many blocks after the last one in which its blockhash is valid, in case a server lags behind. */
 const MARGIN_BLOCKS = BLOCKHASH_LIFE_BLOCKS;
-/** The most transfers of a refund that are read. If there are more, nothing is proven. */
+/** At most this many transfers of a refund are read. If there are more, nothing is proven. */
 const MAX_LISTED = 1_000;
 const NEVER_LANDED = 'it never landed, and its blockhash has expired';
 const FAILED = 'it failed on chain';
@@ -36,7 +36,7 @@ export function isWritten(repayment: Repayment): repayment is WrittenRefund {
 /**
  * The outcome of a signed refund. A refund has landed if a single RPC server shows it as final. It counts as
  * never landed only if every server reports so, because a single server may have lost it. Never rejects.
- * @param servers the RPC servers, each as a client of its own
+ * @param servers the RPC servers, each with its own client
  */
 export async function fateOfRefund(
   servers: readonly FateChain[],

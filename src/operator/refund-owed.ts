@@ -42,8 +42,7 @@ type OwedLedger = Pick<
 >;
 
 /**
- * `floor`: the USDC that the wallet keeps, in atomic units. `servers`: the RPC servers of `chain`, each as a
- * client of its own.
+ * `floor`: the USDC that the wallet keeps, in atomic units. `servers`: the RPC servers of `chain`, each with its own client.
  */
 export type OwedOptions = {
   ledger: OwedLedger;
@@ -63,7 +62,7 @@ export type OwedOptions = {
 type Funds = { usdc: bigint; lamports: bigint };
 
 /**
- * Refunds the orders that are owed but were given up, with a key that the server holds. The ledger decides, for all
+ * Uses a key that the server holds to refund orders that were paid and then given up. The ledger decides, for all
  * servers together, what is due and how much may be refunded in a day. Each refund is sent in the same way as
  * one that the operator starts.
  */

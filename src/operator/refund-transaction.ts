@@ -90,7 +90,7 @@ async function payersAccount(
 
 function otherWay(why: string): OperatorFault {
   return new OperatorFault(
-    `${why}. Ask the buyer to open it again, or refund without --keypair: a wallet opens an account of the payer's when it pays the link.`,
+    `${why}. Ask the buyer to open it again, or refund without --keypair: a wallet opens an account for the payer when it pays the link.`,
   );
 }
 
@@ -147,7 +147,7 @@ export function readRefund(evidence: string) {
   const { instructions, keys, message, blockhash } = readTransaction(Buffer.from(evidence, 'base64'));
   const [, , transfer, memo] = instructions;
   if (!transfer || !memo || nameOf(keys[memo.program]) !== MEMO_PROGRAM)
-    throw new Error('what was signed is no refund');
+    throw new Error('what was signed is not a refund');
   const [, mint, destination, owner] = [...transfer.accounts].map(index => nameOf(keys[index]));
   return {
     mint,

@@ -13,7 +13,7 @@ const PAGE = 20;
 /** A process that has not signed its reserved refund after this time is assumed to have been killed. */
 const UNSIGNED_MS = 15 * 60_000;
 
-/** `servers`: the RPC servers of `chain`, each as a client of its own. */
+/** `servers`: the RPC servers of `chain`, each with its own client. */
 type Options = {
   ledger: Pick<
     LedgerReader,

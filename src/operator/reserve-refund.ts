@@ -21,7 +21,7 @@ export async function reserveRefund(
   if (!mayBeRepaid(payment)) throw notPaid(payment);
   if (payment.payer === REMOVED_PAYER)
     throw new OperatorFault(
-      `The payer of ${id} was removed from this ledger. Its transaction ${payment.settlement ?? ''} names it: refund by hand. Nothing was changed.`,
+      `The payer of ${id} was removed from this ledger. Transaction ${payment.settlement ?? ''} still names the payer: refund by hand. Nothing was changed.`,
     );
   const left = payment.amount - payment.repaid;
   const request = { payment: id, amount: wanted ?? left, way, reason, after: payment.after };

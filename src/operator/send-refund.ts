@@ -22,7 +22,7 @@ type RefundLedger = Pick<
   | 'cancelRepayment'
 >;
 
-/** `servers`: the RPC servers of `chain`, each as a client of its own. */
+/** `servers`: the RPC servers of `chain`, each with its own client. */
 export type RefundSending = {
   ledger: RefundLedger;
   chain: SolanaChain;
@@ -128,7 +128,7 @@ async function record(
   const outcome = await ledger.landRepayment(id, fate.landed);
   if (outcome === 'done') return signature;
   throw new OperatorFault(
-    `The transaction ${signature} has landed, but the ledger has another one for refund ${id} (${outcome}): compare both with the chain.`,
+    `The transaction ${signature} has landed, but the ledger has another transaction for refund ${id} (${outcome}): compare both with the chain.`,
   );
 }
 

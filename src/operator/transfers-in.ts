@@ -57,7 +57,7 @@ function formOf(encoded: string, memo: string | null): Hints | undefined {
   return isExternalId(memo ?? '') ? {} : undefined;
 }
 
-/** The owner whose accounts lost the most. */
+/** The owner whose accounts lost the most of a token. */
 function senderOf({ tokens }: LandedTransaction, mint: string): string | undefined {
   const changes = new Map<string, bigint>();
   for (const { owner, change } of (tokens ?? []).filter(each => each.mint === mint))

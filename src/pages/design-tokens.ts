@@ -1,7 +1,7 @@
 /** A shop's CSS colours: for its buttons and marks, and for the text on them. */
 export type Accent = { accent: string; onAccent: string };
 
-/** Also used by the front page, unless the contract has its own colour. */
+/** The default accent. The front page uses it, too, unless the contract sets a colour. */
 export const ACCENT: Accent = { accent: '#7a4a00', onAccent: '#ffffff' };
 /** Brown is too dark on a dark page. */
 const ACCENT_IN_THE_DARK: Accent = { accent: '#f2b950', onAccent: '#241800' };

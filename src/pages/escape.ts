@@ -12,7 +12,7 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
 /**
  * Escapes text for use as HTML text or quoted attribute value. Control characters are replaced by their pictures (U+2400 …),
- * lone surrogates by U+FFFD. Direction marks stay, because the page isolates every text that people wrote.
+ * lone surrogates by U+FFFD. Direction marks stay, because the page isolates all text from users.
  */
 export function escapeHtml(text: string): string {
   return text
@@ -23,10 +23,10 @@ export function escapeHtml(text: string): string {
     .replace(/[&<>"']/g, character => ENTITIES[character] ?? '');
 }
 
-/** Longer texts are cut, with a note. */
+/** Longer text is cut, with a note. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
-/** A block for text that callers or other people wrote: shown as written, with a text direction of its own. */
+/** A block for text from callers or other users: shown as written, with a text direction of its own. */
 export function foreignBlock(text: string, className = ''): string {
   const shown =
     text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;

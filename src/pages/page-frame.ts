@@ -17,7 +17,7 @@ export type PageFrame = {
 /** The server's icon, which the public listener serves. */
 export const ICON = '<link rel="icon" href="/icon.svg" type="image/svg+xml">\n';
 
-/** The document around every page for people: landing page and reference, panel, operator page. */
+/** The HTML document around every page: landing page and reference, panel, operator page. */
 export function pageFrame({ title, style, script, body, head = '', ...kind }: PageFrame): string {
   const { isModule = false, isPublic = false } = kind;
   return `<!doctype html>
@@ -52,7 +52,7 @@ ${main}
   return pageFrame({ title: `${title} – ${shop}`, style, head: ICON, body });
 }
 
-/** What the sign-in page and its notices show, and where they lead. */
+/** The texts and links of the sign-in page and its notices. */
 export type Entrance = {
   /** The name of the product, and the kind of page behind the sign-in. */
   shop: string;
@@ -132,7 +132,7 @@ export function hidden(name: string, value: string): string {
   return `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 }
 
-/** A link to the first page: the name of the product, beside a round mark with its first letter. */
+/** A link to the first page: the name of the product, next to a round mark with its first letter. */
 export function brand(shop: string, page: string, home: string): string {
   const letter = [...shop][0] ?? '';
   const behind = page === '' ? '' : ` <span class="soft">${page}</span>`;

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 
 const HTML = 'text/html; charset=utf-8';
 
-/** Headers of every page for people. Nothing is loaded from other hosts, no inline code runs, and no other site can frame or read it. */
+/** The headers of every HTML page. Nothing is loaded from other hosts, no inline code runs, and no other site can frame or read it. */
 export const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +

@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Short texts by key, shared by all servers of a ledger. A key begins with the name of its writer. */
+/** Short strings by key, shared by all servers of a ledger. A key begins with the name of its writer. */
 export type SharedNotes = {
   getMeta(key: string): Promise<string | undefined>;
   setMeta(key: string, value: string): Promise<void>;
@@ -8,7 +8,7 @@ export type SharedNotes = {
 
 /** A browser that signed in with the operator's token. */
 export type Session = {
-  /** Random id of the person, kept after signing out, so that a page can allow something once per person. */
+  /** Random id of the visitor, kept after signing out, so that a page can allow something once per visitor. */
   visitor: string;
   /** End of the session, ms since 1970; 0 after signing out. */
   until: number;

@@ -59,7 +59,7 @@ export class SignIn {
 
   /**
    * Answers the form that signs a visitor out: ends the visitor's session. The visitor's id stays in the cookie, so that signing in
-   * again does not count as a second person.
+   * again does not count as a second visitor.
    */
   async leave(ctx: Context): Promise<void> {
     const { session } = await this.form(ctx);

@@ -4,7 +4,7 @@ export type Asset = { readonly name: string; readonly decimals: number };
 /** An amount of money in atomic units of an asset. */
 export type Amount = { readonly asset: Asset; readonly atomic: bigint };
 
-/** The same on every Solana network. */
+/** USDC is the same on every Solana network. */
 export const USDC: Asset = { name: 'USDC', decimals: 6 };
 
 const DECIMAL = new RegExp(`^(0|[1-9][0-9]*)(?:\\.([0-9]{1,${USDC.decimals}}))?$`);

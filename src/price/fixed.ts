@@ -15,7 +15,7 @@ export const fixed: PriceKind = {
   },
 };
 
-/** The number as the text that the seller probably meant, if it can be a price. */
+/** The number as the string that the seller probably meant, if it can be a price. */
 function inText(amount: unknown): string {
   const text = String(amount);
   return typeof amount === 'number' && /^\d+(?:\.\d{1,6})?$/.test(text) ? text : '0.01';

@@ -7,9 +7,9 @@ const ZERO: Exact = { units: 0n, scale: 1n };
 
 /** How a value is converted to a number; undefined for a value that can't be. */
 export type Measure = {
-  /** The types that it measures. */
+  /** The JSON types that can be measured this way. */
   readonly types: readonly string[];
-  /** The unit that it counts, for people. */
+  /** The unit that it counts, for human readers. */
   readonly unit: string;
   of(value: unknown, bytes: boolean): Exact | undefined;
 };
@@ -47,7 +47,10 @@ export function isMeasure(name: unknown): name is MeasureName {
   return typeof name === 'string' && Object.hasOwn(MEASURES, name);
 }
 
-/** The number of bytes in base64 or a data URL. Only a short prefix is taken for that of a data URL, because many decoders skip commas. */
+/**
+ * The number of bytes in base64 or a data URL. Only a short prefix counts as the beginning of a data URL, because many decoders skip
+ * commas.
+ */
 function bytesIn(text: string): number {
   const [beginning = ''] = /^data:[^,]{0,100};base64,/i.exec(text) ?? [];
   return Buffer.byteLength(text.slice(beginning.length), 'base64');
@@ -87,7 +90,7 @@ export function isAtMost(a: Exact, b: Exact): boolean {
 /** Why this measure can't be applied to a value; undefined if it can. */
 export function unmeasured(name: MeasureName, { types, always }: DescribedValue): string | undefined {
   const fit: readonly string[] = MEASURES[name].types;
-  const found = types.length > 0 ? `of type ${types.join(' or ')}` : 'whose type the contract does not say';
+  const found = types.length > 0 ? `of type ${types.join(' or ')}` : 'whose type the contract does not state';
   if (types.length === 0 || !types.every(each => fit.includes(each)))
     return `measure ${name} needs a value of type ${fit.join(' or ')}, but by points to a value ${found}`;
   return always

@@ -19,7 +19,7 @@ export const ofHandler: PriceKind = {
 
 /** The function gets a copy, so that it can't change the call. */
 async function quote(asked: Asked, own?: OwnPrice): Promise<Amount> {
-  if (!own) throw new Error('no handler has a function price');
+  if (!own) throw new Error('there is no handler with a function price');
   const said = await withDeadline(DEADLINE_MS, new AbortController().signal, async () =>
     own(structuredClone(asked)),
   );

@@ -29,9 +29,9 @@ export interface Price {
 export type DescribedValue = {
   /** Types of JSON Schema; none if the contract does not say. */
   readonly types: readonly string[];
-  /** Whether every call has it, if only by default. */
+  /** Whether every call has the value, if only by default. */
   readonly always: boolean;
-  /** Whether its text encodes bytes, as base64 or as a data URL. */
+  /** Whether the value is text that encodes bytes, as base64 or as a data URL. */
   readonly bytes: boolean;
 };
 
@@ -43,7 +43,7 @@ export type ValueAt = (steps: readonly string[]) => DescribedValue | undefined;
 
 /** Reads the prices of one kind from `x-price`. */
 export type PriceKind = {
-  /** The keys that it reads. Those of every price are `mode`, `currency` and `flow`. */
+  /** The keys that this kind reads, besides the keys of every price: `mode`, `currency` and `flow`. */
   readonly keys: readonly string[];
   /**
    * @param valueAt absent where the operation itself can't be read

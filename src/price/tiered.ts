@@ -56,7 +56,7 @@ function stepsOf(by: unknown): string[] {
 /** Whether the value's text encodes bytes. @throws Error if the contract has no such value */
 function described(steps: readonly string[], measure: MeasureName, valueAt: ValueAt): boolean {
   const value = valueAt(steps);
-  if (!value) throw new Error(`by points to nothing that a call has: /${steps.join('/')}`);
+  if (!value) throw new Error(`by points to a value that no call has: /${steps.join('/')}`);
   const wrong = unmeasured(measure, value);
   if (wrong !== undefined) throw new Error(wrong);
   return value.bytes;

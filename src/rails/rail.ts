@@ -10,7 +10,7 @@ export type Checked = {
   readonly payer: string;
   /** The evidence that settles it and proves its outcome, as text in the rail's own form. Stored in the ledger. */
   readonly evidence: string;
-  /** Whether its payer can send it without the server, so that its money may move at any time, unnoticed. */
+  /** Whether the payer can send this payment without the server, so that its money may move at any time, unnoticed. */
   readonly selfPaid?: boolean;
 };
 
@@ -30,16 +30,16 @@ export type Called = { operation: PricedOperation; transport: Transport };
 /** The state of the rail when a payment is claimed, as numbers that never decrease. Only the rail reads them. */
 export type Position = Pick<ClaimRequest, 'after' | 'position'>;
 
-/** The facilitator of a payment is known not to answer. `instead`: what the buyer can do at once, if anything. */
+/** The facilitator of a payment is known not to answer. `instead`: what the buyer can do immediately, if anything. */
 export type Outage = { name: string; retryAfterSeconds: number; instead?: string };
 
 /** A failure of the facilitator, not of one payment. */
 export type Trouble = {
-  /** Whether it can't be reached, or asked callers to wait. It is then paused before the next request. */
+  /** Whether the facilitator can't be reached, or asked callers to wait. It is then paused before the next request. */
   rest: boolean;
-  /** How many seconds it asked callers to wait, from 1 to 120. */
+  /** How many seconds the facilitator asked callers to wait, from 1 to 120. */
   seconds?: number;
-  /** It gave an unusable answer: a status such as 500, or no JSON. A single payment may be the reason. */
+  /** The facilitator gave an unusable answer: a status such as 500, or no JSON. A single payment may be the reason. */
   answered?: true;
 };
 
@@ -121,7 +121,7 @@ export interface Rail<C extends Checked = Checked> {
 
   /** Records that a request with this payment has arrived. */
   arrived(payment: C): void;
-  /** Records that its money moved or may have moved. */
+  /** Records that the money of this payment moved or may have moved. */
   moved(payment: C): void;
 
   /** Undefined while the rail can't be read; then nothing is claimed. */

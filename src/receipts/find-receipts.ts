@@ -4,7 +4,7 @@ import { readJws } from './jws.js';
 const MAX_DEPTH = 16;
 
 /**
- * Finds every JWS in a text, without duplicates: in plain form, in the base64 of a PAYMENT-RESPONSE, and anywhere in JSON such as the
+ * Finds every JWS in a string, without duplicates: in plain form, in the base64 of a PAYMENT-RESPONSE, and anywhere in JSON such as the
  * result of an MCP tool. Header names and other text around them are ignored.
  */
 export function receiptsIn(text: string): string[] {

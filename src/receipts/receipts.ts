@@ -41,7 +41,7 @@ const HASHED_HERE_BYTES = 256 * 1024;
 const REFRESH_MS = 5_000;
 const VERSION = 1;
 const TOO_MANY =
-  'this shop has published so many keys for receipts that the oldest were removed from did.json: keep STATE_DIR between starts, or set RECEIPT_KEY_FILE at all servers';
+  'this shop has published so many keys for receipts that the oldest were removed from did.json: keep STATE_DIR between starts, or set RECEIPT_KEY_FILE on all servers';
 
 /** Signs the receipts of a shop, and publishes the keys of its servers. */
 export class Receipts {
@@ -71,7 +71,7 @@ export class Receipts {
     this.#timer = setInterval(() => void this.#refresh(), refreshMs).unref();
   }
 
-  /** Publishes this server's key in the ledger, and starts watching for keys of others. */
+  /** Publishes this server's key in the ledger, and starts watching for keys of other servers. */
   static async open(parts: ReceiptParts): Promise<Receipts> {
     const forgotten = await parts.published.publish(publicKeyOf(parts.key));
     if (forgotten > 0) parts.log.warn({ forgotten }, TOO_MANY);

@@ -60,7 +60,7 @@ async function fetchDocument(url: string, allowPrivate: boolean): Promise<Json> 
     if (error instanceof SyntaxError) throw new ReceiptFault(`${url} is not JSON`);
     if (error instanceof NoAnswer && error.kind === 'private')
       throw new ReceiptFault(
-        `${url} has a private address: --allow-private asks it, which is right for a shop of your own only`,
+        `${url} has a private address: use --allow-private, but only for a shop of your own`,
       );
     throw new ReceiptFault(`${url} cannot be read: ${(error as Error).message}`);
   } finally {

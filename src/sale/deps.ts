@@ -24,7 +24,7 @@ export type Deps = {
   /** These budgets limit the verify requests and the work for all payers that have never paid, because their wallets may be empty. */
   newPayers: SharedBucket;
   newPayersWork: SharedBucket;
-  /** Without it, `upfront` operations answer 503. */
+  /** If undefined, `upfront` operations answer 503. */
   orders: OrderWorker | undefined;
   maxUnsettledPerPayer: number;
   /** How long the work may take. */

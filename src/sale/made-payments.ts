@@ -17,8 +17,8 @@ type Options = {
 type Timing = { look: number; rest: number };
 const TIMING: Timing = { look: 5_000, rest: 700 };
 /**
- * How often the rail is searched for a transfer: more than once, because its servers may lag behind the one that confirmed the transfer
- * to the buyer.
+ * How many times the rail is searched for a transfer: more than once, because its servers may lag behind the one that confirmed the
+ * transfer to the buyer.
  */
 const LOOKS = 3;
 const RATE = { rate: 50, burst: 500 };

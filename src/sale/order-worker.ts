@@ -15,7 +15,7 @@ export type Attempt = {
   request: string;
   deadline: number;
   attempt: number;
-  /** Replaces this attempt by another one, once per order. @returns undefined if the order was extended before */
+  /** Replaces this attempt with another one, once per order. @returns undefined if the order was extended before */
   extend: () => Promise<{ deadline: number; attempt: number } | undefined>;
 };
 
@@ -56,7 +56,7 @@ type Options = {
   log: Log;
   observer?: Observer;
   attemptMs: number;
-  /** How often an order is attempted before only the operator can start another attempt. */
+  /** How many times an order is attempted before only the operator can start another attempt. */
   maxAttempts?: number;
   /** The pause after the first failed attempt. */
   firstPauseMs?: number;
@@ -106,7 +106,7 @@ export class OrderWorker {
   }
 
   /**
-   * Starts an owed order at once, with a new attempt if the last one failed and the next one is due. `requestId`: the id of the request
+   * Starts an owed order immediately, with a new attempt if the last one failed and the next one is due. `requestId`: the id of the request
    * that asks for it.
    * @returns why nobody works on it
    */
@@ -115,7 +115,7 @@ export class OrderWorker {
     if (this.#running.has(id)) return undefined;
     const pause = await this.whyIdle(id);
     if (pause && (pause.seconds === undefined || pause.seconds > 0)) return pause;
-    // When several calls or servers ask at once, the ledger lets one of them start the attempt.
+    // When several calls or servers ask concurrently, the ledger lets one of them start the attempt.
     if (pause) await this.#options.ledger.reopenOrder(id, this.#newDeadline());
     this.#begin(id);
     return undefined;

@@ -301,7 +301,7 @@ export function paidLess(): Of<'refused'> {
   return refused(error, 'used');
 }
 
-/** For a caller whose wait has ended. */
+/** The outcome for a caller whose wait has ended. */
 export function unfinished(row: Row): Of<'unavailable'> {
   if (row.state === 'settling') return pending(row);
   return row.state === 'owed' ? stillOwed(row) : inProgress();

@@ -205,7 +205,7 @@ export class PaidRequest {
     return this.#waiting !== undefined && this.#waiting.caller.id !== this.#call.payment.checked.id;
   }
 
-  /** Whether a run ended without a sale of another payment, which says nothing about this request's own payment. */
+  /** Whether the run of another payment ended without a sale, which says nothing about this request's own payment. */
   #isOfAnother(ended: SharedOutcome): boolean {
     return this.#waitsForAnother && (ended.kind === 'refused' || ended.receipt === undefined);
   }

@@ -31,11 +31,11 @@ export type PickedUp =
 
 /**
  * What a payment buys now, for someone with the key of one of its callers. No work starts, and the request does not count as a waiting
- * caller. An answer that is fetched whole counts as written to that caller, if it is still the newest one.
+ * caller. An answer that is fetched whole counts as written to that caller, if that caller is still the newest.
  */
 export async function pickUp(deps: Deps, { id, number }: Caller): Promise<PickedUp> {
   const { own, row } = await rowsOf(deps, id);
-  if (!own || !row) return nothing('The call of this key is no longer stored, and neither is its answer.');
+  if (!own || !row) return nothing('The call for this key is no longer stored, and neither is its answer.');
   const worth = await worthOf(deps, row);
   if (typeof worth === 'string') return nothing(worth);
   const sale = deps.callers.fetching({ id: row.id, number: row === own ? number : 0 });
@@ -67,10 +67,10 @@ async function worthOf(
     }
     case 'delivered': {
       const kept = await answers.get(row.id);
-      return kept ? sold(row, kept) : 'The answer of this call was delivered and is no longer kept.';
+      return kept ? sold(row, kept) : 'The answer to this call was delivered and is no longer kept.';
     }
     case 'released':
-      return `The payment of this call was refused. ${NOT_CHARGED}.`;
+      return `The payment for this call was refused. ${NOT_CHARGED}.`;
     case 'refunded':
       return refunded(row);
   }

@@ -158,7 +158,7 @@ export class Reconciler {
     }
   }
 
-  /** Looks up the outcome of a payment on chain and records it. What it means depends on the payment's state. */
+  /** Looks up the outcome of a payment on chain and records it. The effect depends on the payment's state. */
   async #decide(row: Row, signal: AbortSignal): Promise<void> {
     const fate = await this.#options.rail.fate(row, signal);
     if (fate.kind === 'unknown') return;

@@ -71,7 +71,7 @@ export class Trimmer {
     }
   }
 
-  /** `next` returns whether there may be more. */
+  /** `next` processes one slice and returns whether there may be more rows. */
   async #inSlices(next: () => Promise<boolean>): Promise<void> {
     for (let slice = 0; slice < MAX_SLICES; slice++) if (this.#isStopped || !(await next())) return;
   }

@@ -114,7 +114,7 @@ export class WaitingCallers {
     this.#insert(moving);
   }
 
-  /** Renews the callers of these payments in the ledger at once. Never rejects. */
+  /** Renews the callers of these payments in the ledger immediately. Never rejects. */
   async renew(ids: Iterable<string>): Promise<void> {
     const { ledger, log } = this.#options;
     // A request may move to another payment meanwhile (`reassign`).
@@ -205,7 +205,7 @@ export class WaitingCallers {
     this.#at(waiting.caller.id).waiting.add(waiting);
   }
 
-  /** @returns false if it had been removed before */
+  /** @returns false if the caller had been removed before */
   #remove(waiting: WaitingCaller): boolean {
     const { id } = waiting.caller;
     if (!this.#local.get(id)?.waiting.delete(waiting)) return false;
@@ -231,7 +231,7 @@ export class WaitingCallers {
     this.#renewing = false;
   }
 
-  /** Resolves once the ledger has recorded it, or after 5 s. Retries continue in the background. */
+  /** Resolves once `write` has succeeded, or after 5 s. Retries continue in the background. */
   async #recordSoon(id: string, write: () => Promise<unknown>): Promise<void> {
     const limit = new AbortController();
     const late = sleep(RECORDED_WITHIN_MS, undefined, { signal: limit.signal, ref: false }).catch(() => {});

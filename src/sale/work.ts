@@ -53,7 +53,7 @@ async function notToSettle(deps: Deps, run: Run, answer: Answer): Promise<EndOfR
   return endRun(deps, run, { kind: 'failed', answer }, true);
 }
 
-/** Never rejects, and resolves at the deadline or when `stop` aborts even if the handler ignores its signal. */
+/** Never rejects. Resolves at the deadline or when `stop` aborts, even if the handler ignores its signal. */
 export async function work(
   { observer, log, workDeadlineMs: ms }: Deps,
   call: PaidCall,

@@ -7,7 +7,7 @@ export function toBase58(bytes: Uint8Array): string {
 
 /**
  * Reads base58. Decoding is quadratic, so the length is bounded.
- * @returns null for a character outside the alphabet or a text longer than `maxLength`.
+ * @returns null for a character outside the alphabet or a string longer than `maxLength`.
  */
 export function fromBase58(text: string, maxLength = 2048): Uint8Array | null {
   if (text.length > maxLength) return null;

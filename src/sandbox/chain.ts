@@ -81,8 +81,8 @@ export type ChainOptions = {
 };
 
 /**
- * A Solana chain with one node: lands every valid transaction at once, in the current slot, and never forks. A transaction
- * is `confirmed` when it landed and `finalized` 32 slots later; account state is always the latest.
+ * A Solana chain with one node: lands every valid transaction immediately, in the current slot, and never forks. A transaction is
+ * `confirmed` when it lands and `finalized` 32 slots later; account state is always the latest.
  */
 export class Chain {
   readonly genesis: Genesis;

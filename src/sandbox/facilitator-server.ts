@@ -23,7 +23,7 @@ type PaymentCall = { paymentPayload: PaymentPayload; paymentRequirements: Paymen
 type Json = { [name: string]: unknown };
 
 const MAX_BODY = 256 * 1024;
-/** A settlement may wait 30 s for its confirmation; beyond this many at once the caller must try again later. */
+/** A settlement may wait 30 s for its confirmation; beyond this many concurrent calls, the caller must try again later. */
 const MAX_CALLS = 512;
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readKeyPairFile, type KeyPair } from '../rails/solana/key-pair.js';
 import { newKey, writeAtomically } from './genesis.js';
 
-/** Pays the fees of a million payments. The chain's faucet provides it. */
+/** Enough for the fees of a million payments. The chain's faucet provides it. */
 const LAMPORTS = 10_000_000_000;
 const LEAST_LAMPORTS = 1_000_000_000;
 const DEADLINE_MS = 10_000;

@@ -15,7 +15,7 @@ export type HttpOptions = {
   maxBody: number;
   /** Headers of every answer. */
   headers: { [name: string]: string };
-  /** Answers a GET or POST. Errors become a 500. A text body is sent as text/plain, others as JSON. */
+  /** Answers a GET or POST. Errors become a 500. A string body is sent as text/plain, others as JSON. */
   handle: (request: HttpRequest) => Promise<HttpAnswer>;
 };
 

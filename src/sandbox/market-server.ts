@@ -15,7 +15,7 @@ export type MarketOptions = {
   supplies?: Record<string, string>;
   /** Factors by which the prices of a source are off, so that the sources disagree. */
   offBy?: Partial<Record<SourceName, number>>;
-  /** Another seed gives other prices. */
+  /** A different seed gives different prices. */
   seed?: string;
   /** Milliseconds since 1970. */
   now?: () => number;
@@ -152,7 +152,7 @@ function dexScreenerPools(token: Token, quote: Quote): Record<string, unknown>[]
       volume: { h24: mispriced ? 12.5 : cents(quote.volumeUsd * share * 0.5) },
       liquidity: { usd: cents(quote.liquidityUsd * share), base: 1, quote: 1 },
       fdv,
-      // If the circulating supply is not known, the market cap repeats the fully diluted valuation, as at the real source.
+      // If the circulating supply is not known, the market cap repeats the fully diluted valuation, as the real source does.
       marketCap: token.circulating === 1 ? fdv : cents(fdv * token.circulating),
       pairCreatedAt: 1_700_000_000_000 + index,
     };

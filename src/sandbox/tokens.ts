@@ -25,7 +25,7 @@ const STATES = new Map([
   [AccountState.Initialized, 'initialized'],
   [AccountState.Frozen, 'frozen'],
 ]);
-/** Extensions whose numbers spl-token leaves out. */
+/** Extensions that spl-token's list of numbers lacks. */
 const MORE_EXTENSIONS: Record<number, string> = {
   16: 'ConfidentialTransferFeeConfig',
   17: 'ConfidentialTransferFeeAmount',

@@ -88,7 +88,7 @@ export function memoOf(transaction: WireTransaction): string | null {
   return memos.length > 0 ? memos.join('; ') : null;
 }
 
-/** Whether a text is a signature: 64 bytes in base58. */
+/** Whether a string is a signature: 64 bytes in base58. */
 export function isSignature(text: unknown): text is string {
   return typeof text === 'string' && fromBase58(text, 90)?.length === 64;
 }

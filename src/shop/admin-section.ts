@@ -8,7 +8,7 @@ export type OrderView = {
   wanted: number;
   /** Whether an attempt is in progress. */
   isInProgress: boolean;
-  /** Whether it may still be changed: it is owed, and no answer is saved. */
+  /** Whether the order may still be changed: it is owed, and no answer is saved. */
   isOpen: boolean;
   /** The path of the page on which the operator confirms a task for an item of the order. */
   pathOf(task: string, item: string): string;

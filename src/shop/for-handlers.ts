@@ -69,7 +69,7 @@ export { openPayer, type Fate, type KeptPayment, type Payer, type Priced } from 
 // Files of a call, which are data URLs.
 export { fileOf, type SentFile } from '../contract/sent-file.js';
 
-// Pages for people, under a path of the operation's own, and the operation's section on the operator page.
+// Web pages, under a path of the operation's own, and the operation's section on the operator page.
 export type { AdminSection, OrderView } from './admin-section.js';
 export type { PageContext, PageRoute, Pages } from './pages.js';
 export { BASE_STYLE } from '../pages/base-style.js';

@@ -46,7 +46,7 @@ export type HandlerContext<Values = Record<never, never>> = {
 /** An order in progress or waiting. `body`: the validated body of the call. */
 export type OrderInProgress = OrderRef & { body: unknown; wanted: number; done: number };
 
-/** The pages of an operation for people: pages on the public server, and a section on the operator page. */
+/** The web pages of an operation: pages on the public server, and a section on the operator page. */
 export type Shown = { pages?: Pages; admin?: AdminSection };
 
 /** How a paid operation is served. */

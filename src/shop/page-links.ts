@@ -4,7 +4,7 @@ import type { Log } from '../net/log.js';
 import type { Pages } from './pages.js';
 
 /**
- * The links that open the pages of operations. They contain tokens, so they may be shown at a terminal, but never logged. Links with a
+ * The links that open the pages of operations. They contain tokens, so they may be shown on a terminal, but never logged. Links with a
  * generated token are written to files in the state folder that only their owner can read.
  * @throws ConfigFault if a file cannot be written
  */

@@ -42,7 +42,7 @@ export type PayerOptions = {
   secretKey: Uint8Array;
   /** CAIP-2. No payment on another network is signed. */
   network: string;
-  /** Default: the public server for the network. */
+  /** Default: the public RPC server for the network. */
   rpcUrl: string | undefined;
   /** The fee payer for challenges that name none. */
   feePayer?: string | undefined;

@@ -6,11 +6,11 @@ import type { HandlerContext } from './handler-context.js';
 /** An environment variable that an operation reads. Once declared, it appears in errors, in `npm run check` and in `context.settings`. */
 export type Setting<T> = {
   readonly name: string;
-  /** Its description for the operator. */
+  /** The description for the operator. */
   readonly what: string;
-  /** Whether its value is secret and never shown. */
+  /** Whether the value is secret and never shown. */
   readonly secret: boolean;
-  /** Whether its value is a token with which people other than the operator sign in. */
+  /** Whether the value is a token with which people other than the operator sign in. */
   readonly isToken?: true;
   /** Reads the value. Reports an invalid value to the reader, which names the variable. */
   readonly read: (reader: SettingReader) => T;
@@ -32,7 +32,7 @@ const MIN_TOKEN_CHARACTERS = 16;
 
 /** Kinds of settings. Without a `default`, the value of a variable that is not set is undefined. */
 export const setting = {
-  /** `pattern`: must match the whole text; `form` describes it, for example `an amount in dollars such as 0.40`. */
+  /** `pattern`: must match the whole value; `form` describes it, for example `an amount in dollars such as 0.40`. */
   text<D extends string | undefined = undefined>(
     name: string,
     what: string,

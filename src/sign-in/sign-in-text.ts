@@ -21,14 +21,14 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 export class UnsignableField extends Error {
   readonly missing: boolean;
 
-  /** @param field its name */
+  /** @param field the name of the field */
   constructor(field: string, missing: boolean) {
     super(field);
     this.missing = missing;
   }
 }
 
-/** The signed fields. All are texts except `resources`, a list of texts. */
+/** The signed fields. All are strings except `resources`, a list of strings. */
 export type SignedFields = { readonly [name: string]: string | readonly string[] };
 
 /** The signed fields of a statement; all others are ignored. @throws UnsignableField */

@@ -22,7 +22,7 @@ const STATEMENT = 'Call free of charge, within the limits of this shop';
 /** A wallet that has signed in. `use` identifies its statement, which can be used once until `endsAt` (ms since 1970). */
 export type SignedIn = { wallet: string; use: string; endsAt: number };
 
-/** Why a statement is refused: the code of x402's extension `sign-in-with-x`, and a message for people. */
+/** Why a statement is refused: the code of x402's extension `sign-in-with-x`, and a message for human readers. */
 export type SignInRefusal = { reason: string; error: string };
 
 /** Verifies the statements that wallets sign according to x402's extension `sign-in-with-x`, on Solana. */
@@ -97,7 +97,7 @@ export class SignIns {
   #untimely(fields: SignedFields): SignInRefusal | undefined {
     const now = this.#now();
     const issued = timeIn(fields, 'issuedAt');
-    if (Number.isNaN(issued)) return refusal('malformed', 'issuedAt is no time');
+    if (Number.isNaN(issued)) return refusal('malformed', 'issuedAt is not a time');
     if (issued > now + AHEAD_MS) return refusal('issued_at_in_future', 'issuedAt is in the future');
     if (issued <= now - LIFE_MS) return refusal('issued_at_too_old', 'it is older than five minutes');
     if (fields['expirationTime'] !== undefined && !(timeIn(fields, 'expirationTime') > now))

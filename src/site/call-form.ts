@@ -33,7 +33,7 @@ export type CallShape = {
 
 /** An object with more members is entered as JSON. */
 const MOST_MEMBERS = 40;
-/** A text that may be longer gets more than one line. */
+/** A field for more characters than this has several lines. */
 const LINE_CHARACTERS = 120;
 /** At most this many optional fields without an example are shown unfolded. */
 const OPTIONAL_SHOWN = 2;

@@ -58,7 +58,7 @@ export function callPanel(operation: PricedOperation, paying: Paying): string {
 ${callFields(operation, onThisChain)}
 </form>
 <p class="actions pay"></p>
-<noscript><p class="hint">Calling and paying from this page needs JavaScript. Any x402 client pays, too.</p></noscript>
+<noscript><p class="hint">Calling and paying from this page needs JavaScript. Any x402 client can pay, too.</p></noscript>
 <p class="hint no-wallet" hidden>To pay here, install a Solana wallet in this browser: <a href="https://phantom.com/download" rel="noreferrer">Phantom</a>,
 <a href="https://solflare.com/download" rel="noreferrer">Solflare</a> or <a href="https://backpack.app/download" rel="noreferrer">Backpack</a>. Its button then appears here.</p>
 <p class="say" role="status" aria-live="polite"></p>
@@ -68,7 +68,7 @@ ${callFields(operation, onThisChain)}
 
 const SIZE = {
   binary: 'The bytes of the file.',
-  none: 'A success without content.',
+  none: 'Success, without content.',
   json: 'See the API reference for its fields.',
   text: 'See the API reference for its fields.',
 };

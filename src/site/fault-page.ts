@@ -2,7 +2,7 @@ import { escapeHtml } from '../pages/escape.js';
 import type { OwnWords } from './own-words.js';
 import { sitePage } from './site-frame.js';
 
-/** The error page for people: what is wrong, why, and where to go. */
+/** The error page for browsers: what is wrong, why, and where to go. */
 export type FaultPage = (status: number, error: string) => string;
 
 const TITLES: Record<number, string> = {
@@ -17,7 +17,7 @@ const TITLES: Record<number, string> = {
 const ADVICE: Record<number, string> = {
   400: 'Check the address, or follow a link on the front page.',
   404: 'The address may be mistyped, or its content is no longer stored.',
-  405: 'It is for programs. The front page shows what is sold and how to call it.',
+  405: 'This address is for programs. The front page shows what is sold and how to call it.',
   503: 'Wait a few seconds and reload the page.',
 };
 

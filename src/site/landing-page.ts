@@ -26,7 +26,7 @@ export type LandingParts = Paying & {
 
 /** Longer lists have collapsible groups by tag, and a search. */
 const SHORT_LIST = 12;
-/** Up to this many are listed beside the headline. */
+/** Up to this many operations are listed next to the headline. */
 const LISTED_ON_TOP = 6;
 
 /** The page for browsers at `/`. It works without its scripts; they add copying, the status, the search, and calls. */
@@ -115,7 +115,7 @@ ${answerExample(first, parts.contract)}
 </div></section>`;
 }
 
-/** The cheapest operation that answers at once, as an example that everybody can run. */
+/** The cheapest operation that answers immediately, as an example that anyone can run. */
 function shownInCode(paid: PricedOperation[]): PricedOperation | undefined {
   const quick = paid.filter(({ flow }) => flow === 'authorization');
   const among = quick.length > 0 ? quick : paid;
@@ -148,7 +148,7 @@ function howToPay({ contract: { paid }, terms, methods, words, hasWallet }: Land
   const settings = {
     id: 'mcp-settings',
     label: 'MCP settings',
-    note: `The tools of this shop, for an MCP host. Each tool is paid in _meta["x402/payment"].`,
+    note: `The tools of this shop, for an MCP host. The payment for a call goes in _meta["x402/payment"].`,
     code: mcpSettings(terms, words.name),
   };
   const hosts = {
@@ -163,7 +163,7 @@ function howToPay({ contract: { paid }, terms, methods, words, hasWallet }: Land
     { id: 'mcp', label: 'MCP', parts: [settings, hosts, ...of('mcp')] },
   ];
   const keys = hasWallet
-    ? '<code>KEYPAIR</code> is <code>buyer.json</code> in the state folder (<code>.coinslot</code>), <code>RPC_URL</code> the <code>rpcUrl</code> in <code>sandbox.json</code> beside it.'
+    ? '<code>KEYPAIR</code> is <code>buyer.json</code> in the state folder (<code>.coinslot</code>), <code>RPC_URL</code> the <code>rpcUrl</code> in <code>sandbox.json</code> next to it.'
     : '<code>KEYPAIR</code> is a key file as <code>solana-keygen</code> writes it, whose wallet holds USDC; <code>RPC_URL</code> a Solana RPC server.';
   const rows = STATUS_MEANINGS.map(
     ([answered, meaning]) => `<tr><th scope="row">${answered}</th><td>${inline(meaning)}</td></tr>`,

@@ -147,7 +147,7 @@ function carriesPayment(
   return place === 'header' ? requestHeaders.includes(name.toLowerCase()) : name === 'x402Version';
 }
 
-/** Longer examples are cut here. The whole example is beside the schema of the answer. */
+/** Longer examples are cut here. The whole example is next to the schema of the answer. */
 const ANSWER_LINES = 14;
 
 /** The example of the answer, for the top of an operation, because Redoc itself shows it far below. */

@@ -89,7 +89,10 @@ export class SandboxWallet {
     try {
       const serve = { payments: this.#pay, transfers: this.#transfer }[request.url?.slice(PATH.length) ?? ''];
       if (!serve)
-        return fault(404, 'The sandbox wallet has /sandbox/wallet/payments and /sandbox/wallet/transfers.');
+        return fault(
+          404,
+          'The sandbox wallet serves /sandbox/wallet/payments and /sandbox/wallet/transfers.',
+        );
       if (request.method !== 'POST')
         return fault(405, `${request.method} is not allowed here, only POST.`, { Allow: 'POST' });
       const foreign = foreignPage(request.headers, this.#parts.publicUrl);

@@ -10,7 +10,7 @@ export type SitePage = {
   /** Further HTML for the head, and for the end of the page. */
   head?: string;
   footer?: string;
-  /** Links of the header: address and name. */
+  /** Links in the header: address and name. */
   links: [href: string, name: string][];
   script?: string | false;
   isPublic?: boolean;

@@ -36,7 +36,7 @@ export type SiteParts = {
   hasWallet: boolean;
   explorer: Explorer | undefined;
   sampleMint?: string;
-  /** The headers that a page of another origin may read. */
+  /** The headers that a page from another origin may read. */
   exposed: string;
   /** Whether the server already serves something at a path; a page never replaces it. */
   isTaken: (path: string) => boolean;

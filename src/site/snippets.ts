@@ -83,7 +83,7 @@ type Call = {
   url: string;
   method: string;
   headers: Record<string, string>;
-  /** As it is sent. */
+  /** The body as it is sent. */
   body?: string | Buffer;
   type: Record<string, string>;
   /** Whether the body and the answer are JSON. */
@@ -149,7 +149,7 @@ function scriptBody(body: string | Buffer, sendsJson: boolean): string {
   return sendsJson ? `JSON.stringify(${body})` : scriptText(body);
 }
 
-/** A text in single quotes if that needs no escapes. */
+/** A string literal, in single quotes if that needs no escapes. */
 function scriptText(text: string): string {
   return /['\\\p{Cc}]/u.test(text) ? JSON.stringify(text) : `'${text}'`;
 }

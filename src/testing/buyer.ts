@@ -90,7 +90,8 @@ export async function balanceOf({ rpcUrl, address, usdcMint }: Wallet): Promise<
     signal: AbortSignal.timeout(RPC_MS),
   });
   const { result } = (await response.json()) as { result?: { value: TokenAccount[] } };
-  if (!result) throw new Error(`The sandbox's RPC server at ${rpcUrl} does not say what ${address} owns.`);
+  if (!result)
+    throw new Error(`The sandbox's RPC server at ${rpcUrl} does not report the balance of ${address}.`);
   return result.value.reduce(
     (sum, { account }) => sum + BigInt(account.data.parsed.info.tokenAmount.amount),
     0n,

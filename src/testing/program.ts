@@ -7,7 +7,7 @@ export type Program = { said: () => string; stop(): Promise<void> };
 
 type Start<T> = {
   command: 'sandbox' | 'run';
-  /** Where it runs. */
+  /** The working directory of the command. */
   folder: string;
   /** The complete environment of the process; it inherits nothing. */
   settings: Record<string, string>;
@@ -16,7 +16,7 @@ type Start<T> = {
   log: (line: string) => void;
 };
 
-/** The engine is a package of its own. */
+/** The engine is a separate package. */
 const ENGINE = new URL('./dist/src/cli/main.js', import.meta.resolve('coinslot/package.json'));
 const END_WITH_PARENT = new URL('./end-with-parent.js', import.meta.url).href;
 const READY_MS = 60_000;

@@ -15,7 +15,10 @@ export type { Fault } from './inject.js';
 export type ShopOptions = {
   /** The folder of the shop, which must be built. Default: the current folder. The folder is only read. */
   folder?: string;
-  /** Settings of the shop as environment variables, such as those that its upstreams need. It gets no others from this process. */
+  /**
+   * Settings of the shop as environment variables, such as those that its upstreams need. The shop gets no other variables from this
+   * process.
+   */
   settings?: Record<string, string>;
   /** Receives the log of the shop and of the sandbox, line by line. */
   log?: (line: string) => void;
@@ -57,7 +60,7 @@ type SandboxFacts = Wallet & {
 };
 
 /**
- * Starts a sandbox and a shop in it, each in a process of its own that ends with this one, on free ports.
+ * Starts a sandbox and a shop in it, each in its own process, which ends with this one, and on free ports.
  * @throws Error that says what did not start, and why
  */
 export async function startShop(options: ShopOptions = {}): Promise<TestShop> {
@@ -129,7 +132,7 @@ async function open(
   };
 }
 
-/** Redirects the shop's upstreams through proxies, in its contract and in its settings. */
+/** Routes the shop's upstreams through proxies, in its contract and in its settings. */
 async function redirected(
   shop: EditedShop,
   settings: Record<string, string>,

@@ -24,7 +24,7 @@ type Share = { waiting: Waiter[]; running: number; lastServed: number; used: num
 export type FairQueueOptions = {
   /** Concurrent jobs. */
   slots: number;
-  /** Waiting jobs of all callers together. */
+  /** The most waiting jobs, of all callers together. */
   maxWaiting: number;
   /** The error message when the queue is full. */
   fullMessage: string;
@@ -40,9 +40,9 @@ const UNKNOWN: Expected = { ms: 1_000, withinMs: Infinity };
  * Runs a fixed number of jobs at a time and keeps a limited number waiting. The next slot goes to the caller with the fewest running
  * jobs; among equals, to the one that has used the least time, including the time of its next job; then to the caller served longest ago.
  * Of the jobs of one caller, those expected to be the shortest come first, equal ones in the order of their arrival. A job that could not
- * end in time is refused: at once, if the jobs before it would take too long, or later, if its turn comes too late. When the queue is
- * full, a caller with fewer waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves at
- * once.
+ * end in time is refused: immediately, if the jobs before it would take too long, or later, if its turn comes too late. When the queue is
+ * full, a caller with fewer waiting jobs replaces the last job of the caller with the most. A waiting job whose signal aborts leaves
+ * immediately.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;
@@ -157,7 +157,7 @@ export class FairQueue {
     waiter.refuse(reason);
   }
 
-  /** Removes the last waiting job of the caller with the most, or throws if `share` would then have at least as many. */
+  /** Removes the last job of the caller with the most waiting jobs, or throws if `share` would then have at least as many. */
   #makeRoomFor(share: Share): void {
     let greatest = share;
     for (const other of this.#shares.values()) {

@@ -35,7 +35,7 @@ export class Threads {
 
   /**
    * Runs a job and settles when it has ended; after an abort, that is when the worker next checks for cancellation. `name`: the
-   * function that the worker exports. Throws the signal's reason if it aborted, or the error of the worker.
+   * function that the worker exports. Throws the signal's reason if the signal aborted, or the error of the worker.
    */
   async run<Result>(
     task: unknown,

@@ -23,7 +23,7 @@ export class AnswerFiles {
     this.#limits = limits;
   }
 
-  /** @throws Error of the file system */
+  /** @throws Error from the file system */
   save(tool: string, mimeType: string, bytes: Buffer): Saved {
     mkdirSync(this.folder, { recursive: true, mode: 0o700 });
     this.#makeRoom(bytes.length);
@@ -59,7 +59,7 @@ export class AnswerFiles {
 
 /**
  * Saves the bytes of a result to files, and puts descriptions in their place.
- * @throws Error of the file system
+ * @throws Error from the file system
  */
 export function withoutBytes(result: ToolResult, tool: string, files: AnswerFiles): ToolResult {
   const saved: Saved[] = [];

@@ -97,7 +97,7 @@ export class Fates {
  *
  * The clock is read at `finalized`, too, because the history must reach its slot. No RPC server has finalized its newest confirmed
  * slot, so none could show a finalized history as far as a clock read at `confirmed`.
- * @throws what the chain throws
+ * @throws if a read of the chain fails
  */
 export async function fateOf(
   chain: FateChain,
@@ -134,7 +134,7 @@ function signedBy({ signedAt, signedOnChain }: Pick<PendingPayment, 'signedAt' |
   return Math.max(signedAt, signedOnChain?.time ?? 0);
 }
 
-/** A slot that is earlier than the signature of a payment of this age. */
+/** A slot that is earlier than the signing of a payment of this age. */
 function slotBefore(newest: number, ageMs: number): number {
   const seconds = Math.max(0, ageMs) / 1_000 + SLACK_SECONDS;
   return Math.max(0, newest - Math.ceil(seconds * SLOTS_PER_SECOND));

@@ -10,7 +10,7 @@ export type Offer = { required: Json & { accepts: [Json] }; network: Network; am
 
 const NAMES = [NETWORKS.mainnet, NETWORKS.devnet];
 const ATOMIC = /^[1-9]\d{0,18}$/;
-/** The largest challenge. A payment repeats most of it and is stored until it is answered. Coinslot's have a few KB. */
+/** The largest challenge. A payment repeats most of it and is stored until it is answered. Coinslot's challenges are a few KB. */
 const MAX_CHALLENGE_KB = 64;
 
 /** The challenge in a value from a shop; undefined if it is not a challenge. */
@@ -31,7 +31,7 @@ export function chooseOffer({ required }: Pick<Challenge, 'required'>, payer: st
     const cheapest = others.reduce((least, each) => (each.amount < least.amount ? each : least), first);
     const kb = Math.ceil(Buffer.byteLength(JSON.stringify(cheapest.required)) / 1024);
     if (kb <= MAX_CHALLENGE_KB) return cheapest;
-    return `its challenge has ${kb} KB; this wallet takes at most ${MAX_CHALLENGE_KB} KB`;
+    return `its challenge is ${kb} KB; this wallet takes at most ${MAX_CHALLENGE_KB} KB`;
   }
   const seen = required.accepts
     .slice(0, 5)

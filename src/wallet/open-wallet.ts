@@ -14,7 +14,7 @@ export type Wallet = BuyerParts & { purse: Purse; fates: Fates };
 export type WalletOptions = Pick<BuyerParts, 'limits' | 'timeoutMs' | 'attemptMs'> & {
   /** The folder of a payer (base58), in which payments without an answer are kept. */
   folderOf: (payer: string) => string;
-  /** By default the public server for the network. */
+  /** Default: the public RPC server for the network. */
   rpcUrl: string | undefined;
 };
 
@@ -50,7 +50,7 @@ export type Statement = {
   folder: string;
 };
 
-/** @param count how many of the last lines to return */
+/** @param count how many lines to return from the end of the statement */
 export function statementOf({ purse, limits, signer }: Wallet, count: number): Statement {
   return {
     payer: signer.address,

@@ -93,7 +93,7 @@ export class Buyer {
     this.#parts = parts;
   }
 
-  /** @throws PurseFault, and what `deliver` throws */
+  /** @throws PurseFault, and any error from `deliver` */
   async buy<A>(call: Call<A>): Promise<Outcome<A>> {
     const deadline = Date.now() + this.#parts.timeoutMs;
     const known = this.#parts.purse.find(call.name);
@@ -154,8 +154,8 @@ export class Buyer {
   }
 
   /**
-   * Releases the payments that, according to the chain, were not settled and never will be, and gives up very old ones. Searching the
-   * chain takes a while, so each sweep searches for only a few: those that have waited longest since their last search.
+   * Releases the payments that, according to the chain, were not settled and never will be, and gives up very old ones. Searching the chain
+   * takes time, so each sweep searches for only a few: those that have waited longest since their last search.
    */
   async sweep(atMost = 3): Promise<void> {
     const { purse } = this.#parts;
@@ -306,7 +306,10 @@ function neverSettled<A>(error: string, answer?: A): Outcome<A> {
 
 function overBudget<A>({ amount }: Offer, rest: bigint): Outcome<A> {
   const why = `The price is ${usdc(amount)}, but only ${usdc(rest)} of today's budget is left`;
-  return unpaid(why, " The budget is whole again at 00:00 UTC; the wallet's owner can raise --budget.");
+  return unpaid(
+    why,
+    " The full budget is available again at 00:00 UTC; the wallet's owner can raise --budget.",
+  );
 }
 
 export function sentence(text: string): string {

@@ -63,7 +63,7 @@ export type ShopBuyer = {
    * @throws Error if the server does not list them
    */
   tools(shopUrl: string): Promise<BuyerTool[]>;
-  /** The amounts spent, the calls without an answer, and the last lines (20). */
+  /** The amounts spent, the calls without an answer, and the last 20 lines of the statement. */
   statement(lines?: number): Statement;
   close(): void;
 };

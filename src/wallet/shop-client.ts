@@ -47,10 +47,10 @@ export async function findOperation(serverUrl: string, operationId: string): Pro
     );
   });
   if (answer.status !== 200)
-    throw new BuyFault(`${serverUrl}/openapi.json answered ${answer.status}: is this a Coinslot?`);
+    throw new BuyFault(`${serverUrl}/openapi.json answered ${answer.status}: is this a Coinslot server?`);
   const document = parseJson(answer.body) as Document | undefined;
   if (typeof document?.paths !== 'object')
-    throw new BuyFault(`${serverUrl}/openapi.json is not an OpenAPI document: is this a Coinslot?`);
+    throw new BuyFault(`${serverUrl}/openapi.json is not an OpenAPI document: is this a Coinslot server?`);
   const known: string[] = [];
   for (const [path, item] of Object.entries(document.paths)) {
     for (const [method, described] of Object.entries(item)) {
@@ -135,7 +135,7 @@ export function requestOf(
   if (hasBody && !placed && (request?.objectArguments ?? true) && (request?.kind ?? 'json') === 'json')
     return { url, init: { method, headers: { ...JSON_BODY, ...headers }, body: json } };
   const path = url.replace(/\{([^{}/]+)\}/g, (_braces, name: string) => {
-    if (rest[name] === undefined) throw new BuyFault(`${name} is missing: it is a part of the path ${url}.`);
+    if (rest[name] === undefined) throw new BuyFault(`${name} is missing: it is part of the path ${url}.`);
     return encodeURIComponent(textOf(rest[name]));
   });
   const { query, named } = takenFrom(rest, parameters);

@@ -11,7 +11,7 @@ const CONNECTIONS = 8;
 
 const WHY: Record<NoAnswer['kind'], string> = {
   aborted: 'the server was stopping',
-  late: `no whole answer within ${SEND_MS / 1_000} s`,
+  late: `no complete answer within ${SEND_MS / 1_000} s`,
   unreachable: 'it can’t be reached',
   private: 'its address is private: set ALLOW_PRIVATE_WEBHOOKS=true if that is intended',
   cut: 'it closed the connection without an answer',

@@ -60,7 +60,7 @@ export class EventListeners {
       send: message => {
         const unread = stream.writableLength + stream.readableLength;
         if (stream.destroyed || unread > MAX_UNREAD_BYTES)
-          return Promise.reject(new NotTold('it does not read'));
+          return Promise.reject(new NotTold('it does not read its events'));
         stream.write(`id: ${message.id}\ndata: ${JSON.stringify(message)}\n\n`);
         return Promise.resolve('shown');
       },

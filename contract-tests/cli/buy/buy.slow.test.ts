@@ -177,7 +177,7 @@ describe('npm run buy', function () {
         /No server answers at http:\/\/127\.0\.0\.1:1: start one with npm start/,
         ['summarize', body, '--url', 'http://127.0.0.1:1'],
       ],
-      [/is this a Coinslot\?/, ['summarize', body, '--url', elsewhere]],
+      [/is this a Coinslot server\?/, ['summarize', body, '--url', elsewhere]],
       [/There is no operation sumarize\. Operations: .*summarize/, ['sumarize', body, '--url', world.url]],
       [
         /price is 0\.01 USDC, more than your limit of 0\.009/,

@@ -254,7 +254,7 @@ describe('npm run ledger -- refund', function () {
     for (const [amount, said] of [
       [PRICE - 1n, /0\.499999 USDC refunded/],
       [1n, /0\.000001 USDC refunded/],
-      [1n, /was refunded as a whole; there is nothing to refund/],
+      [1n, /was refunded in full; there is nothing to refund/],
     ] as const) {
       const { signature } = await move(seller, buyer.publicKey, amount);
       await finalized(signature);

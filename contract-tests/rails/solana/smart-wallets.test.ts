@@ -5,7 +5,7 @@ import { checker, craft, EXPECTED, PAYER, reasonOf } from '../../support/bent-tr
 /** The programs, by the names of their wallets. */
 const WALLETS: Record<string, string> = {
   SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf: 'Squads',
-  SMRTzfY6DfH5ik3TKiyLFfXexV8uSG3d2UksSCYdunG: 'Squads smart account, as Crossmint has them',
+  SMRTzfY6DfH5ik3TKiyLFfXexV8uSG3d2UksSCYdunG: 'Squads smart account, as used by Crossmint',
   swigypWHEksbC64pWKwah1WTeh9JXwx8H1rJHLdbQMB: 'Swig',
 };
 const SECP256R1 = new PublicKey('Secp256r1SigVerify1111111111111111111111111');

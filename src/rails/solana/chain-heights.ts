@@ -7,7 +7,7 @@ import type { SolanaChain } from './rpc.js';
 export type SeenHeight = { height: number; seenAt: number };
 
 const HEIGHT_KEY = 'chain-height';
-/** The blocks per second that were measured last. */
+/** The blocks per second at the last measurement. */
 const RATE_KEY = 'chain-rate';
 /** How far an RPC server may be behind the greatest height seen; see `EXPIRED_AFTER_BLOCKS`. */
 const MAX_LAG_BLOCKS = 50;
@@ -49,7 +49,7 @@ export class ChainHeights {
   constructor(
     ledger: Meta,
     options: {
-      /** The rate that is always allowed. Default 4. */
+      /** The rate that is always allowed, in blocks per second. Default 4. */
       blocksPerSecond?: number;
       now?: () => number;
     } = {},
@@ -92,7 +92,7 @@ export class ChainHeights {
     );
   };
 
-  /** @throws HeightRefused if the chain can't have reached this height, or was far beyond it before */
+  /** @throws HeightRefused if the chain can't have reached this height, or had already passed it by far */
   readonly check = (latest: Latest): void => {
     this.checkRise(latest);
     const height = heightOf(latest);

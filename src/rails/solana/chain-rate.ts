@@ -2,7 +2,7 @@
 export const LEAST_BLOCKS_PER_SECOND = 4;
 /** No reading allows more than this, which is twice the rate of a chain with 200 ms slots. */
 const MOST_BLOCKS_PER_SECOND = 10;
-/** A chain may be faster than measured by this factor for a while. */
+/** A chain may temporarily exceed its measured rate by this factor. */
 const MARGIN = 1.25;
 /** A server's rate is the median of its last readings, so that a server that catches up, or a clock that jumps, has no effect. */
 const MAX_RATES = 5;
@@ -10,14 +10,14 @@ const MIN_RATES = 3;
 
 type Readings = { last: { height: number; at: number } | undefined; rates: number[] };
 
-/** Measures how many blocks a second the chain can make, from the heights that all RPC servers report every now and then. */
+/** Measures how many blocks a second the chain can make, from the heights that all RPC servers report from time to time. */
 export class ChainRate {
   readonly #servers: Readings[] = [];
 
   /**
    * Adds the heights that the servers report now, always in the same order; undefined for one that did not answer. @param allowed the
-   * present rate, which counts for servers that were not measured yet
-   * @returns the rate to allow. It rises only if more than half of the servers, with `MARGIN`, exceed the present rate.
+   * current rate, which is assumed for servers that were not measured yet
+   * @returns the rate to allow. It rises only if more than half of the servers, with `MARGIN`, exceed the current rate.
    */
   measure(heights: readonly (number | undefined)[], at: number, allowed: number): number {
     const votes = heights.map((height, index) => {

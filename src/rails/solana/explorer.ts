@@ -12,7 +12,7 @@ const SITES = {
   solana: { transaction: 'https://explorer.solana.com/tx/', address: 'https://explorer.solana.com/address/' },
 } as const;
 
-/** Undefined if none is configured, or for a sandbox, whose chain is local. */
+/** Undefined if no explorer is configured, or for a sandbox, whose chain is local. */
 export function explorerOf(name: ExplorerName, network: NetworkName): Explorer | undefined {
   if (name === 'none' || network === 'sandbox') return undefined;
   const { transaction, address } = SITES[name];

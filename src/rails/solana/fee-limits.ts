@@ -17,7 +17,7 @@ const SET_COMPUTE_UNIT_PRICE = 3;
 const LIMIT_BYTES = 5;
 const PRICE_BYTES = 9;
 
-/** `reason` is the code from x402's scheme exact on SVM, and `message` is for people. */
+/** `reason` is the code from x402's scheme exact on SVM, and `message` is for human readers. */
 export type FeeFault = { reason: string; message: string };
 
 /**
@@ -106,7 +106,7 @@ function limitFirst([first, second]: readonly Instruction[]): (Instruction | und
 const LIMIT = 'transaction_instructions_compute_limit_instruction';
 const PRICE = 'transaction_instructions_compute_price_instruction';
 
-/** A fault with a code of x402's scheme exact on SVM, or a similar code if the scheme has none. */
+/** A fault with a code from x402's scheme exact on SVM, or a similar code if the scheme has none. */
 export function payloadFault(reason: string, message: string): FeeFault {
   return { reason: `invalid_exact_svm_payload_${reason}`, message };
 }

@@ -174,7 +174,7 @@ export async function confirmTransfer(
 
 /**
  * Looks once for a transfer that a facilitator denies, after waiting as long as RPC servers may lag behind each other. @param
- * minContextSlot answers of servers that have not reached this slot do not count
+ * minContextSlot answers from servers that have not reached this slot do not count
  */
 export async function findDenied(
   chain: ChainHistory,

@@ -17,7 +17,7 @@ const ADDRESS = '[1-9A-HJ-NP-Za-km-z]{32,44}';
 const KEPT = new RegExp(`^(${ADDRESS}|${NONE})(?: (${ADDRESS}|${NONE})(?: (${ADDRESS}) (\\d+))?)?$`);
 const addressOf = (text: string | undefined): string | undefined => (text === NONE ? undefined : text);
 
-/** Undefined for a whole transaction. */
+/** Reads kept evidence; undefined for a whole transaction. */
 export function keptEvidence(evidence: string): KeptEvidence | undefined {
   const [, source, destination, feePayer, fee] = KEPT.exec(evidence) ?? [];
   if (source === undefined) return undefined;

@@ -24,7 +24,7 @@ export type KeyPair = {
 export class KeyPairFault extends Error {}
 
 /**
- * Reads a key pair from a file that nobody else may read.
+ * Reads a key pair from a file that only its owner can read.
  * @throws KeyPairFault
  */
 export function readKeyPairFile(file: string): KeyPair {
@@ -32,7 +32,7 @@ export function readKeyPairFile(file: string): KeyPair {
 }
 
 /**
- * The 64 bytes of a key pair, seed and public key, from a file that nobody else can read.
+ * The 64 bytes of a key pair, seed and public key, from a file that only its owner can read.
  * @throws KeyPairFault
  */
 export function readSecretKeyFile(file: string): Uint8Array {

@@ -14,7 +14,7 @@ export function payLink({ receiver, mint, amount, memo, label }: AskedTransfer):
     label,
     memo,
   });
-  // The specification requires %20 for spaces.
+  // Solana Pay requires %20 for spaces.
   return `solana:${receiver}?${query.toString().replaceAll('+', '%20')}`;
 }
 

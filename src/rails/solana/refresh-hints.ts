@@ -84,7 +84,7 @@ export class HintRefresher {
 
   /**
    * Runs `look` every `ms`.
-   * @returns a function that runs it at once
+   * @returns a function that runs it immediately
    */
   #every(ms: number, look: () => Promise<void>): () => void {
     let busy = false;
@@ -109,7 +109,7 @@ export class HintRefresher {
     try {
       const [view, earlier] = await Promise.all([
         readView(chain, heights, AbortSignal.timeout(VIEW_DEADLINE_MS)),
-        // Without the list, only one blockhash can be offered.
+        // Without the list of recent blockhashes, only one can be offered.
         recentBlockhashes(chain, AbortSignal.timeout(LIST_DEADLINE_MS)).catch(() => []),
       ]);
       hints.setView({ ...view, earlier });

@@ -26,11 +26,11 @@ export type LandedTransaction = {
   blockTime: number | null;
   /** The change of each token account's balance, in atomic units; null if the server does not report it. */
   tokens: TokenChange[] | null;
-  /** The accounts that it created: they had no lamports before. Empty if the server does not report balances. */
+  /** The accounts that the transaction created: they had no lamports before. Empty if the server does not report balances. */
   opened: string[];
 };
 
-/** `account`: its address, empty if the server does not report it. `after`: its balance after the transaction. */
+/** `account`: the token account's address, empty if the server does not report it. `after`: the balance after the transaction. */
 export type TokenChange = { account: string; mint: string; owner: string; change: bigint; after: bigint };
 
 /** How far a transaction has come. `failed`: it had no effect except its fee. */
@@ -97,7 +97,7 @@ export function readFlag(result: unknown): boolean {
   return value;
 }
 
-/** One status per signature that was asked for; null where the server knows none. */
+/** One status per requested signature; null where the server knows none. */
 export function readStatuses(result: unknown, count: number): (SignatureStatus | null)[] {
   const value = readValue(result);
   if (!Array.isArray(value) || value.length !== count) throw badAnswer('unreadable statuses');
@@ -216,7 +216,7 @@ export function readAccounts(
   return { slot, accounts };
 }
 
-/** No server returns more, and no more are read. */
+/** No server returns more accounts than this, and no more are read. */
 const MAX_HOLDINGS = 20;
 
 export function readHoldings(result: unknown): Holding[] {

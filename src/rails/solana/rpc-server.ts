@@ -29,7 +29,7 @@ const NEVER = new AbortController().signal;
 
 /** One RPC server behind a keep-alive pool. */
 export class RpcServer {
-  /** Its URL without credentials. */
+  /** The server's URL without credentials. */
   readonly name: string;
   restUntil = 0;
   readonly #client: HttpClient;

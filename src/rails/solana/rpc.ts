@@ -8,7 +8,7 @@ import { RpcServer, type Query, type RpcLog } from './rpc-server.js';
 
 /**
  * Reads from a Solana chain. Every method throws `UpstreamFailure`: `unavailable` if no RPC server can be reached or all of them are
- * overloaded, `failed` if they answer wrongly or late. The caller's signal ends the wait at once. An address that is not base58 of
+ * overloaded, `failed` if they answer wrongly or late. The caller's signal ends the wait immediately. An address that is not base58 of
  * 32 bytes causes a plain `Error`; check it first.
  */
 export type SolanaChain = {
@@ -61,7 +61,7 @@ export type SolanaChain = {
     signal: AbortSignal,
   ): Promise<results.LandedTransaction | null>;
   /**
-   * Sends a signed transaction (base64) to all servers side by side, without preflight and without resends by the servers. Resolves once
+   * Sends a signed transaction (base64) to all servers concurrently, without preflight and without resends by the servers. Resolves once
    * one of them accepts it, which does not mean that it lands; throws the first failure if none does. Sending it again is harmless.
    */
   send(transaction: string, signal: AbortSignal): Promise<void>;
@@ -100,7 +100,7 @@ const DEFAULT_ACCOUNT_BYTES = 10_240;
 /** A server that failed is asked last for this long, so that it does not delay every call. */
 const REST_MS = 10_000;
 
-/** Asks the servers in turn until one answers, or all of them at once. */
+/** Asks the servers in turn until one answers, or all of them concurrently. */
 class Servers {
   readonly list: RpcServer[];
   readonly #maxInFlight: number;
@@ -146,7 +146,7 @@ class Servers {
     return preferred.ask(query, signal);
   }
 
-  /** Asks all servers side by side. @returns the first answer; the others are not waited for */
+  /** Asks all servers concurrently. @returns the first answer, without waiting for the others */
   async askAll<T>(query: Query<T>, signal: AbortSignal): Promise<T> {
     if (signal.aborted) throw timedOut(signal.reason);
     setMaxListeners(this.#maxInFlight, signal);
@@ -243,7 +243,7 @@ function accountReads(
 }
 
 /**
- * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and falls over to the next
+ * A chain behind one or several JSON-RPC servers (Solana RPC HTTP methods). A read goes to the first server and fails over to the next
  * when that one is down, late, wrong, or on another chain.
  */
 export function createChain(options: ChainOptions): SolanaChain {

@@ -45,7 +45,7 @@ class Answers<T extends object | null> {
       });
     const asking = ask();
     this.#asked.set(key, asking);
-    // Removed before the failure reaches other callers, so that they repeat the read.
+    // Forgets a failed read before other callers see the failure, so that they repeat it.
     asking.catch(() => this.#asked.delete(key));
     return asking;
   }

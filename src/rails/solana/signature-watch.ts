@@ -59,7 +59,7 @@ export class SignatureWatch {
     return watched;
   }
 
-  /** Schedules a request, unless one is under way, which will be followed by another one. */
+  /** Schedules a request, unless one is under way, because another one will follow it. */
   #lookIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#looking || this.#closing.signal.aborted) return;

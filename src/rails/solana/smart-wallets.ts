@@ -1,11 +1,11 @@
 import { keyOf } from './address.js';
 import type { Key, SolanaTransaction } from './message.js';
 
-/** Programs that move the money of wallets without their own key. Crossmint's wallets are accounts of Squads or Swig. */
+/** Programs that move the money of wallets that have no key of their own. Crossmint's wallets are accounts of Squads or Swig. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   SQDS4ep65T869zMMBKyuUq6aD6EgTu8psMjkvj52pCf: 'Squads',
   SMPLecH534NA9acpos4G6x7uf3LWbCAwZQE9e8ZekMu: 'Squads',
-  SMRTzfY6DfH5ik3TKiyLFfXexV8uSG3d2UksSCYdunG: 'Squads smart account, as Crossmint has them',
+  SMRTzfY6DfH5ik3TKiyLFfXexV8uSG3d2UksSCYdunG: 'Squads smart account, as used by Crossmint',
   swigypWHEksbC64pWKwah1WTeh9JXwx8H1rJHLdbQMB: 'Swig',
   SWiGmQedKzMz1tiTqoJCWeGDnGXfNBp2PkXLkpCAtQo: 'Swig',
   GovER5Lthms3bLBqWub97yVrMmEogzX7xNjdXpPPCVZw: 'SPL Governance',

@@ -23,9 +23,9 @@ const FEW_HASHES = 10;
 const OFFERED_MS = 20_000;
 /** No payment is claimed on an older view of the chain; see `EXPIRED_AFTER_BLOCKS`. */
 const VIEW_LIFE_MS = 40_000;
-/** The interval between reads of the chain: while calls come in, otherwise, and while few of the offered blockhashes are left. */
+/** The intervals between reads of the chain: while calls come in, while none do, and while few of the offered blockhashes are left. */
 const LOOK_MS = { busy: 2_000, idle: 10_000, usedUp: 400 };
-/** Limits how often unpaid requests can use up an offered blockhash, because clients without an RPC server depend on having one. */
+/** Limits how often unpaid requests can use up an offered blockhash, because clients without an RPC server depend on this blockhash. */
 const UNPROVEN_USES = { rate: 0.5, burst: 1 };
 const MAX_USED = 256;
 const MAX_SEEN = 256;
@@ -42,7 +42,7 @@ type Signed = Pick<CheckedTransaction, 'payer' | 'blockhash' | 'hasNonce'>;
 export class SolanaHints implements Hinting<CheckedTransaction> {
   readonly #now: () => number;
   #feePayer: string;
-  /** Without a blockhash: the same object until the fee payer changes. */
+  /** The hints without a blockhash: the same object until the fee payer changes. */
   #bare: Hints;
   /** The offered blockhashes, the next one first. Each has the same object for as long as it is offered. */
   #offered = new Map<Key, Hints>();

@@ -54,7 +54,9 @@ type Asks<Ask> = {
 export type Trust = {
   /** Whether the facilitator that pays with this fee payer has ever reported a false settlement. True if the facilitator is unknown. */
   lied(feePayer: string): boolean;
-  /** Records a false report. It takes effect here at once and resolves once the ledger has it for other servers and later starts. */
+  /**
+   * Records a false report, which counts at this server immediately. Resolves once the ledger has it for other servers and later starts.
+   */
   distrust(feePayer: string): Promise<void>;
   /** Reads what other servers have recorded. */
   refresh(): Promise<void>;
@@ -70,9 +72,9 @@ export type SolanaRailParts<Ask> = {
   chain: ChainHistory;
   /** All addresses that received payments in this ledger. */
   receivers: readonly string[];
-  /** Without it, every reported settlement is believed. */
+  /** If absent, every reported settlement is believed. */
   trust?: Trust | undefined;
-  /** Without it, a new payer's work starts however few blocks are left. */
+  /** If absent, a new payer's work starts however few blocks are left. */
   blocksLeft?: BlockhashLife['blocksLeft'] | undefined;
   timing?: Partial<SolanaTiming> | undefined;
 };

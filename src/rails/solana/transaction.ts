@@ -23,11 +23,11 @@ import { ASSOCIATED_TOKEN_PROGRAM, LIGHTHOUSE_PROGRAM, MEMO_PROGRAM, TOKEN_PROGR
  */
 export type CheckedTransaction = Checked & {
   readonly feePayer: string;
-  /** Its blockhash, as a key. */
+  /** The transaction's blockhash, as a key. */
   readonly blockhash: Key;
-  /** Whether a memo distinguishes it from payments with the same payer, price and blockhash. */
+  /** Whether a memo distinguishes the payment from others with the same payer, price and blockhash. */
   readonly hasNonce: boolean;
-  /** Whether it was checked against the challenge that it answers, including its fee payer. */
+  /** Whether the payment was checked against the challenge that it answers, including its fee payer. */
   readonly answers: boolean;
   /** Whether the payer pays the fee, too: it is signed in full. */
   readonly selfPaid: boolean;

@@ -11,7 +11,7 @@ import { unsignedTransaction } from '/site/solana-payment.js';
 
 const SANDBOX_WALLET = '/sandbox/wallet';
 const [CONNECT, SIGN] = ['standard:connect', 'solana:signTransaction'];
-/** How long a page resends a payment by itself. */
+/** How long a page resends a payment without a click. */
 const PATIENCE_MS = 10 * 60_000;
 const MOST_WAIT_SECONDS = 60;
 const CHAINS = { mainnet: 'solana:mainnet', devnet: 'solana:devnet', sandbox: 'solana:devnet' };
@@ -218,7 +218,7 @@ class Purchase {
     const isPaid = Boolean(receipt && receipt.success);
     const isRefused = answer.status === 402 && !isPaid && answer.headers.has('PAYMENT-REQUIRED');
     if (isRefused || (receipt && receipt.errorReason === 'refunded')) return this.close(error);
-    // An invalid call did not use the payment: it is sent with the form's next contents.
+    // An invalid call did not use the payment, which is sent again with the corrected call.
     await this.remember({ isWrong: answer.status === 400, ...(isPaid || link ? { receipt, link } : {}) });
     if (answer.status === 503) {
       const named = Number(answer.headers.get('Retry-After'));
@@ -274,7 +274,7 @@ function offerFacts({ amount, network, payTo, extra }) {
 }
 
 /**
- * The data that shows a purchase later: amount, transfer, and the link to its answer. `explorer`: the URL pattern with TRANSACTION, if
+ * The data for showing a purchase later: amount, transfer, and the link to its answer. `explorer`: the URL pattern with TRANSACTION, if
  * there is one.
  */
 function receiptParts({ amount, payer, network, receipt, link, at }, explorer) {

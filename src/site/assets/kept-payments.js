@@ -48,7 +48,7 @@ export async function keep(payment) {
   }
 }
 
-/** Records what is known of a payment without an outcome. */
+/** Records what is known about a payment without an outcome. */
 export const update = payment => run('readwrite', store => store(UNDECIDED).put(payment));
 
 /** Removes a payment that can buy nothing more. */

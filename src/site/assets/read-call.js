@@ -7,7 +7,7 @@
 
 const pathText = value => encodeURIComponent([value].flat().map(String).join(','));
 
-/** @returns {unknown} undefined: it is not sent */
+/** @returns {unknown} undefined for a field that is not sent */
 function valueOf(field) {
   const { entry } = field.dataset;
   if (entry === 'file') return field.files.length > 0 ? [...field.files] : undefined;
@@ -23,7 +23,7 @@ function valueOf(field) {
   }
 }
 
-/** A value as the names and texts of a query or a form, in OpenAPI's styles. */
+/** A value as the names and strings of a query or a form, in OpenAPI's styles. */
 function pairsOf(name, value, style) {
   const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
   if (style && style.kind === 'separated') {

@@ -29,7 +29,7 @@ export function folded(title, ...parts) {
   return details;
 }
 
-/** A text that scrolls, also with the keyboard. */
+/** Text that scrolls, including with the keyboard. */
 export function block(text, label) {
   const pre = make('pre', text);
   pre.tabIndex = 0;
@@ -114,7 +114,7 @@ function media(name, type, url) {
 
 /** The body of an answer: JSON, text, audio, video or image, and always as a download. */
 export async function answerParts(operation, type, body) {
-  if (body.size === 0) return [make('p', 'A success without content.')];
+  if (body.size === 0) return [make('p', 'Success, without content.')];
   const url = URL.createObjectURL(body);
   const download = linkTo(url, 'Download (' + sizeOf(body.size) + ')');
   download.download = fileName(operation, type);
@@ -128,9 +128,9 @@ async function shownParts(type, body, url) {
   if (type.startsWith('audio/')) return [media('audio', type, url)];
   if (type.startsWith('video/')) return [media('video', type, url)];
   if (IMAGE.test(type)) return [media('img', type, url)];
-  if (!TEXT.test(type)) return [make('p', 'A file of the type ' + (type || 'unknown') + '.')];
+  if (!TEXT.test(type)) return [make('p', 'A file of type ' + (type || 'unknown') + '.')];
   const text = await body.text();
-  if (text.length > MOST_TEXT) return [make('p', 'A long text: download it.')];
+  if (text.length > MOST_TEXT) return [make('p', 'This text is too long to show: download it.')];
   try {
     if (/[/+]json$/.test(type)) return json(text);
   } catch {

@@ -9,7 +9,7 @@ const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
 const MEMO_PROGRAM = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr';
-/** The transfer and the memo take about 15 000. The rest is for the assertions that some wallets add. */
+/** The transfer and the memo take about 15 000 units. The rest is for the assertions that some wallets add. */
 const COMPUTE_UNITS = 60_000;
 const MICROLAMPORTS_PER_UNIT = 1n;
 const SET_COMPUTE_UNIT_LIMIT = 2;
@@ -83,7 +83,7 @@ const instruction = (program, accounts, data) =>
 
 /**
  * The transaction for one payment option (of `accepts`), with room for the signatures of fee payer and payer.
- * @param offer of x402 v2 @param payer 32 bytes @param memo makes it differ from an earlier one for the same call
+ * @param offer of x402 v2 @param payer 32 bytes @param memo makes the transaction differ from an earlier one for the same call
  */
 export async function unsignedTransaction(offer, payer, memo) {
   const { asset, payTo, amount, extra } = offer;

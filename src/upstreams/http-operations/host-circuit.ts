@@ -9,16 +9,16 @@ const PAYERS = 3;
 const QUIET_MS = 10_000;
 const REST_MS = 5_000;
 const MAX_REST_MS = 60_000;
-/** How many calls may probe the host at once, so that one that hangs does not block the others. */
+/** How many calls may probe the host concurrently, so that a hanging call does not block the others. */
 const MAX_PROBES = 3;
 /** How many payers' failures are remembered, and for how long after a payer's last failure. */
 const FAILED = { max: 2_000, ttl: 120_000 };
 
 /**
  * The circuit of a host that many payers share. One payer's calls may fail because of their input, so its failures pause only that payer,
- * in its own circuit. The host is paused for everybody when several payers failed and no call succeeded for a while, or when the host
- * itself asks for a wait. After the pause, the host is used again once a call by a payer without failures succeeds, or once `reached` is
- * called.
+ * in its own circuit. The host is paused for all payers when calls of several payers failed and none succeeded for some time, or when the
+ * host itself asks for a wait. After the pause, the host is used again once a call by a payer without failures succeeds, or once `reached`
+ * is called.
  */
 export class HostCircuit {
   readonly #options: HostCircuitOptions;
@@ -36,8 +36,8 @@ export class HostCircuit {
   }
 
   /**
-   * Runs `work` unless the payer or the host is resting. What it throws counts as a failure, unless `signal` has aborted. `pause` makes
-   * this failure pause the payer for as long as the host asks.
+   * Runs `work` unless the payer or the host is resting. Any error that it throws counts as a failure, unless `signal` has aborted. `pause`
+   * makes this failure pause the payer for as long as the host asks.
    * @throws Resting, what `work` throws, or the signal's reason
    */
   async run<T>(
@@ -60,7 +60,7 @@ export class HostCircuit {
     }
   }
 
-  /** Called when the host asks all callers to wait. Pauses it for the time that it names or, without one, for as long as a first pause. */
+  /** Called when the host asks all callers to wait. Pauses it for the requested time; if none is given, for as long as a first pause. */
   trip(seconds?: number): void {
     const { restMs = REST_MS } = this.#options;
     const ms = seconds === undefined ? Math.max(restMs, 1_000) : seconds * 1_000;

@@ -139,7 +139,7 @@ async function contentOf(bytes: Buffer, { kind }: AnswerForm, type = '', reading
     return { body, value };
   } catch (error) {
     if (error instanceof UpstreamFailure) throw error;
-    throw unusable(reading, `it is no ${kind === 'text' ? `text in ${charset}` : 'JSON in UTF-8'}`);
+    throw unusable(reading, `it is not ${kind === 'text' ? `text in ${charset}` : 'JSON in UTF-8'}`);
   }
 }
 
@@ -212,7 +212,7 @@ async function plain(answer: HttpAnswer, reading: Reading): Promise<Buffer> {
     return await gunzipped(answer.body, { maxOutputLength: reading.maxBytes });
   } catch (error) {
     const large = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw large ? tooLarge(reading) : unusable(reading, 'it is no valid gzip');
+    throw large ? tooLarge(reading) : unusable(reading, 'it is not valid gzip');
   }
 }
 
@@ -260,7 +260,7 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
 
 function tooLarge(reading: Reading): UpstreamFailure {
   const cause = logged(reading, `the answer of the upstream is larger than ${reading.maxBytes} bytes`);
-  // How large the answer is depends on the caller's input.
+  // The size of the answer depends on the caller's input.
   return new UpstreamFailure('failed', `${SERVICE} gave too large an answer.`, { cause, fault: 'caller' });
 }
 

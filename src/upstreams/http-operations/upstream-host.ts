@@ -145,7 +145,7 @@ export class UpstreamHost {
   }
 }
 
-/** For an order, before it is paid. */
+/** The failure that refuses an order before it is paid. */
 export function unreachable(): UpstreamFailure {
   const message = 'The service behind this operation cannot be reached; try again later.';
   return new UpstreamFailure('unavailable', message, { retryAfterSeconds: PROBE_MS / 1_000, fault: 'none' });

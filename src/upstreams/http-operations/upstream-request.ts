@@ -29,7 +29,7 @@ export type UpstreamRequest = {
 /** Reports what is missing or wrong, with its place in `x-upstream`. No message contains a value. */
 export type Report = (place: string, message: string) => void;
 
-/** Puts the values of the environment into an `x-upstream`, or reports everything that is wrong with them. */
+/** Puts the values of environment variables into an `x-upstream`, or reports everything that is wrong with them. */
 export function resolveUpstream(
   upstream: Upstream,
   { variable, allowPrivate }: UpstreamSettings,
@@ -146,7 +146,7 @@ function encoded(name: string, value: unknown): string {
   }
 }
 
-/** Some servers cut a text at a control character, and some decode a segment before they split the path. */
+/** Some servers cut a string at a control character, and some decode a segment before they split the path. */
 function checkSegment(segment: string): void {
   const text = decoded(segment);
   const sound = !/\p{Cc}/u.test(text) && !text.split(/[/\\]/).some(part => /^\.\.?$/.test(part));
