@@ -26,7 +26,7 @@ export function escapeHtml(text: string): string {
 /** Longer text is cut, with a note. */
 const MAX_SHOWN_CHARACTERS = 20_000;
 
-/** A block for text from callers or other users: shown as written, with a text direction of its own. */
+/** A block for text from callers or other users: shown as written, with its own text direction. */
 export function foreignBlock(text: string, className = ''): string {
   const shown =
     text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}… (shortened)` : text;

@@ -43,7 +43,7 @@ export type ValueAt = (steps: readonly string[]) => DescribedValue | undefined;
 
 /** Reads the prices of one kind from `x-price`. */
 export type PriceKind = {
-  /** The keys that this kind reads, besides the keys of every price: `mode`, `currency` and `flow`. */
+  /** The keys that this kind reads, in addition to the keys of every price: `mode`, `currency` and `flow`. */
   readonly keys: readonly string[];
   /**
    * @param valueAt absent where the operation itself can't be read

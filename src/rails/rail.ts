@@ -19,7 +19,7 @@ export type Check<C extends Checked = Checked> =
   { ok: true; checked: C } | { ok: false; error: string; checked?: C };
 
 /**
- * The values besides price and receiver that buyers sign with, and that change while the server runs. Each rail has its own names for
+ * The values, other than price and receiver, that buyers sign with and that change while the server runs. Each rail has its own names for
  * them.
  */
 export type Hints = Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ const SEALED_BYTES = NONCE_BYTES + SLOT_BYTES;
 
 /**
  * Creates and recognizes blockhashes without storing them: 10 random bytes, the slot, and a seal over both (HMAC-SHA256, 16 bytes). So
- * every caller gets a hash of its own, two equal purchases differ, and a payment signed before the chain was killed still lands after the
+ * every caller gets its own hash, two equal purchases differ, and a payment signed before the chain was killed still lands after the
  * chain has resumed. One hash of each slot is reproducible: that of the slot's block.
  */
 export class Blockhashes {

@@ -236,7 +236,7 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 }
 
 /**
- * A market for the sample mints that speaks the wire formats of three aggregators, each under a prefix of its own followed by
+ * A market for the sample mints that speaks the wire formats of three aggregators, each under its own prefix followed by
  * the aggregator's real path: `/jupiter`, `/dexscreener`, `/geckoterminal`. `classic` has a deep mispriced pool; `token2022` is unknown
  * to GeckoTerminal; `untraded`, `uninitialised` and all other mints have no market.
  */

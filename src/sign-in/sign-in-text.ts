@@ -1,6 +1,6 @@
 import type { Json } from '../contract/json.js';
 
-/** The fields of a text to sign, each on a line of its own, in this order (CAIP-122 in the form of Sign-In with Solana). */
+/** The fields of a text to sign, each on its own line, in this order (CAIP-122 in the form of Sign-In with Solana). */
 const LINES: [name: string, title: string][] = [
   ['uri', 'URI'],
   ['version', 'Version'],

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** A command of Coinslot that runs as a process of its own. It ends when this process ends, for whatever reason. */
+/** A command of Coinslot that runs as a separate process. It ends when this process ends, for whatever reason. */
 export type Program = { said: () => string; stop(): Promise<void> };
 
 type Start<T> = {

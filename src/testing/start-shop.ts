@@ -24,7 +24,7 @@ export type ShopOptions = {
   log?: (line: string) => void;
 };
 
-/** A shop that runs in a sandbox of its own, with a buyer who owns 1 000 000 test USDC. */
+/** A shop that runs in its own sandbox, with a buyer who owns 1 000 000 test USDC. */
 export type TestShop = {
   url: string;
   /** The buyer's RPC server, which is not affected by faults. */

@@ -77,7 +77,7 @@ export class Shop {
     return this.#with(async client => client.getInstructions());
   }
 
-  /** Calls a tool once, on a connection of its own, so that a lost connection affects no other call. Never rejects. */
+  /** Calls a tool once, on its own connection, so that a lost connection affects no other call. Never rejects. */
   async call(name: string, args: Json, meta: Json, options: CallOptions): Promise<ShopReply> {
     const { withinMs, signal, onProgress } = options;
     const cut = new AbortController();

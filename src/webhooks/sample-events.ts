@@ -11,7 +11,7 @@ const SALE = {
   settlement: '5VERv8NMvzbJMEkV8xnrLkEaWRtSz9CosKDYjCJjBRnbJLgp8uirBgmQpjKhoR4tjF3ZpRzrFmBV6UjKdiSZkQUW',
 };
 
-/** The data of an event of each kind, besides `sample`. */
+/** The data of an event of each kind, in addition to `sample`. */
 const FACTS: Readonly<Record<string, LedgerEvent['facts']>> = {
   'sale.paid': SALE,
   'order.opened': { ...SALE, wanted: 20, deadline: 1_900_000_000_000 },

@@ -17,7 +17,7 @@ export type HostRequest = Omit<HttpRequest, 'ms'> & { ms: number; signal: AbortS
 const CONNECTIONS = 32;
 const MAX_WAITING = 128;
 const CONNECT_MS = 5_000;
-/** Larger than any answer may be; every request has a limit of its own. */
+/** Larger than any answer may be; every request has its own limit. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** After an answer this recent, a probe need not connect. */
 const RECENT_MS = 60_000;
