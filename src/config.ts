@@ -101,7 +101,7 @@ export type Config = Readonly<{
   retention: { texts: number | undefined; payers: number | undefined };
   /** How long an attempt at an order may take. A handler may extend it, once. */
   orderMs: number;
-  /** How often an order is attempted before only the operator can start another attempt. */
+  /** How many times an order is attempted before only the operator can start another attempt. */
   orderAttempts: number;
   /** Whether the APIs that the contract names (`x-upstream`) may have private addresses. */
   allowPrivateUpstreams: boolean;

@@ -226,7 +226,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(answer.headers.get('content-type')).to.match(/^application\/json/);
     });
 
-    it('the page shows hostile texts as they were written, and refuses a reply of 10 000 characters', async () => {
+    it('the page shows hostile text exactly as it was written, and refuses a reply of 10 000 characters', async () => {
       const payment = await sign(testServer);
       const body = {
         brand: '<b onclick=x>"Bold"</b>',

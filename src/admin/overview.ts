@@ -106,7 +106,7 @@ ${read(canary, runs => canaryHtml(runs, now, ownWallets))}`;
 
 function sales({ newest, now, ownWallets, inProgress }: Overview): string {
   const none =
-    'Nothing has been sold yet. “coinslot buy” buys once with a wallet of yours; “coinslot list” shows how buyers find the shop.';
+    'Nothing has been sold yet. To buy one call with your own wallet, run “coinslot buy”; “coinslot list” shows how buyers find the shop.';
   return read(newest, rows => {
     const table = salesTable(rows, 'Newest sales', none, { now, own: ownWallets, inProgress });
     return rows.length === 0 ? table : `${table}<p><a href="/sales">All sales</a></p>`;

@@ -6,7 +6,7 @@ export const SCHEMATHESIS_PATH = '/schemathesis.toml';
  * acceptance nor a rejection. The other checks keep their defaults.
  */
 export const SCHEMATHESIS_CONFIG = `# For Schemathesis 4, calling this API without payments. Save it as schemathesis.toml in the folder in which st runs.
-# The warnings guess from many refusals that credentials are missing.
+# After many refusals, Schemathesis would warn, wrongly, that credentials are missing.
 warnings = false
 
 [checks.positive_data_acceptance]
