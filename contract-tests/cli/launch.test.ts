@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const LAUNCHER = fileURLToPath(new URL('../../../src/cli/launch.cjs', import.meta.url));
 const MANIFEST = fileURLToPath(new URL('../../../package.json', import.meta.url));
 
-describe("A program that can't run immediately says why, in one sentence", () => {
+describe("A program that can't run says why immediately, in one sentence", () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'launch-'));

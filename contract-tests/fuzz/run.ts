@@ -181,7 +181,7 @@ async function prepare(mode: Mode, folder: string, { url }: Target): Promise<voi
   await writeFile(settings, mode === 'stock' ? published : UNPAID_BEFORE + published + UNPAID_AFTER);
 }
 
-/** The arguments of `st`. Those of the stock run are Docker's in docs/how-to/testing.md, with this server's address. */
+/** The arguments for `st`. The stock run uses those of the Docker command in docs/how-to/testing.md, with this server's address. */
 function wordsOf(mode: Mode, { url }: Target, cases: string, seed: string): string[] {
   const [run = '', , ...options] = wordsForSt(stockLines().docker);
   const limits = ['--max-examples', cases, '--seed', seed];

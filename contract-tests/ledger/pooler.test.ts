@@ -42,7 +42,7 @@ const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> 
       expect(fault.message).to.include('leads to a pooler');
     });
 
-    it('sells each of 60 payments once over three servers', async () => {
+    it('makes exactly one sale for each of 60 payments across three servers', async () => {
       const open = (): Promise<Ledger> => openLedger({ url: pooler.url, directUrl: place.url, ...OWNER });
       const servers = [await open(), await open(), await open()];
       try {

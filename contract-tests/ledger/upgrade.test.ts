@@ -114,7 +114,7 @@ const extendable = (row: Row, replies: Row[]): Row => ({
 /** The version of the last schema in which the ledger itself held replies. */
 const WITH_REPLIES = 10;
 
-/** Brings a ledger of version 1.0.0 to the last schema with replies, as a server of that time did. */
+/** Migrates a ledger of version 1.0.0 to the last schema that contained replies, as the servers with that schema did. */
 async function bringWithReplies(place: LedgerPlace): Promise<void> {
   await bringOld(place);
   const isFile = place.url.startsWith('file:');

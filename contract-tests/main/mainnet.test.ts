@@ -262,7 +262,7 @@ describe('On mainnet', function () {
 
   it('a public address too long for the header of a challenge is refused at start', async () => {
     const message = await faultOfStart({ PUBLIC_URL: `https://${`${'a'.repeat(60)}.`.repeat(24)}example` });
-    expect(message).to.match(/^PUBLIC_URL: too long/);
+    expect(message).to.match(/^PUBLIC_URL: this, or the path or summary of \w+ in openapi.yaml, is too long/);
   });
 
   const faults: [string, RegExp, () => Record<string, string> | void][] = [

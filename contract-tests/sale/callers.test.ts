@@ -239,7 +239,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it("a payment that waits for another one with the same payment-identifier is sold itself if the other's work fails at another server", async () => {
+  it("a payment that waits for an earlier one with the same payment-identifier buys the answer itself if the earlier one's work fails on another server", async () => {
     const gate = new Gate();
     const failing = world.redeem(world.payment({ payer, identifier: ID }), {
       work: () => gate.wait(failed(502)),

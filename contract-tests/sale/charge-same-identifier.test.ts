@@ -7,7 +7,7 @@ import type { Answer, Outcome } from '../../src/sale/outcome.js';
 import { bodyOf, eachInANewWorld, failed, Gate, ID, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 
-describe('a payment that waits for another one with the same payment-identifier is sold itself if the other is not sold', () => {
+describe('a payment that waits for an earlier one with the same payment-identifier buys the answer itself if the earlier one does not', () => {
   eachInANewWorld(true);
 
   let first: Payment;

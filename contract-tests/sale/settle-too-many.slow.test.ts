@@ -43,7 +43,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(await rowOf(id)).to.include({ state: 'delivered', asks: 2 });
   });
 
-  it('although it settled gets no second transfer, and the answer is not lost', async () => {
+  it('causes no second transfer if it has already settled, and the answer is not lost', async () => {
     facilitatorAnswers('tooManyAfter', 'none');
     const bought = await buy();
     await stateBecomes(bought.id, 'delivered');

@@ -6,7 +6,7 @@ import type { Sent, TestServer } from './test-server.js';
 /** One signature of a purchase. `amount` is in atomic units; `pending`: the buyer was told that its settlement is open. */
 export type Attempt = { id: string; header: string; landedHeader: string; amount: bigint; pending: boolean };
 
-/** A link to an answer, and whether it came with a receipt for a payment or for one that may have been made. */
+/** A link to an answer, and whether its response had a receipt: for a payment that was made, or for one that may have been. */
 type GivenLink = { link: string; receipt: boolean };
 
 /** One purchase that a buyer wants to make, and what happened. */

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { ContractFault } from '../../src/contract/contract.js';
 import { loadShop } from '../../src/shop/load-shop.js';
 
-/** Run by `make build`: loads this repository's shop as a start does, and reports what a start would refuse. */
+/** Run by `make build`: loads this repository's shop as the server does at its start, and reports anything that would prevent the start. */
 try {
   await loadShop(fileURLToPath(new URL('../../../', import.meta.url)));
 } catch (error) {

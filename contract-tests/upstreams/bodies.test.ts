@@ -504,8 +504,8 @@ describe('A body of any type', () => {
   });
 
   const noBody: [id: string, args: Json, message: RegExp][] = [
-    ['text', { body: 1 }, /^body must be a text/],
-    ['text', { body: '\ud800' }, /^body must be a text of valid Unicode/],
+    ['text', { body: 1 }, /^body must be a valid Unicode string/],
+    ['text', { body: '\ud800' }, /^body must be a valid Unicode string/],
     ['text', {}, /^the body is missing/],
     ['bytes', { body: 'not base64!' }, /^body must be bytes, as base64 or as a data URL/],
     ['bytes', { body: `data:image/png;base64,AAAA` }, /^body must not be of the type image\/png/],

@@ -53,7 +53,7 @@ type Row = {
 };
 
 const HELD = 0;
-/** The most held replies of one order. Further ones are refused. */
+/** The maximum number of held replies for one order. Further ones are refused. */
 const MAX_HELD = 100;
 
 type Orders = { ordersInProgress: () => Promise<OrderInProgress[]> };

@@ -6,7 +6,7 @@ const FIRST_MS_PER_SECOND = 25;
 const NEWEST_SHARE = 0.3;
 /** Shorter speeches count less towards the pace, because much of their time is the start of the engine. */
 const WHOLE_SECONDS = 60;
-/** The time to say a sign, which is said by its name: dollar, per cent, an emoji. */
+/** The time it takes to say a symbol that is spoken by its name: dollar, per cent, an emoji. */
 const SIGN_SECONDS = 0.6;
 const SIGNS = /[^\p{L}\p{M}\p{N}\p{P}\s]|[%&@#*/\\]/gu;
 

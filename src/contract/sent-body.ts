@@ -28,7 +28,7 @@ export function sentBodyOf(request: RequestBody, value: unknown, type?: string):
   const { kind, object } = named.form;
   if (kind === 'binary') return sentBytes(request, named, value);
   if (kind === 'text')
-    return isText(value) ? { ...named, value } : { wrong: 'body must be a text of valid Unicode' };
+    return isText(value) ? { ...named, value } : { wrong: 'body must be a valid Unicode string' };
   if (object && !isObject(value)) return { wrong: 'body must be an object' };
   if (value === null || value === undefined) return { wrong: 'body must not be null' };
   return kind === 'json' ? { ...named, value } : sentForm(named, value as Json);

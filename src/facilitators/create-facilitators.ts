@@ -41,7 +41,7 @@ export async function createFacilitators(
   const names = [...configured, ...forDirectories].map(nameOf);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined)
-    throw new ConfigFault(`FACILITATOR_URL and CATALOGUE_FACILITATORS: name ${twice} twice`);
+    throw new ConfigFault(`FACILITATOR_URL and CATALOGUE_FACILITATORS: ${twice} is listed twice`);
   const [first, ...others] = await Promise.all(configured.map(config => createEntry(config, own)));
   if (!first) throw new ConfigFault('FACILITATOR_URL: must name at least one facilitator');
   const listing = await Promise.all(forDirectories.map(config => createEntry(config, own, BRISK)));

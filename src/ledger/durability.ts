@@ -65,7 +65,7 @@ function fileSystemOf(type: number, folder: string): DurabilityFinding | undefin
     return {
       level: 'error',
       found: `${folder} is in memory, so a restart of this machine loses every payment`,
-      todo: 'set STATE_DIR or DATABASE_URL to a disk',
+      todo: 'set STATE_DIR to a folder on a disk, or DATABASE_URL to a database on one',
     };
   if (REMOTE.has(type))
     return {

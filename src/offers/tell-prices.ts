@@ -32,7 +32,7 @@ export class OfferedPrices {
     await this.#tell();
   }
 
-  /** Records that the prices were offered until now. Never rejects. */
+  /** Records that the prices are still offered at this moment. Never rejects. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#tell();

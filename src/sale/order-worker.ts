@@ -149,7 +149,7 @@ export class OrderWorker {
     return undefined;
   }
 
-  /** Why nobody works on an owed order; undefined while an attempt is in progress. `seconds` is 0 once the next attempt is due. */
+  /** Why nobody is currently working on an owed order; undefined while an attempt is in progress. `seconds` is 0 once the next attempt is due. */
   async whyIdle(id: string): Promise<OrderPause | undefined> {
     if (this.#running.has(id)) return undefined;
     const order = await this.#options.ledger.order(id);

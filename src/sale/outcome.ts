@@ -88,7 +88,7 @@ export type Paid = {
 };
 
 /**
- * Why nobody works on an owed order now. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
+ * Why nobody is currently working on an owed order. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
  * one.
  */
 export type OrderPause = { error: string; seconds?: number };

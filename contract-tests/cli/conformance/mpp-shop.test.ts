@@ -91,7 +91,7 @@ describe('The conformance report on a shop that takes MPP only', () => {
     'a price in dollars': [{ request: { ...REQUEST, amount: '0.01' } }, /not a positive whole number/],
     'a fee payer without its key': [
       { request: details({ feePayerKey: undefined }) },
-      /feePayerKey must be there/,
+      /feePayerKey must be present/,
     ],
     'a token without decimals': [{ request: details({ decimals: undefined }) }, /no decimals/],
     'no address to pay to': [{ request: { ...REQUEST, recipient: 'me' } }, /not a Solana address/],

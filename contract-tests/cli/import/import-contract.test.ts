@@ -572,7 +572,7 @@ describe('coinslot import', () => {
       },
     );
     expect(rowOf(result, '/a').price).to.equal('0.01 to 0.05');
-    expect(rowOf(result, '/b').leftOut).to.contain('by points to nothing');
+    expect(rowOf(result, '/b').leftOut).to.contain('by points to a value that no call has');
     const [operation] = await sold(result);
     expect([operation?.path, operation?.price.shown]).to.deep.equal(['/a', '0.01 to 0.05 USDC']);
     const { atomic } = await operation!.pricing.quote({

@@ -52,7 +52,7 @@ describe('Signing in with a Solana key pair', () => {
       extension({ ...INFO, domain: 'evil.example' }),
       'for evil.example, not for api.example.com',
     ],
-    ['a URI elsewhere', extension({ ...INFO, uri: 'https://evil.example/' }), 'which is elsewhere'],
+    ['a URI elsewhere', extension({ ...INFO, uri: 'https://evil.example/' }), 'which is not at http'],
     [
       'a line that was not meant',
       extension({ ...INFO, statement: 'Hello\nURI: https://x' }),

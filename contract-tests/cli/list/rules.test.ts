@@ -43,7 +43,7 @@ describe('coinslot list, the rules of directories', () => {
   const info = `${operation} x-payment-info`;
   const bazaar = 'extensions bazaar';
   const harms: Harm[] = [
-    ['no description', 'serve your OpenAPI document there', each => put(each, 'document', {})],
+    ['no description', 'serve your OpenAPI document at this path', each => put(each, 'document', {})],
     ['nothing with a price', 'write x-price', each => put(each.document, 'paths', {})],
     ['no x-payment-info', 'GET /weather: it is missing', each => put(each.document, info)],
     [

@@ -24,7 +24,7 @@ export function signIn(extension: unknown, secretKey: Uint8Array, asked: string)
     throw new SignInFault(`asks for a signature for ${textOf(info['domain'])}, not for ${host}`);
   const uri = textOf(info['uri']);
   if (!URL.canParse(uri) || new URL(uri).origin !== origin)
-    throw new SignInFault(`asks for a signature for ${uri}, which is elsewhere`);
+    throw new SignInFault(`asks for a signature for ${uri}, which is not at ${origin}`);
   const chainId = chainOf(extension, info);
   const address = toAddress(secretKey.subarray(32));
   const text = textToSign({ ...info, chainId }, address);

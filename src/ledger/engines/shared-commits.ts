@@ -37,7 +37,7 @@ export type ChainRunner = {
 export class SharedCommits {
   readonly #runner: ChainRunner;
   #queue: Task[] = [];
-  /** The payments and payers of chains that are running in transactions of their own. */
+  /** The payments and payers whose chains of operations are running in transactions of their own. */
   readonly #busy = new Set<string>();
   readonly #apart = new Set<Promise<void>>();
   #working: Promise<void> | undefined;
