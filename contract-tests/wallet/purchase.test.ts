@@ -351,7 +351,7 @@ describe('a purchase of the wallet', () => {
       age = 23 * 60 * MINUTE;
       await call(buyerAt([price(offer()), cut]));
       expect(textOf(await call(buyerAt([gone])))).to.match(
-        /No other is signed for this call yet: it is young/,
+        /A new payment is signed only once this one can no longer be settled: it is young/,
       );
       purse.release('payment 1');
       age = 25 * 60 * MINUTE;

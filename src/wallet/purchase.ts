@@ -246,7 +246,7 @@ export class Buyer {
       return {
         kind: 'kept',
         payment,
-        error: `${error} No other is signed for this call yet: ${fate.why}`,
+        error: `${error} A new payment is signed only once this one can no longer be settled: ${fate.why}`,
       };
     if (deadline - Date.now() < LEAST_MS || call.signal.aborted) return neverSettled(error);
     // A call signs a new payment only once: if the shop refuses that one, too, it may still be settled, so it is kept.

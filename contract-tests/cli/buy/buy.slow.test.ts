@@ -256,7 +256,7 @@ describe('npm run buy', function () {
     const bought = await buy('summarize', body);
     failed(bought);
     expect(bought.err).to.match(
-      /refused the payment: .*insufficient_funds.*No other is signed for this call yet/,
+      /refused the payment: .*insufficient_funds.*A new payment is signed only once this one can no longer be settled/,
     );
     expect(await world.earned()).to.equal(earned);
     world.facilitator.intervene(undefined);
@@ -264,7 +264,7 @@ describe('npm run buy', function () {
     failed(again);
     expect(again.err)
       .to.include('Continuing with a payment')
-      .and.to.include('No other is signed for this call yet');
+      .and.to.include('A new payment is signed only once this one can no longer be settled');
     expect(await world.earned()).to.equal(earned);
     expect(await pending()).to.have.lengthOf(1);
   });
@@ -467,7 +467,9 @@ describe('npm run buy', function () {
     for (let again = 0; again < 2; again++) {
       const refused = await run();
       failed(refused);
-      expect(refused.err).to.match(/No other is signed for this call yet: .*\n.*payment is kept/);
+      expect(refused.err).to.match(
+        /A new payment is signed only once this one can no longer be settled: .*\n.*payment is kept/,
+      );
     }
     expect([payments.length, new Set(payments).size, (await pending()).length]).to.deep.equal([2, 1, 1]);
 
@@ -479,7 +481,7 @@ describe('npm run buy', function () {
     await writeFile(walletFile(), JSON.stringify(state));
     standStill(world.rpc, Date.now() - 11 * 60_000);
     expect((await run()).err).to.include(
-      'No other is signed for this call yet: the RPC server does not show',
+      'A new payment is signed only once this one can no longer be settled: the RPC server does not show',
     );
     expect(new Set(payments).size, 'the clock of this machine proves nothing').to.equal(1);
 

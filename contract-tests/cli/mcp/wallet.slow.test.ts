@@ -314,7 +314,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     const sales = await salesDuring(async () => {
       const refused = await wallet.call('summarize', asked);
       expect(textOf(refused)).to.match(
-        /refused the payment: not enough.*No other is signed for this call yet/,
+        /refused the payment: not enough.*A new payment is signed only once this one can no longer be settled/,
       );
       const elsewhere = await wallet.call('summarize', another());
       expect(textOf(elsewhere)).to.include("only 0.00 USDC of today's budget is left");
@@ -353,7 +353,9 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
       const wallet = await open('--budget', '0.02');
       for (let call = 0; call < 3; call++) {
         const result = await wallet.call('summarize', asked);
-        expect(textOf(result)).to.match(/No other is signed for this call yet: the RPC server does not show/);
+        expect(textOf(result)).to.match(
+          /A new payment is signed only once this one can no longer be settled: the RPC server does not show/,
+        );
         expect(noteOf(result)).to.include({ left: '0.01' });
       }
       expect(new Set(relay.payments).size).to.equal(1);
