@@ -202,6 +202,23 @@ describe('coinslot import, and then coinslot run', function () {
     expect(readFileSync(join(folder, 'openapi.yaml'), 'utf8')).to.contain('title: Ferries');
   });
 
+  it('says which folders of a new shop to delete if an imported contract replaces the one of its handlers', async () => {
+    await command('init', 'shop');
+    const shop = join(folder, 'shop');
+    const run = (...args: string[]): Promise<string> =>
+      succeed(shop, env(), process.execPath, COMMAND, ...args);
+    const said = await run('import', `${upstream.url}/openapi.json`, '--price', '*=1', '--replace');
+    expect(said).to.contain(
+      'Note: handlers/ is for the previous contract and would stop the build: delete it and its tests in test/.',
+    );
+    for (const name of ['handlers', 'test']) rmSync(join(shop, name), { recursive: true });
+    expect(await run('import', `${upstream.url}/openapi.json`, '--price', '*=1', '--replace')).to.not.contain(
+      'handlers/',
+    );
+    running = await startShop(shop, env(), process.execPath, COMMAND, 'run');
+    expect((await fetch(`${running.url}/piers`)).status).to.equal(402);
+  });
+
   it('says in one sentence what is wrong with the address of a document', async () => {
     upstream.answer = (request, response) => {
       if (request.url === '/docs') response.writeHead(200).end('<!doctype html><p>Docs');

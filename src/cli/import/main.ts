@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
-import { dirname, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -161,11 +161,19 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
   const left = table.length - sold;
   return [
     `${sold} ${sold === 1 ? 'operation' : 'operations'} for sale in ${out}${left > 0 ? `, ${left} left out` : ''}.`,
-    ...notes.map(note => `Note: ${note}.`),
+    ...[...notes, ...leftovers(resolve(out))].map(note => `Note: ${note}.`),
     `Calls are sent to ${addressesOf(contract).join(', ')}.`,
     ...asked.map(({ variable, what }) => `Set ${variable} before you start the server: ${what}.`),
     `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}npx coinslot run${out === 'openapi.yaml' ? '' : `, in a folder with ${out} as its openapi.yaml`}`,
   ].join('\n');
+}
+
+/** What is left from the contract that `out` replaces. No imported operation has a handler. */
+function leftovers(out: string): string[] {
+  const isShop = basename(out) === 'openapi.yaml' && existsSync(join(dirname(out), 'handlers'));
+  return isShop
+    ? ['handlers/ is for the previous contract and would stop the build: delete it and its tests in test/']
+    : [];
 }
 
 /** The first few addresses that calls are sent to: `https://api.example.com`, or a variable that holds an address. */
