@@ -39,7 +39,7 @@ export type Running = {
   url: string;
   /** The admin listener. `link` opens the operator page and contains the operator's token. */
   admin: { url: string; link: string };
-  /** The lines that are shown at the terminal after the start. */
+  /** The lines that are shown in the terminal after startup. */
   banner: string;
   stop(): Promise<void>;
 };
@@ -143,7 +143,7 @@ async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger
 }
 
 /**
- * Starts to serve the operator. The listener closes after open requests have ended and before everything else, so that it works while the server
+ * Starts serving the operator. The listener closes after open requests have ended and before everything else, so that it works while the server
  * drains.
  */
 async function adminOf(

@@ -161,7 +161,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     expect((await ask('/things/7')).status).to.equal(502);
   });
 
-  it('are limited for each address, and paid calls are not', async () => {
+  it('are limited per address, and paid calls are not', async () => {
     const first = await ask('/things/7');
     let last = first;
     // A slow machine restores some of the allowance meanwhile.
@@ -199,7 +199,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
     ]);
   });
 
-  it('are limited in how many run at once, in total and for one address', async () => {
+  it('are limited in how many run at once, in total and per address', async () => {
     const open: (() => void)[] = [];
     upstream.answer = (_request, response) => {
       open.push(

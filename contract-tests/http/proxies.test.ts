@@ -60,8 +60,8 @@ async function hangUp(proxy: Proxy, shop: UpstreamShop, upstream: TestUpstream):
 }
 
 /**
- * Posts a body above the greatest size: either announces its length and sends only the beginning, or sends all of it
- * in chunks. @returns the status; undefined if the connection is closed while the buyer still sends
+ * Posts a body over the maximum size: either announces its length and sends only the beginning, or sends all of it
+ * in chunks. @returns the status; undefined if the connection is closed while the buyer is still sending
  */
 function postLarge(
   url: string,
@@ -154,12 +154,12 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       expect(tool.structuredContent).to.deep.equal({ value: 7 });
     });
 
-    it('passes a payment of the greatest length', async () => {
+    it('passes a payment of the maximum length', async () => {
       const answer = await call(`${proxy.url}/one`, { headers: { 'payment-signature': LONG_HEADER } });
       expect([answer.status, answer.headers.has('payment-required')]).to.deep.equal([402, true]);
     });
 
-    it('passes a speech unchanged', async () => {
+    it('passes speech audio unchanged', async () => {
       upstream.says(200, SPEECH, { 'Content-Type': 'audio/wav' });
       const bought = await call(`${proxy.url}/speech`, { headers: shop.pay('speech') });
       expect([bought.status, bought.headers.get('content-type')]).to.deep.equal([200, 'audio/wav']);
@@ -204,10 +204,10 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
 
     // Caddy waits for the announced bytes.
     for (const chunked of name === 'caddy' ? [true] : [false, true])
-      it(`rejects a body above the greatest size, ${chunked ? 'in chunks' : 'with its length'}: no work, no charge`, async () => {
+      it(`rejects a body over the maximum size, ${chunked ? 'sent in chunks' : 'with its length'}: no work, no charge`, async () => {
         const [settled, asked] = [shop.facilitator.settles, upstream.calls.length];
         const status = await postLarge(`${proxy.url}/posted`, shop.pay('posted'), chunked);
-        // In chunks, the body exceeds the shop's limit first: the proxy passes the refusal on, or hangs up on a client that still sends.
+        // Sent in chunks, the body exceeds the shop's limit first: the proxy passes on the refusal, or hangs up while the client is sending.
         expect(chunked ? [400, 413, undefined] : [413]).to.include(status);
         expect([shop.facilitator.settles, upstream.calls.length]).to.deep.equal([settled, asked]);
         expect((await call(`${proxy.url}/one`)).status).to.equal(402);

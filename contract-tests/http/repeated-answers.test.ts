@@ -9,7 +9,7 @@ import { RELEASED } from '../support/sold.js';
 import { openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 
 const TOO_OFTEN =
-  'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later.';
+  'Paid, and the answer was sent too many times in a short time. It is kept: send the same payment again later.';
 
 const GONE = { kind: 'nothing', error: 'gone' };
 

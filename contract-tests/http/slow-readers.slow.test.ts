@@ -187,7 +187,7 @@ describe('answers to clients that do not read', function () {
     for (const head of refused) {
       expect(head).to.match(/\r\nRetry-After: \d+\r\n/i);
       expect(head).to.match(/\r\nPAYMENT-RESPONSE: /i);
-      // There is no memory for the answer, or it was sent too often.
+      // There is no memory for the answer, or it was sent too many times.
       expect(head).to.match(/(answer is stored|It is kept): send the same payment again/);
     }
     const earned = await world.earned();

@@ -29,7 +29,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settle(ledger, first)).to.deep.equal({ kind: 'settling' });
     });
 
-    it('counts as gone when it was not seen for too long; then the other payment settles and binds it', async () => {
+    it('counts as gone if it has not been seen for too long; then the other payment settles and binds it', async () => {
       const first = await held(ledger);
       const second = await held(ledger);
       expect((await settle(ledger, second)).kind).to.equal('wait');
@@ -46,7 +46,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
 
     for (const state of ['settling', 'owed', 'delivered'] as const)
-      it(`also keeps another payment from settling while it is ${state}, until its answer was written`, async () => {
+      it(`also keeps another payment from settling while it is ${state}, until its answer has been written`, async () => {
         const first = await held(ledger);
         await settle(ledger, first);
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
@@ -80,7 +80,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
   describe('a newly signed payment', () => {
     for (const state of ['settling', 'owed', 'delivered'] as const)
-      it(`redeems an equal one that is ${state}, unwritten and abandoned by its caller, and is never settled`, async () => {
+      it(`redeems an equal one that is ${state} if its answer was not written and its caller left, and is never settled itself`, async () => {
         const first = await held(ledger);
         await settle(ledger, first);
         if (state === 'owed') await ledger.owe(first.request.id, first.claim, { settlement: 's' });
@@ -223,7 +223,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(known).to.deep.nested.include({ kind: 'known', 'seen.target.id': winner.request.id });
     });
 
-    it('binds them to the payment that it redeems itself, so that aliases are one level deep', async () => {
+    it('binds equal claims to the payment that it redeems itself, so that aliases are one level deep', async () => {
       const target = await abandoned();
       const shared = await held(ledger);
       await copyOf(shared);
@@ -303,7 +303,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(second.request.id)).to.equal(undefined);
     });
   });
-  describe('an equal claim that nobody waits for', () => {
+  describe('an equal claim that nobody is waiting for', () => {
     it('is left as it was if the answer store is too full to settle the payment that would bind it', async () => {
       await reopen({ answerBudgetBytes: 10 });
       const first = await held(ledger);

@@ -29,13 +29,13 @@ const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> 
       await place.remove();
     });
 
-    it('is refused with one sentence if the URL of the database itself is missing, and nothing is changed', async () => {
+    it('refuses to open, in one sentence, if the URL of the database itself is missing, and changes nothing', async () => {
       const fault = await faultOf(openLedger({ url: pooler.url, ...OWNER }));
       expect(fault.code).to.equal('open');
       expect(fault.message).to.include('leads to a pooler').and.include('DATABASE_DIRECT_URL');
     });
 
-    it('is refused as well if the pooler accepts any startup parameters', async () => {
+    it('also refuses to open if the pooler accepts any startup parameters', async () => {
       const limits = 'statement_timeout, idle_in_transaction_session_timeout';
       const lenient = await pooled(place, [`ignore_startup_parameters = ${limits}`]);
       const fault = await faultOf(openLedger({ url: lenient.url, ...OWNER })).finally(lenient.close);

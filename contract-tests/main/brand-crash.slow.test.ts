@@ -298,7 +298,7 @@ describe('the worker of paid orders', () => {
     await place.remove();
   });
 
-  it('an order whose backend failed never claims that nothing was charged', async () => {
+  it('never says that nothing was charged for an order whose backend failed', async () => {
     const place = await sqlitePlace();
     const ledger = await openLedger({ ...forServer(place.url), ...terms });
     const id = await paymentIn(ledger, 'owed');

@@ -34,7 +34,7 @@ async function toldOf(serve: (exchange: Exchange, carry: Carry) => Promise<void>
 type Carry = (build: () => string) => string | undefined;
 
 describe('a sale whose answer is an MCP result', () => {
-  it('counts as written once the result was sent', async () => {
+  it('counts as written once the result has been sent', async () => {
     const told = await toldOf(async (exchange, carry) => {
       expect(carry(() => 'result')).to.equal('result');
       await exchange.send(Response.json({ result: 'result' }), {});

@@ -46,7 +46,7 @@ describe('MCP messages without a payment', () => {
   });
 });
 
-it('get a 405 for a method that MCP does not have, TRACE included, and the answer lists the valid ones', async function () {
+it('MCP requests with a method that MCP does not have, TRACE included, get a 405 that lists the valid ones', async function () {
   this.timeout(60_000);
   const world = await openWorld();
   try {
@@ -61,7 +61,7 @@ it('get a 405 for a method that MCP does not have, TRACE included, and the answe
   }
 });
 
-it('from strangers are logged at debug, shortened, and once for all messages of a kind', async () => {
+it('MCP messages from strangers are logged at debug level, shortened, and only once for each kind of message', async () => {
   const lines: { level: string; text: string }[] = [];
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push({ level, text: JSON.stringify(fields) + message });

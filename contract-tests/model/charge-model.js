@@ -27,10 +27,10 @@ const WORK = 1,
   PAID = 4; // the step that the worker of a row has reached; 0: no worker
 const WAITING = 1,
   LEFT = 2,
-  STRANGER = 3; // the client's end of a request, or a stranger's; 0: not used yet
+  STRANGER = 3; // the state of a request at the client's end, or that it is a stranger's; 0: not used yet
 const OPEN = 1,
   FIN = 2,
-  CLOSED = 3; // the server's end; 0: not arrived yet. FIN: hung up, not noticed yet
+  CLOSED = 3; // its state at the server's end; 0: not arrived yet. FIN: hung up, not noticed yet
 
 // The rules of the corrected protocol. Each can be taken away to see what it is for.
 const ALL = {
@@ -103,7 +103,7 @@ export const CHECKS = {
   proxy5: { ...BASE, swallow: 'open', requests: 5, payments: 3, faults: false }, // larger than memory: bound it with MAX
   two: { ...BASE, two: true, requests: 2, faults: false, send503: false }, // two calls on purpose, both stay connected
   three: { ...BASE, two: true, payments: 3, requests: 3, faults: false, send503: false },
-  // Once the money moved, anyone may take the transaction from the chain and send it with the same body.
+  // Once the money has moved, anyone may take the transaction from the chain and send it with the same body.
   stranger: { ...BASE, stranger: true },
   'stranger-crash': { ...BASE, stranger: true, crashes: 1, faults: false },
   'stranger-proxy': { ...BASE, stranger: true, swallow: 'open', requests: 4, faults: false },
@@ -738,7 +738,7 @@ function machine(rule, check) {
         t[S0 + v] = 1;
       });
   }
-  /** A server that runs notices a hang-up and renews its callers within a tick. */
+  /** A running server notices a hang-up and renews its callers within a tick. */
   function tick(s, to) {
     for (let i = 0; i < s[USED]; i++)
       if (s[R0 + i * REQ + rk] === FIN && s[S0 + s[R0 + i * REQ + rs]] === 1) return;
@@ -899,7 +899,7 @@ const PLAN = [
   ['fixed-note', 'proxy'],
   ['fixed-early', 'stranger'],
 ];
-/** Checks that no protocol can pass (docs/explanation/promises.md, "What is not promised"). */
+/** The checks that cannot be passed by any protocol (docs/explanation/promises.md, "What is not promised"). */
 const BEYOND = ['any', 'late', 'two-pause'];
 /** One check of each kind that takes only seconds. */
 const QUICK = [

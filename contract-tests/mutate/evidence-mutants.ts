@@ -12,25 +12,25 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'a gap between two pages of the history is overlooked',
       find: 'if (last !== undefined && listed[0]?.signature !== last)',
       replace: 'if (false)',
-      grep: 'proves no absence',
+      grep: 'does not prove absence',
     },
     {
       name: 'a second page of the history leaves out part of it',
       find: '.slice(-2).map(({ signature }) => signature)',
       replace: '.slice(-1).flatMap(({ signature }) => [signature, undefined])',
-      grep: 'proves no absence',
+      grep: 'does not prove absence',
     },
     {
       name: 'a history that is too long to be read counts as complete',
       find: "    }\n    return { kind: 'unclear' };\n}\n/**",
       replace: "    }\n    return { kind: 'absent' };\n}\n/**",
-      grep: 'a history longer than ten pages proves nothing',
+      grep: 'proves nothing from a history longer than ten pages',
     },
     {
       name: 'a transfer that landed before the claim counts as this payment’s',
       find: 'if (entry.slot <= row.after)',
       replace: 'if (entry.slot < row.after)',
-      grep: 'the search ends at transfers that landed no later than the claim',
+      grep: 'ends at transfers that landed no later than the claim',
     },
   ]),
   ...of('facilitators/facilitator-trust', 'facilitators/facilitator-trust', [
@@ -67,7 +67,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: 'challenges outlive the hints that they contain',
       find: 'if (hints !== this.#hints)',
       replace: 'if (this.#hints === undefined)',
-      grep: 'keeps its challenges until fee payer or blockhash change',
+      grep: 'keeps its challenges until the fee payer or the blockhash changes',
     },
   ]),
   ...of('rails/solana/transfer-fates', 'sale/reconciler', [

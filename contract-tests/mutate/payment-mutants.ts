@@ -217,7 +217,7 @@ const settled = [
       name: 'an unknown settlement counts as the fault of the payer',
       find: "settled.kind === 'unknown' ? 'backend' : 'caller'",
       replace: "'caller'",
-      grep: 'settlements of unknown outcome count only as a quarter',
+      grep: 'settlements of unknown outcome each count as only a quarter',
     },
     {
       name: 'the amount of a signed transaction that is not sent stays reserved',

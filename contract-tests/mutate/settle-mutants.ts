@@ -50,13 +50,13 @@ const CHANGES: readonly Change[] = [
     name: 'an equal payment’s caller is not waited for',
     find: 'if (unseen.length > 0)',
     replace: 'if (false)',
-    grep: 'counts as gone when it was not seen for too long',
+    grep: 'counts as gone if it has not been seen for too long',
   },
   {
     name: 'an earlier renewal counts as a present caller',
     find: 'own.created_at + CALLER_LIVE_MS + HANG_UP_MARGIN_MS',
     replace: 'own.created_at',
-    grep: 'counts as gone when it was not seen for too long',
+    grep: 'counts as gone if it has not been seen for too long',
   },
   {
     name: 'an answer written to an older caller counts as written',
@@ -104,7 +104,7 @@ const CHANGES: readonly Change[] = [
     name: 'a payment that redeems another binds only itself',
     find: 'for (const { id } of [own, ...claimed])',
     replace: 'for (const { id } of [own])',
-    grep: 'binds them to the payment that it redeems itself',
+    grep: 'binds equal claims to the payment that it redeems itself',
   },
   {
     name: 'one sale has any number of aliases',

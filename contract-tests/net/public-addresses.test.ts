@@ -104,7 +104,7 @@ describe('A client that connects to public addresses only', () => {
     });
   });
 
-  it('can connect to a server without sending a request, also at a private address if those are allowed', async () => {
+  it('can connect to a server without sending a request, even at a private address if those are allowed', async () => {
     const client = new HttpClient(`http://127.0.0.1:${port()}`, { connections: 1, maxAnswerBytes: 1_000 });
     await client.reach();
     expect(connections).to.equal(1);

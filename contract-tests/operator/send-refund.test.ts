@@ -247,7 +247,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     const id = await sold();
     const paid = (await ledger.find(id)) ?? expect.fail('no payment');
     await reserveRefund(ledger, paid, { way: 'wallet' });
-    expect(await rejected(refund(id))).to.include('waits for a wallet');
+    expect(await rejected(refund(id))).to.include('is waiting for a wallet');
     const [asked] = await ledger.repaymentsOf(id);
     await ledger.cancelRepayment(asked?.id ?? '', 'by the operator');
     await refund(id);

@@ -139,7 +139,7 @@ describe('A kind of price that the server was not written for', () => {
     expect(sold.json().error).to.match(/sent for another call, with another body/);
   });
 
-  it('must be paid by the transfer itself, whatever amount the payment says that it accepted', async () => {
+  it('must be paid by the transfer itself, whatever amount the payment claims to have accepted', async () => {
     const body = { text: 'twelve chars' };
     const offer = await offerFor('/count', body);
     const { transaction } = craftPayment({ ...RECIPE, payer: Keypair.generate(), amount: 100n });

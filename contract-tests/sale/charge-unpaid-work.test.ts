@@ -127,7 +127,7 @@ describe('work that is not paid for', () => {
     expect(await world.isKnown(payer)).to.equal(false);
   });
 
-  it('settlements of unknown outcome count only as a quarter of a run, like failures of a backend, however long they take', async () => {
+  it('settlements of unknown outcome each count as only a quarter of a run, like failures of a backend, however long they take', async () => {
     const payer = await world.knownPayer();
     world.facilitator.onSettle = () => {
       world.now += 2_000;

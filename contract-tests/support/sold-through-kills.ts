@@ -15,7 +15,7 @@ const ANSWERED_MS = 100_000;
 /** An order of brandFeedback for two replies. The servers that work on it are killed and restarted on one ledger. */
 export type KilledSale = {
   id: string;
-  /** How often a server was killed. */
+  /** How many times a server was killed. */
   kills: number;
   /** Kills the running server. @returns true, which makes the calling stand-in cut the connection */
   kill(): true;

@@ -97,7 +97,7 @@ describe(`A mock of the description that a server serves${skipped}`, function ()
   });
 
   for (const operation of contract.paid) {
-    it(`${operation.id}: the official client pays its 402, with a payment that a server would take`, async () => {
+    it(`${operation.id}: the official client pays its 402, with a payment that a server would accept`, async () => {
       const { network, v1Network, usdcMint: asset, payTo } = world.sandbox.info;
       let paid: Headers | undefined;
       const demandPayment = (input: string | URL | Request, init?: RequestInit): Promise<Response> => {

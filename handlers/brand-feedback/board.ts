@@ -15,7 +15,7 @@ import { MAX_REPLY_CHARACTERS, type Question, type Reply, SENTIMENTS } from './r
 /** One open question as one respondent sees it, without other people's replies. */
 export type Card = {
   question: Question;
-  /** How many replies count so far. */
+  /** The number of replies counted so far. */
   replies: number;
   /** The respondent's own reply. */
   own: Pick<Reply, 'text' | 'sentiment'> | undefined;

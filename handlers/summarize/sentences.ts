@@ -38,7 +38,7 @@ const FURTHER = (
 const ENOUGH_TO_TELL = 2_000;
 /** `Intl.Segmenter` takes quadratic time, so its input is limited to this length. */
 const WINDOW = 4_000;
-/** The most sentences that a pair of brackets or quotation marks may span. */
+/** The maximum number of sentences that a pair of brackets or quotation marks may span. */
 const SPAN = 4;
 
 function abbreviations(language: string): Set<string> {

@@ -5,7 +5,7 @@ import { CURRENCY_SIGNS, nameEmoji, spelled } from './sign-names.js';
 /** The text has something that the voice cannot say. The message is for the caller. */
 export class Unspeakable extends Error {}
 
-/** A word with the digits in it, or one sign. */
+/** A run of letters and digits, or one other character that is not a space. */
 const TOKENS = /[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}\s]/gu;
 /** Characters that no voice says: punctuation, accents, invisible characters, ruled lines and bullets. */
 const SILENT =
@@ -47,7 +47,7 @@ function scriptsOf(language: string): string[] {
   }
 }
 
-/** A voice of another language reads the letters of that language, Latin ones, digits and the signs that all keyboards have. */
+/** A voice of a language other than English reads the letters of its language, Latin letters, digits, and the signs on every keyboard. */
 function readsLanguage(language: string): Reads {
   const scripts = ['Latn', 'Zinh', ...scriptsOf(language)].map(script => String.raw`\p{scx=${script}}`);
   const letter = new RegExp(`^[${scripts.join('')}]$`, 'u');
@@ -90,7 +90,7 @@ export function requireSpeakable(text: string, language: string): void {
   const found = unspeakable(text, language);
   if (found.length === 0) return;
   const more = found.length > MAX_NAMED ? ` and ${found.length - MAX_NAMED} more` : '';
-  const advice = isEnglish(language) ? 'in Latin letters or as English words' : 'as words of its language';
+  const advice = isEnglish(language) ? 'in Latin letters or as English words' : 'as words in its language';
   throw new Unspeakable(
     `text has words or signs that the voice cannot speak: ${found.slice(0, MAX_NAMED).map(named).join(', ')}${more}. ` +
       `Write them ${advice}, or leave them out.`,

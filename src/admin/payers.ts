@@ -66,7 +66,7 @@ export class Payers {
     }
   }
 
-  /** The buyers from a unit on. @param recent sales that are not counted yet */
+  /** The buyers since the unit `first`. @param recent sales that are not counted yet */
   since(first: number, recent: readonly { sale: Sale; unit: number }[]): WhoBought {
     const found = new Map<string, PayerSales>();
     for (const [payer, bought] of this.#bought) {

@@ -26,7 +26,7 @@ export type Statement = Within & {
 /** A UTC month like 2026-11. @throws OperatorFault */
 export function monthOf(text: string | undefined): Within {
   const [, year = '', month = ''] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text ?? '') ?? [];
-  if (year === '') throw new OperatorFault(`Name a month like 2026-11, not '${text ?? ''}'.`);
+  if (year === '') throw new OperatorFault(`Give a month such as 2026-11, not '${text ?? ''}'.`);
   return { from: Date.UTC(Number(year), Number(month) - 1, 1), to: Date.UTC(Number(year), Number(month), 1) };
 }
 

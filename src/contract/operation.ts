@@ -47,7 +47,7 @@ type SentAs<C> = {
 
 /**
  * The validated body of a call, defaults applied; undefined where the contract declares none or an optional one was not sent. Bytes are
- * base64, and a file of a multipart form is a data URL, which says its type and name, too: `fileOf` reads it.
+ * base64, and a file of a multipart form is a data URL, which also states its type and name: `fileOf` reads it.
  */
 export type Body<O> = O extends { requestBody: { content: infer C } }
   ? SentAs<C>
@@ -92,7 +92,7 @@ export type Reply<O> = {
 /** An order that was paid up front: the id of its payment, the end of the attempt (ms since 1970) and the number of the attempt. */
 export type OrderRef = { id: string; deadline: number; attempt: number };
 
-/** The order that a handler works on. */
+/** The order that a handler is working on. */
 export type OpenOrder = OrderRef & {
   /**
    * Starts another attempt, which may take as long as the first. Possible once per order. @returns undefined
@@ -113,8 +113,8 @@ export type Asked<O> = {
 } & (keyof HeaderParams<O> extends never ? unknown : { headers: HeaderParams<O> });
 
 /**
- * A validated call. `signal` aborts when its deadline (20 s) has passed or no caller waits for the answer any more. An operation that
- * is paid up front has an `order` instead of that deadline, and its signal only aborts when the server shuts down. `caller` is an
+ * A validated call. `signal` aborts when its deadline (20 s) has passed or no caller is waiting for the answer any more. An operation
+ * that is paid up front has an `order` instead of that deadline, and its signal only aborts when the server shuts down. `caller` is an
  * opaque key by which callers can share a queue fairly.
  */
 export type Call<O> = Asked<O> & { signal: AbortSignal; caller: string; order?: OpenOrder };
@@ -131,7 +131,7 @@ export type Served<O> = {
   /** Only for `upfront` operations; without it, every order is accepted. */
   ready?(asked: Asked<O>): Promise<void>;
   /**
-   * Only for `upfront` operations whose work comes in parts, such as replies of people: the number of parts that an order asks for.
+   * Only for `upfront` operations whose work comes in parts, such as replies from people: the number of parts that an order asks for.
    * Progress is reported to its caller.
    */
   wanted?(asked: Asked<O>): number;

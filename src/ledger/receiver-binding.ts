@@ -13,9 +13,9 @@ export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerRece
 }
 
 /**
- * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to no receiver, so that a start with a wrong PAY_TO or
- * NETWORK has no consequences. The receiver is stored in one row, and the statement that moves a payment to `settling` checks it. So if several
- * servers start with different receivers, only one of them can sell.
+ * Binds the ledger to the receiver and the network of its first sale. Until then it belongs to no receiver, so that starting with a wrong
+ * PAY_TO or NETWORK has no consequences. The receiver is stored in one row, and the statement that moves a payment to `settling` checks it.
+ * So if several servers start with different receivers, only one of them can sell.
  */
 export class ReceiverBinding {
   readonly payTo: string;

@@ -73,8 +73,8 @@ export function transitionsOf(connection: ServerConnection, answers: AnswerStore
     saveAnswer: (id: string, claim: number, answer: AnswerContent): Promise<boolean> =>
       answers.save({ id, claim, owner }, answer),
     /**
-     * Moves a payment from `claimed` to `settling` before the settle request is sent; only proof can undo this, the passing of time never does.
-     * Or makes it an alias of an earlier sale.
+     * Moves a payment from `claimed` to `settling` before the settle request is sent, or makes it an alias of an earlier sale. Only proof
+     * can undo `settling`; the passing of time never does.
      * @throws LedgerFault `full` in the same cases as `saveAnswer`, without changing anything
      */
     settle: async (id: string, claim: number, sent: SettleRequest): Promise<SettleDecision> => {

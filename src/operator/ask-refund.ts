@@ -59,7 +59,7 @@ export async function cancelRefund(reader: ReportSource, name: string | undefine
     throw new OperatorFault(
       `Refund ${open.id} of payment ${payment.id} was signed and may land: it can't be cancelled. Nothing was changed.`,
     );
-  throw new OperatorFault(`No refund of payment ${payment.id} waits for a wallet. Nothing was changed.`);
+  throw new OperatorFault(`No refund of payment ${payment.id} is waiting for a wallet. Nothing was changed.`);
 }
 
 /**

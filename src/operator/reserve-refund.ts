@@ -9,7 +9,7 @@ export type AskedAmount = { amount?: string | undefined; reason?: string | undef
 
 /**
  * Reserves a refund. If a refund of the same amount is already under way by the same means, returns that one.
- * @throws OperatorFault that says what is wrong; nothing was changed then
+ * @throws OperatorFault that says what is wrong; in that case, nothing was changed
  */
 export async function reserveRefund(
   ledger: Pick<LedgerReader, 'startRepayment'>,
@@ -45,7 +45,7 @@ function otherWay({ id, payment, way }: Repayment): OperatorFault {
   return new OperatorFault(
     way === 'key'
       ? `Refund ${id} of payment ${payment} is being sent with a key. Continue it with --keypair. Nothing was changed.`
-      : `Refund ${id} of payment ${payment} waits for a wallet, which may have its link. Pay it, or cancel it with --cancel. Nothing was changed.`,
+      : `Refund ${id} of payment ${payment} is waiting for a wallet, which may have its link. Pay it, or cancel it with --cancel. Nothing was changed.`,
   );
 }
 

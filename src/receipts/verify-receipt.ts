@@ -77,7 +77,7 @@ export function contradictions({ kind, payload }: Verified, { answer, request }:
     other.push(`it is about an answer with sha256 ${payload.answerSha256}, not about this one`);
   if (request !== undefined) {
     const hash = sha256(`${payload.operation}\n${canonicalJson(request)}`);
-    if (hash !== payload.requestSha256) other.push('it is about another request, not about this one');
+    if (hash !== payload.requestSha256) other.push('it is about a different request');
   }
   return other;
 }

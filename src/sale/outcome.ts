@@ -82,14 +82,14 @@ export type Paid = {
   payer: string;
   amount: bigint;
   settlement: string | null;
-  /** How much was refunded, and the last transaction of a refund. */
+  /** How much was refunded, and the transaction of the latest refund. */
   repaid?: bigint;
   repaidBy?: string | null;
 };
 
 /**
- * Why nobody is currently working on an owed order. `seconds`: until its buyer can start the next attempt; undefined if only the operator can start
- * one.
+ * Why nobody is currently working on an owed order. `seconds`: until its buyer can start the next attempt; undefined if only the operator
+ * can start one.
  */
 export type OrderPause = { error: string; seconds?: number };
 
@@ -195,10 +195,10 @@ export function sold(paid: Paid, answer: Success): Sold {
   return { kind: 'sold', answer, receipt: success(paid) };
 }
 
-/** Paid and delivered; its answer was fetched too often. */
+/** Paid and delivered; its answer was fetched too many times in a short time. */
 export function sentTooOften(paid: Paid, retryAfterSeconds: number): Of<'unavailable'> {
   const error =
-    'Paid, and the answer was sent too often in a short time. It is kept: send the same payment again later';
+    'Paid, and the answer was sent too many times in a short time. It is kept: send the same payment again later';
   return { ...unavailable(error, retryAfterSeconds), receipt: success(paid) };
 }
 
@@ -226,7 +226,7 @@ export function stillOwed(row: Paid & Pick<Row, 'flow' | 'leased'>): Of<'unavail
   return isOrder ? { ...outcome, reportedBy: 'order' } : outcome;
 }
 
-/** Paid, and nobody works on it: the next attempt is not due yet (503), or only the operator can start one (502). */
+/** Paid, and nobody is working on it: the next attempt is not due yet (503), or only the operator can start one (502). */
 export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'failed' | 'unavailable'> {
   const known = { receipt: success(paid), reportedBy: 'order' } as const;
   if (seconds === undefined) return { kind: 'failed', answer: failure(502, `${error}.`), ...known };
@@ -290,7 +290,7 @@ export function isGoingBack({
 /** The operator is refunding an owed payment. The refund may still fail; then the work goes on. */
 export function goingBack(paid: Paid): Of<'unavailable'> {
   const error =
-    'Paid, and the money is being sent back. Do not sign a new one yet: send the same payment again to see that it has arrived';
+    'Paid, and the money is being sent back. Do not sign a new one yet: send the same payment again to see whether it has arrived';
   return { ...unavailable(error, PAID_RETRY_SECONDS), receipt: success(paid) };
 }
 

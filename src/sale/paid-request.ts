@@ -335,7 +335,7 @@ export class PaidRequest {
     return { ...outcome, ...kept };
   }
 
-  /** Records in the ledger that the caller leaves, before it is answered. */
+  /** Records in the ledger that the caller is leaving, before it gets its answer. */
   async #leave(outcome: Unsold, failed: boolean): Promise<void> {
     const isRefused = outcome.kind === 'refused';
     const sentAway = outcome.kind === 'unavailable' || (isRefused && isUnused(outcome));

@@ -19,9 +19,9 @@ export class SingleFlight<T> {
     void landing.finally(() => this.#flights.delete(key));
   }
 
-  /** Aborts the task for a key, because no caller waits for it. */
+  /** Aborts the task for a key, because no caller is waiting for it. */
   abandon(key: string): void {
-    this.#flights.get(key)?.abandon.abort(new Error('no caller waits any more'));
+    this.#flights.get(key)?.abandon.abort(new Error('no caller is waiting any more'));
   }
 
   /** Resolves once no task is in progress. */

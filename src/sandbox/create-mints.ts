@@ -168,7 +168,7 @@ function createToken2022(founding: Founding): string {
     ExtensionType.PermanentDelegate,
   ]);
   run(founding, [
-    // Pays rent for the metadata, too, because its extension enlarges the account later.
+    // Also pays the rent for the metadata, because its extension enlarges the account later.
     createAccount(founding, mint, space, space + 512, program),
     createInitializeMetadataPointerInstruction(mint, authority, mint, program),
     createInitializeTransferFeeConfigInstruction(mint, authority, authority, 50, 5_000_000_000n, program),

@@ -85,7 +85,7 @@ export class SignIns {
     if (domain !== host) return refusal('domain_mismatch', `domain is ${String(domain)}, not ${host}`);
     const place = String(uri);
     if (!URL.canParse(place) || new URL(place).origin !== origin)
-      return refusal('uri_mismatch', `uri is ${place}, not of ${origin}`);
+      return refusal('uri_mismatch', `uri is ${place}, which does not belong to ${origin}`);
     if (chainId !== this.#chainId || type !== 'ed25519')
       return refusal('unsupported_chain', `only ${this.#chainId} with ed25519 is accepted here`);
     if (version !== '1') return refusal('malformed', "version must be '1'");
@@ -103,7 +103,7 @@ export class SignIns {
     if (fields['expirationTime'] !== undefined && !(timeIn(fields, 'expirationTime') > now))
       return refusal('expired', `it expired at ${String(fields['expirationTime'])}`);
     if (fields['notBefore'] !== undefined && !(timeIn(fields, 'notBefore') <= now + AHEAD_MS))
-      return refusal('not_yet_valid', `it is valid from ${String(fields['notBefore'])} on`);
+      return refusal('not_yet_valid', `it is not valid before ${String(fields['notBefore'])}`);
     return undefined;
   }
 }

@@ -123,11 +123,11 @@ describe('coinslot verify-receipt', () => {
   it('fails with a message if there is nothing to verify', async () => {
     const empty = await run([], 'nothing');
     expect(empty).to.include({ code: 1 });
-    expect(empty.out).to.include('there is no receipt in this');
+    expect(empty.out).to.include('the input contains no receipt');
     writeFileSync(join(folder, 'answer'), 'the answer');
     const unbound = await run(['--allow-private', '--answer', 'answer'], receipt());
     expect(unbound.code).to.equal(1);
-    expect(unbound.out).to.include('this contains no answer receipt');
+    expect(unbound.out).to.include('the input contains no answer receipt');
     const missing = await run(['no-such-file']);
     expect(missing.code).to.equal(2);
     expect(missing.err).to.include('no-such-file cannot be read');

@@ -22,7 +22,7 @@ async def summarize(text: str) -> httpx.Response:
 answer = asyncio.run(summarize("The bridge is closed. Ferries run every ten minutes. Work takes six weeks."))
 print(answer.json()["summary"])
 
-# All before this line is the code of docs/how-to/clients.md.
+# Everything before this line is the code in docs/how-to/clients.md.
 from check import expect_paid  # noqa: E402
 
 expect_paid(answer)

@@ -59,7 +59,7 @@ describe('the panel page', () => {
       expect((await visitor.get('/panel/style.css')).text).to.match(/\.foreign \{[^}]*unicode-bidi: isolate/);
     });
 
-    it('of up to 10 000 characters, and the beginning of a longer one', async () => {
+    it('of up to 10 000 characters, and only the beginning of longer text', async () => {
       panel.replyStore.put(aQuestion({ question: 'ä'.repeat(10_000) }));
       panel.replyStore.put(aQuestion({ question: 'z'.repeat(1_000_000), brand: 'q'.repeat(100_000) }));
       await visitor.signIn();
@@ -68,7 +68,7 @@ describe('the panel page', () => {
       expect(text.length).to.be.lessThan(60_000);
     });
 
-    it('but none that comes from the address', async () => {
+    it('but none that comes from the URL', async () => {
       await visitor.signIn();
       const { text } = await visitor.get('/panel/?said=<script>');
       const silent = '<p id="status" class="said" role="status"></p>';
@@ -79,7 +79,7 @@ describe('the panel page', () => {
     });
   });
 
-  it('shows at most twenty questions, first those that the visitor can still answer, and the number that wait', async () => {
+  it('shows at most twenty questions, starting with those that the visitor can still answer, and how many more are waiting', async () => {
     const questions = Array.from({ length: 30 }, (_, n) =>
       panel.replyStore.put(aQuestion({ brand: `Brand ${n}.` })),
     );

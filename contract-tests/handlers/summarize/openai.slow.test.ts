@@ -117,7 +117,7 @@ describe('OpenAI-compatible summariser', () => {
     );
   });
 
-  it('keeps the schema for a model that knows only max_completion_tokens, and tries max_tokens again after a day', async () => {
+  it('keeps the schema for a model that supports only max_completion_tokens, and tries max_tokens again after a day', async () => {
     let time = 0;
     const made = connect({ now: () => time });
     answer = (response, ask, nth) => {
@@ -282,7 +282,7 @@ describe('OpenAI-compatible summariser', () => {
     }
   });
 
-  it('is unavailable when nothing listens, and when too many calls are in flight', async () => {
+  it('is unavailable when nothing is listening, and when too many calls are in flight', async () => {
     const gone = connect({ url: 'http://127.0.0.1:1/v1' });
     expect((await failureOf(gone.summarize(TEXT, never))).kind).to.equal('unavailable');
     const made = connect({ maxInFlight: 1, timeoutMs: 300 });

@@ -229,7 +229,7 @@ describe('A server that makes offers', () => {
 
   afterEach(() => hints.close());
 
-  it('keeps its challenges until fee payer or blockhash change', () => {
+  it('keeps its challenges until the fee payer or the blockhash changes', () => {
     open();
     const first = offers.challenge(operation, x402In(offers, 2));
     expect(offers.challenge(operation, x402In(offers, 2))).to.equal(first);
@@ -354,7 +354,7 @@ describe('A server that makes offers', () => {
   });
   const next = (blockhash: string, slot = VIEW.slot + 1) => hints.setView({ ...VIEW, slot, blockhash });
 
-  it('stops offering a blockhash once a payment without a nonce was signed over it, without rebuilding challenges', () => {
+  it('stops offering a blockhash once a payment without a nonce has been signed with it, and does not rebuild challenges', () => {
     open();
     const without = offers.challenge(operation, x402In(offers, 2));
     hints.setView(VIEW);
@@ -382,7 +382,7 @@ describe('A server that makes offers', () => {
     expect(hints.view(), 'which does not renew the view').to.equal(undefined);
   });
 
-  it('lets unpaid payments use up at most one blockhash in 2 s, and paid ones any number', () => {
+  it('lets unpaid payments use up at most one blockhash every 2 s, and paid ones any number', () => {
     open();
     hints.setView(VIEW);
     hints.markBlockhashUsed(signedOver(BLOCKHASH), false);

@@ -57,21 +57,21 @@ describe('the search for a transfer in a history of several pages', () => {
     expect(await search([...recent, other(PAGE)])).to.deep.equal({ kind: 'absent' });
   });
 
-  it('proves no absence if the RPC server of the second page does not know where the first one ended', async () => {
+  it('does not prove absence if the RPC server of the second page does not know where the first one ended', async () => {
     expect(await search([...recent, ours], () => [])).to.deep.equal({ kind: 'unclear' });
   });
 
-  it('proves no absence if the second page does not begin where the first one ended, because transfers in between are unknown', async () => {
+  it('does not prove absence if the second page does not begin where the first one ended, because transfers in between are unknown', async () => {
     const later = [other(PAGE + 7), other(PAGE + 8)];
     expect(await search([...recent, ours, ...later], () => later)).to.deep.equal({ kind: 'unclear' });
   });
 
-  it('a history longer than ten pages proves nothing', async () => {
+  it('proves nothing from a history longer than ten pages', async () => {
     const endless = Array.from({ length: 11 * PAGE }, (_, n) => ({ ...other(n), slot: CLAIM_SLOT + 9 }));
     expect(await search(endless)).to.deep.equal({ kind: 'unclear' });
   });
 
-  it('the search ends at transfers that landed no later than the claim, and does not count them', async () => {
+  it('ends at transfers that landed no later than the claim, and does not count them', async () => {
     expect(await search([other(0), { ...ours, slot: CLAIM_SLOT }])).to.deep.equal({ kind: 'absent' });
   });
 });

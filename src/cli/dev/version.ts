@@ -5,8 +5,8 @@ import { loadShop } from '../../shop/load-shop.js';
 import { writeErr } from '../terminal.js';
 
 /*
- * A server of `coinslot dev`, which forks it and starts it in two steps: `load` while the previous version still sells, so that a version
- * that can't be loaded replaces nothing, and `start` after the previous version has ended.
+ * A server of `coinslot dev`, which forks it and starts it in two steps: `load` while the previous version is still selling, so that a
+ * version that can't be loaded replaces nothing, and `start` after the previous version has ended.
  * node version.js <folder of the contract>
  */
 

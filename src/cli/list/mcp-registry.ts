@@ -78,6 +78,6 @@ function stepsOf(base: string): string[] {
   return [
     `curl -fsS ${base}${SERVER_JSON_PATH} -o server.json`,
     `mcp-publisher login http --domain=${hostname} --private-key=<hex of an Ed25519 seed> (its help says what to serve under /.well-known)`,
-    'mcp-publisher publish, again after each change of info.version',
+    'mcp-publisher publish (again after each change of info.version)',
   ];
 }

@@ -151,11 +151,13 @@ async function run(task: Task): Promise<void> {
   const results: Result[] = [];
   for (const text of found) results.push(await resultOf(text, task));
   if (found.length === 0)
-    results.push({ fault: 'there is no receipt in this; a receipt is a JWS, alone or in JSON or a header' });
+    results.push({
+      fault: 'the input contains no receipt; a receipt is a JWS, alone or in JSON or a header',
+    });
   const asked = task.known.answer !== undefined || task.known.request !== undefined;
   if (asked && !results.some(({ verified, fault }) => fault ?? verified?.kind === 'answer receipt'))
     results.push({
-      fault: 'this contains no answer receipt, and only answer receipts cover a request and its answer',
+      fault: 'the input contains no answer receipt, and only answer receipts cover a request and its answer',
     });
   for (const { verified, fault } of results) {
     if (task.json) writeOut(`${JSON.stringify(verified ?? { fault })}\n`);

@@ -29,7 +29,7 @@ export type CheckedTransaction = Checked & {
   readonly hasNonce: boolean;
   /** Whether the payment was checked against the challenge that it answers, including its fee payer. */
   readonly answers: boolean;
-  /** Whether the payer pays the fee, too: it is signed in full. */
+  /** Whether the payer also pays the fee; the transaction is then fully signed. */
   readonly selfPaid: boolean;
 };
 
@@ -119,7 +119,7 @@ export function feePayerOf(base64: string): string {
   return nameOf(readTransaction(Buffer.from(base64, 'base64')).keys[0]);
 }
 
-/** Whether the payer of a transaction that has passed the check pays the fee, too. */
+/** Whether the payer of a transaction that has passed the check also pays the fee. */
 export function isSelfPaid(base64: string): boolean {
   return readTransaction(Buffer.from(base64, 'base64')).signatures === 1;
 }
@@ -129,7 +129,7 @@ export function sourceAccountOf(base64: string): string {
   return transferAccount(base64, 0);
 }
 
-/** The token account that a transaction which has passed the check pays to. */
+/** The token account that receives the transfer of a transaction that has passed the check. */
 export function destinationAccountOf(base64: string): string {
   return transferAccount(base64, 2);
 }
