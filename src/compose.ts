@@ -143,8 +143,8 @@ async function tellPrices({ contract: { paid }, disposers, log }: Base, { ledger
 }
 
 /**
- * Starts serving the operator. The listener closes after open requests have ended and before everything else, so that it works while the server
- * drains.
+ * Starts serving the operator. The listener closes after open requests have ended and before everything else, so that it works while the
+ * server drains.
  */
 async function adminOf(
   base: Base,

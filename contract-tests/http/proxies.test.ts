@@ -207,7 +207,7 @@ for (const name of ['nginx', 'haproxy', 'caddy'] as const)
       it(`rejects a body over the maximum size, ${chunked ? 'sent in chunks' : 'with its length'}: no work, no charge`, async () => {
         const [settled, asked] = [shop.facilitator.settles, upstream.calls.length];
         const status = await postLarge(`${proxy.url}/posted`, shop.pay('posted'), chunked);
-        // Sent in chunks, the body exceeds the shop's limit first: the proxy passes on the refusal, or hangs up while the client is sending.
+        // Sent in chunks, the body exceeds the shop's limit first: the proxy passes on the refusal, or hangs up while the client sends.
         expect(chunked ? [400, 413, undefined] : [413]).to.include(status);
         expect([shop.facilitator.settles, upstream.calls.length]).to.deep.equal([settled, asked]);
         expect((await call(`${proxy.url}/one`)).status).to.equal(402);

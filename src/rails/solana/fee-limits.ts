@@ -62,7 +62,7 @@ export function feeFault(
   if (perUnit > MAX_MICROLAMPORTS_PER_UNIT) {
     return payloadFault(
       `${PRICE}_too_high`,
-      'the compute unit price is too high: at most 5 lamports are accepted',
+      'the compute unit price is too high: at most 5 lamports per unit are accepted',
     );
   }
   const lamports = priorityFee(units, perUnit);
