@@ -93,5 +93,5 @@ export async function memory(bench) {
   bench.report.gate('MB of memory, idle, three HTTP APIs', median(idle.rows.get(OF_APIS)), 'most', 100);
 }
 
-/** Waits until the work that follows a start is done. */
+/** Waits until the work after startup is done. */
 const settle = () => new Promise(resolve => setTimeout(resolve, 2_000));

@@ -28,7 +28,9 @@ async function watched(what, work) {
   const figures = await work();
   delay.disable();
   const [p99, most] = [delay.percentile(99), delay.max].map(ns => (ns / 1e6).toFixed(1));
-  process.stdout.write(`${what}: ${figures}; the event loop waited ${p99} ms (p99), ${most} ms at most\n`);
+  process.stdout.write(
+    `${what}: ${figures}; the event loop was delayed by ${p99} ms (p99), ${most} ms at most\n`,
+  );
 }
 
 cleanRuns();

@@ -199,13 +199,13 @@ describeInCi(
       expect(browser.complaints).to.deep.equal([]);
     });
 
-    it('lists every payment that needs attention on a phone, too', async () => {
+    it('on a phone, too, lists every payment that needs attention', async () => {
       await Promise.all(Array.from({ length: 12 }, () => leaveUnresolved(world)));
       await browser.resize(390, 900);
       await signIn();
       await go('/', '#headline');
       const hidden = `[...document.querySelectorAll('#attention tbody tr')].filter(row => !row.getClientRects().length).length`;
-      // The page that was open before lists all payments after its next update.
+      // The page that was already open lists all payments after its next update.
       await browser.until(`document.querySelectorAll('#attention tbody tr').length > 12`);
       expect(await browser.read(hidden)).to.equal(0);
     });

@@ -61,7 +61,7 @@ describe(`The ${SNIPPETS.length} snippets of README and docs`, () => {
   });
 
   for (const snippet of SNIPPETS.filter(isShell))
-    it(`are commands that a shell can read: ${nameOf(snippet)}`, () => {
+    it(`are commands that a shell can parse: ${nameOf(snippet)}`, () => {
       const { status, stderr } = spawnSync('bash', ['-n'], { input: commandsOf(snippet), encoding: 'utf8' });
       expect(status, stderr).to.equal(0);
     });
@@ -73,7 +73,7 @@ describe(`The ${SNIPPETS.length} snippets of README and docs`, () => {
     it(`are YAML: ${nameOf(snippet)}`, () => expect(parse(snippet.text)).to.be.an('object'));
 
   for (const snippet of SNIPPETS.filter(({ language }) => /^[tj]s$/.test(language)))
-    it(`are code that a compiler can read, with their imports: ${nameOf(snippet)}`, () => {
+    it(`are code that a compiler can parse, and import what they use: ${nameOf(snippet)}`, () => {
       const text = snippet.text.replaceAll(/, …(?= })|(?<=await )…/g, '');
       const source = ts.createSourceFile(
         'snippet.ts',

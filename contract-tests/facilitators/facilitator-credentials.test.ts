@@ -40,7 +40,7 @@ describe('credentials of a facilitator', () => {
     return JSON.stringify(said);
   }
 
-  it('send a plain header with every request and never show it', async () => {
+  it('are sent as a plain header with every request, and never shown', async () => {
     const said = await askAll({ headers: { authorization: `Bearer ${SECRET}` } });
     expect(fake.seen.map(({ headers }) => headers.authorization)).to.deep.equal(
       Array.from({ length: 3 }, () => `Bearer ${SECRET}`),
@@ -63,7 +63,7 @@ describe('credentials of a facilitator', () => {
     ],
   ];
   for (const [kind, alg, secret, publicKey] of keys) {
-    it(`use Coinbase's signed keys (${kind}): each request has a token of its own, and none is shown`, async () => {
+    it(`for Coinbase (${kind}) are a newly signed token for each request, and none is shown`, async () => {
       const said = await askAll({ authorize: cdpAuthorization({ id: 'key-1', secret }) });
       const tokens = fake.seen.map(({ headers }) => String(headers.authorization).replace(/^Bearer /, ''));
       const nonces = new Set<unknown>();
@@ -83,7 +83,7 @@ describe('credentials of a facilitator', () => {
     });
   }
 
-  it('refuse a secret of another kind without showing it', () => {
+  it('are refused, and not shown, if the secret is of another kind', () => {
     const other = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
     for (const secret of [SECRET, other.export({ format: 'pem', type: 'sec1' }).toString()])
       expect(() => cdpAuthorization({ id: 'k', secret }))

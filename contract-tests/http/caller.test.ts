@@ -22,7 +22,7 @@ async function until(so: () => boolean): Promise<void> {
   expect(so()).to.equal(true);
 }
 
-/** An app whose payments are just names of payers, and whose speech has a queue for two. */
+/** An app whose payments are just names of payers, and whose speech operation has a queue for two. */
 async function openApp() {
   const queue = new FairQueue({ slots: 1, maxWaiting: 2, fullMessage: 'The speech queue is full.' });
   const ends: (() => void)[] = [];

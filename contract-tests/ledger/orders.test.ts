@@ -18,7 +18,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let clock: number;
 
   const open = (): Promise<Ledger> => openLedger({ ...forServer(place.url), ...OWNER, now: () => clock });
-  /** An open order of an owed payment. */
+  /** Opens an order for an owed payment. */
   const asked = async (wanted = 3): Promise<string> => {
     const payment = await paymentIn(ledger, 'owed');
     await ledger.openOrder({ payment, request: '{"brand":"Acme"}', wanted, deadline: clock + 60_000 });

@@ -58,7 +58,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.order(other.id))?.request).to.equal(REQUEST);
   });
 
-  it('does not include what a buyer still waits for', async () => {
+  it('does not include what a buyer is still waiting for', async () => {
     const { id } = await ordered();
     const working = payment();
     await claimed(ledger, working);
@@ -164,7 +164,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('after a time', () => {
+  describe('after a set time', () => {
     const texts = async (): Promise<void> => {
       while (await ledger.removeOldTexts(time.now));
     };
@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       while (await ledger.removeOldPayers(time.now, kept));
     };
 
-    it('includes request and answer, slice by slice, once the answer has expired; those of an open payment follow once it is finished', async () => {
+    it('includes the request and the answer once the answer has expired; for an open payment, only once it is finished', async () => {
       const young = await ordered();
       const orders = [];
       for (let n = 0; n < 120; n += 1) {
@@ -210,7 +210,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(id))?.requestId).to.equal(null);
     });
 
-    it('includes the payer, except wallets of the operator and a payer that still waits', async () => {
+    it('includes the payer, except wallets of the operator and a payer that is still waiting', async () => {
       const [sale, mine, young] = [await final(), await final({ payer: 'Mine' }), payment({ payer })];
       await delivered(ledger, young, time.now + 120_000);
       time.now += 60_001;

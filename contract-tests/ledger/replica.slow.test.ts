@@ -119,7 +119,7 @@ describe('a replica of a ledger in PostgreSQL', () => {
   const listed = async (): Promise<string[]> =>
     (await replica.reports.listSales({})).sales.map(({ id }) => id);
 
-  it('has the sales, also slice by slice, and reports its lag', async () => {
+  it('returns the sales, both as a list and in slices, and reports its lag', async () => {
     const id = await sold();
     const state = await replica.state();
     expect(state).to.have.property('lagMs').that.is.below(1_000);

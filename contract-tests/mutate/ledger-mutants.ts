@@ -440,7 +440,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'return order && !answered ? { wanted: order.wanted } : undefined;',
     replace: 'return order ? { wanted: order.wanted } : undefined;',
     test: 'handlers/brand-feedback/reply-store',
-    grep: 'rejects no reply that is in a saved answer',
+    grep: 'does not reject a reply that is in a saved answer',
   },
   {
     name: 'a reply is rejected twice',

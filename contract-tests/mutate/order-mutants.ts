@@ -116,12 +116,12 @@ export const orderMutants: readonly Mutant[] = [
     grep: 'work that is repeated and fails is limited',
   },
   {
-    name: 'data that a buyer still waits for is removed',
+    name: 'data that a buyer is still waiting for is removed',
     file: 'src/ledger/removals.js',
     find: 'if (!isOver(row) && !isRejected)',
     replace: 'if (false)',
     test: 'ledger/removals',
-    grep: 'does not include what a buyer still waits for',
+    grep: 'does not include what a buyer is still waiting for',
   },
   {
     name: 'a worker delivers an order that was rejected',

@@ -50,7 +50,7 @@ describe('Secrets', () => {
     expect(secrets.conceal(`cut off: ${KEY.slice(0, 9)}`)).to.equal('cut off: …');
   });
 
-  it('leave other text unchanged, and are not searched for if they are short', async () => {
+  it('are the only text that is concealed, and are not searched for if they are short', async () => {
     for (const text of ['unknown symbol ABC', 'a euro, in the eu', '', 'İstanbul'.slice(1)])
       expect(secrets.conceal(text)).to.equal(text);
     expect(await secrets.foundIn(Buffer.from('a euro in the eu, sk-live'))).to.equal(false);
@@ -58,11 +58,11 @@ describe('Secrets', () => {
     expect(await new Secrets(['', 'a']).foundIn(Buffer.from('a banana'))).to.equal(false);
   });
 
-  it('conceal the whole text if lower-casing changes its length', () => {
+  it('are concealed together with the whole text if lower-casing changes its length', () => {
     expect(secrets.conceal(`İ${KEY}`)).to.equal('…');
   });
 
-  it('of four and five characters are concealed as a whole', () => {
+  it('of four or five characters are concealed entirely', () => {
     expect(new Secrets(['ab12']).conceal('is AB12 or ab12ab12')).to.equal('is … or …');
   });
 });

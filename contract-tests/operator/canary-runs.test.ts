@@ -13,7 +13,7 @@ function run(number: number, more: Partial<CanaryRun> = {}): CanaryRun {
 onEachEngine('The runs of the canary', make => {
   eachWithANewLedger(make);
 
-  it('are stored once however often they are reported, newest first', async () => {
+  it('are stored once, no matter how many times they are reported, newest first', async () => {
     const runs = new CanaryRuns(ledger);
     for (const at of [9, 10, 9, 1_800_000_000_000]) await runs.keep(run(at));
     expect((await runs.newest()).map(({ at }) => at)).to.deep.equal([1_800_000_000_000, 10, 9]);
@@ -46,7 +46,7 @@ onEachEngine('The runs of the canary', make => {
 });
 
 describe("A canary's report", () => {
-  it('is accepted as it was written', () => {
+  it('is read back as it was written', () => {
     const whole = run(1, {
       operation: 'summarize',
       payment: PAYMENT,

@@ -56,13 +56,13 @@ const FAULTS: [object, RegExp][] = [
     /a value that a call may leave out: make it required, or give it a default/,
   ],
   [{ by: '/body/list', measure: 'items', steps: STEPS }, /a call may leave out/],
-  [{ by: '/body/text', measure: 'length' }, /steps or per must say what it costs/],
-  [{ by: '/body/text', measure: 'length', steps: STEPS, ...PER }, /steps or per must say what it costs/],
+  [{ by: '/body/text', measure: 'length' }, /exactly one of steps and per must be set/],
+  [{ by: '/body/text', measure: 'length', steps: STEPS, ...PER }, /exactly one of steps and per must be set/],
   [{ by: '/body/text', measure: 'length', steps: STEPS, min: '0.01' }, /min and max belong to per/],
   [{ by: '/body/text', measure: 'length', steps: [] }, /steps must be a list of 1 to 100/],
   [
     { by: '/body/text', measure: 'length', steps: [{ upTo: 5, amount: '0.01' }] },
-    /steps\.0\.upTo must not be there: the last step has no end/,
+    /steps\.0\.upTo must be absent: the last step has no end/,
   ],
   [
     { by: '/body/text', measure: 'length', steps: [{ amount: '0.01' }, { amount: '0.02' }] },

@@ -76,7 +76,7 @@ describe('A shop with a method, a rail and a price that the server was not writt
     expect([spent(), upstream.calls.length - calls]).to.deep.equal([1_200n, 1]);
   });
 
-  it('charges once for copies of a payment up front: each gets the answer, or a 503 that says that it is paid', async () => {
+  it('charges once for copies of an upfront payment: each gets the answer, or a 503 that says that it is paid', async () => {
     const paid = await paymentFor('order', '/later');
     const calls = upstream.calls.length;
     const copies = Array.from({ length: COPIES }, () => shop.call('/later', paid, { text: 'order' }));
@@ -98,7 +98,7 @@ describe('A shop with a method, a rail and a price that the server was not writt
     expect(spent()).to.equal(400n);
   });
 
-  it('sells neither a dearer nor any other call for a payment, before its sale and after it', async () => {
+  it('lets a payment buy neither a dearer call nor any other, before or after its own sale', async () => {
     const paid = await paymentFor('cheap');
     const dearer = await shop.call('/count', paid, { text: 'a dearer text' });
     expect([dearer.status, spent()]).to.deep.equal([402, 0n]);

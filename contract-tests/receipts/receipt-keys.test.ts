@@ -21,7 +21,7 @@ const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'p
 const keysIn = ({ verificationMethod }: Document): string[] =>
   verificationMethod.map(({ publicKeyJwk }) => publicKeyJwk.x);
 
-describe('the key of receipts', () => {
+describe('the receipt key', () => {
   let folder: string;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'coinslot-key-'))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ describe('the key of receipts', () => {
     expect(statSync(join(folder, 'receipt-key.pem')).mode & 0o777).to.equal(0o600);
   });
 
-  it("stops the start if it can't be read, and the message says how to get another", () => {
+  it("prevents startup if it can't be read, and the message says how to get another", () => {
     for (const text of ['', 'no key', pemOf(newKey('x25519'))]) {
       writeFileSync(join(folder, 'receipt-key.pem'), text);
       expect(() => keptReceiptKey(folder)).to.throw(ConfigFault, /receipt-key\.pem .*openssl genpkey/);
@@ -79,7 +79,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
   };
   const documentOf = (receipts: Receipts): Document => receipts.document as Document;
 
-  it('include the keys of former starts, so that receipts signed with an old key stay valid', async () => {
+  it('include the keys of earlier runs, so that receipts signed with an old key stay valid', async () => {
     const [old, present] = [newKey(), newKey()];
     await receiptsOf(old);
     const document = documentOf(await receiptsOf(present));
@@ -101,7 +101,7 @@ onEachEngine('the published keys of receipts', (make, engine) => {
     expect(keysIn(await told)).to.include(publicKeyOf(key).x);
   });
 
-  it(`are at most ${MAX_KEYS}: the oldest are removed, never the one that signs`, async () => {
+  it(`number at most ${MAX_KEYS}: the oldest are removed, never the one that signs`, async () => {
     let now = 1_000;
     const published = new PublishedKeys(ledger, () => (now += 1));
     const keys = Array.from({ length: MAX_KEYS + 2 }, () => publicKeyOf(newKey()));

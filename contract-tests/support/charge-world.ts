@@ -84,7 +84,7 @@ export class FakeFacilitator implements Facilitator {
   async close(): Promise<void> {}
 }
 
-/** A list with only this facilitator, whose fee payer all payments of these tests name. */
+/** A list with only this facilitator; all payments of these tests name its fee payer. */
 export function asked(facilitator: Facilitator): Facilitators {
   const facilitators = new Facilitators([{ name: 'fake.example/', facilitator }]);
   facilitators.learn([{ hint: FEE_PAYER }]);
@@ -202,7 +202,7 @@ export class World {
 
   readonly checkedPayment = paymentOf;
 
-  /** A newly signed payment, in the form that the charge gets. */
+  /** A newly signed payment, in the form that the charge takes. */
   payment(recipe: Recipe & { identifier?: string } = {}): Payment {
     const { transaction } = craftPayment({ ...RECIPE, ...recipe });
     const extensions = recipe.identifier === undefined ? undefined : withIdentifier(recipe.identifier);

@@ -37,7 +37,7 @@ export type Recipe = {
   destination?: PublicKey;
   /** The required signer of the transfer; the payer unless a test changes it. */
   authority?: PublicKey;
-  /** Additional signers of the transfer, as a multisig has. */
+  /** Additional signers of the transfer, for a multisig. */
   cosigners?: Keypair[];
   blockhash?: string;
   version?: 0 | 'legacy';

@@ -6,7 +6,7 @@ import type { FacilitatorChain } from '../../src/facilitators/embedded-facilitat
 import type { Intervention } from './proxy.js';
 import { sha256, type TestChain } from './test-chain.js';
 
-/** What goes wrong at one call of the ledger. With `kill…`, the whole server dies there, as a killed process does. */
+/** What goes wrong in one call to the ledger. With `kill…`, the whole server dies there, as a killed process would. */
 export type LedgerFaultKind = 'fail' | 'failAfter' | 'stall' | 'killBefore' | 'killAfter';
 export type LedgerFaults = (method: string, id: string | undefined) => LedgerFaultKind | undefined;
 
@@ -69,7 +69,7 @@ function wrapped<T extends object>(part: T, wrap: Wrapping): T {
   });
 }
 
-/** Finds the payment that a body of /settle or /verify is about. */
+/** The id of the payment in the body of a /settle or /verify request. */
 export function askedFor(body: Buffer): string {
   const ask = JSON.parse(body.toString()) as { paymentPayload: { payload: { transaction: string } } };
   const wire = Buffer.from(ask.paymentPayload.payload.transaction, 'base64');
@@ -133,7 +133,7 @@ type Latest = { context: { slot: number }; value: { lastValidBlockHeight: number
 const LAG = EXPIRED_AFTER_BLOCKS + 200;
 
 /**
- * An RPC server that misbehaves at one call. `lag`: it is `LAG` slots behind; `noRow`: it has no record of a
+ * An RPC server that misbehaves in one call. `lag`: it is `LAG` slots behind; `noRow`: it has no record of a
  * transaction; `lost`: it accepts a transaction and loses it before it lands.
  */
 export function rpcFault(kind: RpcFault, testChain: TestChain): Intervention {

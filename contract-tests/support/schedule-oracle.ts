@@ -16,8 +16,8 @@ type FinishedSchedule = Pick<
 
 /**
  * Lists the promises that a finished schedule broke. Every purchase is charged at most once; the money on the chain equals the
- * settled rows; every settled row has its answer, with the same bytes at every server. @param landed how often each
- * payment landed, by its id
+ * settled rows; every settled row has its answer, with the same bytes at every server. @param landed how many times
+ * each payment landed, by its id
  */
 export async function faultsIn(schedule: FinishedSchedule, landed: Map<string, number>): Promise<string[]> {
   const { byId, reader } = schedule;
@@ -123,7 +123,7 @@ async function redeliveryFaults(schedule: FinishedSchedule, { id }: Row): Promis
   return faults;
 }
 
-/** Asks again for a while, because an order whose worker was killed late is taken over only when its lease ends. */
+/** Retries for a while, because an order whose worker was killed late is taken over only when its lease ends. */
 async function patiently(again: () => Promise<Sent>): Promise<Sent> {
   let sent = await again();
   for (let times = 0; times < 20 && ['unavailable', 'cut'].includes(sent.kind); times++) {

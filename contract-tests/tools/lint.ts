@@ -38,7 +38,7 @@ export function errorsIn(linter: 'Redocly' | 'Spectral', files: string[]): Probl
 
 function redocly(files: string[], rules = 'redocly.yaml'): Problem[] {
   const config = join(TOOLS, rules);
-  // One object for each document, one after another.
+  // The output is one JSON object for each document, without commas between them.
   const text = runTool('redocly', [
     ...['lint', ...files, '--config', config, '--format', 'json', '--max-problems', '1000'],
   ]);

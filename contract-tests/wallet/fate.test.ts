@@ -104,7 +104,7 @@ describe('what the chain shows about a payment', () => {
     expect(await fate(past, 10 * MINUTE, signed)).to.deep.equal({ kind: 'dead' });
   });
 
-  it('the time that a lagging server reported at the signature proves nothing either', async () => {
+  it('the time that a lagging server reported when the payment was signed proves nothing', async () => {
     const signed = { slot: 4_000, time: NOW - 30 * MINUTE };
     const behind = chainOf({ lives: false, clock: NOW - 20 * MINUTE });
     expect(await fate(behind, 2 * MINUTE, signed)).to.have.property('kind', 'open');

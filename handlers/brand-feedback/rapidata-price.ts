@@ -29,7 +29,7 @@ export class ReplyPrice {
       return Promise.resolve(this.#price.perResponse);
     if (!this.#pending) {
       this.#pending = this.#read(signal).finally(() => (this.#pending = undefined));
-      // Callers that still wait get the error; without this line, an error that nobody waits for would end the process.
+      // Callers that are still waiting get the error; without this line, an error that nobody awaits would end the process.
       this.#pending.catch(() => {});
     }
     return this.#pending;

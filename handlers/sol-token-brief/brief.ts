@@ -20,7 +20,7 @@ type TokenBrief = {
   volume24hUsd: number | null;
   holders: number | null;
   organicScore: number | null;
-  /** The change of the price, in per cent. */
+  /** The price change in percent. */
   change24hPercent: number | null;
   topHoldersPercent: number | null;
   jupiterVerified: boolean | null;
@@ -45,7 +45,7 @@ type TokenBrief = {
 };
 
 /**
- * A mint's total supply as a decimal string, and the findings of its own account.
+ * A mint's total supply as a decimal string, and the findings about its account.
  * @throws UpstreamFailure `invalid` if the chain has no such mint, or it is not initialised
  */
 type MintOf = (mint: string, signal: AbortSignal) => Promise<{ supply: string; findings: Finding[] }>;

@@ -14,7 +14,7 @@ export type MarketQuote = {
   holders?: number;
   /** 0 to 100, Jupiter's measure of genuine activity. */
   organicScore?: number;
-  /** The change of the price, in per cent; at least -100. */
+  /** The price change in percent; at least -100. */
   change24hPercent?: number;
   /** The largest holders' share of the supply, as the source counts them. */
   topHoldersPercent?: number;

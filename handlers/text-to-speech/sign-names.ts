@@ -97,7 +97,7 @@ function nameOf(emoji: string): string | undefined {
 
 const KEYS: Record<string, string> = { '#': ' hash ', '*': ' asterisk ' };
 
-/** Replaces each emoji by its name. Skin tones are not said. An emoji without a name stays. */
+/** Replaces each emoji by its name. Skin tones are not spoken. An emoji without a name stays. */
 export function nameEmoji(text: string): string {
   return text
     .replace(/([0-9#*])\uFE0F?\u20E3/g, (_match, key: string) => KEYS[key] ?? `${key} `)

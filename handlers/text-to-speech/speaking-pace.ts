@@ -10,7 +10,7 @@ const WHOLE_SECONDS = 60;
 const SIGN_SECONDS = 0.6;
 const SIGNS = /[^\p{L}\p{M}\p{N}\p{P}\s]|[%&@#*/\\]/gu;
 
-/** How long an engine takes for a text, from its estimated speaking time and what earlier speeches took. */
+/** Predicts how long an engine will take for a text, from its estimated speaking time and the time that earlier speeches took. */
 export class SpeakingPace {
   readonly #now: () => number;
   #msPerSecond = FIRST_MS_PER_SECOND;

@@ -17,7 +17,7 @@ export type SalesFilter = {
 
 const LONGEST_TEXT = 200;
 
-/** Empty fields do not filter. @throws PageFault 400 for an invalid day or place */
+/** Empty fields do not filter. @throws PageFault 400 for an invalid day or an invalid `before` */
 export function readFilter(query: Record<string, unknown>): SalesFilter {
   const text = (name: keyof SalesFilter): string | undefined => {
     const value = query[name];

@@ -1,7 +1,7 @@
 /** The events for the operator by their `type`: the source of docs/reference/events.md. */
 export const EVENT_KINDS: Readonly<Record<string, string>> = {
   'sale.paid': 'a buyer has paid for a call',
-  'order.opened': 'an order is paid and waits for people',
+  'order.opened': 'an order has been paid for and is waiting for people',
   'order.late': 'an order has passed its deadline without an answer',
   'payment.owed': 'a paid call has no answer: its work failed, or its caller left',
   'payment.refunded': 'a payment was refunded',

@@ -132,7 +132,7 @@ export class DirectoryOffers {
     const { operation, transport } = listed;
     this.#parts.log.info(
       { facilitator: name, operation, transport },
-      `${operation} (${transport}) was sold through ${name} for its directory`,
+      `${operation} (${transport}) was sold through ${name} so that its directory lists it`,
     );
     this.#writing = this.#writing.then(() => this.#write(name, directory));
   }

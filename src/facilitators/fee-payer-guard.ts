@@ -36,7 +36,7 @@ const READ_DEADLINE_MS = 10_000;
 export const UNSENT_MS = 15_000;
 /** The time within which a sent transaction lands, or never does: 150 blocks. */
 export const UNSEEN_MS = 120_000;
-/** How many fees a payer's failed transfers may cost: the burst, and the rate per hour. Payers that cost many more must wait for hours. */
+/** How many fees a payer's failed transfers may cost: the burst, and the rate per hour. Far more than that blocks the payer for hours. */
 const LOST_FEES = { capacity: 10, perSecond: 10 / 3_600, highest: 60, maxKeys: 10_000 };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -197,7 +197,8 @@ export class FeePayerGuard {
     if (state === this.#state) return;
     this.#state = state;
     const fields = { feePayer: address, lamports: String(left) };
-    if (state === 'refused') log.error(fields, `the embedded facilitator settles nothing now: ${refusal}`);
+    if (state === 'refused')
+      log.error(fields, `the embedded facilitator is not settling payments: ${refusal}`);
     else if (state === 'low')
       log.warn(
         fields,

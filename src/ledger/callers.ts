@@ -42,7 +42,7 @@ export type PaymentLookup = {
   payerKnown: boolean;
 };
 
-/** Records which requests wait for a payment. All functions reject with a LedgerFault if the database fails. */
+/** Records which requests are waiting for a payment. All functions reject with a LedgerFault if the database fails. */
 export function callersOf({ engine, now }: Connection) {
   const renewOne = (caller: Caller): Promise<boolean> => {
     const seen = performance.now();

@@ -89,7 +89,7 @@ export type ClaimContext = {
   /** A number that no earlier claim of this owner had. */
   readonly fresh: number;
   readonly answersFull: boolean;
-  /** Set if the request already waits for this payment. */
+  /** Set if the request is already waiting for this payment. */
   readonly caller: Caller | undefined;
 };
 
@@ -150,7 +150,7 @@ function* reserve(
 
 /**
  * Whether the request may claim a payment that is in the ledger. It may if nothing was paid and no worker holds the payment. A new request may use
- * the payment for another call; a request that already waits for the payment, only for the same call.
+ * the payment for another call; a request that is already waiting for it may use it only for the same call.
  */
 function mayTake(row: LockedRow, request: ClaimRequest, caller: Caller | undefined): boolean {
   if (row.state !== 'claimed' || row.alias_of !== null || row.lease_until > row.now) return false;

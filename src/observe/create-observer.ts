@@ -6,7 +6,7 @@ export type Listeners = {
   events: readonly Listener[];
   /** Called for every unpaid call; there may be thousands a second. */
   unpaid: (operation: string) => void;
-  /** Called for every write of the ledger, with the time that it took, in ms. */
+  /** Called for every write to the ledger, with the time that it took, in ms. */
   committed: readonly ((ms: number) => void)[];
   /** Called with the time that a step took, in ms. */
   measured: (step: Step, operation: string, ms: number) => void;

@@ -3,7 +3,7 @@ import type { Sold } from './observer.js';
 import { countIn, type Count } from './series.js';
 import { usdcCounter } from './usdc-counter.js';
 
-/** The sales of this process by operation, and among them those to the operator's own wallets. */
+/** The sales of this process by operation, with a separate count of those to the operator's own wallets. */
 export type SaleCounts = { add(sale: Sold): void; sales: Count; own: Count };
 
 /** @param own the operator's own addresses */

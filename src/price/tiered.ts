@@ -75,7 +75,7 @@ function valueOf(asked: Asked, steps: readonly string[]): unknown {
 function ruleOf(xPrice: Keys): Rule {
   const { steps, per, min, max } = xPrice;
   if ((steps === undefined) === (per === undefined))
-    throw new Error(`steps or per must say what it costs: ${STEPS}; or ${PER}`);
+    throw new Error(`exactly one of steps and per must be set: ${STEPS}; or ${PER}`);
   if (per !== undefined) return byTheUnit(per, xPrice);
   if (min !== undefined || max !== undefined) throw new Error('min and max belong to per: remove them');
   return inSteps(steps);
@@ -117,7 +117,7 @@ function stepOf(step: unknown, at: number, last: boolean): Step {
   if (last) {
     if (upTo !== undefined)
       throw new Error(
-        `steps.${at}.upTo must not be there: the last step has no end, so that every call has a price`,
+        `steps.${at}.upTo must be absent: the last step has no end, so that every call has a price`,
       );
     return { upTo, shown: '', amount: cost };
   }

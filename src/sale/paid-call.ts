@@ -41,7 +41,7 @@ export type PaidCall = Called & {
   };
 };
 
-/** The party whose account is charged with the work of a call if it is not sold. */
+/** The party to whose account the work of a call is charged if the call is not sold. */
 export function partyOf({ payment, operation, limitedSource, backend }: PaidCall, known: boolean): Party {
   const { payer } = payment.checked;
   return { payer, source: limitedSource, backend: backend ?? operation.id, known };

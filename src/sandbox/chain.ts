@@ -380,7 +380,7 @@ function scan(file: string, genesis: Genesis, maxTransactions: number): Past {
   return { journal, history, accounts, clock, lastSlot };
 }
 
-/** Rewrites the journal, so that it has only the state of all accounts and the transactions that are still remembered. */
+/** Rewrites the journal, so that it contains only the state of all accounts and the transactions that are still remembered. */
 function compact(file: string, past: Past, reopen: () => Past): Past {
   const draft = `${file}.new`;
   rmSync(draft, { force: true });

@@ -1,4 +1,4 @@
-/** An error that the caller of the JSON-RPC gets to see, with Solana's code. */
+/** An error that is returned to the JSON-RPC caller, with Solana's code. */
 export class RpcFault extends Error {
   readonly code: number;
   readonly data: unknown;

@@ -60,7 +60,7 @@ type SandboxFacts = Wallet & {
 };
 
 /**
- * Starts a sandbox and a shop in it, each in its own process, which ends with this one, and on free ports.
+ * Starts a sandbox and a shop in it, on free ports. Each runs in a process of its own, which ends with this one.
  * @throws Error that says what did not start, and why
  */
 export async function startShop(options: ShopOptions = {}): Promise<TestShop> {

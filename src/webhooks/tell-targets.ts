@@ -104,7 +104,7 @@ export class TargetTeller {
         'events could not be delivered to targets within 3 days and were given up',
       );
     if (dropped > 0)
-      this.#log.warn({ events: dropped }, 'too many events wait for targets: the oldest were dropped');
+      this.#log.warn({ events: dropped }, 'too many events are waiting for targets: the oldest were dropped');
   }
 
   async #run(target: Target, signal: AbortSignal): Promise<void> {

@@ -118,7 +118,7 @@ describe(`make mock${skipped}`, function () {
         expect(transaction).to.match(/^mock/);
         const other = receipt === 'payment-response' ? 'x-payment-response' : 'payment-response';
         expect(answer.headers.has(other)).to.equal(false);
-        // Only if the contract declares it.
+        // The header is sent only if the contract declares it.
         const location = answer.headers.get('location');
         if (location !== null) expect(new URL(location).origin).to.equal(url);
       }

@@ -10,7 +10,7 @@ import {
 
 const NEVER = new AbortController().signal;
 
-describe('an order keeps the marketplace with which it was begun', () => {
+describe('an order stays with the marketplace on which it was begun', () => {
   let replyStore: MemoryReplyStore;
   /** In order, which marketplace was opened, asked or closed. */
   let done: string[];

@@ -32,7 +32,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
   let clock: number;
 
   const open = (): Promise<Ledger> => openLedger({ ...forServer(place.url), ...OWNER, now: () => clock });
-  /** An open order of an owed payment. */
+  /** Opens an order for an owed payment. */
   const asked = async (wanted = 3): Promise<string> => {
     const payment = await paymentIn(ledger, 'owed');
     const request = '{"brand":"Acme","question":"Any good?"}';
@@ -56,7 +56,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await place.remove();
   });
 
-  it('counts replies as the progress of their question, without rejected ones', async () => {
+  it('counts the replies to a question, except rejected ones', async () => {
     const payment = await asked();
     await replies.add(payment, reply({ id: 'thrown out' }));
     await replies.add(payment, reply());
@@ -74,7 +74,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.open()).to.deep.equal([]);
   });
 
-  it('keeps replies as they were given, in order, across attempts and reopenings', async () => {
+  it('keeps replies as they were given, in order, across attempts and after the ledger is reopened', async () => {
     const payment = await asked(5);
     const given = [
       reply({ text: 'Größe "9" \u{1F600}\n', sentiment: 'unknown' }),
@@ -126,7 +126,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.add(payment, reply())).to.equal('added');
   });
 
-  it('rejects no reply that is in a saved answer, delivered or not, and none of a refunded payment', async () => {
+  it('does not reject a reply that is in a saved answer, delivered or not, or that belongs to a refunded payment', async () => {
     const payment = await asked();
     await replies.add(payment, reply({ id: 'early' }));
     await replies.add(payment, reply({ id: 'sold' }));
@@ -144,7 +144,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.reject(returned, 'unsold'), 'refunded').to.equal(false);
   });
 
-  it('accepts no reply to an order that is not open', async () => {
+  it('accepts replies only while the order is open', async () => {
     const payment = await asked();
     await ledger.finishOrder(payment);
     expect(await replies.add(payment, reply())).to.equal('closed');
@@ -166,7 +166,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await replies.add(payment, reply())).to.equal('full');
   });
 
-  it('replaces no sample reply once the order is closed, or by a respondent who has already replied', async () => {
+  it('does not replace a sample reply once the order is closed, or if the respondent has already replied', async () => {
     const payment = await asked(2);
     await replies.add(payment, reply({ respondent: 'once' }));
     await replies.add(payment, reply({ isSample: true, text: 'house' }));
@@ -192,7 +192,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await texts(payment)).to.deep.equal(['asdf']);
   });
 
-  it('admits no held reply beyond the wanted number, except in place of a sample reply', async () => {
+  it('admits held replies only up to the wanted number, unless one takes the place of a sample reply', async () => {
     const payment = await asked(2);
     await replies.add(payment, reply({ id: 'h1', text: 'h1', isHeld: true }));
     await replies.add(payment, reply({ id: 'h2', text: 'h2', isHeld: true }));
@@ -207,7 +207,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await ledger.order(payment))?.done).to.equal(2);
   });
 
-  it('keeps an intent, and refuses one that belongs to no order', async () => {
+  it('stores an intent, and refuses one for an order that does not exist', async () => {
     const payment = await asked();
     expect(await replies.intent(payment)).to.equal(null);
     await replies.saveIntent(payment, '{"task":"coinslot-1"}');

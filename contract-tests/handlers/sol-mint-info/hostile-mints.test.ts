@@ -94,7 +94,7 @@ describe('hostile mint accounts', () => {
     expect(warnings.join()).to.match(/not known here, so this list may be incomplete \(numbers 4711\)/);
   });
 
-  it('a known extension of another length, or one for token accounts, is not read as something else', async () => {
+  it('a known extension of the wrong length, or one for token accounts, is not read as something else', async () => {
     for (const [type, value] of [
       [ExtensionType.PermanentDelegate, Buffer.alloc(31, 1)],
       [ExtensionType.PermanentDelegate, Buffer.alloc(33, 1)],
@@ -133,7 +133,7 @@ describe('hostile mint accounts', () => {
     expect(extensions.metadata?.name).to.have.length(64);
   });
 
-  it('thousands of unknown extensions do not make a long answer', async () => {
+  it('thousands of unknown extensions do not make the answer long', async () => {
     const many = Array.from({ length: 4_000 }, (_, index): [number, Buffer] => [
       1_000 + index,
       Buffer.alloc(2),

@@ -221,7 +221,7 @@ describe('voices: the embedded engine', function () {
     for (let round = 0; round < 3; round++) {
       const leave = new AbortController();
       const reason = new Error('the caller hung up');
-      // The first call may still wait for the phrase that is being made for a caller who left.
+      // The first call may still be waiting for the phrase that is being made for a caller who left.
       const jobs = [1, 2].map(() =>
         made.speak(LONG, undefined, leave.signal).catch((error: unknown) => error),
       );

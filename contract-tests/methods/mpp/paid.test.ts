@@ -160,7 +160,7 @@ onEachEngine('mpp: payments on a chain', (makePlace, engine) => {
       });
 
       if (!sponsored)
-        it('sells for a payment that its buyer sends to the chain during the work', async () => {
+        it('completes the sale if the buyer sends the payment to the chain during the work', async () => {
           const payment = mppPayment(await challenge(), payer);
           meanwhile = async () => {
             const bytes = Buffer.from(payment.transaction, 'base64');

@@ -397,7 +397,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     });
   });
 
-  describe('and then', () => {
+  describe('afterwards', () => {
     it('a good payment still buys its answer', async () => {
       expect(offer.network).to.equal(DEVNET);
       await newOffer();

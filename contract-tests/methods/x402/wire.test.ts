@@ -92,7 +92,7 @@ describe('wire: a payment is read by its structure, not by the name of its heade
   });
 });
 
-describe('wire: a payment that does not decode is refused with the reason', () => {
+describe('wire: a payment that cannot be decoded is refused with the reason', () => {
   const v2 = (change: object): string =>
     base64Json({ x402Version: 2, accepted: ACCEPTED, payload: { transaction: 'AAAA' }, ...change });
   const without = (key: string): object => ({

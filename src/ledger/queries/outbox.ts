@@ -50,7 +50,7 @@ export const waits = ({ target, now }: Target & At) =>
     select seq from outbox where target = ${target} and done_at is null and next_attempt_at <= ${now} limit 1`;
 
 /**
- * Leases the oldest events that are due. Of each subject, only the first undelivered event is taken, so that the events of one payment
+ * Leases the oldest events that are due. For each subject, only the first undelivered event is taken, so that the events of one payment
  * arrive in order. If the server crashes, another one can take them after `leaseMs`.
  */
 export const takeEvents = (p: Target & At & { limit: number; leaseMs: number }) => sql<EventRow>`

@@ -21,7 +21,7 @@ const LIST_DEADLINE_MS = 2_000;
 const MAX_SLICES = 100;
 
 /**
- * Reads the state of the chain, and stores its height for other servers and later starts.
+ * Reads the state of the chain, and stores its height for other servers and for later runs.
  * @throws if no RPC server answers with a plausible height
  */
 export async function readView(

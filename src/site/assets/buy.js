@@ -33,7 +33,7 @@ async function alone(operation, wait, work) {
     lock ? work() : OCCUPIED,
   );
 }
-const OCCUPIED = Symbol('another tab pays for this call');
+const OCCUPIED = Symbol('another tab is paying for this call');
 
 /** The parts of one operation on the page. */
 class Purchase {

@@ -23,7 +23,7 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const RECENT_MS = 60_000;
 /** A probe for one operation also counts for the host's other operations. */
 const PROBE_MS = 10_000;
-const BUSY = 'Too many calls wait for the service behind this operation; try again.';
+const BUSY = 'Too many calls are waiting for the service behind this operation; try again.';
 /** Statuses of an outage. A 500 is not one, because it may be due to one call, which must not stop the calls of others. */
 const OUTAGES = new Set([429, 502, 503, 504]);
 const OF_ONE_REQUEST = new Set<NoAnswerKind>(['private', 'too large']);
@@ -61,7 +61,7 @@ export class UpstreamHost {
   /**
    * Sends a request when it is its turn. Callers take turns.
    * @returns the answer, whatever its status
-   * @throws NoAnswer; UpstreamFailure (`unavailable`) while the host rests or too many calls wait; the signal's reason
+   * @throws NoAnswer; UpstreamFailure (`unavailable`) while the host rests or too many calls are waiting; the signal's reason
    */
   async request({ caller, ...request }: HostRequest): Promise<HttpAnswer> {
     const until = performance.now() + request.ms;
