@@ -12,7 +12,7 @@ const FAULTS = [ConfigFault, ContractFault, FacilitatorFault, LedgerFault];
 let running: Running | undefined;
 let stopping = false;
 
-/** During the start there is nothing to finish: the sandbox ends with this process, and the kernel releases the ledger's lock. */
+/** During startup there is nothing to finish: the sandbox ends with this process, and the kernel releases the ledger's lock. */
 function stop(status: number): void {
   if (stopping) return;
   stopping = true;

@@ -83,7 +83,7 @@ function peersOf({ dependencies }: Manifest): string[] {
   );
 }
 
-describe('The packages', () => {
+describe('the packages of this repository', () => {
   it('the engine depends on what it imports, and on nothing else', () => {
     // `onDemand` is loaded only if FACILITATOR_URL is embedded. As an optional peer, npm would install it wherever a development
     // package includes it.
@@ -130,7 +130,7 @@ describe('The packages', () => {
     expect([...imported, ...peersOf(HANDLERS)]).to.include.members(declared);
   });
 
-  it('have one version, and agree on the versions of shared dependencies', () => {
+  it('all have the same version, and agree on the versions of shared dependencies', () => {
     expect([SANDBOX.version, HANDLERS.version]).to.deep.equal([ENGINE.version, ENGINE.version]);
     const versions = new Map<string, string>();
     for (const { dependencies, devDependencies, peerDependencies } of [ENGINE, SANDBOX, HANDLERS])

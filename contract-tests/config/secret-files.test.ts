@@ -15,7 +15,7 @@ function fileWith(text: string, name = 'secret'): string {
   return path;
 }
 
-/** The output of a start with these settings. */
+/** The message with which these settings are refused; empty if they are valid. */
 function faultOf(env: NodeJS.ProcessEnv): string {
   try {
     readConfig(env);

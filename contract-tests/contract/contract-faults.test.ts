@@ -7,7 +7,7 @@ import { parseContract } from '../../src/contract/parse-contract.js';
 const FILE = new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
 const TEXT = readFileSync(FILE, 'utf8');
 
-describe('A contract with an error stops the start, and the message', () => {
+describe('A contract with an error prevents startup, and the message', () => {
   const PRICE = "x-price: { mode: fixed, currency: USD, amount: '0.01', flow: authorization }";
   const lineOf = (part: string): number => TEXT.slice(0, TEXT.indexOf(part)).split('\n').length;
 

@@ -81,7 +81,7 @@ describe("Schemas that openapi-backend can't resolve", () => {
     expect(check({ name: 'a' })).to.have.property('error', 'file is missing');
   });
 
-  it('replace those of the path if an operation declares the same parameter, and keep numbers in an enum as numbers', () => {
+  it('override those that the path declares for the same parameter, and keep numbers in an enum as numbers', () => {
     expect(check(link, 'size=2')).to.have.deep.nested.property('asked.query', { size: 2 });
     expect(check(link, 'size=3')).to.have.property('error', 'size must be one of [1,2]');
   });

@@ -22,7 +22,7 @@ describe('docs/reference', function () {
     for (const [file, { before, after }] of pages) expect(before, file).to.equal(after);
   });
 
-  it('settings.md describes every variable that the server reads, and no other', () => {
+  it('settings.md describes every variable that the server reads, and no others', () => {
     const described = Object.keys(SETTING_TEXTS).filter(name => !name.includes('<n>'));
     const numbered = /^FACILITATOR_\d_(?:HEADER|RATE)$/;
     // Read only for Coinbase's facilitator.

@@ -36,7 +36,7 @@ const ENDINGS: Ending[] = [
   { starts: /ledger -- statement/, says: /^On chain .* is [\d.]+ USDC: the same\.$/m },
   { starts: /ledger -- export/, says: /^$/ },
   { starts: /^curl -X POST/, says: /"name":"summarize"/ },
-  // The payment in this test is of an answered call, not of an owed order.
+  // The payment in this test is for an answered call, not for an owed order.
   { starts: /ledger -- reject/, says: /is not an owed order\. Nothing was changed\.$/m, status: 1 },
   { starts: /^curl -si/, says: /^ok\b.*receipt/im },
   { starts: /^openssl genpkey/, says: /ready to be paid|listening/i, isServer: true },

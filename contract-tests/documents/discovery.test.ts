@@ -133,7 +133,7 @@ describe('The served description', () => {
     }
   });
 
-  it('has the cost of a call in the description of each paid operation, which every renderer shows', () => {
+  it('states the cost of a call in the description of each paid operation, which every renderer shows', () => {
     for (const { path, price, flow } of contract.paid) {
       const { description } = served.paths[path]!.post as { description: string };
       const plain = (contract.document.paths as typeof served.paths)[path]!.post!.description as string;
@@ -159,7 +159,7 @@ describe('The served description', () => {
     }
   });
 
-  it('has the documents that the server publishes as examples, and says how large a body may be', () => {
+  it('has, as examples, the documents that the server publishes, and says how large a body may be', () => {
     const document = servedContract(SOLD, sellingOf(TERMS), SITE) as typeof served;
     const exampleAt = (path: string): unknown =>
       (document.paths[path]!.get!.responses as Record<string, { content: Record<string, Json> }>)['200']!

@@ -73,7 +73,7 @@ describe('several facilitators', () => {
     expect(facilitators.nameOf(b.feePayer)).to.equal('b');
   });
 
-  it('a facilitator with a key of its own has only that fee payer, whatever the ledger has under its name', async () => {
+  it('a facilitator with its own key has only that fee payer, whatever the ledger lists under its name', async () => {
     const former = Keypair.generate().publicKey.toBase58();
     const own = new Facilitators([
       { name: 'own', facilitator: a, onlyFeePayer: a.feePayer },
@@ -88,7 +88,7 @@ describe('several facilitators', () => {
     expect(own.namesFor(a.feePayer)).to.deep.equal(['own', 'b']);
   });
 
-  it('a fee payer that another server has offered since the start is looked up in the ledger, without a request', async () => {
+  it('a fee payer that another server has offered since this server started is looked up in the ledger, without a request', async () => {
     facilitators.recorded = async () => [{ hint: b.other, by: 'b' }];
     expect(await facilitators.verify(facilitatorRequest(b.other))).to.deep.equal({ kind: 'valid' });
     expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
@@ -107,7 +107,7 @@ describe('several facilitators', () => {
     expect([a.asked, b.asked]).to.deep.equal([[], ['verify']]);
   });
 
-  it("a directory's facilitator gets no payments that belong to the selling ones, whichever fee payers it names", async () => {
+  it("a facilitator used only for its directory gets none of the other facilitators' payments, whichever fee payers it names", async () => {
     const greedy: Facilitator = {
       supported: async () => ({ feePayer: a.feePayer, signers: [a.feePayer, a.other] }),
       verify: () => b.verify(),
@@ -182,7 +182,7 @@ describe('several facilitators', () => {
 
     const tick = (): Promise<unknown> => new Promise(resolve => setImmediate(resolve));
 
-    it('new challenges name the next one while the first is down, and the first again once it answers', async () => {
+    it('new challenges name the next facilitator while the first is down, and the first again once it answers', async () => {
       a.onVerify = () => ({ kind: 'unavailable', detail: 'no connection', trouble: { rest: true } });
       a.down = true;
       await facilitators.verify(facilitatorRequest(a.feePayer));
@@ -228,7 +228,7 @@ describe('several facilitators', () => {
       expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
     });
 
-    it('after three useless answers, new challenges name the next one for a time; payments that name the first continue', async () => {
+    it('after three useless answers, new challenges name the next facilitator for a time; payments that name the first still go to it', async () => {
       unanswered(USELESS);
       await threePayments();
       expect(facilitators.choice).to.equal(b.feePayer);
@@ -260,7 +260,7 @@ describe('several facilitators', () => {
       expect(only.report()).to.include({ status: 'degraded' });
     });
 
-    it('one with useless answers to /supported as well is paused', async () => {
+    it('one that also gives useless answers to /supported is paused', async () => {
       unanswered(USELESS);
       a.onSupported = USELESS;
       await threePayments();
@@ -268,7 +268,7 @@ describe('several facilitators', () => {
       expect(facilitators.outage(a.feePayer)).to.deep.equal({ name: 'a', retryAfterSeconds: 1 });
     });
 
-    it('one with useless answers only to /supported is not paused', async () => {
+    it('one that gives useless answers only to /supported is not paused', async () => {
       a.onSupported = USELESS;
       for (let n = 0; n < 5; n++) expect((await facilitators.refresh(DEVNET)).has('a')).to.equal(true);
       expect(facilitators.choice).to.equal(a.feePayer);
@@ -277,14 +277,14 @@ describe('several facilitators', () => {
       expect(facilitators.report()).to.include({ status: 'ok' });
     });
 
-    it('a settlement that is unknown for other reasons does not count against it', async () => {
+    it('a settlement that is unknown for other reasons does not count against the facilitator', async () => {
       a.onSettle = () => ({ kind: 'unknown', reason: 'duplicate_settlement', signature: '' });
       for (let n = 0; n < 5; n++) await facilitators.settle(facilitatorRequest(a.feePayer));
       await tick();
       expect(facilitators.isHealthy(a.feePayer)).to.equal(true);
     });
 
-    it('one that asks to wait gets no earlier request, and its 429 answers are counted', async () => {
+    it('one that asks callers to wait gets no request before then, and its 429 answers are counted', async () => {
       a.onVerify = () => ({ kind: 'unavailable', detail: 'status 429', trouble: { rest: true, seconds: 7 } });
       await facilitators.verify(facilitatorRequest(a.feePayer));
       await tick();
@@ -292,7 +292,7 @@ describe('several facilitators', () => {
       expect(facilitators.report().detail).to.include('1 answers with 429');
     });
 
-    it('new challenges name the next one when the first is near its limit, and return to it later', async () => {
+    it('new challenges name the next facilitator when the first is near its limit, and the first again later', async () => {
       for (let n = 0; n < 7; n++) await facilitators.verify(facilitatorRequest(a.feePayer));
       expect(facilitators.choice).to.equal(a.feePayer);
       await facilitators.settle(facilitatorRequest(a.feePayer));

@@ -15,8 +15,8 @@ import { Cluster, missing } from './cluster.js';
 import { TTL_SECONDS, type Machine } from './machine.js';
 
 /**
- * Loses the primary of a PostgreSQL with a synchronous standby while three servers sell: RUNS times (once by default)
- * in each way that ONLY names (ONLY=killed; all three by default). Prints a line for each run, and `N passed, N failed`.
+ * Makes a PostgreSQL with a synchronous standby lose its primary while three servers are selling: RUNS times (once by
+ * default) in each way that ONLY names (ONLY=killed; all three by default). Prints a line for each run, and `N passed, N failed`.
  * BETWEEN=command is run after each of them. SIGTERM ends it after the current run.
  */
 const RUNS = Number(process.env['RUNS'] ?? 1);
@@ -93,8 +93,8 @@ async function loseOne({ lose, bringBack }: Way, { cluster }: World, buyers: Buy
 }
 
 /**
- * Resolves when another primary can be lost; purchases of the run may still be under way then. @returns `isRight`, which
- * resolves when they have ended: whether nothing was lost or duplicated
+ * Resolves when the next primary can be taken down; purchases of this run may still be under way then. @returns `isRight`,
+ * which resolves when they have ended: whether nothing was lost or duplicated
  */
 async function failOver(name: string, world: World): Promise<{ isRight: Promise<boolean> }> {
   const { chain, servers } = world;

@@ -65,7 +65,7 @@ async function run(folder: string, onStart: (server: ChildProcess) => void): Pro
 
 const PAY = `[...document.querySelectorAll('.pay button')].find(each => each.textContent.includes('sandbox wallet'))`;
 
-/** Goes from the page at / by its links to the reference, the operation, its page, and the answer. */
+/** Follows the links from the page at / to the reference, the operation, its page, and the answer. */
 async function buyInBrowser(
   url: string,
   { id, path }: { id: string; path: string },

@@ -63,7 +63,7 @@ describe('connections that do not read', function () {
     await untilOpen(0);
   });
 
-  it('a connection that waits for its answer stays open, however long, and so does one that reads slowly', async () => {
+  it('a connection that is waiting for its answer stays open, however long that takes, and so does one that reads slowly', async () => {
     const waiting = await send('GET /later HTTP/1.1\r\nHost: x\r\n\r\n');
     const slow = await send(GET);
     let read = 0;

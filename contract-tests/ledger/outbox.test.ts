@@ -45,7 +45,7 @@ onEachEngine('The outbox', make => {
     expect(await ledger.events(10)).to.deep.equal([]);
   });
 
-  it('has a sale once, whether its answer is delivered with it or later', async () => {
+  it('contains each sale once, whether its answer is delivered with it or later', async () => {
     await tellsTo(ledger, { name: SHOP, kinds: [] });
     await delivered(ledger, payment());
     const request = payment({ flow: 'upfront' });

@@ -389,7 +389,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     expect(await world.earned()).to.equal(before + priceOf('summarize'));
   });
 
-  it('a facilitator that is down is a 503, and the same payment is charged once when it is back', async () => {
+  it('a facilitator that is down results in a 503, and the same payment is charged once when it is back', async () => {
     const before = await world.earned();
     const headers = await signFor(world, '/v1/summarize');
     const body = { text: `${TEXT} The facilitator sleeps.` };

@@ -12,7 +12,7 @@ const judged = of('sale/next-step', 'sale/next-step', [
     name: 'an alias is sold',
     find: "if (!row || (row.state === 'claimed' && row.aliasOf === null && !row.leased))",
     replace: "if (!row || (row.state === 'claimed' && !row.leased))",
-    grep: 'an alias itself is never sold',
+    grep: 'an alias never buys the call itself',
   },
   {
     name: 'a claim that another run works on is sold',
@@ -398,7 +398,7 @@ const several = of('facilitators/facilitators', 'facilitators/facilitators', [
     name: 'another facilitator is named only once the limit is reached',
     find: '!health.nearLimit',
     replace: 'true',
-    grep: 'new challenges name the next one when the first is near its limit',
+    grep: 'new challenges name the next facilitator when the first is near its limit',
   },
 ]);
 

@@ -4,7 +4,7 @@ import { findPayments } from '../../src/operator/find-payment.js';
 import { openLedgerReader } from '../../src/ledger/store.js';
 import { openWorld, post, signFor, TEXT, type World } from '../support/world.js';
 
-describe('A payment searched by request id', () => {
+describe('A payment searched for by request id', () => {
   let world: World;
   before(async () => void (world = await openWorld()));
   after(() => world?.close());

@@ -44,7 +44,7 @@ describe('the headers of signed receipts', () => {
     expect(await namesWith(10, mpp)).to.deep.equal(['Payment-Receipt', 'Answer-Receipt']);
   });
 
-  it('are absent in a shop that signs nothing', async () => {
+  it('are absent from the answers of a shop that signs nothing', async () => {
     const how = { goesWith: { sold: true }, others: {} };
     expect(await signedHeadersOf({}, x402, soldWith(0), how)).to.deep.equal({});
   });

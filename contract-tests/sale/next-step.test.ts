@@ -88,12 +88,12 @@ const STATES: [string, Partial<Payment>, RegExp][] = [
 ];
 
 describe('what a payment buys, by what the ledger knows about it', () => {
-  it("a payment that the ledger does not know is sold at today's offer", () => {
+  it("a payment that the ledger does not know buys at today's offer", () => {
     expect(nextStep({ row: undefined, target: undefined }, ASKED, NOW)).to.deep.equal({ kind: 'sell' });
   });
 
   for (const [name, change, verdict] of STATES) {
-    it(`${name}: for the same call, the payment has the result of its state`, () => {
+    it(`${name}: for the same call, the payment gets what its state implies`, () => {
       expect(verdictOf(nextStep({ row: row(change), target: undefined }, ASKED, NOW))).to.match(verdict);
     });
 
@@ -128,7 +128,7 @@ describe('what a payment buys, by what the ledger knows about it', () => {
     }
   }
 
-  it('an alias itself is never sold, and an alias whose target is gone is refused', () => {
+  it('an alias never buys the call itself, and an alias whose target is gone is refused', () => {
     const judged = nextStep({ row: row({ aliasOf: '2'.repeat(64) }), target: undefined }, ASKED, NOW);
     expect(verdictOf(judged)).to.match(/^refused: .*no longer kept/);
   });

@@ -10,7 +10,7 @@ export function targetOf(page: string, link: string): string | undefined {
   return file === '' || /^[a-z]+:/.test(link) ? undefined : join(dirname(page), decodeURIComponent(file));
 }
 
-/** Replaces links to files that are not packed, such as tests and sources, by their text. @throws Error if an image is not packed */
+/** Replaces links to files that are not packed, such as tests and sources, with their text. @throws Error if an image is not packed */
 export function unlinkAbsent(tree: string): void {
   const pages = readdirSync(tree, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.md'));
   for (const page of pages.map(name => join(tree, name))) {

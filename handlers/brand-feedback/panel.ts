@@ -59,7 +59,7 @@ const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
   held: 'Thank you. Your reply counts once the operator has read it, because it looks like random typing.',
   duplicate:
-    'You have answered this question already. Each person can answer once, even if the reply was rejected.',
+    'You have answered this question already. Each person can answer only once, even if the reply was rejected.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',
   closed:
     'This question has closed: enough people have answered, or its deadline has passed. Your reply was not added.',
@@ -183,7 +183,7 @@ class Panel {
     const { visitor: respondent } = session;
     if (repeats(text, respondent, await this.#replyStore.replies(question)))
       return correct({
-        message: 'Someone has given the same reply word for word. Please use your own words.',
+        message: 'Someone has already given the same reply, word for word. Please use your own words.',
         control: 'text',
       });
     const id = randomBytes(12).toString('hex');
@@ -196,7 +196,7 @@ class Panel {
     see(ctx, `/panel/?said=${added}${anchor}`);
   };
 
-  /** Sent by the page's script every ten seconds while somebody types. */
+  /** Sent by the page's script every ten seconds while somebody is typing. */
   readonly typing = async (ctx: Context): Promise<void> => {
     const { session, form } = await this.#signIn.form(ctx, await this.#attend(ctx));
     this.#throttle(session.visitor);

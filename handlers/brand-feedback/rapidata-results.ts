@@ -7,7 +7,7 @@ import type { Reply } from './replies.js';
 
 /**
  * The replies among the responses of a job (`GetJobResponsesEndpoint_Output_Response`). Skipped tasks and empty texts are left out, and so
- * are people whose age group begins below 18. The opinion is the mark that people were asked to begin with.
+ * are people whose age group begins below 18. The opinion is the mark that people were asked to begin their reply with.
  */
 export function readResponses(questionId: string, responses: readonly Json[]): Reply[] {
   return responses.flatMap(response => readResponse(questionId, response));

@@ -32,7 +32,7 @@ export async function withOpinions(
   if (model && waiting.length > 0)
     await Promise.all(Array.from({ length: AT_A_TIME }, take)).catch((error: unknown) => {
       signal.throwIfAborted();
-      log?.warn({ err: error }, 'the model could not read the opinions in replies');
+      log?.warn({ err: error }, 'the model could not infer opinions from replies');
     });
   return replies.map(({ text, isSample, sentiment }, at) => {
     if (sentiment !== 'unknown') return { text, isSample, sentiment, from: 'respondent' };

@@ -5,7 +5,7 @@ import { percent, whoCan } from './wording.js';
 const MAX_FIELDS = 20;
 const MAX_KEY = 64;
 const MAX_VALUE = 256;
-/** The most milliseconds since 1970 that a `Date` can hold. */
+/** The maximum number of milliseconds since 1970 that a `Date` can hold. */
 const MAX_TIME = 8.64e15;
 
 /** Seconds since 1970 in ISO 8601; null if that is beyond the calendar. */

@@ -41,7 +41,7 @@ function wholeOf(blocks: Block[]): Extract | undefined {
   return short ? { sentences: [joinSentences(blocks.map(block => block.text))], method: 'whole' } : undefined;
 }
 
-/** The most sentences that a summary may quote. If the text has four or more sentences, at most half of them. */
+/** The maximum number of sentences that a summary may quote. If the text has four or more sentences, at most half of them. */
 function mostOf(blocks: Block[]): number {
   const total = blocks.reduce((sum, { kind, text }) => sum + (kind === 'heading' ? 0 : countEnds(text)), 0);
   return total < 4 ? MAX_SENTENCES : Math.min(MAX_SENTENCES, Math.floor(total / 2));

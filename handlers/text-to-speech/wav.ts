@@ -21,7 +21,7 @@ const MAX_SAMPLES = 16_777_216;
 const PLACEHOLDER_FROM = 0x7ffff000;
 /** As a fraction of full scale. Sounds with higher peaks are scaled down, so that the filters of players do not clip. */
 const PEAK_LIMIT = 0.97;
-/** −54 dB. An engine's noise for text without speech is below this; a single spoken letter is 30 dB above it. */
+/** −54 dB. What an engine outputs for text with nothing to speak is quieter than this; a single spoken letter is 30 dB louder. */
 const SILENCE_RMS = 0.002;
 
 function readLayout(bytes: Buffer, at: number, size: number): Layout {

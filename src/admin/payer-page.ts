@@ -9,7 +9,7 @@ type Totals = Awaited<ReturnType<Ledger['payerTotals']>>;
 export function payerHtml(payer: string, totals: Totals, page: SalesPage, shown: Shown): string {
   const path = `/payers/${encodeURIComponent(payer)}`;
   return `<h1>Payer ${short(payer)}${shown.own.has(payer) ? OWN : ''}</h1>
-<section class="card" aria-labelledby="h-payer"><h2 id="h-payer">All in all</h2>
+<section class="card" aria-labelledby="h-payer"><h2 id="h-payer">In total</h2>
 ${list(factsOf(payer, totals, shown))}</section>
 <section class="card" aria-labelledby="h-sales"><h2 id="h-sales">What it bought</h2>
 ${pageHtml(page, page.sales.length === 0 ? { payer } : {}, path, shown)}

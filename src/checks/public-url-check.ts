@@ -71,6 +71,6 @@ async function noteOf(reach: Reach, publicUrl: string, signal: AbortSignal): Pro
     await withAbortAfter(REACH_MS, signal, bounded => reach(publicUrl, bounded));
     return ' answers';
   } catch {
-    return ' does not answer now from this machine (which is normal while no server runs)';
+    return ' does not answer requests from this machine (which is normal while no server is running)';
   }
 }

@@ -154,7 +154,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the balance in lamports below which the fee payer signs nothing' },
   FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the most lamports that the fee payer spends per hour' },
   ORDER_ATTEMPTS: {
-    what: 'how often an order is attempted before only the operator can retry it',
+    what: 'how many times an order is attempted before only the operator can retry it',
     see: 'how-to/operating.md#orders-that-failed',
   },
   REFUND_OWED_AFTER: {

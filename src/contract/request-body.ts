@@ -50,7 +50,7 @@ export function formsOf(request: RequestBody): readonly BodyForm[] {
 
 /**
  * Reads the body of an operation, or reports what is wrong with its first type. Other types that can't be read are skipped.
- * @param place of the body
+ * @param place the path of the body in the document
  */
 export function readBody(
   document: Json,

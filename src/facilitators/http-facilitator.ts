@@ -23,7 +23,7 @@ export const DEADLINES: Deadlines = { supportedMs: 5_000, verifyMs: 10_000, sett
 const MAX_ANSWER_BYTES = 256 * 1024;
 const MAX_SIGNERS = 64;
 
-/** `trouble`: a fault of the facilitator that the status shows. */
+/** `trouble`: a fault of the facilitator, as its status shows. */
 type JsonAnswer = {
   status: number;
   json: Record<string, unknown>;

@@ -68,11 +68,11 @@ export class OfferedFeePayers {
     const { facilitators, network, log } = this.#parts;
     for (const [facilitator, cause] of await facilitators.refresh(network)) {
       const error = (cause as Error).message;
-      log.warn({ facilitator, error }, 'a facilitator did not answer which kinds of payment it supports');
+      log.warn({ facilitator, error }, 'a facilitator did not report which kinds of payment it supports');
     }
   }
 
-  /** Asks paused facilitators whether they answer again. Never rejects. */
+  /** Checks whether paused facilitators answer again. Never rejects. */
   probe(): Promise<void> {
     const { facilitators, network } = this.#parts;
     return facilitators.probe(network);

@@ -39,7 +39,7 @@ export function buyersReceipts(parts: Parts): Middleware {
   const router = new Router({ strict: true, sensitive: true });
   router.get(`${RECEIPTS_PATH}/style.css`, ctx => asset(ctx, 'text/css; charset=utf-8', RECEIPT_STYLE));
   router.get(`${RECEIPTS_PATH}/:key`, async ctx => {
-    // Keeps the receipt from the scripts of other sites.
+    // Keeps scripts of other sites from reading the receipt.
     ctx.remove('Access-Control-Allow-Origin');
     ctx.remove('Access-Control-Expose-Headers');
     ctx.set({ ...PAGE_HEADERS, ...NOT_INDEXED, 'Referrer-Policy': 'no-referrer' });

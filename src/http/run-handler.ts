@@ -126,7 +126,7 @@ export function orderWork(handlerParts: HandlerParts): OrderWork {
       if (isSuccess(answer)) return { kind: 'answer', answer };
       const { error } = JSON.parse(answer.body.toString('utf8')) as { error: string };
       const retryAfterSeconds = readRetryAfter(headerOf(answer.headers, 'retry-after')) ?? 0;
-      // The request can't be corrected any more, so another attempt would fail the same way.
+      // The request can no longer be corrected, so another attempt would fail the same way.
       return { kind: 'failed', error, final: answer.status === 400, retryAfterSeconds };
     },
   };

@@ -86,7 +86,7 @@ export class SourceLimits {
     return this.isExempt(source) ? 0 : Math.ceil(this.#used.wait(source));
   }
 
-  /** Reports a call as turned away if its source is over its limit. @returns as `wait` */
+  /** Reports a call as turned away if its source is over its limit. @returns the same as `wait` */
   turnAway(source: string): number {
     const wait = this.wait(source);
     if (wait === 0) return 0;
@@ -106,7 +106,7 @@ export class SourceLimits {
     return wait;
   }
 
-  /** Counts a free call, which causes as much work as a refused one. @returns as `takeUnpaid` */
+  /** Counts a free call, which causes as much work as a refused one. @returns the same as `takeUnpaid` */
   takeGift(source: string): number {
     const wait = this.turnAway(source);
     if (wait === 0) this.failed(source);

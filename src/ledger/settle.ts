@@ -19,12 +19,12 @@ import { settle } from './queries/transitions.js';
 import type { ReceiverBinding } from './receiver-binding.js';
 
 /**
- * The most equal payments (those for the same call) that are considered. If there are more, someone is
+ * The maximum number of equal payments (those for the same call) to consider. If there are more, someone is
  * attacking with many signatures for one call.
  */
 const MAX_EQUAL = 512;
 
-/** Two payments without identifier are for the same call if these are equal. `requestHash`: hex sha256 of operation and body. */
+/** Two payments without an identifier are for the same call if these are equal. `requestHash`: hex sha256 of operation and body. */
 export type CallKey = { payer: string; operation: string; requestHash: string };
 
 /** A request to move a payment to `settling`. */
@@ -36,14 +36,17 @@ export type SettleRequest = {
   call?: CallKey;
   /** The answer that is being paid for. It is stored as `saveAnswer` would store it. */
   answer?: AnswerContent;
-  /** The greatest number among the payment's callers at this server; 0 if there are none. */
+  /** The number of the payment's newest caller at this server; 0 if there are none. */
   newestLocal: number;
   /** Only looks for an earlier sale to redeem; settles nothing, because the work is not done yet. */
   attachOnly?: boolean;
   /** The signature of the transaction, if known before it is sent. */
   settlement?: string;
   evidence?: string;
-  /** Set if the buyer has already sent the transfer, after this position of the rail. The payment is then settled even if no caller waits. */
+  /**
+   * Set if the buyer has already sent the transfer, after this position of the rail. The payment is then settled even if no caller is
+   * waiting.
+   */
   movedAfter?: number;
 };
 
@@ -53,8 +56,8 @@ export type SettleRequest = {
  *   this server, now a caller of `target`. All its other callers must get 503.
  * - `wait`: nothing has changed. Equal payments (`unseen`) have callers that were not renewed since this payment arrived, so they may have
  *   left. Repeat the call later: within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` their server renews each of them, or it counts as gone.
- * - `gone`: no caller waits, or the payment is no longer claimed by this server, has become an alias, or its identifier was paid for with
- *   another payment. The lease was ended; the row stays.
+ * - `gone`: no caller is waiting, or the payment is no longer claimed by this server, has become an alias, or its identifier was paid for
+ *   with another payment. The lease was ended; the row stays.
  * - `sell`: `attachOnly` was set and there is no sale to attach to. Nothing has changed.
  * - `limit`: the earlier sale, or this one, would have too many aliases. Nothing has changed.
  */

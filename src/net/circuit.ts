@@ -24,7 +24,7 @@ const MAX_REST_MS = 60_000;
 
 /** The service is resting: nothing was sent to it. */
 export class Resting extends Error {
-  /** Whole seconds until the next call may reach it, at least 1. */
+  /** Whole seconds until the next call may reach the service, at least 1. */
   readonly seconds: number;
 
   constructor(seconds: number) {

@@ -1,7 +1,7 @@
 /** The first words of refusals (see `checkPayment` and `explain`), with their meaning; other beginnings count as `other`. */
 export const REFUSAL_REASONS = {
   amount: 'the payment has an amount other than the price',
-  asset: 'the payment has a token other than this network’s USDC',
+  asset: 'the payment is in a token other than this network’s USDC',
   blockhash: 'the blockhash of the transaction is expired or unknown',
   funds: 'the payer has too little USDC, or no USDC account',
   network: 'the payment is for another network',

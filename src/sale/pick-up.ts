@@ -44,7 +44,7 @@ export async function pickUp(deps: Deps, { id, number }: Caller): Promise<Picked
   return { kind: 'found', method, payer, outcome, since };
 }
 
-/** A payment, and the one whose answer it redeems: itself, unless it is an alias. */
+/** A payment, and the payment whose answer it redeems: the same one, unless it is an alias. */
 async function rowsOf({ ledger }: Deps, id: string): Promise<{ own: Row | undefined; row: Row | undefined }> {
   const own = await ledger.find(id);
   return { own, row: own?.aliasOf ? await ledger.find(own.aliasOf) : own };

@@ -15,7 +15,7 @@ export type Run = {
   readonly payerKnown: boolean;
   /** An equal call was sold before and its caller has left, so this payment probably redeems that sale. */
   readonly earlier: boolean;
-  /** Aborts when no caller waits any more. Has no effect once `settling` is written. */
+  /** Aborts when no caller is waiting any longer. Has no effect once `settling` is written. */
   readonly abandoned: AbortSignal;
   /** The facilitator verified the payment. */
   verified?: boolean;

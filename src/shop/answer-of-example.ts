@@ -60,7 +60,7 @@ export async function answerOfExample(
   return { status, body, headers, example: form.example };
 }
 
-/** Calls the entry of an operation with the settings and context parts that the test gave. */
+/** Creates the handler of an operation with the settings and context parts that the test gave. */
 async function openWith(
   id: string,
   create: HandlerTable[string],
@@ -97,7 +97,7 @@ function contextFrom(id: string, given: Partial<ContextParts>, values: object): 
   return new Proxy(parts, {
     get: (target, name) => {
       if (name in target) return target[name as keyof HandlerContext];
-      throw new Error(`The handler uses ${String(name)} of its context: give it to answerOfExample.`);
+      throw new Error(`The handler uses ${String(name)} of its context: pass it to answerOfExample.`);
     },
   }) as HandlerContext;
 }

@@ -32,8 +32,8 @@ const YOUNG_MS = 90_000;
 const SLOTS_PER_SECOND = 5;
 const SLACK_SECONDS = 120;
 /**
- * The most transactions that one search reads, because public servers limit requests. They are remembered, so that the next search gets
- * further back.
+ * One search reads at most this many transactions, because public servers limit requests. They are remembered, so that the next search
+ * gets further back.
  */
 const MAX_READS = 40;
 
@@ -66,8 +66,8 @@ export class Fates {
   }
 
   /**
-   * The time of the chain's own clock, to be stored with a payment that is about to be signed. Its slot may be a little older. Undefined if
-   * no RPC server answers quickly. Never rejects.
+   * The time of the chain's own clock, to be stored with a payment that is about to be signed. The slot given with it may be a little
+   * older. Undefined if no RPC server answers quickly. Never rejects.
    */
   async chainClock(network: string): Promise<ChainClock | undefined> {
     const last = this.#clocks.get(network);

@@ -81,7 +81,7 @@ describe('npm run check', function () {
       /^ok {7}PAY_TO: .* holds 12\.5(0)? USDC/m,
       new RegExp(`^ok {7}FACILITATOR_URL: .* ${FEE_PAYER}, which holds 1\\.000000 SOL`, 'm'),
       /^ok {7}DATABASE_URL: .* MB left/m,
-      /^ok {7}PUBLIC_URL: https:\/\/pay\.example does not answer now/m,
+      /^ok {7}PUBLIC_URL: https:\/\/pay\.example does not answer requests/m,
       /^ok {7}PUBLIC_URL: the largest challenge takes \d+ of 4096 header bytes/m,
     ];
     for (const line of lines) expect(stdout).to.match(line);

@@ -104,7 +104,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     const all = await findingsWith({});
     expect(all.filter(({ fault }) => fault !== undefined)).to.deep.equal([]);
     expect(all.map(({ promise }) => promise)).to.include.members([
-      `MCP at ${url}/mcp greets a client`,
+      `MCP at ${url}/mcp accepts a client`,
       'MCP: each paid operation is a tool',
       'MCP: progress gets through while a call runs',
     ]);
@@ -132,7 +132,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     [
       'rejects the host that its proxy names',
       { refuse: 'The Host header names upstream, which is not this server' },
-      /greets a client: status 403: The Host header names upstream/,
+      /accepts a client: status 403: The Host header names upstream/,
     ],
     [
       'lacks a paid operation',
@@ -178,7 +178,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     [
       'is buffered',
       { buffer: true },
-      /progress gets through.*: progress comes only with the answer: a proxy in front buffers it/,
+      /progress gets through.*: progress arrives only with the answer: a proxy in front buffers it/,
     ],
     ['gives sessions out', { session: 'one' }, /a call needs no session.*: it uses sessions/],
   ];

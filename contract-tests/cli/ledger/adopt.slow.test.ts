@@ -91,7 +91,7 @@ function lostAndRestored(make: () => Promise<LedgerPlace>, engine: string): void
         true,
       );
 
-    /** How often each payment has landed, once all are final. */
+    /** How many times each payment has landed, once all are final. */
     async function landings(): Promise<Map<string, number>> {
       const counts = new Map<string, number>();
       const options = { maxSupportedTransactionVersion: 0, commitment: 'finalized' } as const;

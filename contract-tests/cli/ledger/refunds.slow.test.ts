@@ -138,7 +138,7 @@ describe('npm run ledger -- refund', function () {
     });
   }
 
-  /** Runs the command as the operator does: in a process of its own. */
+  /** Runs the command as the operator does: in a separate process. */
   function ledgerCommand(environment: Record<string, string>, ...args: string[]): Promise<Outcome> {
     const options = { env: { PATH: process.env.PATH ?? '', INIT_CWD: '/', ...environment }, timeout: 60_000 };
     return new Promise(resolve => {

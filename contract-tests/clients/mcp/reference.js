@@ -36,7 +36,7 @@ try {
   assert.deepEqual(wrong, []);
   // The advice is justified, because this server keeps sessions.
   const advice = findings.filter(({ fault }) => fault).map(({ promise }) => promise);
-  assert.deepEqual(advice, ['MCP: a call needs no session, so that any server of the shop answers it']);
+  assert.deepEqual(advice, ['MCP: a call needs no session, so any server of the shop can answer it']);
 
   const args = [coinslot, 'mcp', '--url', url, '--keypair', KEYPAIR, '--rpc', rpcUrl, '--state', state];
   const host = new Client({ name: 'host', version: '1.0.0' });

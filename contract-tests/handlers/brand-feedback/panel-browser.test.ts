@@ -250,7 +250,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     panel.replyStore.put(aQuestion({ brand: 'Newcomer' }));
     await browser.until(`document.querySelectorAll('article').length === 2`);
     expect(await browser.read(`document.querySelector('.note p').textContent`)).to.contain(
-      'Each person can answer once',
+      'Each person can answer only once',
     );
     expect(await browser.read('document.querySelector("textarea").value')).to.equal('Second.');
   });

@@ -9,7 +9,7 @@ import { cameFrom } from '../../../src/operator/refund-transaction.js';
 import { receiverOf, receiversOf } from '../../../src/operator/receivers.js';
 import { accountOf, evidenceOf, MINT, newKeyPair } from '../../support/refund-chain.js';
 
-/** An address has at most 44 digits. */
+/** An address has at most 44 characters. */
 const ADDRESS = 44;
 
 const signed = (evidence: string): string => {
@@ -21,7 +21,7 @@ const signed = (evidence: string): string => {
 describe('what a ledger keeps of a transaction whose outcome is final', () => {
   const payer = newKeyPair().address;
 
-  it('is only the account that the money came from, in 44 digits, if the money went to the only receiver and others paid the fee', () => {
+  it('is only the account that the money came from, in 44 characters, if the money went to the only receiver and others paid the fee', () => {
     const whole = evidenceOf(payer);
     const kept = condenseEvidence(whole, destinationAccountOf(whole));
     expect(kept).to.equal(accountOf(payer));

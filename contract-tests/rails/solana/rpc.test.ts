@@ -42,7 +42,7 @@ describe('Solana chain behind several RPC servers', () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it('asks the first, over one kept connection, while it answers', async () => {
+  it('asks the first server, over one connection that is kept open, while that server answers', async () => {
     const chain = connect();
     for (let turn = 0; turn < 3; turn += 1) {
       expect(await chain.blockHeight('finalized', never)).to.equal(77);

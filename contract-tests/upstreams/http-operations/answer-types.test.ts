@@ -68,7 +68,7 @@ describe('The content type that a buyer asks for', () => {
     expect(result.structuredContent).to.deep.equal({ value: 1 });
   });
 
-  it('is only a preference, so an answer with another declared type is sold, too', async () => {
+  it('is only a preference, so an answer of another declared type can be sold as well', async () => {
     upstream.says(200, '{"value":1}');
     expect(await typeOf('text/csv')).to.deep.equal([200, 'application/json']);
   });

@@ -119,7 +119,7 @@
     }
   }
 
-  /** Closes the form for sending; the text stays, so that it can be copied. */
+  /** Locks the form, so that it can no longer be sent; the text stays, so that it can be copied. */
   function lock(card, why) {
     const form = card.querySelector('form');
     if (!form) return;
@@ -176,7 +176,7 @@
   };
   const whyGone = card =>
     Date.parse(card.dataset.until) <= Date.now()
-      ? 'The time for this question is over.'
+      ? 'The time for this question is up.'
       : 'This question has closed: enough people have answered, or the operator ended it.';
 
   const isUntouched = card =>
@@ -193,7 +193,7 @@
 
   /** Updates a card to the state that the server reports. Text that was typed stays. */
   function change(card, fresh) {
-    // A reply is being sent; its outcome is known soon.
+    // A reply is being sent; its outcome will be known soon.
     if (card.querySelector('form[data-sending]')) return;
     const before = card.dataset.state;
     const state = fresh ? fresh.dataset.state : 'gone';

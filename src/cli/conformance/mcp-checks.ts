@@ -17,7 +17,7 @@ const NEVER = new AbortController().signal;
 
 /**
  * Checks the MCP server of a shop, if the shop names one or is itself one. Only paid tools are called, without a payment: a free tool might
- * have effects.
+ * have side effects.
  */
 export async function checkMcp(
   catalogue: Catalogue,
@@ -26,7 +26,7 @@ export async function checkMcp(
 ): Promise<void> {
   const server = new McpServer(endpoint);
   let tools: Tool[] | undefined;
-  await findings.must(`MCP at ${endpoint} greets a client`, () => server.greet());
+  await findings.must(`MCP at ${endpoint} accepts a client`, () => server.greet());
   await findings.must(
     'MCP: its tools are listed, each with a description and the schema of its arguments',
     async () => {
@@ -42,7 +42,7 @@ export async function checkMcp(
     );
   else await findings.must('MCP: each paid operation is a tool', () => allAreTools(catalogue.sold, priced));
   for (const [tool, operation] of priced) await checkPriced(server, tool, operation, findings);
-  await findings.should('MCP: a call needs no session, so that any server of the shop answers it', () =>
+  await findings.should('MCP: a call needs no session, so any server of the shop can answer it', () =>
     must(
       server.session === undefined,
       'it uses sessions (Mcp-Session-Id): calls must go to the same server again',
@@ -107,7 +107,7 @@ class McpServer {
     let cursor: unknown;
     for (let page = 0; page < MAX_PAGES && tools.length < MAX_TOOLS; page++) {
       const result = await this.ask('tools/list', cursor === undefined ? {} : { cursor });
-      must(Array.isArray(result['tools']), 'its answer has no list `tools`');
+      must(Array.isArray(result['tools']), 'its answer has no `tools` list');
       for (const tool of result['tools'] as unknown[]) {
         must(isObject(tool) && typeof tool['name'] === 'string' && tool['name'], 'a tool has no name');
         tools.push(tool as Tool);
@@ -165,7 +165,7 @@ function checkTool({ name, description, inputSchema }: Tool): void {
   must(typeof description === 'string' && description, `${name} has no description`);
   must(
     isObject(inputSchema) && inputSchema['type'] === 'object',
-    `the inputSchema of ${name} is not that of an object`,
+    `the inputSchema of ${name} is not the schema of an object`,
   );
 }
 
@@ -219,7 +219,7 @@ async function checkPriced(
     },
   );
   await findings.must(
-    `MCP: ${name} has no output schema, because clients would check its price against it`,
+    `MCP: ${name} has no output schema, because clients would validate its challenge against that schema`,
     () => must(tool['outputSchema'] === undefined, 'official clients throw instead of paying'),
   );
 }
@@ -264,7 +264,7 @@ async function checkStream(endpoint: string, findings: Findings): Promise<void> 
   await findings.must('MCP: progress gets through while a call runs', () =>
     must(
       !told[0]?.includes('"result"'),
-      'progress comes only with the answer: a proxy in front buffers it, so that hosts end long calls',
+      'progress arrives only with the answer: a proxy in front buffers it, so hosts end long calls',
     ),
   );
 }

@@ -61,7 +61,7 @@ const TSCONFIG = `{
 
 const README = `# My shop
 
-API calls for software agents, paid per call with [x402](https://www.x402.org) in USDC on Solana. Sold by Coinslot.
+API calls for software agents, paid per call with [x402](https://www.x402.org) in USDC on Solana. Built with Coinslot.
 
     npm install       # once
     npm test          # builds, and runs the tests of the handlers

@@ -46,7 +46,7 @@ async function removeContents(reader: ReportSource, name: string | undefined): P
   const removed = await reader.removeContents(id);
   if (removed !== 'removed')
     throw new OperatorFault(
-      `The payment ${id} is ${state}: its buyer still waits for an answer. ${state === 'owed' ? `Reject the order first: ${commandLine('ledger')} reject ${id}. ` : ''}Nothing was changed.`,
+      `The payment ${id} is ${state}: its buyer is still waiting for an answer. ${state === 'owed' ? `Reject the order first: ${commandLine('ledger')} reject ${id}. ` : ''}Nothing was changed.`,
     );
   return {
     data: { id, state },

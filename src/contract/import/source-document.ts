@@ -91,7 +91,7 @@ export async function readSource(text: string, at: URL, load: Load): Promise<Sou
   return sourceOf(document, at, load);
 }
 
-/** Like readSource, for a document that was already read. @throws ImportFault */
+/** Like readSource, for a document that has already been read. @throws ImportFault */
 export async function sourceOf(document: Json, at: URL, load: Load): Promise<Source> {
   versionOf(document);
   const files = new Map<string, unknown>();

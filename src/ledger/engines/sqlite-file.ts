@@ -178,7 +178,7 @@ function lockOf(file: string): string {
 }
 
 /**
- * Locks the ledger with an exclusive transaction on a separate database, held as long as the process runs.
+ * Locks the ledger with an exclusive transaction on a separate database, held while the process runs.
  * The kernel releases the file locks however the process ends. The ledger itself stays readable for other
  * processes.
  */
@@ -248,7 +248,7 @@ function copyFault(from: string, to: string, error: unknown): LedgerFault {
 
 function release(lock: Connection | undefined): void {
   if (!lock) return;
-  // Closing may not release the lock before the connection object is garbage-collected, so the transaction is ended explicitly.
+  // Closing might not release the lock before the connection object is garbage-collected, so the transaction is ended explicitly.
   if (lock.inTransaction) lock.exec('ROLLBACK');
   lock.close();
 }

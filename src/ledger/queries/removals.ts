@@ -57,7 +57,7 @@ export const removeReceiver = (p: Pick<RepaymentRow, 'id' | 'receiver' | 'eviden
   one<{ id: string }>`
     update repayments set receiver = ${p.receiver}, evidence = ${p.evidence} where id = ${p.id} returning id`;
 
-/** Deletes the record that a payer is known, once the ledger has no sale to it. */
+/** Deletes the record that a payer is known, once the ledger has no sales to that payer. */
 export const dropPayer = ({ payer }: { payer: string }) =>
   sql`
     delete from payers where payer = ${payer}

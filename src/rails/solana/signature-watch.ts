@@ -4,7 +4,7 @@ import type { SolanaChain } from './rpc.js';
 /** The most signatures that an RPC server takes in one request. */
 const MAX_SIGNATURES = 256;
 const EVERY_MS = 400;
-/** The least time between two requests. A new signature does not wait for the next regular one. */
+/** The minimum time between two requests. A new signature does not wait for the next regular one. */
 const LEAST_MS = 50;
 const LOOK_DEADLINE_MS = 5_000;
 

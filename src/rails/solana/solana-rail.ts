@@ -55,7 +55,7 @@ export type Trust = {
   /** Whether the facilitator that pays with this fee payer has ever reported a false settlement. True if the facilitator is unknown. */
   lied(feePayer: string): boolean;
   /**
-   * Records a false report, which counts at this server immediately. Resolves once the ledger has it for other servers and later starts.
+   * Records a false report, which counts at this server immediately. Resolves once the ledger has it, for other servers and after restarts.
    */
   distrust(feePayer: string): Promise<void>;
   /** Reads what other servers have recorded. */
