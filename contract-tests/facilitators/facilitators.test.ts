@@ -129,7 +129,7 @@ describe('several facilitators', () => {
     expect(own.offerable('greedy')).to.equal(undefined);
   });
 
-  it('challenges name the first facilitator that answers, and one with a wrong answer is refused', async () => {
+  it('challenges name the first facilitator that answers, and one that gives a wrong answer is refused', async () => {
     const offered = async (): Promise<string | undefined> => {
       await facilitators.refresh(DEVNET);
       return facilitators.choice;

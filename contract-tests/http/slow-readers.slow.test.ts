@@ -83,7 +83,7 @@ describe('connections that do not read', function () {
     await untilOpen(0);
   });
 
-  it('a thousand requests behind an unread answer are not all begun', async () => {
+  it('a thousand requests behind an unread answer are not all started', async () => {
     asked = 0;
     await send(GET + 'GET /small HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
     await untilOpen(1);

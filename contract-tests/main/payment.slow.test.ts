@@ -78,7 +78,7 @@ describe('a paid call, end to end on a real local Solana', () => {
     });
   }
 
-  it('promise 6: an answer that was cut off while it was read is delivered to a new signature, and charged once', async function () {
+  it('promise 6: an answer that was cut off while it was being read is delivered to a new signature, and charged once', async function () {
     this.timeout(60_000);
     const body = { text: `${TEXT} `.repeat(40).slice(0, 2_400) };
     const before = await world.earned();
