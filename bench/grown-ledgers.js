@@ -111,7 +111,7 @@ async function page(ledger, figures) {
     figures.push([what, await timed(work)]);
     tell(figures.at(-1).join(' | '));
   };
-  await add('the operator page, first look', async () => void (await look(url, cookie)));
+  await add('the operator page, first request', async () => void (await look(url, cookie)));
   await add('until all sales of 90 days are counted, alongside other work', async () => {
     for (let counting = true; counting;) {
       await new Promise(resolve => setTimeout(resolve, 500));

@@ -51,7 +51,7 @@ export function plotTable(tables) {
 export function plotGates(gates) {
   const middle = 520;
   const parts = [
-    '<text class="t" x="8" y="22">Measured ratio against its bound (the line); it holds to the right of the line</text>',
+    '<text class="t" x="8" y="22">Measured ratio against its bound (the line); bars to the right of the line meet it</text>',
   ];
   let y = 34;
   for (const gate of gates.filter(({ value }) => value !== undefined)) {

@@ -72,7 +72,7 @@ describe('work that ends unsold', () => {
     expect(Array.from({ length: 10 }, refused)).to.not.include(true);
   });
 
-  it('counts only for its payer if the call was paid', () => {
+  it('counts only against its payer if the call was paid for', () => {
     const paid = (payer: string): Party => party(payer, { source: undefined, backend: undefined });
     const strangers = (n: number): Party => party(`stranger ${n}`, { known: false });
     expect(begun(200, strangers)).to.be.below(200);
@@ -166,14 +166,14 @@ describe('work that ends unsold', () => {
     expect(begun(10, () => party('honest', { source: '198.51.100.1', known: false }))).to.equal(10);
   });
 
-  it('failures of the backend count a quarter, and lock a payer out for at most 15 seconds', () => {
+  it('failures of the backend count as a quarter, and lock a payer out for at most 15 seconds', () => {
     expect(begun(400, () => party('waiting', { source: undefined }), 'backend')).to.be.within(36, 40);
     expect(unsold.usedUp(party('waiting', { source: undefined }))?.seconds).to.be.at.most(15);
     now += 15 * SECOND;
     expect(begun(1_000, () => party('waiting', { source: undefined }), 'sold')).to.equal(1_000);
   });
 
-  it('an outage that ends eighty calls at once also locks their payer out for at most 15 seconds', () => {
+  it('even an outage that ends eighty calls at once locks their payer out for at most 15 seconds', () => {
     const open = Array.from({ length: 80 }, () => begin(party('busy')));
     for (const call of open) {
       call.unsold('backend');
@@ -188,7 +188,7 @@ describe('work that ends unsold', () => {
     expect(begun(100, n => party(`buyer ${n}`), 'sold')).to.equal(100);
   });
 
-  it('work that was not done, or whose outcome is unknown, costs nothing', () => {
+  it('work that was not done, or whose outcome is unknown, does not count', () => {
     expect(begun(400, () => party('turned away', { known: false }), 'none')).to.equal(400);
     for (let n = 0; n < 400; n++) begin(party('unclear', { known: false })).end();
   });

@@ -100,7 +100,7 @@ describe('what a facilitator is sent for its directory', () => {
       expect(heard).to.deep.equal([]);
     });
 
-  it('a facilitator that rejects requests with a listing verifies without it, and gets no listing for a day', async () => {
+  it('a facilitator that rejects requests with a listing is asked again without it, and gets no listing for a day', async () => {
     answering({ isValid: true });
     expect(await facilitator.verify(ASK)).to.deep.equal({ kind: 'valid' });
     expect(bodies().map(({ paymentPayload }) => 'extensions' in paymentPayload)).to.deep.equal([true, false]);

@@ -109,7 +109,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
       expect((await Promise.all(claims)).map(({ kind }) => kind)).to.deep.equal(payers.map(() => 'claimed'));
     });
 
-    it('are notified of a payment only if another request waits for it', async () => {
+    it('are notified of a payment only if another request is waiting for it', async () => {
       const client = new pg.Client({ connectionString: place.url });
       await client.connect();
       const notified: (string | undefined)[] = [];
@@ -200,7 +200,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.find(one.request.id)).to.include({ callers: 2, writtenTo: 1, attended: true });
     });
 
-    it('that come with a payment of their own get a number whenever they come', async () => {
+    it('that come with a payment of their own always get a number', async () => {
       const one = await sold();
       const proven = await copyOf(one, true);
       expect(proven.number).to.equal(2);
@@ -315,7 +315,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(one.request, one.caller)).kind).to.equal('claimed');
     });
 
-    it('is also closed if an earlier sale could be redeemed: a caller that left or lost the claim attaches to nothing', async () => {
+    it('is closed to a caller that left or lost its claim, and does not make its payment an alias of an earlier sale', async () => {
       await abandoned();
       const left = await held(ledger);
       await ledger.removeCaller(left.caller);
@@ -328,7 +328,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect(await ledger.find(request.id)).to.have.property('aliasOf', null);
     });
 
-    it('is closed to a second payment with an identifier that was paid for meanwhile', async () => {
+    it('is closed to a payment if another one with the same identifier has moved first', async () => {
       const slow = await held(ledger, { identifier: 'x' });
       time.now += 61_000;
       const fast = await held(ledger, { identifier: 'x' });

@@ -202,7 +202,7 @@ describe('ledger: crashes and files', function () {
 
   it('refuses a folder that it may not write to, and explains why', async function () {
     await chmod(folder, 0o555);
-    // Root may write anywhere, so a child without privileges tries.
+    // Root can write anywhere, so an unprivileged child process tries it.
     const child = start({}, [], process.getuid?.() === 0 ? 65_534 : undefined);
     await child.until(1).catch(() => this.skip());
     await chmod(folder, 0o755);

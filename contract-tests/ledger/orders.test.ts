@@ -37,7 +37,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     await place.remove();
   });
 
-  it('creates one order however often it is opened, and keeps its first content', async () => {
+  it('creates only one order, however many times it is opened, and keeps its first content', async () => {
     const payment = await paymentIn(ledger, 'owed');
     const orders = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
@@ -103,7 +103,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(last.finishedAt).to.be.within(clock, clock + SLOW_MS);
   });
 
-  it('begins no new attempt before it is due, and none after the last one without the operator', async () => {
+  it('begins no new attempt before it is due, and none after the last one unless the operator starts it', async () => {
     const payment = await asked();
     const { claim } = (await ledger.adopt(payment, 60_000))!;
     const failed = { attempt: 1, failure: 'It broke.', againMs: 60_000 };
@@ -153,7 +153,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(ended, 'after its end').to.equal(undefined);
   });
 
-  it('counts no start by a server that stops, keeps the deadline, and lets another server begin immediately', async () => {
+  it('does not count a start that a server’s shutdown interrupts, keeps the deadline, and lets another server begin immediately', async () => {
     const payment = await asked();
     const attemptMs = 3_600_000;
     const first = await ledger.beginOrder(payment, { deadline: clock + attemptMs, attemptMs });
@@ -173,7 +173,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.handOverOrder(payment, claim), 'after its end').to.equal(false);
   });
 
-  it('lets the operator start another attempt while interrupted work pauses, and not while a server works on it', async () => {
+  it('lets the operator start another attempt while interrupted work is paused, but not while a server is working on it', async () => {
     const payment = await asked();
     const { claim } = (await ledger.adopt(payment, 3_600_000))!;
     const attemptMs = 3_600_000;
@@ -193,7 +193,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(begun).to.include({ attempts: 2, tries: 2, deadline: clock + 7_000 });
   });
 
-  it('gives the new attempt to one of many calls', async () => {
+  it('gives the new attempt to only one of many concurrent calls', async () => {
     const payment = await asked();
     await ledger.finishOrder(payment);
     const reopened = await Promise.all(
@@ -205,7 +205,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect((await ledger.order(payment))?.attempts).to.equal(2);
   });
 
-  it('are extended by only one server, once until they are reopened, and never after they have ended', async () => {
+  it('lets only one server extend an order, once until it is reopened, and never after it has ended', async () => {
     const payment = await asked();
     const extended = await Promise.all(
       Array.from({ length: 6 }, (_, index) =>
@@ -239,7 +239,7 @@ function promises(make: () => Promise<LedgerPlace>, servers: number): void {
     expect(await ledger.openOrders()).to.deep.equal([]);
   });
 
-  it('lists the orders that are worked on, oldest first, with their progress, for one operation or for all', async () => {
+  it('lists the open orders, oldest first, with their progress, for one operation or for all', async () => {
     const first = await asked();
     clock += SLOW_MS;
     const second = await asked();

@@ -48,7 +48,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
 
   for (const code of ['40001', '40P01'])
     for (const deferred of [false, true])
-      it(`is repeated, up to three times: ${code} ${deferred ? 'at the commit' : 'of a statement'}`, async () => {
+      it(`is repeated, up to three times: ${code} ${deferred ? 'at the commit' : 'in a statement'}`, async () => {
         await refuse(`nextval('tries') < 4`, code, deferred);
         const request = payment();
         expect((await ledger.claim(request)).kind).to.equal('claimed');
@@ -56,7 +56,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
         expect((await ledger.find(request.id))?.state).to.equal('claimed');
       });
 
-  it('is reported as not written after the fourth time', async () => {
+  it('is reported as not written after the fourth attempt', async () => {
     await refuse(`nextval('tries') > 0`, '40001', true);
     const request = payment();
     expect((await faultOf(ledger.claim(request))).code).to.equal('failed');

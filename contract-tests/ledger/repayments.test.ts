@@ -107,7 +107,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ repaid: 3_000n, repaying: 0n });
   });
 
-  it('takes no transfer for two refunds, of one payment or of two', async () => {
+  it('accepts no transfer for two refunds, whether of one payment or of two', async () => {
     const refunds = [await started(await sold(), PAID), await started(await sold(), PAID)];
     const outcomes = await Promise.all(refunds.map(({ id }) => ledger.landRepayment(id, LANDED)));
     expect(outcomes.toSorted()).to.deep.equal(['done', 'used']);
@@ -132,7 +132,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(await ledger.find(id)).to.include({ state: 'owed', repaid: 1n });
   });
 
-  it('marks an owed payment as refunded when the last part has landed, also for earlier versions', async () => {
+  it('marks an owed payment as refunded when the last part has landed, in a way that earlier versions can read', async () => {
     const { id } = await owed();
     const { id: refund } = await started(id, PAID);
     await ledger.landRepayment(refund, LANDED);

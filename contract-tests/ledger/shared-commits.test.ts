@@ -51,7 +51,7 @@ function heldCommits({ fails, taken }: Runs = {}) {
 }
 
 describe('operations that share a commit', () => {
-  it('are those that are requested while one is under way, in the order of their payments', async () => {
+  it('are those that are requested while another commit is under way, in the order of their payments', async () => {
     const { add, apart, batches, end } = heldCommits();
     const first = add('x');
     await new Promise(setImmediate);
@@ -78,7 +78,7 @@ describe('operations that share a commit', () => {
     expect(batches).to.eql(['a-c-a b-b d']);
   });
 
-  it('wait for the next commit if their payment and their payer are in two chains that run in parallel', async () => {
+  it('wait for the next commit if their payment and their payer are in two sequences that run in parallel', async () => {
     const { add, apart, batches, end } = heldCommits();
     const all = [add('a', { payer: 'P' }), add('b'), add('b', { payer: 'P' }), add('b')];
     for (let n = 0; n < 2; n++) await end();
@@ -99,7 +99,7 @@ describe('operations that share a commit', () => {
     expect(apart).to.eql(['a', 'c']);
   });
 
-  it('are at most 64 in one transaction, 8 of one payer, and 4 MB', async () => {
+  it('are limited to 64 per transaction, 8 per payer, and 4 MB', async () => {
     const { add, apart, batches, end } = heldCommits();
     const size = 1.5 * 1024 * 1024;
     const all = [...'abc'].map(payment => add(payment, { bytes: size }));

@@ -19,7 +19,7 @@ describe('An agent that knows only the address', function () {
     );
   });
 
-  it('buys one of each, and pays the listed price', async () => {
+  it('buys every operation once, and pays the listed price', async () => {
     const wallet = { keypair: world.buyer, rpcUrl: world.sandbox.rpc.url };
     const earned = await world.earned();
     const bought = await buyAll(world.url, wallet, 100_000);

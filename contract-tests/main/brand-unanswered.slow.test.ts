@@ -115,7 +115,7 @@ describe('brandFeedback, paid first and answered later', function () {
       expect(await world.earned()).to.equal(before + BRAND_PRICE);
     });
 
-    it('once the operator has recorded a refund, the answer is a 502 that reports the refund, and no respondent is asked any more', async () => {
+    it('once the operator has recorded a refund, the answer is a 502 that reports the refund, and no more respondents are asked', async () => {
       const payment = await sign(testServer);
       const body = aBody(1);
       const failed = await send(testServer, payment, body);

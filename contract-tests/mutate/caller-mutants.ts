@@ -313,7 +313,7 @@ export const callerMutants: readonly Mutant[] = [
     name: 'an outage counts as much as a failure that the payer caused',
     find: 'const weight = ofBackend ? BACKEND_FAULT * work : work;',
     replace: 'const weight = work;',
-    grep: 'failures of the backend count a quarter',
+    grep: 'failures of the backend count as a quarter',
   },
   {
     file: 'src/admission/unsold-work.js',

@@ -224,7 +224,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'if (other && other.id !== id)',
     replace: 'if (!other && other?.id === id)',
     test: 'ledger/repayments',
-    grep: 'takes no transfer for two refunds, of one payment or of two',
+    grep: 'accepts no transfer for two refunds, whether of one payment or of two',
   },
   {
     name: 'more is refunded than was paid',
@@ -328,7 +328,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: '`finished_at is not null and next_attempt_at <= ${p.now}`',
     replace: '`next_attempt_at <= ${p.now}`',
     test: 'ledger/orders',
-    grep: 'gives the new attempt to one of many calls',
+    grep: 'gives the new attempt to only one of many concurrent calls',
   },
   {
     name: 'a call starts an attempt before it is due',
@@ -344,7 +344,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'and lease_until <= ${now}))',
     replace: '))',
     test: 'ledger/orders',
-    grep: 'lets the operator start another attempt while interrupted work pauses',
+    grep: 'lets the operator start another attempt while interrupted work is paused',
   },
   {
     name: 'the pause after an interruption outlasts the attempt',
@@ -360,7 +360,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'return row?.claim === claim ? yield*',
     replace: 'return row ? yield*',
     test: 'ledger/orders',
-    grep: 'counts no start by a server that stops',
+    grep: 'does not count a start that a server’s shutdown interrupts',
   },
   {
     name: 'an attempt is ended by a server that lost its order',

@@ -91,7 +91,7 @@ const made: readonly Mutant[] = [
       name: 'a payment that its buyer has already sent is refused',
       find: 'if (landed && !landed.failed)',
       replace: 'if (false)',
-      grep: 'buy once, with a receipt, and no audit doubts them',
+      grep: 'buy once, with a receipt, and pass the later audit',
     },
     {
       name: 'a transfer that failed counts as made',
@@ -113,7 +113,7 @@ const made: readonly Mutant[] = [
       name: 'a transfer that was made before its claim does not count',
       find: 'claim_slot = coalesce(${p.moved_after}, claim_slot)',
       replace: 'claim_slot = coalesce(claim_slot, ${p.moved_after})',
-      grep: 'buy once, with a receipt, and no audit doubts them',
+      grep: 'buy once, with a receipt, and pass the later audit',
     },
   ]),
   ...of('sale/check-payment', 'made', [

@@ -117,7 +117,7 @@ describe('A price that was offered within the last five minutes, before a restar
     expect((await shop.call('/value', paid(FORMER))).status).to.equal(200);
   });
 
-  it('is the only other one accepted: a price that was never offered is refused, and so is a transfer of an amount other than the accepted one', async () => {
+  it('is the only other price accepted: a price that was never offered is refused, and so is a transfer of an amount other than the accepted one', async () => {
     await expectRefused(paid(FORMER));
     await tell(FORMER);
     await expectRefused(paid(FORMER + 1n));

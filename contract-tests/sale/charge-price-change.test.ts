@@ -99,7 +99,7 @@ describe('a changed price affects unknown payments only', () => {
     expect(row, 'sent away, and the ledger knows').to.include({ callers: 2, callerUntil: 0 });
   });
 
-  it('a payment for the new offer is sold at the new price', async () => {
+  it('a payment for the new offer buys at the new price', async () => {
     const { transaction } = craftPayment({ ...RECIPE, amount: 20_000n });
     const header = v2Header(requirementsOf(dearer, TERMS, FEE_PAYER), transaction);
     const checkedPayment = await world.charge.checkPayment(

@@ -110,7 +110,7 @@ describe('Markdown', () => {
     );
   });
 
-  it('has heading anchors as on GitHub', () => {
+  it('gets heading anchors like those on GitHub', () => {
     const { title, contents, html } = article('# One\n\n## `POST /a`: why & how?\n\n## Same\n\n## Same\n');
     expect(title).to.equal('One');
     expect(contents.map(({ id }) => id)).to.deep.equal(['post-a-why--how', 'same', 'same-1']);

@@ -16,7 +16,7 @@ export type HarmfulProxy = {
   url: string;
   /** The payments of all requests so far; one that was sent twice is listed twice. */
   payments: string[];
-  /** How often each kind of harm was done. */
+  /** How many times each kind of harm was done. */
   done: Map<Harm, number>;
   harm(next: (passing: Passing) => Harm): void;
   close(): void;

@@ -24,11 +24,11 @@ const COPIES = 3;
 /** The longest time in ms that a buyer waits before it gives up, once the ledger shows that its request is waiting. */
 const PATIENCE_MS = 250;
 /**
- * The delay until the server notices a hang-up after which the buyer signs again immediately. The notice is
+ * How long the server takes to notice a hang-up after which the buyer signs again immediately. The notice is
  * committed within HANG_UP_MARGIN_MS (250 ms).
  */
 const NOTICED_MS = { least: 50, most: 150 };
-/** The delay until the server notices a hang-up after which the buyer sends its old payment once more, and then signs again. */
+/** How long the server takes to notice a hang-up after which the buyer sends its old payment once more before it signs again. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
 /** The share of purchases with a payment-identifier, and the share made over HTTP and MCP. */
@@ -262,7 +262,7 @@ export class BuyerSide {
   }
 
   /**
-   * Gives up some time after the ledger knows that this request waits; a request that is still on its way could arrive
+   * Gives up some time after the ledger knows that this request is waiting; a request that is still on its way could arrive
    * after its successor.
    */
   async #orGivenUp(
@@ -365,7 +365,7 @@ export class BuyerSide {
 }
 
 /**
- * Whether a server may believe that a caller still waits although the buyer gave up, or that an answer was written
+ * Whether a server may believe that a caller is still waiting although the buyer gave up, or that an answer was written
  * although the buyer did not read it: over a socket, bytes count as written once the operating system has accepted
  * them.
  */

@@ -70,7 +70,7 @@ describe('coinslot-sandbox/testing', function () {
     await expectFault(startShop({ folder: '/' }), /There is no openapi\.yaml in \//);
   });
 
-  it('says why a shop did not start', async () => {
+  it('reports why a shop did not start', async () => {
     const wrong = startShop({ folder: fileURLToPath(ROOT), settings: { HOLD_SECONDS: 'long' } });
     await expectFault(wrong, /ended before it was ready. Its output:[^]*HOLD_SECONDS: 'long'/);
   });

@@ -120,7 +120,7 @@ describe('A queue that callers share', () => {
     expect(jobs.begun).to.have.length(7);
   });
 
-  it("a job that can't end in time is refused immediately and gets no place, while others wait", async () => {
+  it("a job that can't end in time, because others are waiting, is refused immediately and takes no place in the queue", async () => {
     const clock = { now: 0 };
     const { queue, jobs, join } = timed(clock);
     void join('a', 10_000, 20_000);

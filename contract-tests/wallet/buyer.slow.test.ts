@@ -156,7 +156,7 @@ describe('the buyer library', function () {
     expect(new Set(proxy.payments).size).to.equal(1);
   });
 
-  describe('at a shop that is paid and still working', () => {
+  describe('at a shop that has been paid and is still working', () => {
     let asked: string[];
     let location: string;
     let shopUrl: string;

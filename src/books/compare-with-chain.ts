@@ -39,7 +39,7 @@ export type Comparison = {
   unexplained: bigint;
 };
 
-/** `changes`: the ledger's bookings in the period and around it. */
+/** `changes`: the ledger's movements in the period and around it. */
 type Compared = Within & { slot: number; histories: readonly AccountHistory[]; changes: readonly Movement[] };
 
 /**

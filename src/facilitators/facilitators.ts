@@ -24,7 +24,7 @@ export type FacilitatorEntry = {
   rate?: number | undefined;
   /** The facilitator's only fee payer, if it can't have another one; former ones are no longer offered. */
   onlyFeePayer?: string | undefined;
-  /** Set if the facilitator settles only payments that are offered so that its directory lists an operation. */
+  /** Set if the facilitator is used only for its directory: it settles only payments that are offered to get an operation listed there. */
   forDirectory?: boolean | undefined;
   /**
    * Set if the facilitator settles payments that name its fee payer but is never offered: the former or next key of the facilitator
@@ -67,7 +67,7 @@ export class Facilitators {
   readonly #observer: Observer;
   /** Reads the fee payers that any server on the ledger has offered. */
   recorded: () => Promise<readonly OfferedHint[]> = async () => [];
-  /** Gets the outcomes of payments at facilitators used only for their directory. */
+  /** Receives the outcomes of payments at facilitators used only for their directory. */
   onDirectory: (name: string, listing: Listing, went: Went) => void = () => {};
 
   constructor(

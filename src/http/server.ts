@@ -26,7 +26,7 @@ const REQUEST_DEADLINE_MS = 30_000;
 const STALL_MS = 20_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 10_000;
-const UNREADABLE = 'This document cannot be read at the moment. Nothing was charged; ask for it again.';
+const UNREADABLE = 'This document cannot be read at the moment. Nothing was charged; request it again.';
 
 /**
  * In ms: deadlines for headers and for whole requests, how long a caller may read nothing of its answer, and how often all of this

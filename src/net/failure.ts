@@ -3,7 +3,7 @@ import type { NoAnswerKind } from './http-client.js';
 /**
  * Why an upstream could not serve a call:
  * - `invalid`: no upstream could serve the caller's input (answered as 400);
- * - `failed`: the upstream answered wrongly or not in time (502);
+ * - `failed`: the upstream gave a wrong answer, or none in time (502);
  * - `unavailable`: it can't be reached, is overloaded, or our queue for it is full (503).
  */
 export type FailureKind = 'invalid' | 'failed' | 'unavailable';

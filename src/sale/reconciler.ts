@@ -98,7 +98,7 @@ export class Reconciler {
   }
 
   /**
-   * Goes through the payments page by page and then starts again, so that those which stay unresolved do not block the others. A page has
+   * Goes through the payments page by page and then starts again, so that those that stay unresolved do not block the others. A page has
    * payments of each kind. If there are more of a kind, the next page continues from there.
    */
   async #nextPage(): Promise<Row[]> {
@@ -133,7 +133,7 @@ export class Reconciler {
     );
   }
 
-  /** Older payments are checked less often, so that payments which stay unresolved do not delay the others. */
+  /** Older payments are checked less often, so that payments that stay unresolved do not delay the others. */
   #rest(row: Row): void {
     const { rest, longestRest } = this.#timing;
     const age = this.#options.now() - placeOf(row).since;

@@ -3,12 +3,12 @@ import { UpstreamFailure } from '../net/failure.js';
 /** The queue is full. This is not a failure of the backend. */
 export class QueueFull extends UpstreamFailure {}
 
-/** The expected duration of a job, and the time within which it must have ended, both in ms. Jobs without this data count as equally long. */
+/** The expected duration of a job, and the time within which it must end, both in ms. Jobs without this data count as equally long. */
 export type Expected = { ms: number; withinMs: number };
 
-/** When a job that runs is expected to end. */
+/** When a running job is expected to end. */
 type Running = { endsAt: number };
-/** A waiting job. `until`: when it must have ended. */
+/** A waiting job. `until`: the time by which it must have ended. */
 type Waiter = {
   admit: (running: Running) => void;
   refuse: (reason: unknown) => void;
@@ -245,7 +245,7 @@ function turnOf({ used, waiting }: Share): number {
   return used + (waiting[0]?.ms ?? 0);
 }
 
-/** The expected time of the waiting jobs of a share that come before a turn. */
+/** The expected duration of those waiting jobs of a share that come before a turn. */
 function timeBefore({ used, waiting }: Share, turn: number): number {
   let time = 0;
   for (const { ms } of waiting) {

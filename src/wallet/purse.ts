@@ -20,7 +20,7 @@ import { appendLine, lastLines, type StatementEvent, type StatementLine } from '
 export type PendingPayment = {
   /** Hex sha256 of the transaction's message. */
   id: string;
-  /** Names the call: the shop, the tool and its arguments. */
+  /** Identifies the call: the shop, the tool and its arguments. */
   call: string;
   shop: string;
   tool: string;

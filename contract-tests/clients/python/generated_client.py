@@ -20,7 +20,7 @@ text = "The bridge is closed. Ferries run every ten minutes. Work takes six week
 answer = asyncio.run(summarize.asyncio_detailed(client=client, body=SummarizeBody(text=text)))
 print(answer.parsed.summary)
 
-# All before this line is the code of docs/how-to/clients.md.
+# Everything above this line is the code from docs/how-to/clients.md.
 from check import expect_paid  # noqa: E402
 from coinslot_client.api.audio import text_to_speech  # noqa: E402
 from coinslot_client.api.service import list_voices  # noqa: E402

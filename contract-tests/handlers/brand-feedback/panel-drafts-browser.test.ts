@@ -91,7 +91,7 @@ describeInCi(
       await browser.until(`document.getElementById('live').textContent === 'There is a new question.'`);
     });
 
-    it('is still reported as not added after the list showed that its question was full and then gone', async () => {
+    it('is still reported as not added after its question was first shown as full and then disappeared from the list', async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       await signIn();
       await write('Too late.');
@@ -142,7 +142,7 @@ describeInCi(
       expect(await browser.read(`document.getElementById('q-${id}')`)).to.equal(null);
     });
 
-    it('is not called late when a question with extended time closes', async () => {
+    it('is not reported as late when a question with extended time closes', async () => {
       const deadline = Date.now() + 1_000;
       const question = panel.replyStore.put(aQuestion({ deadline }));
       await signIn();

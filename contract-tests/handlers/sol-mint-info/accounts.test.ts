@@ -143,7 +143,7 @@ function compare(extensions: MintExtensions, mint: Mint): void {
   expect(extensions.scaledUiAmount?.newMultiplier).to.equal(scaled?.newMultiplier);
 }
 
-/** The addresses in the extensions, by our names, as the other decoder reads them. */
+/** The addresses in the extensions as the other decoder reads them, under our names. */
 const addressesOf = (mint: Mint): Record<string, PublicKey | null | undefined> => ({
   'permanentDelegate.delegate': getPermanentDelegate(mint)?.delegate,
   'mintCloseAuthority.authority': getMintCloseAuthority(mint)?.closeAuthority,

@@ -119,7 +119,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
   };
 
   describe('and send as a credential of type transaction', () => {
-    it('buy once, with a receipt, and no audit doubts them', async () => {
+    it('buy once, with a receipt, and pass the later audit', async () => {
       const asked = challengeIn(await summarize('before'));
       const payment = sign(asked);
       await make(payment);
@@ -148,7 +148,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([runs, await balance()]).to.deep.equal([1, FUNDS - PRICE]);
     });
 
-    it('get no answer that says “not charged” before the chain was searched', async () => {
+    it('get no answer that says “not charged” before the chain has been searched', async () => {
       const payment = sign(challengeIn(await summarize('unseen')));
       await make(payment);
       const wrong = await post(SUMMARIZE.path, {}, { authorization: payment.authorization });
@@ -332,7 +332,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await row(payment.id)]).to.deep.equal([0, undefined]);
     });
 
-    it('buy nothing with a transfer that failed, and get a 503 while the transfer has not landed yet', async () => {
+    it('buy nothing with a transfer that failed, and get a 503 until the transfer has landed', async () => {
       const [failing, late] = [await challenged(), await challenged()];
       const unsent = sign(late);
       const early = await order(madeCredential(late, unsent));
@@ -363,7 +363,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
       expect([orders.length, await row(second.id)]).to.deep.equal([1, undefined]);
     });
 
-    it('are not accepted for work that is paid afterwards: the answer says how the transfer still buys it', async () => {
+    it('are not accepted for work that is paid afterwards: the answer says how the transfer can still buy it', async () => {
       const asked = challengeIn(await summarize('a text'));
       const credential = await made(asked);
       const answer = await summarize('a text', credential);

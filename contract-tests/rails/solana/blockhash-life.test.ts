@@ -63,7 +63,7 @@ describe('The remaining life of a blockhash', () => {
     expect(reads).to.equal(0);
   });
 
-  it("is otherwise taken from the chain's list, which is read at most once in two seconds", async () => {
+  it("is taken from the chain's list if this server did not see the blockhash; the list is read at most once in two seconds", async () => {
     const all = await Promise.all(hashes.map(left));
     expect(all).to.deep.equal(hashes.map((_, age) => 150 - age));
     now += 1_200;

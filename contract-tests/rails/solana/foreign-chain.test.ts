@@ -110,7 +110,7 @@ describe('An RPC server for another chain', () => {
   const history = () => chain.signaturesFor(ACCOUNT, { finality: 'finalized' }, never);
   const heightSeen = async () => (await chain.latestBlockhash('finalized', never)).lastValidBlockHeight - 150;
 
-  it('is not used even when ours fails, neither for a history nor for a height', async () => {
+  it('is not used for a history or a height, even when the one for our chain fails', async () => {
     connect(ours.url, foreign.url);
     expect(await history()).to.deep.equal([]);
     await ours.close();
@@ -118,7 +118,7 @@ describe('An RPC server for another chain', () => {
     expect(new Set(foreign.asked)).to.deep.equal(new Set(['getGenesisHash']));
   });
 
-  it('is named in the log, without the credentials of its URL, once', async () => {
+  it('is named in the log once, without the credentials of its URL', async () => {
     connect(foreign.url, ours.url);
     for (let turn = 0; turn < 3; turn++) await history();
     expect(logged.trim().split('\n')).to.have.length(1);
@@ -127,7 +127,7 @@ describe('An RPC server for another chain', () => {
     expect(logged).not.to.match(/operator|pass|query-key/);
   });
 
-  it('is skipped in favour of ours, wherever it is in the list', async () => {
+  it('is skipped in favour of one for our chain, wherever it is in the list', async () => {
     connect(foreign.url, ours.url);
     expect(await heightSeen()).to.equal(1_000);
     expect(await chain.health(never)).to.include({ answering: 1, servers: 2 });

@@ -124,7 +124,7 @@ describe('Calls of an API that end unsold', () => {
     }
   });
 
-  it('one buyer alone soon stops calling a dead upstream', async () => {
+  it('a dead upstream soon gets no more calls, even if there is only one buyer', async () => {
     await open({ restMs: REST_MS });
     upstream.says(502, '');
     const payer = Keypair.generate();

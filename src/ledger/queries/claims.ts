@@ -117,7 +117,7 @@ export const retake = (p: NewClaim & At) =>
     returning claim, runs, callers`;
 
 /**
- * Like `retake`, for a request that already waits for the payment. The payment keeps its call and its
+ * Like `retake`, for a request that is already waiting for the payment. The payment keeps its call and its
  * callers.
  */
 export const retakeForCaller = (p: NewClaim & At) =>

@@ -4,7 +4,7 @@ export const LEAST_BLOCKS_PER_SECOND = 4;
 const MOST_BLOCKS_PER_SECOND = 10;
 /** A chain may temporarily exceed its measured rate by this factor. */
 const MARGIN = 1.25;
-/** A server's rate is the median of its last readings, so that a server that catches up, or a clock that jumps, has no effect. */
+/** A server's rate is the median of its last readings, so that a server that is catching up, or a clock that jumps, has no effect. */
 const MAX_RATES = 5;
 const MIN_RATES = 3;
 
