@@ -30,7 +30,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
   (make ? describe : describe.skip)(`callers on ${name}`, () => {
     eachWithANewLedger(make!);
 
-    it('are renewed by statements of 64, which wait for no row that another transaction is changing', async () => {
+    it('are renewed 64 per statement, without waiting for rows that another transaction is changing', async () => {
       let writes = 0;
       await reopen({ watch: { committed: () => (writes += 1), failed: () => {} } });
       const all = await Promise.all(Array.from({ length: 200 }, () => held(ledger)));

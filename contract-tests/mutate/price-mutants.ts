@@ -21,7 +21,7 @@ export const priceMutants: Mutant[] = [
     find: 'return refused ? { ...result, operation: call.operation } : result;',
     replace: 'return result;',
     test: OFFERED,
-    grep: 'is followed by the current price in the 402 if its payment is refused',
+    grep: 'leads to a 402 with the current price if its payment is refused',
   },
   {
     name: 'a payment is checked against the greatest price of a call',

@@ -134,7 +134,7 @@ describe('A price that was offered within the last five minutes, before a restar
     expect(await amounts()).to.deep.equal([PRESENT]);
   });
 
-  it('is followed by the current price in the 402 if its payment is refused', async () => {
+  it('leads to a 402 with the current price if its payment is refused', async () => {
     await tell(FORMER);
     shop.facilitator.onVerify = () => ({ kind: 'refused', reason: 'insufficient_funds' });
     const answer = await shop.call('/value', paid(FORMER));

@@ -19,7 +19,7 @@ import {
 } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 
-describe('a changed price affects unknown payments only', () => {
+describe('a changed price affects only unknown payments', () => {
   eachInANewWorld();
 
   const dearer = { ...SUMMARIZE, price: { ...SUMMARIZE.price, atomic: 20_000n } };

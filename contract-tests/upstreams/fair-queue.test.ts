@@ -95,7 +95,7 @@ describe('A queue that callers share', () => {
     expect([queue.running, queue.waiting]).to.deep.equal([0, 0]);
   });
 
-  it('a short job comes before longer ones, of its caller and of others', async () => {
+  it('a short job comes before longer ones, whether of the same caller or of others', async () => {
     const clock = { now: 0 };
     const { queue, jobs, join } = timed(clock);
     for (const [name, ms] of [

@@ -48,7 +48,7 @@ async function readMint(chain: ChainReads, mint: string, signal: AbortSignal): P
 }
 
 /**
- * The facts of a mint and the findings that its own account and its metadata give, in one read of the chain.
+ * The facts of a mint and the findings that follow from its own account and its metadata, in one read of the chain.
  * @throws UpstreamFailure as `readMintAccount`
  */
 export async function readMintFindings(

@@ -32,7 +32,7 @@ export function speakingSeconds(text: string): number {
 /** The message for a caller whose text would take `seconds` to say. */
 export function tooLongMessage(seconds: number): string {
   return (
-    `text would take about ${Math.round(seconds)} seconds to say, and a speech may take ${MAX_SPEECH_SECONDS}. ` +
+    `text would take about ${Math.round(seconds)} seconds to say; the limit is ${MAX_SPEECH_SECONDS} seconds. ` +
     'Numbers, signs and initials are spelled out; shorten the text, or split it into several calls.'
   );
 }

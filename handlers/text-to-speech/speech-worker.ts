@@ -32,7 +32,7 @@ class TextFault extends Error {}
 
 /** One instance of the engine holds a whole phrase in memory, and longer phrases do not sound better. */
 const PHRASE_CHARACTERS = 300;
-const TOO_LONG = `text would take more than the ${MAX_SPEECH_SECONDS} seconds that a speech may take; shorten it, or split it into several calls.`;
+const TOO_LONG = `text would take more than the limit of ${MAX_SPEECH_SECONDS} seconds to say; shorten it, or split it into several calls.`;
 
 /** Anything quieter (as a fraction of full scale) is the engine's lead-in or tail. */
 const QUIET = 0.006;

@@ -16,12 +16,12 @@ export type FreeAnswers = { documents: StaticDocuments; live: LiveAnswers };
 export type FreeParts = {
   contract: Contract;
   selling: Selling;
-  /** The URL of the human site. */
+  /** The URL of the site for human visitors. */
   siteUrl: string;
   health: Health;
   /** The paid operations: a health section lists their backends. */
   handlers: Serving;
-  /** The free operations whose handlers are the shop's. */
+  /** The free operations that the shop's own handlers serve. */
   free: ServingFree;
   /** The paths of operations' pages, which robots.txt closes to crawlers. */
   pages: readonly { path: string }[];

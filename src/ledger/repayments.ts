@@ -59,7 +59,7 @@ export type StartedRepayment =
   | { kind: 'not paid'; state: State | undefined }
   | { kind: 'not due' | 'over the cap' };
 
-/** A final transfer of a refund. `source`: its sender. */
+/** A finalized transfer of a refund. `source`: its sender. */
 export type LandedRepayment = { signature: string; slot: number; at: number; source: string };
 
 /**

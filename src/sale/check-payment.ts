@@ -31,8 +31,8 @@ export type PaymentCheck =
 export type FindMade = (credential: Credential, made: Made) => Promise<MadePayment>;
 
 /**
- * Reads and checks the payment of a request, without its body. Makes no network call and reads no ledger, unless the buyer names a transfer that was
- * already sent, which `find` then looks up.
+ * Reads and checks the payment of a request, without its body. Makes no network call and does not read the ledger, unless the buyer
+ * names a transfer that was already sent, which `find` then looks up.
  */
 export async function checkPayment(
   methods: Methods,

@@ -79,7 +79,7 @@ export class Reconciler {
     await within(STOP_DEADLINE_MS, Promise.allSettled([this.#round]));
   }
 
-  /** Runs one round over the payments whose fate is open. Rounds never overlap. Never rejects. */
+  /** Runs one round over the payments whose outcome is still open. Rounds never overlap. Never rejects. */
   reconcile(): Promise<void> {
     this.#round ??= this.#runRound().finally(() => {
       this.#round = undefined;

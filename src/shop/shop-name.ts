@@ -10,5 +10,5 @@ const NOT_ITS_OWN = [TEMPLATE_NAME, 'Coinslot', 'API'];
 export function nameWarning({ contract }: Pick<Shop, 'contract'>, folder: string): string | undefined {
   const name = productName(contract);
   if (!NOT_ITS_OWN.includes(name) || isProgram(folder)) return undefined;
-  return `the shop is still called '${name}', and buyers, directories and its pages show that name: choose another name in info.title`;
+  return `the shop is still called '${name}', and that name appears to buyers, in directories and on its pages: choose another name in info.title`;
 }

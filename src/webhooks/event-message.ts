@@ -2,7 +2,7 @@ import { toDecimal } from '../price/amount.js';
 import type { OutboxEvent, LedgerEvent } from '../ledger/store.js';
 import { EVENT_KINDS } from '../config/event-kinds.js';
 
-/** An event as targets get it. `body` is JSON, the same bytes in every attempt; `text` is for human readers. */
+/** An event as targets receive it. `body` is JSON, the same bytes in every attempt; `text` is for human readers. */
 export type Message = { id: string; kind: string; body: string; text: string };
 
 /** The facts about the shop that every message has. */

@@ -69,7 +69,7 @@ export class ServerPresence {
   }
 
   /**
-   * Resolves when a server has notified a change of the payment, or after `ms` milliseconds at the latest.
+   * Resolves when a server has announced a change to the payment, or after `ms` milliseconds at the latest.
    */
   async changeOf(id: string, ms: number): Promise<void> {
     await once(this.#changes, eventOf(id), { signal: AbortSignal.timeout(Math.ceil(ms)) }).catch(
