@@ -8,13 +8,13 @@ const CHANGES: readonly Change[] = [
     name: 'the move to settling does not check for a waiting caller',
     find: '!own || !awaited || !isOurs(own, fence)',
     replace: '!own || !isOurs(own, fence)',
-    grep: 'is also closed if an earlier sale could be redeemed',
+    grep: 'is closed to a caller that left or lost its claim',
   },
   {
     name: 'the move to settling does not check the claim',
     find: '!own || !awaited || !isOurs(own, fence)',
     replace: '!own || !awaited',
-    grep: 'is also closed if an earlier sale could be redeemed',
+    grep: 'is closed to a caller that left or lost its claim',
   },
   {
     name: 'a refused move to settling keeps the lease',
@@ -26,7 +26,7 @@ const CHANGES: readonly Change[] = [
     name: 'an identifier that was paid for is paid for again',
     find: '(yield* execute(identifierPaid({ id }))).length > 0',
     replace: 'false',
-    grep: 'is closed to a second payment with an identifier',
+    grep: 'is closed to a payment if another one with the same identifier',
   },
   {
     name: 'a call that had two callers also counts as another sale',
