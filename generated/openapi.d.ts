@@ -1018,13 +1018,13 @@ export interface components {
         /** @description Health of one backend. */
         UpstreamHealth: {
             /**
-             * @description `unknown` until the backend was first checked.
+             * @description `unknown` until the first check of the backend.
              * @enum {string}
              */
             status: "ok" | "degraded" | "down" | "unknown";
             /** @description How long the last check took, in milliseconds. */
             latencyMs?: number;
-            /** @description What does not work, or the name of the backend. */
+            /** @description What is not working, or the name of the backend. */
             detail?: string;
         } & {
             [key: string]: unknown;
@@ -1032,13 +1032,13 @@ export interface components {
         /** @description Health of the service and its backends. */
         Health: {
             /**
-             * @description `degraded` if a backend does not work.
+             * @description `degraded` if a backend is not working.
              * @enum {string}
              */
             status: "ok" | "degraded";
             /** @description Version of this description. */
             version: string;
-            /** @description Seconds since the start of the server. */
+            /** @description Seconds since the server started. */
             uptimeSeconds: number;
             /** @description Health of each backend, by name. */
             upstreams: {

@@ -142,7 +142,7 @@ for (const sales of rows([2_000, 100_000]))
       const less = { ...wrong, change: wrong.change - 1n };
       const { status, stdout } = await against(business.chain.map(each => (each === wrong ? less : each)));
       expect(status).to.equal(1);
-      expect(stdout).to.include('-0.000001 USDC are not explained');
+      expect(stdout).to.include('-0.000001 USDC is not explained');
     });
 
     it('can be made without the chain, and in another currency', async () => {

@@ -54,7 +54,7 @@ function describeCommands(page: string): void {
     });
 
     for (const { command, shown } of load(readFileSync(join(ROOT, page), 'utf8'))) {
-      it(`shows the output of this command: ${command.slice(0, 70)}`, () => {
+      it(`print what the page shows: ${command.slice(0, 70)}`, () => {
         const local = command.replaceAll('http://127.0.0.1:8402', url);
         const { status, stdout, stderr } = spawnSync('bash', ['-c', local], {
           cwd: local.startsWith('curl') ? folder : ROOT,

@@ -44,7 +44,7 @@ describe('HTTP for agents and crawlers', () => {
     expect([...dates].every(Number.isFinite)).to.equal(true);
   });
 
-  it('a challenge closes connections that ask for that, and no others', async () => {
+  it('a challenge closes only the connections whose requests ask for it', async () => {
     const connection = async (protocol: string, headers: string) => {
       const [answer = ''] = await exchange(world.url, unpaidCall(protocol, headers), 1);
       return /^connection: (.*)\r$/im.exec(answer)?.[1];
@@ -65,7 +65,7 @@ describe('HTTP for agents and crawlers', () => {
     );
   });
 
-  it('promise 7: a hundred calls without or with malformed payment cause no call to chain or facilitator', async () => {
+  it('promise 7: a hundred calls without a payment or with a malformed one cause no call to chain or facilitator', async () => {
     const asked = [
       world.rpc.count('simulateTransaction'),
       world.facilitator.count('/verify'),

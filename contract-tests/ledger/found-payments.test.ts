@@ -81,7 +81,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       }
     });
 
-    it('stays with the server that works on it, and is taken from a server whose lease has ended', async () => {
+    it('stays with the server that is working on it, and is taken from a server whose lease has ended', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       expect(await ledger.takeIn(found(request)), 'claimed').to.equal('busy');
@@ -123,7 +123,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.giveCall(sold.id, call()), 'one that has a call').to.equal(false);
     });
 
-    it('takes no payment-identifier from a payment that was sold with it later', async () => {
+    it('takes no payment-identifier that a later payment has already used', async () => {
       const lost = found();
       await ledger.takeIn(lost);
       await delivered(ledger, payment({ identifier: 'order-1' }));

@@ -65,7 +65,7 @@ describe('several PostgreSQL servers in one URL', () => {
     expect(said).to.match(new RegExp(`${gone}: .*; ${two.host}: is read-only; ${one.host}: timeout`));
   });
 
-  it('lead to the one that took over, and no connection to a frozen primary is kept', async () => {
+  it('lead to the server that took over, and no connection to a frozen primary is kept', async () => {
     const hosts = new PostgresHosts(urlOf(one.host, two.host));
     await connected(hosts);
     const [asking] = [await connected(hosts)];

@@ -170,7 +170,7 @@ function anOperation({ ledger, time }: Held, random: Random, rows: readonly Row[
   ]);
 }
 
-/** Operations, and the chains in which they share a transaction. */
+/** Operations, in the sequences in which they share a transaction. */
 async function aBatch(held: Held, random: Random, rows: readonly Row[], rule: Rule): Promise<Operation[][]> {
   let taken: readonly (readonly Asked[])[] = [];
   const take = async (chains: readonly Chain[]): Promise<unknown[][]> => {
@@ -223,7 +223,7 @@ async function endsAsInSomeOrder(held: Held, chains: readonly Operation[][]): Pr
   return false;
 }
 
-/** @returns the seeds of the sets without such an order */
+/** @returns the seeds of the sets whose result no sequential order has */
 async function faults(rule: Rule): Promise<number[]> {
   const found: number[] = [];
   for (let seed = 1; seed <= SETS; seed++) {

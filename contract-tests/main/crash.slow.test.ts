@@ -79,7 +79,7 @@ describe('a server that is killed or stopped', function () {
     return messages.get(signature) ?? '';
   }
 
-  /** How often each payment has landed on the chain. */
+  /** How many times each payment has landed on the chain. */
   async function landings(): Promise<Map<string, number>> {
     const counts = new Map<string, number>();
     const listed = await connection.getSignaturesForAddress(till().account);

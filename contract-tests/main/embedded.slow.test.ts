@@ -122,7 +122,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await world.connection.getBalance(key.publicKey)).to.equal(0);
   });
 
-  it('changes its fee payer without refusing a payment: the former and the next one each sign the payments that name them', async () => {
+  it('changes its fee payer without refusing a payment: the old and the new one each sign the payments that name them', async () => {
     const [former, next] = [await keyFile(), await keyFile('next.json')];
     world = await openWorld();
     for (const { key } of [former, next]) await airdrop(key.publicKey, SOL);
@@ -138,7 +138,7 @@ describe('a server with FACILITATOR_URL=embedded', function () {
     expect(await feePayerOf()).to.equal(next.key.publicKey.toBase58());
     expect((await summarize(forFormer)).status, 'names the former one').to.equal(200);
     const forNext = await signFor(world, '/v1/summarize');
-    // Simulates a server that still offers the former key while another server already offers the next one.
+    // Simulates a server that still offers the old key while another server already offers the new one.
     await restart(former.file, next.file);
     expect(await feePayerOf()).to.equal(former.key.publicKey.toBase58());
     expect((await summarize(forNext)).status, 'names the next one').to.equal(200);

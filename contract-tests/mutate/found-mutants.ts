@@ -19,7 +19,7 @@ export const foundMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/found-payments.js',
     find: 'and ${MAY_OWE} and lease_until <= ${p.now} and',
     replace: 'and ${MAY_OWE} and',
-    grep: 'stays with the server that works on it',
+    grep: 'stays with the server that is working on it',
   },
   {
     ...FOUND,
@@ -27,7 +27,7 @@ export const foundMutants: readonly Mutant[] = [
     file: 'src/ledger/queries/found-payments.js',
     find: 'claim = claim + 1,',
     replace: '',
-    grep: 'stays with the server that works on it',
+    grep: 'stays with the server that is working on it',
   },
   {
     ...FOUND,

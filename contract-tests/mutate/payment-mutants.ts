@@ -160,7 +160,7 @@ const outrun = of('sale/verification', 'sale/callers', [
     name: 'a payment that meanwhile redeems another one is refused by verify',
     find: 'deleted === false',
     replace: 'false',
-    grep: 'verify refuses after another one was sold for its call',
+    grep: 'verify refuses after another one has bought its call',
   },
 ]);
 

@@ -5,7 +5,7 @@ import { existsSync, openSync } from 'node:fs';
 const MODULE = new URL('../../src/observe/create-log.js', import.meta.url).href;
 
 describe('The log', () => {
-  it("does not end the server if it can't be written, as on a full disk", function () {
+  it("does not stop the server if it can't be written, as on a full disk", function () {
     if (!existsSync('/dev/full')) return this.skip();
     const script = `
       const { createLog } = await import(${JSON.stringify(MODULE)});

@@ -133,8 +133,8 @@ describe('Repeated errors', () => {
     for (; now <= 120_000; now += 100) faults.hear({ kind: 'ledger', failed: 'gone' });
     expect(lines.map(({ message }) => message)).to.deep.equal([
       'the ledger fails: gone',
-      'the ledger still fails, 601 times in 60 s: gone',
-      'the ledger still fails, 1201 times in 120 s: gone',
+      'the ledger is still failing, 601 times in 60 s: gone',
+      'the ledger is still failing, 1201 times in 120 s: gone',
     ]);
   });
 

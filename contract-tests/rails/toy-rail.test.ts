@@ -65,7 +65,7 @@ describe('A rail that the server was not written for, with balances in memory', 
     expect(answer.headers.get('toy-challenge')).to.match(/^one\.\S+ toy $/);
   });
 
-  it('sells over HTTP with a receipt, once for the same payment, and its key fetches the answer', async () => {
+  it('sells over HTTP with a receipt, once for the same payment, and serves the answer to whoever has its key', async () => {
     const paid = await payment();
     const earned = rail.earned;
     const [first, again] = [await shop.call('/one', paid), await shop.call('/one', paid)];

@@ -36,7 +36,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     payer = Keypair.generate();
   });
 
-  it('if a proxy hides that the client gave up, and a copy of its payment gets a 503 elsewhere, the next signature is sold and the first payment is not settled', async () => {
+  it('if a proxy hides that the client gave up, and a copy of its payment gets a 503 elsewhere, the next signature buys the answer and the first payment is not settled', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"summary":"to nobody"}')) });
@@ -48,7 +48,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('a payment that verify refuses after another one was sold for its call gets a 503 and no request for a new signature, because it redeems that sale', async () => {
+  it('a payment that verify refuses after another one has bought its call gets a 503 and no request for a new signature, because it redeems that sale', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     world.facilitator.onVerify = () => gate.wait({ kind: 'refused', reason: 'insufficient_funds' });
@@ -196,7 +196,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('if a server without a view of the chain turns a copy away, the ledger records it, and the next signature is sold once', async () => {
+  it('if a server without a view of the chain turns a copy away, the ledger records it, and the next signature buys once', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     const hidden = world.redeem(first, { work: () => gate.wait(answer('{"n":1}')) });

@@ -14,7 +14,7 @@ import {
 } from '../support/charge-world.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 
-describe('a server that stops says “not charged” only where the ledger does', () => {
+describe('a server that is shutting down says “not charged” only if the ledger does', () => {
   eachInANewWorld();
 
   const closing = AbortSignal.abort(new Error('shutting down'));

@@ -71,7 +71,7 @@ describe('charge: a payment that the ledger had lost and that was found on the c
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('buys nothing any more once it was refunded', async () => {
+  it('buys nothing once it has been refunded', async () => {
     const payment = world.payment();
     await find(payment);
     const back = { signature: 'back', amount: SUMMARIZE.price.atomic, slot: 950, refundedAt: world.now };

@@ -153,7 +153,7 @@ describe('what a payment buys if its payment-identifier was used before', () => 
 });
 
 describe('what the answer to an invalid body says about the money', () => {
-  it('it says “not charged” only where the ledger does', () => {
+  it('it says “not charged” only if the ledger does', () => {
     for (const uncharged of [undefined, row(), row({ leased: true }), row({ state: 'released' })])
       expect(moneyNote(uncharged)).to.match(/^You were not charged/);
     const charged: Partial<Payment>[] = [

@@ -173,7 +173,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     }
     for (const each of both)
       expect((await each.take(row))?.error).to.match(
-        /^Nobody answered\. All 3 attempts are used up\..*owed for refund/,
+        /^Nobody answered\. All 3 attempts are used up\..*due for a refund/,
       );
     expect(begun).to.have.length(3);
     await both[1]?.retry(row);

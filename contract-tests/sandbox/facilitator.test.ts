@@ -20,7 +20,7 @@ import {
 describe('the local Solana', () => {
   allInOneSandbox();
 
-  it('is paid by the official v2 client through the official facilitator, to the atomic unit', async () => {
+  it('lets the official v2 client pay through the official facilitator, exact to the atomic unit', async () => {
     const before = [await usdcOf(sandbox.info.buyer), await usdcOf(sandbox.info.payTo)] as const;
     const payment = await pay(offer());
     expect((await facilitate('/verify', payment)).answer).to.include({
@@ -45,7 +45,7 @@ describe('the local Solana', () => {
     expect(landed!.meta!.preBalances[0]! - landed!.meta!.postBalances[0]!).to.equal(landed!.meta!.fee);
   });
 
-  it('is paid by the official v1 client', async () => {
+  it('lets the official v1 client pay', async () => {
     const before = await usdcOf(sandbox.info.payTo);
     const { amount, ...rest } = offer();
     const requirements = {

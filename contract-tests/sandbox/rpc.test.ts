@@ -96,7 +96,7 @@ describe('the local Solana', () => {
     expect(answer['error'].code).to.equal(-32003);
   });
 
-  it('keeps a transaction that failed on the chain, with its error and its fee', async () => {
+  it('keeps a failed transaction on the chain, with its error and its fee', async () => {
     const before = await connection.getBalance(buyer.publicKey);
     const failing = await transfer(10n ** 15n);
     const refused = await connection.sendTransaction(failing).catch((error: unknown) => error);
@@ -152,7 +152,7 @@ describe('the local Solana', () => {
     expect((await call('getHealth', []))['result']).to.equal('ok');
   });
 
-  it('lists an address newest first, in pages, and shows finality only once it is reached', async () => {
+  it('lists the transactions of an address newest first, in pages, and shows finality only once it is reached', async () => {
     const to = Keypair.generate().publicKey;
     const signatures: string[] = [];
     for (let i = 0; i < 5; i++) signatures.unshift(await connection.requestAirdrop(to, 1_000_000 + i));

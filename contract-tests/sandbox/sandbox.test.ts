@@ -31,7 +31,7 @@ describe('the local Solana', () => {
       () => null,
       (cause: unknown) => cause as Error,
     );
-    expect(error?.message).to.match(/Another sandbox already runs on .*STATE_DIR/);
+    expect(error?.message).to.match(/Another sandbox is already running on .*STATE_DIR/);
   });
 
   it('makes its keys readable only to the owner of the state folder', () => {
@@ -225,7 +225,7 @@ describe('the history of the local Solana', () => {
     place: { offset: n, length: 1 },
   });
 
-  it('forgets the oldest beyond its limit, in every index', () => {
+  it('forgets the oldest transactions beyond its limit, in every index', () => {
     const history = new History(10);
     for (let n = 0; n < 5000; n++) history.add(entry(n), ['busy', `only${n}`]);
     expect(history.size).to.equal(10);

@@ -14,7 +14,7 @@ import { ledger, time } from './ledger-suite.js';
 /** A claim of a payment, with what its server knows about it. */
 export type Held = Claim & { request: ClaimRequest };
 
-// One second more than needed: PostgreSQL's clock runs on while a test is delayed.
+// One second more than needed, because PostgreSQL's clock keeps running while a test is delayed.
 export const MARGIN = HANG_UP_MARGIN_MS + 1_000;
 export const LAPSED = CALLER_LIVE_MS + HANG_UP_MARGIN_MS + 1_000;
 
@@ -45,7 +45,7 @@ export async function deliver(
 export const copyOf = async ({ request }: Held, proven = false): Promise<Caller> =>
   (await ledger.addCaller(request.id, { proven }))!.caller;
 
-/** A payment that is settled and delivered. Its answer is stored, but was not written to any caller yet. */
+/** A payment that is settled and delivered. Its answer is stored, but has not been written to any caller yet. */
 export const sold = async (overrides: Partial<ClaimRequest> = {}): Promise<Held> => {
   const one = await held(ledger, overrides);
   expect(await settle(ledger, one)).to.deep.equal({ kind: 'settling' });

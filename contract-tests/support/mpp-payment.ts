@@ -57,7 +57,7 @@ export function mppPayment({ wire, request }: ReadChallenge, payer: Keypair, ben
   return { ...credentialOf({ wire, request }, transaction), transaction, id: sha256(messageBytes) };
 }
 
-/** The request header that carries a payment: its value is one of PAYMENT-SIGNATURE or of Authorization. */
+/** The request header that carries a payment. @param header a value for PAYMENT-SIGNATURE or for Authorization */
 export function carrierOf(header: string): Record<string, string> {
   return isMpp(header) ? { authorization: header } : { 'payment-signature': header };
 }

@@ -27,7 +27,7 @@ const PURCHASES = 10;
 /** The share of payments without an identifier that are made over MPP. */
 const BY_MPP = 0.4;
 const CALM_AFTER_MS = 2_500;
-/** How long a whole schedule, and the start of a new server, may take on a slow machine. */
+/** The time limits for a whole schedule and for the start of a new server, on a slow machine. */
 const LONGEST_MS = 240_000;
 const OPENED_WITHIN_MS = 30_000;
 /** The servers' prices, as multiples of the contract's. */
@@ -106,7 +106,7 @@ export class Schedule {
   /** Payments for which the facilitator reported a settlement that did not happen. */
   readonly lied = new Set<string>();
   readonly violations: string[] = [];
-  /** How often the work of each payment was done; for an order, counted by its request. */
+  /** How many times the work of each payment was done; for an order, counted by its request. */
   readonly runs = new Map<string, number>();
   deaths = 0;
   over = false;
@@ -284,7 +284,7 @@ export class Schedule {
     return fault;
   }
 
-  /** The HTTP and MCP of a server. */
+  /** A server's HTTP and MCP interfaces. */
   doorsOf(testServer: TestServer): Doors {
     const doors = this.#doors.get(testServer);
     if (!doors) throw new Error('a server without HTTP and MCP');

@@ -6,7 +6,7 @@ export const SENTIMENTS: readonly Sentiment[] = ['positive', 'neutral', 'negativ
 /** The opinion that a respondent stated; `unknown` if none. It is never guessed from the words. */
 export type Opinion = Sentiment | 'unknown';
 
-/** The longest reply, in characters (code points). */
+/** The maximum length of a reply, in characters (code points). */
 export const MAX_REPLY_CHARACTERS = 2_000;
 
 export type Reply = {
@@ -18,7 +18,7 @@ export type Reply = {
   respondent: string;
   /** True if a sample respondent of the sandbox wrote it, not a person. */
   isSample: boolean;
-  /** True if it counts only once the operator has admitted it. */
+  /** True if the reply counts only once the operator has admitted it. */
   isHeld?: boolean;
 };
 

@@ -36,7 +36,7 @@ function freezingSentence({ freezeAuthority }: MintFacts): string {
     : `${freezeAuthority} can freeze any token account, which then neither sends nor receives tokens.`;
 }
 
-/** What the two authorities of a mint can do, or that they are not chosen yet. */
+/** What the two authorities of a mint can do, or that they have not been chosen yet. */
 export function authoritySentences(facts: MintFacts): string[] {
   if (!facts.initialized) {
     return [

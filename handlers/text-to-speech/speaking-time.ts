@@ -29,7 +29,7 @@ export function speakingSeconds(text: string): number {
   return seconds;
 }
 
-/** The message for a caller whose text would take `seconds` to say. */
+/** The message for a caller whose text would take `seconds` to speak. */
 export function tooLongMessage(seconds: number): string {
   return (
     `text would take about ${Math.round(seconds)} seconds to say; the limit is ${MAX_SPEECH_SECONDS} seconds. ` +

@@ -30,7 +30,7 @@ import { OperatorFault } from '../operator/operator-fault.js';
 import { findPayments } from '../operator/find-payment.js';
 
 const NOT_RETRYABLE =
-  'No attempt can be started for this payment: it is not owed any more, or an attempt is in progress. Nothing was changed.';
+  'No attempt can be started for this payment: it is no longer owed, or an attempt is in progress. Nothing was changed.';
 
 type OperatorOptions = OperatorParts & {
   token: string;
@@ -304,7 +304,7 @@ class OperatorPage {
   }
 }
 
-/** A search text pasted from a message: its longest word, without quotation marks or a final full stop. */
+/** For a search text pasted from a message: its longest word, without quotation marks or a final full stop. */
 function quotedIn(text: string): string {
   const words = text.slice(0, MAX_FIND).split(/[\s"'“”„‘’()]/u);
   return words

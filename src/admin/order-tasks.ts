@@ -52,7 +52,7 @@ ${asked}
 export function noSuchItem(): PageFault {
   return new PageFault(
     404,
-    'This item does not exist; perhaps the task was done before. Nothing was changed.',
+    'This item does not exist; the task may already have been done. Nothing was changed.',
   );
 }
 

@@ -105,7 +105,7 @@ export class UnsoldWork {
     return left ? undefined : usedUp('backend', BACKEND_WAIT_SECONDS);
   }
 
-  /** Reports that a call is turned away. */
+  /** Reports that a call was turned away. */
   turnedAway({ payer, source, backend }: Party, { whose }: UsedUp): void {
     const { log, observer = UNOBSERVED } = this.#reports;
     observer.tell({ kind: 'throttled' });

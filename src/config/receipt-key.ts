@@ -17,7 +17,7 @@ export function readReceiptKey(read: SettingReader): KeyObject | undefined {
   return key;
 }
 
-/** The key in the state folder. The first start creates it. @throws ConfigFault */
+/** The key in the state folder. The server creates it when it first starts. @throws ConfigFault */
 export function keptReceiptKey(stateDir: string): KeyObject {
   const file = join(stateDir, FILE);
   const key = parsed(read(file) ?? made(stateDir, file));

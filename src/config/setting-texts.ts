@@ -131,7 +131,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/mpp.md',
   },
   MPP_SECRET: {
-    what: 'with `mpp` in `METHODS`: the secret that signs the challenges of MPP, the same at all servers; of several, the first signs and all are accepted. Required outside the sandbox',
+    what: 'with `mpp` in `METHODS`: the secret that signs the challenges of MPP, the same on all servers; of several, the first signs and all are accepted. Required outside the sandbox',
     values: 'at least 32 characters each, comma-separated',
     fallback: 'generated in the sandbox',
     see: 'how-to/mpp.md#the-secret',
@@ -148,7 +148,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     fallback: 'generated in the sandbox',
   },
   FEE_PAYER_SECOND_KEYPAIR: {
-    what: 'the file with a second key pair, the next or the former one, while the key is being changed: it signs payments that name it, but is not offered',
+    what: 'the file with a second key pair, the new or the old one, while the key is being changed: it signs payments that name it, but is not offered',
     see: 'how-to/rotate.md#the-fee-payer',
   },
   FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the balance in lamports below which the fee payer signs nothing' },
@@ -169,7 +169,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   },
   REFUND_DAILY_CAP: {
     ...REFUNDS,
-    what: 'the most USDC that automatic refunds pay in 24 hours, over all servers',
+    what: 'the most USDC that automatic refunds pay in 24 hours, across all servers',
     values: 'USDC',
   },
   REFUND_FLOOR: {
@@ -187,11 +187,11 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   },
   MAX_UNSETTLED_PER_PAYER: { what: 'how many unsettled calls one payer may have' },
   UNSOLD_CALLS_PER_HOUR: {
-    what: 'how many calls to one backend may end without a sale per hour, in addition to the allowance of buyers',
+    what: 'how many calls per hour to one backend may end without a sale, in addition to the allowances of the buyers themselves',
     see: 'how-to/sell-an-existing-api.md#what-unsold-calls-cost',
   },
   ANSWER_STORE_MB: {
-    what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes. If it was given as a link over MCP, it is kept for a day, unless more than half the space is used. When the space is used up, calls get 503',
+    what: 'space in the ledger for paid answers until they expire. A speech of 2 500 characters typically takes 7 MB for 10 minutes. An answer that was given as a link over MCP is kept for a day, unless more than half the space is used. When the space is used up, calls get 503',
   },
   RETENTION_DAYS: {
     what: 'days after which the ledger deletes the requests of finished orders, what people wrote for them, and request ids; 0: never',

@@ -34,7 +34,7 @@ export function readWebhooks(read: SettingReader): WebhookConfig {
   const targets = urls.flatMap((text, n) => targetOf(read, text, n + 1, allowPrivate));
   if (targets.length > MAX_TARGETS) read.fault(`WEBHOOK_URLS: has more than ${MAX_TARGETS} targets`);
   if (new Set(targets.map(({ name }) => name)).size < targets.length)
-    read.fault('WEBHOOK_URLS: has a target twice');
+    read.fault('WEBHOOK_URLS: lists a target twice');
   const secrets = secretsOf(read);
   if (targets.some(({ form }) => form === 'signed'))
     read.demand(

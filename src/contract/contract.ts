@@ -199,7 +199,7 @@ function readFree({ free }: Contract, { path, method, operation }: Place, fault:
   free.push({ id, path, ...(answers ? { answers } : {}), ...tool });
 }
 
-/** Reads the documents about sections of the service. They name paid operations, so they are read after all of those. */
+/** Reads the documents about sections of the service. They name paid operations, so all of those are read first. */
 function readSections({ document, paid, free }: Contract, fault: Fault): void {
   for (const operation of free) {
     const described = objectOf(objectOf(objectOf(document.paths)[operation.path]).get);

@@ -163,7 +163,7 @@ function answersText({ paid }: Contract, { methods }: Selling): string[] {
   if (!operation) return [];
   return [
     '## An example of a challenge',
-    `The 402 of \`${operation.id}\`; yours has other addresses and extensions.`,
+    `The 402 of \`${operation.id}\`; the one that you get has other addresses and extensions.`,
     fenced(JSON.parse(methods.first.example(operation).body.toString('utf8'))),
     '## How long answers are kept',
     'The same payment with the same body gets the same answer for 10 minutes after its delivery, for 24 hours where the payment ' +

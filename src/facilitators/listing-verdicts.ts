@@ -3,7 +3,7 @@ import type { Ledger } from '../ledger/store.js';
 import type { Log } from '../net/log.js';
 import type { ListingVerdict } from './facilitator.js';
 
-/** The newest verdict of a facilitator's directory about an operation. `at`: ms since 1970. */
+/** The newest verdict of a facilitator's directory on an operation. `at`: ms since 1970. */
 export type HeardVerdict = ListingVerdict & { facilitator: string; at: number };
 
 /** How often an unchanged verdict is rewritten, and the minimum time between two different ones, in ms. */

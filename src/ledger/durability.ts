@@ -51,7 +51,10 @@ async function durabilityOfFile(file: string, answerBudgetBytes: number): Promis
   const folder = dirname(file);
   if (!existsSync(folder))
     return [
-      { level: 'ok', found: `${folder} does not exist yet; the first start creates it if it is STATE_DIR` },
+      {
+        level: 'ok',
+        found: `${folder} does not exist yet; if it is STATE_DIR, the server creates it when it first starts`,
+      },
     ];
   const { type, bavail, bsize } = await statfs(folder);
   return [

@@ -5,8 +5,8 @@ import { LedgerFault } from './fault.js';
 const RETRY_MS = [1_000, 4_000, 10_000, 20_000, 30_000];
 
 /**
- * Makes a claim. If it is unknown whether the claim was committed, frees it in the background, because no server works on it and none could
- * claim the payment until its lease ends.
+ * Makes a claim. If it is unknown whether the claim was committed, frees it in the background, because no server is working on it and none
+ * could claim the payment until its lease ends.
  * @param free must free this claim only
  */
 export async function claimedForCertain<T>(claim: Promise<T>, free: () => Promise<unknown>): Promise<T> {

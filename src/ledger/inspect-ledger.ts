@@ -8,7 +8,7 @@ import { getMeta, noteKey } from './queries/meta.js';
 import { inspect, type ServerIdentity } from './migrate.js';
 
 /**
- * - `none`: there is no ledger yet; the first start creates it.
+ * - `none`: there is no ledger yet; the server creates it when it first starts.
  * - `older`: it has an older schema; the next start brings it up to date.
  * - `unsold`: nothing was sold on it, so it belongs to no receiver.
  * - `ours`: it belongs to the configured receiver.

@@ -55,7 +55,7 @@ export function ordersOf(connection: Connection) {
     failOrder: async (payment: string, claim: number, failed: FailedAttempt): Promise<boolean> =>
       (await engine.write(() => fail(payment, claim, failed, connection))).length === 1,
     /**
-     * Counts a start of the work on an order in progress. `deadline`: the deadline to give the attempt, if
+     * Counts one more start of the work on an order in progress. `deadline`: the deadline to give the attempt, if
      * this is its first start. `attemptMs`: how long an attempt may take, which limits the pause after an
      * interruption.
      * @returns undefined if there is no such order, or its work is paused after an interruption
@@ -176,7 +176,7 @@ function orderOf(row: OrderRow) {
     finishedAt: row.finished_at,
     /** While in progress: when its work may be started (again). After that: when a call may start a new attempt; null: only the operator may. */
     nextAttemptAt: row.next_attempt_at,
-    /** How often the order was opened or reopened. Unlike `attempts`, this does not count extensions. */
+    /** How many times the order was opened or reopened. Unlike `attempts`, this does not count extensions. */
     tries: row.tries,
     /** The reason of the last failed attempt, as reported to the buyer. */
     failure: row.failure,

@@ -114,7 +114,7 @@ async function callPaid(
         : checkRequest(parts, operation, request);
     },
     gone,
-    // For a client that supports tasks, an order is a task: it is answered as soon as it is paid.
+    // For a client that supports tasks, an order is a task: the call is answered as soon as the order is paid.
     holdMs: asTask ? 0 : holdMs,
   });
   const result = await withProgress(served, parts.charge, () => paymentId, notify);

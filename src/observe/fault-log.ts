@@ -40,7 +40,7 @@ export function faultLog(log: Log, now: () => number = Date.now): FaultLog {
     const seconds = secondsOf(at - since);
     log.error(
       { part, why, failures, seconds },
-      `${part} still fails, ${failures} times in ${seconds} s: ${why}`,
+      `${part} is still failing, ${failures} times in ${seconds} s: ${why}`,
     );
   }
 

@@ -7,8 +7,8 @@ export const ACCENT: Accent = { accent: '#7a4a00', onAccent: '#ffffff' };
 const ACCENT_IN_THE_DARK: Accent = { accent: '#f2b950', onAccent: '#241800' };
 
 /**
- * Type, space and shape. Sizes are in `rem`, so that they follow the reader's text size. `--touch` is the least height of a button or
- * link.
+ * Typography, spacing and shape. Sizes are in `rem`, so that they follow the reader's text size. `--touch` is the minimum height of a
+ * button or link.
  */
 const SHAPE = `--font: system-ui, sans-serif; --mono: ui-monospace, "Cascadia Mono", Menlo, Consolas, "Liberation Mono", monospace;
   --text-xs: .8125rem; --text-s: .875rem; --text: 1rem; --text-l: 1.125rem; --text-xl: 1.375rem; --text-2xl: 1.75rem;

@@ -3,7 +3,10 @@ import { nameOf, type PublicKey } from './did-document.js';
 
 /** The prefix of the ledger's notes that contain the public keys of its servers. */
 const NOTES = 'receipt key ';
-/** The most published keys; beyond this, the oldest are dropped. There are more only if a server generates a new key at each start. */
+/**
+ * The maximum number of published keys; beyond it, the oldest are dropped. There are more only if a server generates a new key at each
+ * start.
+ */
 export const MAX_KEYS = 64;
 
 type Notes = Pick<Ledger, 'keepMeta' | 'notesOf' | 'forgetNotes'>;

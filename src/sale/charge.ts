@@ -186,7 +186,7 @@ export class Charge {
     }
   }
 
-  /** Called when the last caller at this server has left. Stops the work unless a caller waits at another server. */
+  /** Called when the last caller at this server has left. Stops the work unless a caller is waiting at another server. */
   async #abandon(id: string): Promise<void> {
     const { ledger, callers } = this.#deps;
     const { runs } = this.#shared;

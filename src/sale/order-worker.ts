@@ -48,7 +48,7 @@ const LONGEST_PAUSE_MS = 3_600_000;
 const FAILED = 'The order could not be completed.';
 const NO_USE = 'Another attempt would fail in the same way.';
 const OWED_FOR_REFUND =
-  'The order is paid and owed for refund: only the operator of this server can start another attempt or refund it. Send the same payment again to learn the outcome';
+  'The order is paid and due for a refund: only the operator of this server can start another attempt or refund it. Send the same payment again to learn the outcome';
 
 type Options = {
   ledger: Ledger;
@@ -108,7 +108,7 @@ export class OrderWorker {
   /**
    * Starts an owed order immediately, with a new attempt if the last one failed and the next one is due. `requestId`: the id of the request
    * that asks for it.
-   * @returns why nobody works on it
+   * @returns why nobody is working on it
    */
   async take({ id }: Row, requestId?: string): Promise<OrderPause | undefined> {
     if (requestId !== undefined) this.#requests.set(id, requestId);
@@ -130,7 +130,7 @@ export class OrderWorker {
 
   /**
    * Waits at most `ms` until the work on the order has ended.
-   * @returns why nobody works on it, or undefined if the order was delivered or is still in progress
+   * @returns why nobody is working on it, or undefined if the order was delivered or is still in progress
    */
   async wait(id: string, ms: number, gone: AbortSignal): Promise<OrderPause | undefined> {
     const { ledger, now } = this.#options;

@@ -272,7 +272,7 @@ export function refusedSettlement(paid: Paid, error: string, reason: string): Of
   return { ...refused(error, 'used'), receipt: failed(paid, reason) };
 }
 
-/** The operator paid the money back: the payment buys nothing any more, and its payment-identifier is free again. */
+/** The operator paid the money back: the payment no longer buys anything, and its payment-identifier is free again. */
 export function refunded(paid: Paid & { reason: string | null }): Of<'failed'> {
   const error = `This payment was refunded (${paid.reason ?? 'by the operator'}): sign a new one`;
   return { kind: 'failed', answer: failure(502, error), receipt: failed(paid, 'refunded') };

@@ -24,7 +24,7 @@ export async function recordLanded(
   return true;
 }
 
-/** Reports a sale to the observer and, if it is paid before its work, also a new order. */
+/** Reports a sale to the observer and, if it was paid up front, also a new order. */
 export function tellSold(
   observer: Pick<Observer, 'tell'>,
   { flow, ...sale }: Omit<Sold, 'kind'> & Pick<Row, 'flow'>,

@@ -51,7 +51,8 @@ export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbo
       return await start(options, deadline);
     } catch (error) {
       // If two servers start at the same time, the second uses the sandbox of the first.
-      const lost = error instanceof Error && error.message.startsWith('Another sandbox already runs on');
+      const lost =
+        error instanceof Error && error.message.startsWith('Another sandbox is already running on');
       if (!lost || Date.now() > deadline) throw error;
       await sleep(200);
     }

@@ -36,8 +36,8 @@ export type Sandbox = {
   close(): Promise<void>;
 };
 
-/** The beginning of the error message if another sandbox runs on the state folder. */
-const ALREADY_RUNNING = 'Another sandbox already runs on';
+/** The beginning of the error message if another sandbox is running on the state folder. */
+const ALREADY_RUNNING = 'Another sandbox is already running on';
 
 const LOCK_WAIT_MS = 5000;
 
@@ -108,7 +108,7 @@ async function open(
   return { info, rpc: { url: rpc.url }, facilitator: { url: facilitator.url }, chain };
 }
 
-/** Uses the port of the last start, where running servers expect it, unless another program has taken that port. */
+/** Uses the same port as last time, where running servers expect the market, unless another program has taken it. */
 async function openMarket(
   stateDir: string,
   options: Omit<MarketOptions, 'port'>,

@@ -33,7 +33,7 @@ export class Services {
     for (const proxy of this.#proxies[kind]) proxy.effect = effect;
   }
 
-  /** Passes all requests on again. */
+  /** Lets all requests through again. */
   clear(): void {
     for (const proxy of Object.values(this.#proxies).flat()) proxy.effect = undefined;
   }

@@ -39,7 +39,7 @@ export async function standIn(
   };
 }
 
-/** A shop, not necessarily a Coinslot, with all that directories want: its description, its 402 and its entry for the MCP registry. */
+/** A shop, whether or not it runs Coinslot, with all that directories want: its description, its 402 and its entry for the MCP registry. */
 export type Shop = { document: Json; challenge: Json; entry: Json; headers: Record<string, string> };
 
 /** Sets the value at a path in an object, or removes it if no value is given. @param path keys, separated by spaces */

@@ -146,7 +146,7 @@ describe('market data', () => {
       expect(quote?.volume24hUsd).to.equal(300);
     });
 
-    it('DexScreener: of fewer than three pools none is dropped, and if two contradict each other, the lower price counts', async () => {
+    it('DexScreener: with fewer than three pools, none is dropped, and if two contradict each other, the lower price counts', async () => {
       market.behave.dexscreener = json([pool('1'), pool('10')]);
       const quote = await sources().dexscreener.quote(MINT, open());
       expect(quote?.priceUsd).to.equal(1);

@@ -13,7 +13,7 @@ describe('the blockhashes in challenges', () => {
   let now: number;
   let chain: string[];
   let slot: number;
-  /** A read of the chain after this many blocks. */
+  /** The chain as it is read after this many more blocks. */
   const view = (blocks: number): ChainView => {
     chain.unshift(...Array.from({ length: blocks }, aHash));
     slot += blocks;
@@ -43,7 +43,7 @@ describe('the blockhashes in challenges', () => {
       expect(new Set(offered.slice(start, start + 10)).size).to.equal(10);
   });
 
-  it('keep the same hints while they are offered, so that each challenge is built only once', () => {
+  it('are offered with the same hints each time, so that each challenge is built only once', () => {
     hints.setView(view(60));
     const [first] = Array.from({ length: 16 }, () => hints.hints());
     hints.setView(view(2));
@@ -87,7 +87,7 @@ describe('the blockhashes in challenges', () => {
     expect(new Set(nextFew(32)).size).to.equal(15);
   });
 
-  it('are only the one that was read if the chain has no list, and none once that one is used', () => {
+  it('are limited to the one that was read if the chain has no list, and none are left once it is used', () => {
     hints.setView({ blockhash: aHash(), slot: 1, height: 1 });
     expect(new Set(nextFew(3)).size).to.equal(1);
     use(next());

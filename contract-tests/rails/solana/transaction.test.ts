@@ -22,7 +22,7 @@ import {
   stranger,
 } from '../../support/bent-transactions.js';
 
-describe('transaction: one that pays our price is accepted', () => {
+describe('transaction: a payment of our price is accepted', () => {
   for (const [name, bend] of rightPayments(PAYER)) {
     it(name, async () => {
       const payment = craftPayment({ ...GOOD, ...bend });

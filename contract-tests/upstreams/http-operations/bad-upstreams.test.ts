@@ -373,7 +373,7 @@ describe('An upstream that goes wrong', () => {
     expect(answer.headers.has('retry-after')).to.equal(!final);
     expect(answer.json().error).to.match(
       final
-        ? /^[^.].*[^.]\. Another attempt would fail in the same way\. The order is paid and owed for refund: only the operator/
+        ? /^[^.].*[^.]\. Another attempt would fail in the same way\. The order is paid and due for a refund: only the operator/
         : /^[^.].*[^.]\. The order stays owed: send the same payment again (in \d+ s|to start)/,
     );
     expect(answer.json().error).not.to.contain('not charged');
@@ -503,7 +503,7 @@ describe('An upstream that goes wrong', () => {
     expect(upstream.calls, 'once it is due').to.have.length(2);
   });
 
-  it('an order with no attempts left gets a 502 and is owed for refund until the operator retries it', async () => {
+  it('an order with no attempts left gets a 502 and is due for a refund until the operator retries it', async () => {
     await shop.close();
     shop = await UpstreamShop.open(operations(upstream.url), ENV, {
       orders: { maxAttempts: 2, firstPauseMs: 0 },
@@ -514,7 +514,7 @@ describe('An upstream that goes wrong', () => {
     for (const answer of [await shop.call('/upfront/7', headers), ...(await resendOften(headers))]) {
       expect([answer.status, answer.headers.get('retry-after')]).to.deep.equal([502, null]);
       expect(answer.json().error).to.match(
-        /All 2 attempts are used up\. The order is paid and owed for refund/,
+        /All 2 attempts are used up\. The order is paid and due for a refund/,
       );
       expect(answer.headers.get('payment-response')).to.be.a('string');
     }

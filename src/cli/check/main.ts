@@ -101,7 +101,7 @@ function lookAtSettings(handlers: HandlerTable, config: Config): Finding[] {
 }
 
 const LEDGER_STATES: Record<LedgerState['kind'], string> = {
-  none: 'it does not exist yet; the first start creates it',
+  none: 'it does not exist yet; the server creates it when it first starts',
   older: 'it has an older schema; the next start brings it up to date',
   unsold: 'nothing was sold yet, so PAY_TO may still be changed',
   ours: 'it belongs to PAY_TO',

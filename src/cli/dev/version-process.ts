@@ -31,7 +31,7 @@ export class VersionProcess {
     void this.#ended.then(() => ended(this));
   }
 
-  /** Makes the process load contract and handlers. @throws VersionFault */
+  /** Makes the process load its contract and handlers. @throws VersionFault */
   async load(): Promise<void> {
     await this.#ask('load', 'loaded', LOAD_MS);
   }

@@ -4,7 +4,7 @@ import { OperatorFault } from '../../operator/operator-fault.js';
 import { time } from './print.js';
 import type { Report } from './print.js';
 
-/** Copies the ledger to a file, also while a server runs. */
+/** Copies the ledger to a file, even while a server is running. */
 export async function backUp(url: string, to: string | undefined): Promise<Report> {
   if (to === undefined) throw new OperatorFault('Name the file for the backup. It must not exist yet.');
   const { newest } = await backUpLedger({ url, to });

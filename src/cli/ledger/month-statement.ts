@@ -164,8 +164,6 @@ function chainLines({ closing }: Statement, comparison: Comparison | undefined):
     );
   if (missing.length > 50) lines.push(`… and ${missing.length - 50} more that are not on chain.`);
   if (unexplained !== 0n)
-    lines.push(
-      `${usdc(unexplained)} USDC are not explained by any of these: “verify” compares every amount.`,
-    );
+    lines.push(`${usdc(unexplained)} USDC is not explained by any of these: “verify” compares every amount.`);
   return lines;
 }

@@ -26,7 +26,7 @@ An MCP server over stdio for hosts that can't pay: it offers the tools of a shop
   --budget USDC      the most to pay per day, UTC (default 1.00)
   --rpc URL          Solana RPC server (default: the public one for the network)
   --state FOLDER     the wallet's own folder (default ~/.coinslot/wallets/<address>); wallets with the same folder share the budget
-  --timeout SECONDS  how long a tool call may take (default 50): hosts end one at about 60
+  --timeout SECONDS  how long a tool call may take (default 50): hosts give up after about 60
   --allow-http       pay a shop on another machine without TLS, where anybody on the network path can change the receiver
   --help             print this text
 

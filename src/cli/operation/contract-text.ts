@@ -127,7 +127,7 @@ export class ContractText {
     this.#cut(others ? ['paths', path, method] : ['paths', path]);
   }
 
-  /** Removes an operation from the sections that list it by name. @returns the documents with nothing left to list */
+  /** Removes an operation from the sections that list it by name. @returns the documents that list nothing any longer */
   #emptied(operationId: string): string[] {
     const emptied: string[] = [];
     for (const { path, method, operation } of this.operations()) {

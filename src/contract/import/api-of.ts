@@ -173,7 +173,7 @@ function ownCredentials(operation: Json): Credentials {
   return {
     headers: Object.fromEntries(texts) as Record<string, string>,
     query: Object.fromEntries(new URLSearchParams(query)),
-    // The author of the document chose these values, too.
+    // The variables in these values, which the document's author chose.
     asked: [String(url), ...texts.map(([, value = '']) => value)]
       .flatMap(variablesOf)
       .map(variable => ({ variable, what: 'the x-upstream of the document sends it' })),

@@ -12,7 +12,7 @@ export type SoldRow = Pick<
 
 type Place = { settled_at: number; id: string };
 
-/** Sales settled at `from` or later, and before the sale `before`; of one payer if `payer` is set. */
+/** Sales settled at `from` or later that come before the sale `before`; only those of `payer` if it is set. */
 type Range = { payer: string | undefined; from: number; before: Place };
 
 const SOLD = raw('id, operation, payer, amount, state, repaid, settlement, settled_at');

@@ -33,7 +33,7 @@ export type SolanaChain = {
    * so only the first server is asked, and a refusal does not move it to the end of the order for other reads.
    */
   largestHoldings(mint: string, signal: AbortSignal): Promise<results.Holding[]>;
-  /** @param check throws if the result can't be true; the next server is asked then */
+  /** @param check throws if the result can't be true; then the next server is asked */
   latestBlockhash(
     finality: Finality,
     signal: AbortSignal,
