@@ -10,7 +10,7 @@ const ok = (subject: string): Check => ({
 });
 
 describe('preflight', () => {
-  it('runs all checks, and reports one that throws or does not end as not checked', async () => {
+  it('runs all checks, and reports “not checked” for one that throws or does not end', async () => {
     const found = await runChecks(
       [
         ok('one'),

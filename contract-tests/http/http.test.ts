@@ -99,7 +99,7 @@ describe('HTTP for agents and crawlers', () => {
     }
   });
 
-  it('a client that waits for 100-continue before its body gets the price without sending it', async () => {
+  it('a client that waits for 100-continue before it sends its body gets the price without sending the body', async () => {
     const answer = await raw(
       world,
       'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n',
@@ -107,7 +107,7 @@ describe('HTTP for agents and crawlers', () => {
     expect(answer).to.match(/^HTTP\/1\.1 402 /);
   });
 
-  it('if a body was not sent, the bytes that follow are never taken for it: the connection ends with the price', async () => {
+  it('if a body was not sent, the bytes that follow are never taken for it: the connection is closed after the 402', async () => {
     const held =
       'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n';
     for (let round = 0; round < 3; round++) {

@@ -85,7 +85,7 @@ onEachEngine('The store of an operation', (make, engine) => {
     });
 
   if (engine === 'PostgreSQL')
-    it('is brought to the next version by each of several servers that start together', async () => {
+    it('can be opened in its next version by several servers that start together', async () => {
       await ledger.openStore(CUPS);
       await ledger.close();
       for (let round = 0; round < 3; round += 1) {

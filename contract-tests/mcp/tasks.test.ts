@@ -77,7 +77,7 @@ describe('orders as MCP tasks', function () {
     expect(summarized.result).to.include({ resultType: 'complete' });
   });
 
-  it('a client without tasks waits for its order, as before', async () => {
+  it('a client that does not support tasks waits for its order, as before', async () => {
     const { url } = world;
     const sold = await order(url, aBody(1), await sign(url), WITHOUT_TASKS);
     expect(sold).to.include({ resultType: 'complete' });

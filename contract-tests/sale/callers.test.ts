@@ -74,7 +74,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     expect(world.facilitator.settles).to.equal(0);
   });
 
-  it('a request that is passed back and forth between two rows stops waiting once it has waited as long as a call is held', async () => {
+  it('a request that is passed back and forth between two rows stops waiting once it has waited for as long as a call may be held', async () => {
     const [first, second] = [world.payment({ payer }), world.payment({ payer })];
     world.facilitator.onVerify = () => ({ kind: 'unavailable', detail: 'away' });
     for (const payment of [first, second]) expectUnavailable(await world.redeem(payment), /reached/);

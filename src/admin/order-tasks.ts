@@ -9,7 +9,7 @@ import { isRejected, mayChange, type PaymentFacts } from './payment-facts.js';
 /** By operationId. */
 export type Sections = Readonly<Record<string, AdminSection>>;
 
-/** A task that the operator can do with an item of an order. */
+/** A task that the operator can perform on an item of an order. */
 export type OpenTask = { task: AdminTask; order: OrderView; path: string };
 
 /** The operation's own section about an order. Empty if there is none; a short message if it fails, so that the rest of the page is shown. */

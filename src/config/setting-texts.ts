@@ -161,7 +161,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     ...REFUNDS,
     what: 'the minutes after which the server itself refunds an order that was given up',
     values: '0–43200',
-    fallback: 'only you refund',
+    fallback: 'never: only you refund',
   },
   REFUND_KEYPAIR: {
     ...REFUNDS,

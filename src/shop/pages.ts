@@ -24,7 +24,7 @@ export type Pages = {
   failed?: (ctx: PageContext, error: unknown) => Promise<void> | void;
   /**
    * The link that opens the pages. It contains a token that signs its visitor in, so it is shown on a terminal and never logged.
-   * `isMade`: whether the token was generated at this start; the server then keeps the link in a file of the state folder.
+   * `isMade`: whether the token was generated when the server started; the server then keeps the link in a file of the state folder.
    */
   link?: { url: string; isMade: boolean };
 };
