@@ -203,7 +203,7 @@ mock-proxy: $(TOOLS_STAMP) ## check the traffic of a running server against the 
 	@test -n "$(URL)" || { echo 'mock-proxy needs the URL of a running server: make mock-proxy URL=http://127.0.0.1:8402' >&2; exit 1; }
 	@exec $(TOOLS)/node_modules/.bin/prism proxy openapi.yaml $(URL) --port $(MOCK_PORT)
 
-fuzz: build ## fuzz a server in the sandbox, or the one at URL=http://…, with Schemathesis, unpaid and paid (SEED=1; CASES=5 examples of each operation, also for the published settings, which otherwise make 100)
+fuzz: build ## fuzz a server in the sandbox, or the one at URL=http://…, with Schemathesis, unpaid and paid (SEED=1; CASES=5: examples of each operation; if set, it also applies to the run with the published settings, which otherwise makes 100)
 	@URL=$(URL) node dist/contract-tests/fuzz/run.js
 
 fuzz-install: build ## install Schemathesis in advance for make fuzz

@@ -16,13 +16,13 @@ const SHORT = 15;
 const LONG = amount(1_000, 1_000);
 const BUILD_DEADLINE_MS = 300_000;
 
-/** Compares shops with few and with many operations: time of build and start, memory, and rate of 402s. @param {Bench} bench */
+/** Compares shops with few and with many operations: build and start times, memory, and rate of 402s. @param {Bench} bench */
 export async function contracts(bench) {
   const builds = table('Build of an imported contract', 's', 'less');
   const starts = table('Start with an imported contract', 'ms', 'less');
   const idle = table('Resident memory with an imported contract, before the first call', 'MB', 'less');
   const refused = table('402 with an imported contract, 100 connections', 'calls/s');
-  const work = table('Processor time of the start with an imported contract', 's', 'less');
+  const work = table('Processor time to start with an imported contract', 's', 'less');
   const spent = table('Processor time of the server per 402 with an imported contract', 'µs', 'less');
   const servers = [];
   try {

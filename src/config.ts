@@ -93,7 +93,7 @@ export type Config = Readonly<{
   sandboxFacilitatorPort: number;
   holdMs: number;
   maxUnsettledPerPayer: number;
-  /** How many calls of each backend may end without a sale per hour, in addition to the share of each payer. */
+  /** How many calls to each backend may end without a sale per hour, in addition to the share of each payer. */
   unsoldPerHour: number;
   /** Space for paid answers until they expire. While it is full, the server accepts no new payments. */
   answerBudgetBytes: number;

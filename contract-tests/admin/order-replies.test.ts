@@ -46,7 +46,7 @@ describe('the replies to a question on the operator page', () => {
   const rejectionOf = (reply: string): string => `/payments/${id}/reject/${reply}`;
   const texts = async (): Promise<string[]> => (await world.replies.replies(id)).map(({ text }) => text);
 
-  it('are shown with their opinion, and with who wrote and labelled them', async () => {
+  it('are shown with their opinions and authors, and with who labelled them', async () => {
     const hostile = '<img src=x onerror=alert(1)>\u202e';
     await world.replies.add(id, aReply({ text: hostile, sentiment: 'negative' }));
     await world.replies.add(id, aReply({ isSample: true, sentiment: 'unknown' }));
@@ -112,7 +112,7 @@ describe('the replies to a question on the operator page', () => {
     expect([await texts(), await world.replies.held(id)]).to.deep.equal([[], []]);
   });
 
-  it('are not promised a replacement while no attempt is in progress', async () => {
+  it('can be replaced only while an attempt is in progress, and the page says so', async () => {
     await world.replies.add(id, aReply());
     const [reply] = await world.replies.replies(id);
     await signIn();

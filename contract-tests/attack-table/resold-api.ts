@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { compileContract } from '../../src/contract/compile-contract.js';
 import { documentOf, TestUpstream, type OperationForSale } from '../support/upstream-shop.js';
 
-/** The shop's operations, which are calls of an API: one is paid after its work, the other up front. */
+/** The shop's operations, which are calls to an API: one is paid for after its work, the other up front. */
 export const ITEMS = '/items';
 export const ORDERS = '/orders';
 

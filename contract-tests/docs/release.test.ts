@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(`${ROOT}${file}`, 'utf8');
 const newest = newestRelease(read('CHANGELOG.md'));
 
 describe('The newest release of CHANGELOG.md', () => {
-  it('is the version in every manifest of ours', () => {
+  it('is the version in all our manifests', () => {
     const versions = manifestsOf(ROOT).map(file => [
       file,
       (JSON.parse(read(file)) as { version?: string }).version,
@@ -22,7 +22,7 @@ describe('The newest release of CHANGELOG.md', () => {
     expect(peerDependencies).to.deep.equal({ coinslot: newest });
   });
 
-  it('is in the names of packed files on pages', () => {
+  it('is in the names of packed files in the documentation', () => {
     const named = [...read('docs/tutorial/sell-your-own.md').matchAll(PACKED)].map(
       ([, , version]) => version,
     );

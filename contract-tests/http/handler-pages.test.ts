@@ -63,7 +63,7 @@ describe('The pages of an operation', () => {
   const send = (fields: Record<string, string>, headers = {}): Promise<Response> =>
     fetch(`${url}/tea/cups`, { method: 'POST', body: new URLSearchParams(fields), headers });
 
-  it('are closed to other sites, and get requests for no path but their own', async () => {
+  it('are closed to other sites, and get only requests for their own paths', async () => {
     const page = await fetch(`${url}/tea/`);
     expect([page.status, await page.text()]).to.deep.equal([200, '<p>Tea</p>']);
     expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");
@@ -92,7 +92,7 @@ describe('The pages of an operation', () => {
     expect(logged).to.deep.equal(['a secret of the shop']);
   });
 
-  it('get our error page if their own fails, too, and both errors are logged', async () => {
+  it('get our error page if their own also fails, and both errors are logged', async () => {
     logged.length = 0;
     const body = new URLSearchParams({ cup: 'broken' });
     const answer = await fetch(`${url}/broken/cups`, { method: 'POST', body });

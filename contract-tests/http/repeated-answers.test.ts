@@ -29,7 +29,7 @@ describe('a paid answer that is sent again', () => {
   ): Promise<Answer[]> =>
     Promise.all(Array.from({ length: count }, () => post(world.url + path, asked, signed)));
 
-  it('is sent only a limited number of times if it is large; after that, a 503 says that it is paid and kept', async function () {
+  it('is sent only a limited number of times if it is large; after that, a 503 says that it is paid for and stored', async function () {
     this.timeout(60_000);
     const asked = { text: 'The harbour bridge will close for repairs on Monday. '.repeat(3) };
     const signed = await signFor(world, '/v1/tts');
@@ -66,7 +66,7 @@ describe('a paid answer that is sent again', () => {
     }
   });
 
-  it("does not count toward the limit of the buyer's keys, nor do fetches with strangers' keys", async () => {
+  it("does not count toward the limit on fetches with the buyer's keys, nor do fetches with strangers' keys", async () => {
     const [id, keys] = [
       randomBytes(32).toString('hex'),
       new AnswerKeys([answerSecret(randomBytes(32))], undefined),

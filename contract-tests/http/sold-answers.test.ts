@@ -47,7 +47,7 @@ describe('a sold answer over HTTP', () => {
   });
   afterEach(() => shop.close());
 
-  /** The first sold answer can't be written. */
+  /** Makes the first attempt to write a sold answer to the response fail. */
   const breakFirst = (): void => {
     let broken = false;
     watch = response => {

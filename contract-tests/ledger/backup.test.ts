@@ -62,7 +62,7 @@ describe('a backup of a ledger in SQLite', () => {
     expect(await readdir(folder)).to.not.include('copy.db2');
   });
 
-  it('is restored if there is no ledger yet, and refuses servers until the chain was checked for payments that it lacks', async () => {
+  it('is restored if there is no ledger yet, and refuses servers until the chain has been checked for payments that it lacks', async () => {
     const sold = await sell(5);
     await backUpLedger({ url, to: copy });
     await sell(3);

@@ -43,7 +43,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(answer?.body.equals(body)).to.equal(true);
     });
 
-    it('are kept while their payment is unresolved, however long, and pruned after they expired', async () => {
+    it('are kept while their payment is unresolved, however long that takes, and pruned after they have expired', async () => {
       const settling = payment();
       const claim = await claimed(ledger, settling);
       await ledger.saveAnswer(settling.id, claim, { status: 200, headers: {}, body: Buffer.from('kept') });

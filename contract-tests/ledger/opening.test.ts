@@ -69,7 +69,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         await reopen();
       });
 
-    it('opens no ledger for reading where there is none', async () => {
+    it('does not open a ledger for reading if there is none', async () => {
       if (!place.url.startsWith('file:')) return;
       const fault = await faultOf(openLedgerReader({ url: place.url.replace('ledger.db', 'missing.db') }));
       expect(fault.message).to.include('missing.db').and.include('start the server once');
@@ -85,7 +85,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await faultOf(open({ url: 'mysql://x' }))).message).to.include('postgres://');
     });
 
-    it('rejects calls after it was closed', async () => {
+    it('gives a ledger that rejects calls once it is closed', async () => {
       await ledger.close();
       expect((await faultOf(ledger.claim(payment()))).name).to.equal('LedgerFault');
     });

@@ -32,14 +32,14 @@ const pooled = ({ url }: LedgerPlace, settings: string[] = []): Promise<Pooler> 
     it('refuses to open, in one sentence, if the URL of the database itself is missing, and changes nothing', async () => {
       const fault = await faultOf(openLedger({ url: pooler.url, ...OWNER }));
       expect(fault.code).to.equal('open');
-      expect(fault.message).to.include('leads to a pooler').and.include('DATABASE_DIRECT_URL');
+      expect(fault.message).to.include('points to a pooler').and.include('DATABASE_DIRECT_URL');
     });
 
     it('also refuses to open if the pooler accepts any startup parameters', async () => {
       const limits = 'statement_timeout, idle_in_transaction_session_timeout';
       const lenient = await pooled(place, [`ignore_startup_parameters = ${limits}`]);
       const fault = await faultOf(openLedger({ url: lenient.url, ...OWNER })).finally(lenient.close);
-      expect(fault.message).to.include('leads to a pooler');
+      expect(fault.message).to.include('points to a pooler');
     });
 
     it('makes exactly one sale for each of 60 payments across three servers', async () => {

@@ -28,7 +28,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       await place.remove();
     });
 
-    it('give each of 50 payments to one of them', async () => {
+    it('let only one of them claim each of 50 payments', async () => {
       const requests = Array.from({ length: 50 }, () => payment());
       const results = await Promise.all(
         servers.flatMap(server => requests.map(async request => (await server.claim(request)).kind)),
@@ -107,7 +107,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       await wire.close();
     });
 
-    it('whose connection broke on one side only connect again, and leave no waiting session behind', async () => {
+    it('reconnect if their connection broke on one side only, and leave no waiting session behind', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });
       const client = new pg.Client({ connectionString: place.url });
@@ -248,7 +248,7 @@ type HalfOpenWire = {
   /** Connections through the proxy that are open on both sides. */
   connections: () => number;
   open: () => number;
-  /** Breaks every connection on our side only, as a network does that loses its state. */
+  /** Breaks every connection on our side only, as a network that loses its state does. */
   cutForUs: () => void;
   /** Stops forwarding, in both directions. */
   stall: () => void;

@@ -70,7 +70,7 @@ onEachEngine('the secret of the keys of answers', make => {
   afterEach(() => place.remove());
 
   for (const leaked of [false, true])
-    it(`is changed while servers run, and keys given before stay valid for ${leaked ? 'half a minute' : 'a month'}`, async () => {
+    it(`is changed while servers run, and keys issued before stay valid for ${leaked ? 'half a minute' : 'a month'}`, async () => {
       const ledger = await openLedgerReader({ url: place.url });
       let now = Date.now();
       const server = async (): Promise<AnswerKeys> => {

@@ -280,7 +280,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'where answer_expires_at is not null and answer_expires_at <= (select ${p.now})',
     replace: 'where coalesce(answer_expires_at, 0) <= (select ${p.now})',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'are kept while their payment is unresolved, however long, and pruned after they expired',
+    grep: 'are kept while their payment is unresolved, however long that takes, and pruned after they have expired',
   },
   {
     name: 'an answer is read after it expired',
@@ -288,7 +288,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'and (answer_expires_at is null or answer_expires_at > ${now})`',
     replace: 'and ${now} = ${now}`',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'are kept while their payment is unresolved, however long, and pruned after they expired',
+    grep: 'are kept while their payment is unresolved, however long that takes, and pruned after they have expired',
   },
   {
     name: 'rows are deleted before their blockhash is dead',

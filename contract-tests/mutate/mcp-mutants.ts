@@ -165,7 +165,7 @@ export const mcpMutants: readonly Mutant[] = [
     find: "`${kept.id} ${kept.number === 0 ? 'stranger' : 'buyer'}`",
     replace: '`${kept.id} payment`',
     test: 'http/repeated-answers',
-    grep: 'does not count toward the limit of the buyer',
+    grep: 'does not count toward the limit on fetches with the buyer',
   },
   {
     name: 'a paid answer may be sent again any number of times',

@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
   ...routingMutants,
 ];
 
-/** @returns the error if the text that a mutant looks for does not occur once, or if the mutant changes nothing */
+/** @returns the error if the text that a mutant looks for does not occur exactly once, or if the mutant changes nothing */
 export function faultOf({ file, find, replace }: Mutant): string | undefined {
   const text = readFileSync(join(DIST, file), 'utf8');
   const found = text.split(find).length - 1;

@@ -151,7 +151,7 @@ const asked = of('sale/verification', 'sale/charge-*', [
     name: 'a payer that verify refused stays known',
     find: 'if (run.payerKnown)\n            await distrust(deps, run);',
     replace: '',
-    grep: 'a payer that was refused is unknown again',
+    grep: 'a payer that was refused counts as unknown again',
   },
 ]);
 

@@ -19,7 +19,7 @@ import {
 import { commitsOf } from '../support/commits.js';
 import { craftPayment, v2Header } from '../support/craft.js';
 
-describe('charge: promise 8, nobody runs work for money that does not exist', () => {
+describe('charge: promise 8, no work is run for money that does not exist', () => {
   eachInANewWorld();
 
   it('an unknown payer is verified first', async () => {
@@ -93,7 +93,7 @@ describe('charge: promise 8, nobody runs work for money that does not exist', ()
     await endOthers();
   });
 
-  it('a payer that was refused is unknown again', async () => {
+  it('a payer that was refused counts as unknown again', async () => {
     const payer = await world.knownPayer();
     await world.troubleAtVerify();
     world.facilitator.onVerify = () => ({ kind: 'refused', reason: 'no' });

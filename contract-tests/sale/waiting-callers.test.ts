@@ -3,7 +3,7 @@ import type { Caller, Ledger } from '../../src/ledger/store.js';
 import { WaitingCallers } from '../../src/sale/waiting-callers.js';
 import { Gate } from '../support/charge-world.js';
 
-describe('Requests at a server that wait for payments', () => {
+describe('Requests at a server that are waiting for payments', () => {
   it('are renewed for the payment that they move to, even if they move during a renewal', async () => {
     const gate = new Gate();
     const asked: Caller[][] = [];

@@ -124,7 +124,7 @@ describe('The entries of a shop', () => {
     expect(closed).to.have.length(2);
   });
 
-  it('are closed if one of them fails, and the start fails with its error', async () => {
+  it('are closed if one of them fails, and opening the shop fails with its error', async () => {
     const closed: string[] = [];
     const fails = () => Promise.reject(new Error('no leaves'));
     const failed = await open({ fails, tea: entryOf([], closed) }).catch((error: unknown) => error);

@@ -290,7 +290,7 @@ describeInCi(`A paid URL in a real browser${noBrowser ? ` (skipped: ${noBrowser}
   });
 
   for (const { id, path } of rows(SOLD.paid))
-    it(`${id} has no accessibility violation (axe), in both schemes, 390 and 1280 wide, and at 200 %`, async () => {
+    it(`${id} has no accessibility violation (axe), in both colour schemes, 390 and 1280 px wide, and at 200 %`, async () => {
       for (const [width, dark, size] of [
         [1280, false, '100%'],
         [1280, true, '100%'],

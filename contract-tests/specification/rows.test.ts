@@ -33,7 +33,7 @@ const SHORT: Record<string, string[]> = {
   answer: ['responses', '200', 'content', 'application/json', 'schema'],
 };
 
-/** The value at a place of the contract that a row names. */
+/** The value at the place in the contract that a row names. */
 function placed(words: string): unknown {
   const [first = '', ...rest] = words.split(' ');
   const start = operations.get(first) ?? schemas?.[first] ?? responses?.[first] ?? document[first];

@@ -34,7 +34,7 @@ const FEES = 10_000_000;
 /** With slots this short, a payment can be proven absent (finalized height above claim height + 450) within fifteen seconds. */
 const SLOT_MS = 30;
 
-/** A real local chain with short slots, and payers with money. Schedules that run side by side share one. */
+/** A real local chain with short slots, and payers with money. Failure schedules that run in parallel share one. */
 export class TestChain {
   readonly sandbox: Sandbox;
   readonly connection: Connection;
@@ -156,7 +156,7 @@ export class TestChain {
     return this.connection.sendTransaction(transaction, { skipPreflight: true });
   }
 
-  /** How often each payment of these payers landed successfully, by payment id. */
+  /** How many times each payment by these payers landed successfully, by payment id. */
   landed(payers: Keypair[]): Map<string, number> {
     const counts = new Map<string, number>();
     for (const payer of payers) {
@@ -175,7 +175,7 @@ export class TestChain {
   }
 }
 
-/** A folder in memory: servers only simulate their death, so tests need no disk, whose speed would depend on other programs. */
+/** A folder in memory. Server crashes are only simulated, so tests need no disk, whose speed would depend on other programs. */
 async function memoryFolder(): Promise<string> {
   return mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'coinslot-faults-'));
 }

@@ -141,7 +141,7 @@ const BROKEN_DOCUMENTS: Record<string, [string | RegExp, string]> = {
 
 const LIVE = { feePayer: ADDRESS, recentBlockhash: ADDRESS };
 
-/** Checks of a document that need nothing installed: the server's own start, and the tests next to this one. */
+/** Checks of a document that need nothing installed: those of the server's own startup, and the tests next to this one. */
 const DOCUMENT_CHECKS: Record<string, (text: string) => boolean> = {
   'the start of the server': text => {
     try {

@@ -22,7 +22,7 @@ const TERMS = {
 };
 const LIVE = { feePayer: ADDRESS, recentBlockhash: ADDRESS };
 
-/** The challenge travels in a response header too, and proxies cut long ones. */
+/** The challenge is also sent in a response header, and proxies truncate long headers. */
 function challengeFitsAHeader() {
   return {
     Root: {

@@ -16,7 +16,7 @@ export type Metadata = {
 };
 
 const METADATA_PROGRAM = 'metaqbxxUerdq28cj1RbAWkYQm3ybzjb6a8bt518x1s';
-/** The first byte of an account that holds metadata, in its only version. */
+/** The first byte of a metadata account in version 1, the only version. */
 const METADATA_V1 = 4;
 /** The account has room for names of 32 bytes, symbols of 10 and URIs of 200; a longer account is not metadata. */
 const MAX_TEXT_BYTES = 1_000;

@@ -23,7 +23,7 @@ const CONNECTIONS = 32;
 
 /**
  * `url`: base of an OpenAI-compatible API, e.g. `http://127.0.0.1:11434/v1`; `/chat/completions` is appended.
- * `timeoutMs`: deadline of one summary, all tries together. `maxInFlight`: further calls are refused as `unavailable`. `now`: a clock.
+ * `timeoutMs`: deadline for one summary, including retries. `maxInFlight`: further calls are refused as `unavailable`. `now`: a clock.
  */
 export type OpenAiOptions = {
   url: string;

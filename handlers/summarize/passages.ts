@@ -12,8 +12,8 @@ import { countWords, SPACELESS } from './words.js';
 /** A sentence with more words than this is quoted only if no other sentence carries the result. */
 const LONG = 60;
 /**
- * The most words of a quotation, unless a single sentence has more. In scripts whose words are found with a dictionary, particles count as
- * words, too.
+ * The maximum number of words in a quotation, unless a single sentence has more. In scripts whose words are found with a
+ * dictionary, particles count as words, too.
  */
 const MOST_WORDS = 110;
 const FINE_WORDS = 1.5;

@@ -32,10 +32,10 @@ const SIGN_OFF =
 
 /** Prose is not wrapped at fewer columns than this: such short lines are a list. */
 const NARROW = 40;
-/** Prose is not wrapped at more columns than this: such lines are messages, which end where their writer ended them. */
+/** Prose is not wrapped at more columns than this: longer lines are messages, whose line breaks are intentional. */
 const WIDEST = 120;
 const RAGGED = 0.5;
-/** The most lines that a mail signature may have. */
+/** The maximum number of lines in a mail signature. */
 const SIGNATURE_LINES = 8;
 
 /** A line of nothing but marks, as below titles and between parts. */
@@ -226,7 +226,7 @@ function numberOf(line: string): number | undefined {
 const STAMPED = /^[[(]?\d[\d:./, -]{3,21}(?:[AP]M)?[\])]?(?: [-–])? ?(?=[<\p{Lu}])/u;
 const SPOKEN =
   /^<?(\p{Lu}[\p{L}\p{M}\p{N}.'_-]{0,20}(?: \p{Lu}[\p{L}.'-]{0,20})?)>?(?: \([\d: ]{4,8}\))? ?[:：]\s{1,3}\S/u;
-/** The speaker of a line of a chat: the text before its first colon. */
+/** The speaker of a chat line: the text before its first colon. */
 export const speakerOf = (line: string): string | undefined =>
   SPOKEN.exec(line.trim().slice(0, 120).replace(STAMPED, ''))?.[1];
 const SPOKEN_SHARE = 0.6;
@@ -260,7 +260,7 @@ function readPlain(line: string, numbers: Set<number | undefined>): Line {
   return readLine(line);
 }
 
-/** Consecutive lines with the same mark are a comment of several lines. */
+/** Consecutive lines with the same mark form one comment. */
 function withoutComments(lines: Line[]): Line[] {
   const isCommented = (line: Line, beside: Line | undefined): boolean =>
     line.level !== undefined && beside?.level === line.level;

@@ -43,7 +43,7 @@ export class Buyers {
     if (this.#kept === 0) this.isWhole = true;
   }
 
-  /** The number of buyers of each operation since a day. */
+  /** The number of buyers of each operation since a given day. */
   since(first: number): BuyersOf[] {
     return [...this.#days].map(([operation, of]) => {
       const found = { operation, buyers: 0, returning: 0 };

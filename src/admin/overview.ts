@@ -131,7 +131,7 @@ function orders({ orders: open, now }: Overview): string {
         row.wanted > 0 ? `${row.done} of ${row.wanted}` : '–',
         row.deadline > now ? `in ${span(row.deadline - now)}` : 'now',
       ]),
-      'No order is in progress. Operations that are paid up front have orders here while they are worked on.',
+      'No order is in progress. Orders of operations that are paid up front appear here while they are being worked on.',
     );
     return rows.length > shown.length
       ? `${table}<p class="soft">The oldest ${shown.length} of ${rows.length}.</p>`

@@ -39,7 +39,7 @@ const USAGE = [
   '',
   ...Object.entries(COMMANDS).map(([name, [, summary]]) => `  ${name.padEnd(14)} ${summary}`),
   '',
-  'coinslot <command> --help says more. The shop is the current folder. Settings (NETWORK, PAY_TO, PORT, …) come from the',
+  'coinslot <command> --help describes a command. The shop is the current folder. Settings (NETWORK, PAY_TO, PORT, …) come from the',
   'environment or from a file .env in it; docs/reference/settings.md lists them.',
 ].join('\n');
 

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** A load balancer must poll more often than this, in ms, to notice in time that the server stops. */
+/** A load balancer must poll at intervals shorter than this, in ms, to notice in time that the server is stopping. */
 const WATCHED_MS = 5_000;
-/** A load balancer that polls every half second and reacts to the first refusal has stopped sending by then, even on a busy machine. */
+/** A load balancer that polls every half second and reacts to the first refusal stops sending within this time, even on a busy machine. */
 const LEAVE_MS = 3_000;
 
 /** How a server stops: it waits until polling load balancers have noticed, then closes. */

@@ -59,7 +59,7 @@ export class Connections {
     response.once('finish', () => unfinished.delete(response));
   }
 
-  /** Whether an answer has started on this connection, or a complete request waits for one. */
+  /** Whether an answer has started on this connection, or a complete request is waiting for one. */
   isAnswering(socket: Duplex): boolean {
     const unfinished = this.#unfinished.get(socket) ?? [];
     return [...unfinished].some(response => response.headersSent || response.req.complete);

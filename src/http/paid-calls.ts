@@ -25,7 +25,7 @@ export type PaidCallParts = HandlerParts & {
   limits: SourceLimits;
   /** Serves free calls; if undefined, no call is free. */
   freeCalls?: FreeCalls | undefined;
-  /** Limits how often one answer is sent. */
+  /** Limits how many times one answer is sent. */
   pickUps: Pick<PickUps, 'takeAgain'>;
   /**
    * Aborts when the server shuts down. The server then accepts no new payments, and immediately answers

@@ -40,7 +40,7 @@ export async function changes(engine: Engine, query: () => Query, scope?: Scope)
 /** The differences between the two engines. */
 export type Dialect = {
   readonly name: 'sqlite' | 'postgres';
-  /** Column type of raw bytes. */
+  /** The column type for raw bytes. */
   readonly bytes: 'blob' | 'bytea';
   /** Writers run concurrently, so rows must be locked when they are read in order to change them. */
   readonly concurrentWriters: boolean;

@@ -294,7 +294,7 @@ function different(table: string, how: string): LedgerFault {
 
 /**
  * After the commit, servers refuse to open the source. On PostgreSQL, triggers also reject every later write, in case a server has started unnoticed.
- * A SQLite file can't have another server while this process holds its lock.
+ * No other server can open a SQLite file while this process holds its lock.
  */
 async function retire(engine: Engine, run: Run, successor: string, plans: readonly Plan[]): Promise<void> {
   await run(sql`insert into meta (key, value) values ('retired', ${successor})`);

@@ -29,8 +29,8 @@ const TASK_SCHEMA = {
 };
 
 /**
- * The most subscriptions to tool changes that may be open at a time. The tools never change while a server
- * runs.
+ * The maximum number of subscriptions to tool changes that may be open at a time. The tools never change
+ * while a server runs.
  */
 const MAX_SUBSCRIPTIONS = 64;
 /** How long a ping waits if its caller asked for progress. */

@@ -107,7 +107,7 @@ export interface Method {
   readonly fresh: boolean;
   /** Whether the query of a call without payment asks for the method's challenge. */
   isAskedBy(query: string): boolean;
-  /** The payment of a request; undefined if it carries none of this method. Depends only on the carrier. */
+  /** The payment in a request; undefined if it carries no payment by this method. Depends only on the carrier. */
   read(carrier: Carrier, operation: PricedOperation): Reading | undefined;
   /** @param error why the payment of the call was refused; cut if it is too long */
   challenge(operation: PricedOperation, hints: Hints, error?: string): Challenge;

@@ -60,7 +60,7 @@ export function tracedRequest<T>(method: string, service: string, work: () => Pr
   return traced(`${method} ${service}`, attributes, work, SpanKind.CLIENT);
 }
 
-/** Adds the headers that pass the trace on to another service (W3C Trace Context). A caller's `baggage` stays here. */
+/** Adds the headers that pass the trace on to another service (W3C Trace Context). A caller's `baggage` is not passed on. */
 export function passTraceOn(headers: Record<string, string>): Record<string, string> {
   if (!isTracing()) return headers;
   const { traceparent, tracestate } = carrierOf(context.active());

@@ -27,7 +27,7 @@ export interface Price {
 
 /** The contract's description of one value of a call. */
 export type DescribedValue = {
-  /** Types of JSON Schema; none if the contract does not say. */
+  /** JSON Schema types; none if the contract does not state any. */
   readonly types: readonly string[];
   /** Whether every call has the value, if only by default. */
   readonly always: boolean;

@@ -114,8 +114,8 @@ export interface Rail<C extends Checked = Checked> {
   check(evidence: string, amount: bigint, answered?: Hints): Promise<Check<C>>;
 
   /**
-   * The signed transaction of a transfer that the buyer already sent, in the form that `check` takes. Looks once. Rejects if the rail
-   * can't be read.
+   * The signed transaction of a transfer that the buyer already sent, in the form that `check` takes. Looks only once. Rejects if the
+   * rail can't be read.
    */
   find(name: string, signal: AbortSignal): Promise<Named>;
 

@@ -42,7 +42,7 @@ export async function verifyAndWork(deps: Deps, run: Run): Promise<Success | End
   return isSuccess(answer) && !abandoned.aborted ? answer : notToSettle(deps, run, answer);
 }
 
-/** Ends a run that is not settled, because nobody waits for the answer any more or because the answer is a failure. */
+/** Ends a run that is not settled, because nobody is waiting for the answer any more or because the answer is a failure. */
 async function notToSettle(deps: Deps, run: Run, answer: Answer): Promise<EndOfRun> {
   if (run.abandoned.aborted || isSuccess(answer)) {
     run.working?.unsold('caller');
@@ -89,7 +89,7 @@ async function mayBegin(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
   return begin(deps, run);
 }
 
-/** Ends the run if too much work of its payer, its source or this backend was not sold. */
+/** Ends the run if too much work for its payer, for its source or by this backend has gone unsold. */
 async function begin(deps: Deps, run: Run): Promise<EndOfRun | undefined> {
   const party = partyOf(run.call, run.payerKnown);
   const begun = deps.unsoldWork.begin(party);

@@ -170,7 +170,7 @@ function howToPay({ contract: { paid }, terms, methods, words, hasWallet }: Land
   ).join('\n');
   return `<section id="pay" aria-labelledby="h-pay"><div class="wide">
 <h2 id="h-pay">How to pay</h2>
-<p>Call: the answer is 402 with a price. Sign one of its payments. Send the same call with the payment.${otherWays(methods)}</p>
+<p>Call: the answer is 402 with a price. Sign one of the offered payments. Send the same call with the payment.${otherWays(methods)}</p>
 <div class="tabs">
 <fieldset><legend class="hidden">How to pay</legend>
 ${tabs.map(({ id, label }, index) => `<label><input type="radio" name="tab" value="${id}" id="tab-${id}"${index === 0 ? ' checked' : ''}> ${label}</label>`).join('\n')}

@@ -108,7 +108,7 @@ function curl({ url, method, headers, body, type }: Call): string {
   return `# 1. Ask for the price: 402, with the challenge in the body and in PAYMENT-REQUIRED.
 ${call}${sent}
 
-# 2. Sign one of its payments with an x402 client, and keep the header.
+# 2. Sign one of the offered payments with an x402 client, and keep the header.
 # 3. Send the same call again, with the payment.
 ${call} \\
   -H "PAYMENT-SIGNATURE: $PAYMENT"${sent}`;

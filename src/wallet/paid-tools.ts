@@ -14,7 +14,7 @@ export type HostCall = { tool: string; args: Json } & Pick<CallOptions, 'signal'
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment'] as const;
 const PICK_UP = 'pick_up';
 const LEAST_WAIT_MS = 1_000;
-/** The least time for reading a file that a result links to, even if the time of the call is over. */
+/** The minimum time for reading a file that a result links to, even if the call has run out of time. */
 const LEAST_READ_MS = 5_000;
 
 type Parts = BuyerParts & { shop: Pick<Shop, 'endpoint' | 'call' | 'read'>; files: AnswerFiles };
@@ -60,7 +60,7 @@ export class PaidTools {
     return errorResult(`${sentence(error)} ${next}`, note, answer);
   }
 
-  /** Saves the content that a result links to in a file. */
+  /** Saves to a file the content that a result links to. */
   #inFiles(result: ToolResult, { tool }: HostCall, deadline: number): Promise<ToolResult> {
     const { shop, files } = this.#parts;
     const withinMs = Math.max(LEAST_READ_MS, deadline - Date.now());

@@ -24,7 +24,7 @@ export class EventListeners {
     this.#teller = teller;
   }
 
-  /** A stream of server-sent events, each with a message as JSON; undefined if too many listen. */
+  /** A stream of server-sent events, each with a message as JSON; undefined if there are too many listeners. */
   async listen(): Promise<PassThrough | undefined> {
     if (this.#open >= MAX_LISTENERS || this.#teller.closing.aborted) return undefined;
     this.#open += 1;

@@ -21,7 +21,7 @@ const BASE_SEPOLIA = {
 };
 
 /** Shops by other authors: x402 over plain HTTP, without any of our documents. */
-describe('The conformance report on a shop that is not a Coinslot', () => {
+describe('The conformance report on a shop that does not run Coinslot', () => {
   let server: Server | undefined;
   afterEach(() => {
     server?.closeAllConnections();

@@ -11,7 +11,7 @@ const FOLDER = new URL('../../../../contract-tests/fixtures/openapi/', import.me
 const PETSTORE = PUBLIC_DOCUMENTS.find(({ file }) => file === 'petstore-3.0.json')!;
 
 describe('Third-party documents', () => {
-  it('are at least twenty, each with the package, version and licences that it came with', () => {
+  it('number at least twenty, each with the package, version and licences that it came with', () => {
     expect(PUBLIC_DOCUMENTS.length).to.be.at.least(20);
     for (const { file, from, licence } of PUBLIC_DOCUMENTS) {
       expect(existsSync(new URL(`${file}.gz`, FOLDER)), file).to.equal(true);

@@ -145,7 +145,7 @@ describe('coinslot list, the report about directories', () => {
     ],
   ];
   for (const [what, says, words] of silent)
-    it(`says that a directory ${what}, which is no fault of the shop`, async () => {
+    it(`says that a directory ${what}, which is not the shop's fault`, async () => {
       const { of, findings } = await ask(says);
       for (const name of ['PayAI', 'Coinbase', 'MCP registry'])
         expect(of(name).state, name).to.equal('unknown');

@@ -375,7 +375,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     });
   });
 
-  it('writes only the protocol to stdout, and ends with its host', async () => {
+  it('writes only the protocol to stdout, and exits when its host closes stdin', async () => {
     const child = spawn(process.execPath, [COINSLOT, 'mcp', ...optionsOf([])], {
       env: { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: '--trace-warnings' },
     });
@@ -409,7 +409,7 @@ describe("coinslot mcp, the wallet for a host that can't pay", function () {
     expect(messages).to.have.lengthOf(3);
   });
 
-  it('ends with one sentence on stderr if others can read the key file, or if an option is invalid', async () => {
+  it('exits with one sentence on stderr if others can read the key file, or if an option is invalid', async () => {
     const open = join(world.stateDir, 'open.json');
     await copyFile(keypair, open);
     await chmod(open, 0o644);

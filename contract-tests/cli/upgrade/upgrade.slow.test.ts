@@ -31,7 +31,7 @@ describe('coinslot upgrade', function () {
   const edit = (path: string, change: (text: string) => string): void =>
     writeFileSync(path, change(readFileSync(path, 'utf8')));
 
-  /** Makes a shop that has the same types of Coinslot as the published package. */
+  /** Makes a shop with the same Coinslot types as the published package. */
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'coinslot-upgrade-test-'));
     expect(run('init').status).to.equal(0);

@@ -9,7 +9,7 @@ async function handed(tool, args) {
 
 /**
  * In neither version can a call carry metadata, so each payment is a header of a client that makes only that call.
- * @param library of one version, and its transport for commands
+ * The parameters are the library in one version, and its transport for commands.
  */
 export function examineAiSdk({ createMCPClient }, { Experimental_StdioMCPTransport: Stdio }) {
   async function connected(transport) {

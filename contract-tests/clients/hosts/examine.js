@@ -8,7 +8,7 @@ import { ExactSvmScheme } from '@x402/svm/exact/client';
 
 /**
  * Buys everything with a library that agents are built on, directly and through `coinslot mcp`. There is no model: the test examines the
- * text that the library hands to one. examine.py does the same in Python.
+ * text that the library would hand to a model. examine.py does the same in Python.
  */
 const { COINSLOT_URL: url = '', KEYPAIR = '', RPC_URL: rpcUrl = '', root = '' } = process.env;
 /** The wallet's budget, in atomic units. */

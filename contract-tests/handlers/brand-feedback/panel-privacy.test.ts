@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { aQuestion, aReply } from '../../support/memory-reply-store.js';
 import { panel, visitor, eachWithANewPanel, Visitor, type Answer } from '../../support/one-panel.js';
 
-/** Another respondent's reply, and what the ledger has about it. */
+/** Another respondent's reply, and what the ledger stores about it. */
 const WORDS = 'My own words about the handle';
 const OTHERS = {
   id: 'reply-of-another',
@@ -92,7 +92,7 @@ describe('a respondent on the panel', () => {
     expect((await visitor.get('/panel/questions')).text).to.equal(before);
   });
 
-  it("can reject no reply, neither another's nor their own", async () => {
+  it("can't reject any reply, neither another's nor their own", async () => {
     await visitor.reply(id, 'Mine.');
     const before = await panel.replyStore.replies(id);
     for (const { id: reply } of before)

@@ -144,7 +144,7 @@ describe('people who are not present', () => {
     return { time, notes, presenceAt, peopleAt };
   };
 
-  it('are not sold: unavailable before money is taken, and health says since when', async () => {
+  it('make the operation unavailable before money is taken, and health says since when', async () => {
     const { time, presenceAt, peopleAt } = setUp();
     const presence = presenceAt();
     const people = peopleAt(presence);
@@ -169,7 +169,7 @@ describe('people who are not present', () => {
     await peopleAt(presenceAt()).ready(1);
   });
 
-  it('are recorded when they come, with one write in half a minute; the next request repeats a write that failed', async () => {
+  it('are recorded when they arrive, with one write every half minute; the next request repeats a write that failed', async () => {
     const { time, notes, presenceAt, peopleAt } = setUp();
     const presence = presenceAt();
     notes.broken = true;
@@ -339,7 +339,7 @@ describe('people in the sandbox', () => {
 describe('sample respondents', () => {
   const asked = { id: 'a1', brand: 'Harbour Coffee', question: 'What do you think of the new cup?' };
 
-  it('write 50 different replies that mention the brand and the question, in all three moods', () => {
+  it('write 50 different replies that mention the brand and the question, and cover all three sentiments', () => {
     const replies = Array.from({ length: 50 }, (_, index) => sampleReply(asked, index));
     expect(new Set(replies.map(({ text }) => text)).size).to.equal(50);
     for (const { text } of replies)
@@ -387,7 +387,7 @@ describe('the opinion of a reply from a marketplace', () => {
     it(`is what the reply begins with: '${reply}' is ${sentiment}`, () =>
       expect(readMark(reply)).to.deep.equal({ sentiment, text }));
 
-  it('is unknown, never guessed from the words, if the reply does not begin with one', () => {
+  it('is unknown, never guessed from the words, if the reply does not begin with an opinion', () => {
     const unmarked = [
       'I love it, great taste!',
       'Not good at all.',
@@ -531,7 +531,7 @@ describe('the answer to /brand-feedback', () => {
     );
   });
 
-  it('sums up replies in their language if its sentences are known', () => {
+  it('sums up replies in their language if the summary can be written in it', () => {
     const german = [
       sold({ text: 'Die neue Tasse hält den Kaffee lange warm.' }),
       sold({ text: 'Mir ist sie viel zu klein, und sie tropft.', sentiment: 'negative' }),

@@ -100,7 +100,7 @@ describe('people of the marketplace', () => {
     expect(fake.jobs[0]!.state).to.equal('Paused');
   });
 
-  it('are stopped at the deadline, and the replies until then count', async () => {
+  it('are stopped at the deadline, and the replies received until then count', async () => {
     fake.onJob = job => (job.labelers = say(1));
     const question = replyStore.put(aQuestion({ wanted: 5, deadline: Date.now() + 900 }));
     await people.ask(question, NEVER);
@@ -143,7 +143,7 @@ describe('people of the marketplace', () => {
     expect([...fake.definitions.values()].map(({ votes }) => votes)).to.deep.equal([5, 4]);
   });
 
-  it('who type gibberish are held for the operator, and others are asked instead', async () => {
+  it('who type gibberish have their replies held for the operator, and others are asked instead', async () => {
     let round = 0;
     fake.onJob = job => {
       job.labelers = round++ === 0 ? [{ answer: '+ asdf asdf', id: 'a' }] : say(job.votes);
@@ -182,7 +182,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(0);
     });
 
-    it('even if the quote comes late, because it is waited for', async () => {
+    it('even if the quote comes late, because the server waits for it', async () => {
       fake.unpriced = 3;
       finishWith(say(3));
       const question = replyStore.put(aQuestion({ wanted: 3 }));
@@ -323,7 +323,7 @@ describe('people of the marketplace', () => {
       expect(await replyStore.replies(question.id)).to.have.length(3);
     });
 
-    it('when the replies are there already', async () => {
+    it('when the replies have already arrived', async () => {
       const question = replyStore.put(aQuestion({ wanted: 1 }));
       await replyStore.add(question.id, aReply());
       await people.ask(question, NEVER);
@@ -407,7 +407,7 @@ describe('people of the marketplace', () => {
     });
   });
 
-  it("make the operator page show it if their job can't be stopped", async () => {
+  it("make health name their job if it can't be stopped", async () => {
     fake.before = call => (call === 'POST /job/{jobId}/pause' ? { status: 500 } : undefined);
     await people.ask(replyStore.put(aQuestion({ deadline: Date.now() + 600 })), NEVER);
     const { status, detail } = await people.health();
@@ -441,7 +441,7 @@ describe('people of the marketplace', () => {
       expect(posts()).to.equal(1);
     });
 
-    it('that the account has no funds left; the replies until then count, and nothing more is sold', async () => {
+    it('that the account has no funds left; the replies received until then count, and nothing more is sold', async () => {
       fake.onJob = job => {
         job.labelers = say(1);
         job.state = 'SpendLimited';

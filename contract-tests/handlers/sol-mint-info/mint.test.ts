@@ -245,7 +245,7 @@ describe('the reader of mint facts', () => {
     }
   });
 
-  it('is unavailable on 503, on 429 with its wait, and on a node that is behind', async () => {
+  it('is unavailable on a 503, on a 429 (with the wait that it names), and on a node that is behind', async () => {
     rpc.answer = response => response.writeHead(429, { 'retry-after': '9' }).end('slow down');
     expect(await publicFailureOf(readMint(chain, ADDRESS.toBase58(), never))).to.include({
       kind: 'unavailable',

@@ -99,7 +99,7 @@ describe('the sandbox market', () => {
     expect(brief.warnings).to.deep.equal([]);
   });
 
-  it('warns of a source whose price is more than 1.5 times off, even if the others agree', async () => {
+  it('warns about a source whose price is more than 1.5 times off, even if the others agree', async () => {
     const off = await start({ offBy: { geckoterminal: 2 } });
     const service = briefOf(off);
     const brief = await service.brief(mints.classic, signal);

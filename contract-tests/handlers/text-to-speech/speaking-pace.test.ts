@@ -4,7 +4,7 @@ import { SpeakingPace } from '../../../handlers/text-to-speech/speaking-pace.js'
 describe('The pace of a speech engine', () => {
   const prose = 'The harbour bridge will close for repairs on Monday. '.repeat(10);
 
-  it('is learned from the time that speeches took', async () => {
+  it('is learned from how long earlier speeches took', async () => {
     const clock = { now: 0 };
     const pace = new SpeakingPace(() => clock.now);
     const first = pace.expect(prose, 20_000).ms;

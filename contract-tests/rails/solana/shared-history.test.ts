@@ -34,7 +34,7 @@ function strangersOnly(): { chain: ChainHistory; asked: Record<keyof ChainHistor
   return { chain, asked };
 }
 
-describe('The requests to the chain in one round over several payments', () => {
+describe('The requests to the chain in one round for several payments', () => {
   eachInANewWorld();
 
   it('are one search for seven unresolved payments by one payer, not seven', async () => {

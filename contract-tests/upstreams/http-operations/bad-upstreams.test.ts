@@ -412,7 +412,7 @@ describe('An upstream that goes wrong', () => {
     });
   }
 
-  it('costs the buyer nothing if nothing listens, even for an order, which would be paid before its work', async () => {
+  it('costs the buyer nothing if nothing is listening, even for an order, which would be paid for before its work', async () => {
     upstream.close();
     const answer = await shop.buy('authorization', '/authorization/7');
     await expectUncharged(answer, {

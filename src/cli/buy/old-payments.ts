@@ -50,7 +50,7 @@ export async function adoptOldPayment(
     if (refused?.kind === 'full') throw new Error('the wallet has too many payments without an answer');
   } catch (error) {
     throw new BuyFault(
-      `The payment that an earlier version saved in ${file} can't be continued: ${String(error)}. Nothing was paid now. If its call was answered, delete the file.`,
+      `The payment that an earlier version saved in ${file} can't be continued: ${String(error)}. Nothing was paid this time. If its call was answered, delete the file.`,
     );
   }
   rmSync(file);

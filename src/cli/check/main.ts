@@ -32,7 +32,7 @@ import { writeErr, writeOut } from '../terminal.js';
 
 const USAGE = `Usage: ${commandLine('check')} [--json]
 
-Makes all checks of a server start, without starting a server or changing anything, even while one runs: the configuration,
+Runs all checks that a server runs at startup, without starting one or changing anything, even while one is running: the configuration,
 the contract, its handlers and the APIs of x-upstream, the RPC servers, the receiver's account, the facilitators and their fee payers,
 this machine's clock, the ledger and its database, the shop's entries in directories, and PUBLIC_URL. It uses the same settings as the server.
 
@@ -44,7 +44,7 @@ const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
 type Endpoints = { rpcUrls: string[]; facilitators: readonly FacilitatorConfig[]; payTo: string | undefined };
 
-/** The configured endpoints, or those of the sandbox that runs on the state folder; undefined if none runs. */
+/** The configured endpoints, or those of the sandbox that is running on the state folder; undefined if none is. */
 async function endpointsOf({
   rpcUrls,
   facilitators,

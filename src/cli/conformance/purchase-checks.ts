@@ -13,7 +13,7 @@ import { call, expectStatus, isObject, PAID_TIMEOUT_MS, type Reply } from './htt
 
 /**
  * The buyer's wallet: a keypair of 64 bytes, the highest price it pays for a call (in atomic units of USDC), and the RPC server that the
- * client reads.
+ * client uses.
  */
 export type Purse = { keypair: Uint8Array; maxPrice: bigint; rpcUrl: string | undefined };
 
@@ -50,7 +50,7 @@ export async function checkPurchase(catalogue: Catalogue, purse: Purse, findings
       expectStatus(reply, 400);
     });
   let first: Reply | undefined;
-  await findings.must(`${name}, paid, is answered with a receipt`, async () => {
+  await findings.must(`${name}: a paid call is answered with a receipt`, async () => {
     first = await send(operation, operation.body, payment);
     expectStatus(first, ...SOLD_STATUSES);
     const receipt = receiptOf(first);

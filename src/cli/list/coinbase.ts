@@ -20,7 +20,7 @@ export const COINBASE_STEPS = [
 ];
 
 /**
- * Asks Coinbase's validator about each operation, and its directory for entries that are paid to the shop's receivers.
+ * Asks Coinbase's validator about each operation, and its directory for entries that pay the shop's receivers.
  * @returns the standing; the validator's complaints are in the findings
  */
 export async function askCoinbase(shop: ReadShop, url: string, findings: Findings): Promise<Standing> {

@@ -51,7 +51,7 @@ function sayPackages(): void {
 
 function sayNotes(since: string | undefined): void {
   const { shop, others } = notesSince(readFileSync(CHANGELOG, 'utf8'), since);
-  const title = `For contract and handlers, since ${since ?? 'the release before the newest (use --from VERSION)'}:`;
+  const title = `Changes to the contract and the handlers since ${since ?? 'the release before the newest (use --from VERSION)'}:`;
   section(title, shop, 'nothing');
   writeOut(`  ${others} other changes: ${CHANGELOG}\n`);
 }

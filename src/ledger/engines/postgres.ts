@@ -43,7 +43,7 @@ const types: pg.CustomTypesConfig = {
 /**
  * Opens a PostgreSQL database (15 or later).
  * @param role servers share the ledger; `source` and `target` need exclusive access
- * @param directUrl the same database, if `url` leads to a pooler that lends a connection for one transaction
+ * @param directUrl the same database, if `url` points to a pooler that lends a connection for one transaction
  * @throws LedgerFault `open`
  */
 export async function openPostgres(url: string, role: Role, directUrl = url): Promise<Engine> {
@@ -65,7 +65,7 @@ export async function openPostgres(url: string, role: Role, directUrl = url): Pr
     if (!isPooled && isRefusedByPooler(error)) throw new LedgerFault('open', POOLER, { cause: error });
     throw new LedgerFault(
       'open',
-      `The ledger's PostgreSQL can't be reached (${messageOf(error)}). Check DATABASE_URL and that the server runs.`,
+      `The ledger's PostgreSQL can't be reached (${messageOf(error)}). Check DATABASE_URL, and that the server is running.`,
       { cause: error },
     );
   }
@@ -90,7 +90,7 @@ function poolOf(hosts: PostgresHosts, isPooled: boolean, max = MAX_CONNECTIONS -
 }
 
 const POOLER =
-  'DATABASE_URL leads to a pooler, which shares its connections among clients. Set DATABASE_DIRECT_URL to the URL of the database itself: the server needs a connection of its own.';
+  'DATABASE_URL points to a pooler, which shares its connections among clients. Set DATABASE_DIRECT_URL to the URL of the database itself: the server needs a connection of its own.';
 
 /** PgBouncer refuses the session settings that the server sends. */
 const isRefusedByPooler = (error: unknown): boolean => /unsupported startup parameter/.test(messageOf(error));
@@ -203,7 +203,7 @@ class PostgresEngine implements Engine {
     }
   }
 
-  /** Runs the chains whose payers no other transaction has locked, in one transaction. Returns nothing if it failed and was rolled back. */
+  /** Runs the chains of operations whose payers no other transaction has locked, in one transaction. Returns nothing if it was rolled back. */
   async #writeChains(chains: readonly Chain[]): Promise<(unknown[] | undefined)[]> {
     const payers = payersOf(chains.flat());
     try {
