@@ -94,7 +94,7 @@ describe('attacks over HTTP', function () {
     expect(own.body.equals(sold.body), 'the buyer itself').to.equal(true);
   });
 
-  it(`promise 7: ${GARBAGE} garbage payments cause no call to chain or facilitator, and leave no memory in use`, async () => {
+  it(`promise 7: ${GARBAGE} garbage payments cause no call to the chain or a facilitator, and leave no memory in use`, async () => {
     const offer = await offerOf(world.url);
     const pool = new Pool(world.url, { connections: 16 });
     const { transaction } = craftPayment({ ...recipeOf(offer, payer), amount: 9_999n });

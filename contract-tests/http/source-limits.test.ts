@@ -59,7 +59,7 @@ describe('limits per source', () => {
     }
   });
 
-  it('believe as many proxies as are trusted, and no more', () => {
+  it('rely on as many proxies as are trusted, and no more', () => {
     const of = (trustedProxies: number, remote: string, forwarded?: string): string =>
       new SourceLimits({ trustedProxies }).of(request(remote, forwarded));
     expect(of(0, '127.0.0.1', FAR)).to.equal('127.0.0.1');

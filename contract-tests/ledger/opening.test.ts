@@ -10,7 +10,7 @@ onEachEngine('ledger', promises);
 function promises(make: () => Promise<LedgerPlace>): void {
   eachWithANewLedger(make);
 
-  describe('one turn of the event loop', () => {
+  describe('a ledger within one turn of the event loop', () => {
     it('lets only the invalid write fail', async () => {
       const requests = Array.from({ length: 20 }, () => payment());
       const writes = requests.map(request => ledger.claim(request));
@@ -45,7 +45,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     });
   });
 
-  describe('opening', () => {
+  describe('opening a ledger', () => {
     it('changes nothing the second time', async () => {
       const request = payment();
       await delivered(ledger, request);
@@ -69,7 +69,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
         await reopen();
       });
 
-    it('does not open a ledger for reading if there is none', async () => {
+    it('fails for a reader if there is none', async () => {
       if (!place.url.startsWith('file:')) return;
       const fault = await faultOf(openLedgerReader({ url: place.url.replace('ledger.db', 'missing.db') }));
       expect(fault.message).to.include('missing.db').and.include('start the server once');
@@ -85,7 +85,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await faultOf(open({ url: 'mysql://x' }))).message).to.include('postgres://');
     });
 
-    it('gives a ledger that rejects calls once it is closed', async () => {
+    it('returns one that rejects calls once it is closed', async () => {
       await ledger.close();
       expect((await faultOf(ledger.claim(payment()))).name).to.equal('LedgerFault');
     });

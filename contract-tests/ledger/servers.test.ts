@@ -136,7 +136,7 @@ function severalServers(make: () => Promise<LedgerPlace>): void {
       }
     }).timeout(60_000);
 
-    it('show their presence again if PostgreSQL keeps a connection and stops answering', async () => {
+    it('announce their presence again if PostgreSQL keeps a connection open but stops answering', async () => {
       const wire = await halfOpenWire(place.url);
       const server = await openLedger({ url: wire.url, ...OWNER });
       const made = wire.connections();

@@ -15,7 +15,7 @@ export type History = Tallied & {
 const SLICE = 100;
 /** Sales within this time of the newest one are counted again next time, because a sale with an earlier time may still be committed. */
 const SETTLING_MS = 15_000;
-/** At the first read, sales older than this are final, because no sale is committed this long after its time. They are counted newest first. */
+/** At the first read, sales older than this are final, as no sale is committed this long after its time. They are counted newest first. */
 const FIRM_MS = 60_000;
 /** How long a reader waits for earlier sales to be counted. */
 const PATIENCE_MS = 200;

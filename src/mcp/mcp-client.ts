@@ -13,7 +13,7 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 const NAMESPACE = 'io.modelcontextprotocol';
 
 /**
- * What the sender of a message says about itself. Only clients of MCP 2026-07-28 send this, with every
+ * What the sender of a message states about itself. Only clients of MCP 2026-07-28 send this, with every
  * request.
  */
 export type McpClient = {

@@ -35,7 +35,7 @@ export type Outage = { name: string; retryAfterSeconds: number; instead?: string
 
 /** A failure of the facilitator, not of one payment. */
 export type Trouble = {
-  /** Whether the facilitator can't be reached, or asked callers to wait. It is then paused before the next request. */
+  /** Whether the facilitator can't be reached, or asked callers to wait. It is then not used until a pause has passed. */
   rest: boolean;
   /** How many seconds the facilitator asked callers to wait, from 1 to 120. */
   seconds?: number;
@@ -93,7 +93,7 @@ export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen'
 export interface Hinting<C extends Checked = Checked> {
   /** The hints for the challenge of a call without payment. Whenever a hint changes, a new object is returned. */
   hints(called?: Called): Hints;
-  /** The hints for the challenge after a refusal. `fresh`: whether the buyer may reuse the refused payment's hints. */
+  /** The hints for the challenge after a refusal. `fresh`: whether a new payment may have the refused one's hints. */
   hintsAfter(fresh: boolean, payment?: C): Hints;
 }
 

@@ -96,7 +96,7 @@ describe('coinslot list, the report about directories', () => {
     expect(pages.map(({ url }) => url.searchParams.get('offset'))).to.deep.equal(['0', '1000', '2000']);
   });
 
-  it('stops after 60 pages of a directory without an end, and reports that it did', async () => {
+  it('stops after 60 pages of an endless directory, and reports that it did', async () => {
     const { of, calls } = await ask(({ path }) =>
       path === '/discovery/resources'
         ? { body: { items: [{ resource: 'https://other.example/' }], pagination: { total: 10 ** 12 } } }

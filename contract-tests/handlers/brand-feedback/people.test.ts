@@ -56,7 +56,7 @@ describe('people on the panel', () => {
     await createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 60_000 }).ask(question, NEVER);
   });
 
-  it('count as complete although the store no longer lists the question', async () => {
+  it('are no longer waited for once all have replied, even if the store no longer lists the question', async () => {
     const replyStore = createMemoryBook();
     const question = replyStore.put(aQuestion({ wanted: 1 }));
     const asked = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 10 }).ask(
@@ -96,7 +96,7 @@ describe('people on the panel', () => {
     expect(await closed).to.have.property('kind', 'unavailable');
   });
 
-  it('cost one read of the store per interval, however many questions wait', async () => {
+  it('cost one read of the store per interval, however many questions are waiting', async () => {
     const replyStore = createMemoryBook();
     const questions = Array.from({ length: 50 }, () => replyStore.put(aQuestion({ wanted: 1 })));
     const people = createPanelPeople({ replyStore, presence: somebodyThere(), pollMs: 50 });

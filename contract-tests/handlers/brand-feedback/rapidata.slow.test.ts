@@ -89,7 +89,7 @@ describe('people of the marketplace', () => {
     expect(posts()).to.equal(1);
   });
 
-  it('bring partial results while the job runs', async () => {
+  it('deliver partial results while the job is running', async () => {
     const question = replyStore.put(aQuestion({ wanted: 2 }));
     const asked = people.ask(question, NEVER);
     while (fake.jobs.length === 0) await pause(5);
@@ -424,7 +424,7 @@ describe('people of the marketplace', () => {
       }
     };
 
-    it('that someone at the marketplace reviews the job, and why, while the review lasts', async () => {
+    it('that someone at the marketplace is reviewing the job, and why, until the review ends', async () => {
       fake.onJob = job => {
         job.state = 'ManualApproval';
         job.reviewReason = 'ContentFlagged';

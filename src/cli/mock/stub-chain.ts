@@ -31,7 +31,7 @@ function answerCall(mint: string, value: unknown): object {
   const [first, options] = Array.isArray(params) ? (params as unknown[]) : [];
   const result = resultOf(mint, String(method), first, isObject(options) ? options : {});
   if (result !== undefined) return { jsonrpc: '2.0', id, result };
-  const message = `The chain of a mock has no ${String(method).slice(0, 60)}: nothing can be sent to it.`;
+  const message = `The chain of a mock does not support ${String(method).slice(0, 60)}: nothing can be sent to it.`;
   return { jsonrpc: '2.0', id, error: { code: METHOD_NOT_FOUND, message } };
 }
 

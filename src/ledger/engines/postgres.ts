@@ -203,7 +203,10 @@ class PostgresEngine implements Engine {
     }
   }
 
-  /** Runs the chains of operations whose payers no other transaction has locked, in one transaction. Returns nothing if it was rolled back. */
+  /**
+   * Runs, in one transaction, the chains of operations whose payers no other transaction has locked. Returns nothing if it failed and was
+   * rolled back.
+   */
   async #writeChains(chains: readonly Chain[]): Promise<(unknown[] | undefined)[]> {
     const payers = payersOf(chains.flat());
     try {

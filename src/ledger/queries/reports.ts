@@ -12,7 +12,7 @@ export const counts = () =>
 
 type UndecidedRow = { state: 'settling' | 'owed'; payments: number; amount: string; since: number };
 
-/** The payments that were or may have been paid and whose answer was not delivered. Uses the index of undecided payments. */
+/** The payments whose money moved or may have moved, and whose answer was not delivered. Uses the index of undecided payments. */
 export const undecided = () =>
   sql<UndecidedRow>`
     select state, count(*) as payments, ${SUM_OF_AMOUNTS} as amount,
