@@ -133,7 +133,7 @@ describe('the operator page', () => {
     ]);
     expect(cells.slice(5, 10)).to.deep.equal(['<code>textToSpeech</code>', '0', '0', '–', '0']);
     expect(cells.slice(10)).to.deep.equal(['<code>summarize</code>', '4', '0', '1', '1']);
-    expect(part).to.include('Since the start of this server').and.include('a restart begins at 0');
+    expect(part).to.include('Since this server started').and.include('a restart begins at 0');
   });
 
   it("marks the operator's own purchases", async () => {

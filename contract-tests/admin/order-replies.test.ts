@@ -117,13 +117,13 @@ describe('the replies to a question on the operator page', () => {
     const [reply] = await world.replies.replies(id);
     await signIn();
     expect((await ask(rejectionOf(reply?.id ?? ''))).page).to.contain(
-      'Somebody else can answer instead, as long as the question is open.',
+      'Somebody else can answer instead while the question is open.',
     );
     await world.ledger.finishOrder(id);
     const { page } = await ask(rejectionOf(reply?.id ?? ''));
     const later =
       'The question is closed: somebody else can answer instead once you have started another attempt.';
-    expect(page).to.contain(later).and.not.contain('as long as the question is open');
+    expect(page).to.contain(later).and.not.contain('while the question is open');
     const done = await ask(rejectionOf(reply?.id ?? ''), { form: keyIn(page) });
     expect((await ask(done.headers.get('location') ?? '')).page)
       .to.contain(`The reply has been rejected. ${later}`)

@@ -18,9 +18,9 @@ import { Target, type Size } from './target.js';
 /**
  * Runs each attack against a server in the sandbox and reports what honest callers experienced meanwhile. Server,
  * sandbox (chain and facilitator), attacker and honest callers run in one process each; the attacker has a lower
- * priority, because a machine of its own would use none of the server's processor time. ATTACKS="held bodies;unfunded
- * flood" selects attacks, SECONDS is how long each lasts (15), AFTER is after how many more seconds the remaining memory
- * is measured (60). Exits with 1 if a limit is exceeded.
+ * priority, because on a machine of its own it would use none of the server's processor time. ATTACKS="held
+ * bodies;unfunded flood" selects attacks, SECONDS is how long each lasts (15), AFTER how many seconds later the remaining
+ * memory is measured (60). Exits with 1 if a limit is exceeded.
  */
 const ALL = [
   'nothing',

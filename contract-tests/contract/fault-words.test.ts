@@ -72,7 +72,7 @@ const faults: Record<string, [string, string]> = {
   ],
   'an upstream without a URL': [
     shop(operation(['operationId: a', PRICE, 'x-upstream: {}', ANSWER])),
-    '7 paths./a.get.x-upstream.url: must be a text: url: https://api.example.com/path',
+    '7 paths./a.get.x-upstream.url: must be a string, such as https://api.example.com/path',
   ],
   'the second of two operations with the same name': [
     shop(operation([...own, ANSWER]), operation([PRICE, 'operationId: a', UPSTREAM, ANSWER], '/b')),

@@ -39,7 +39,7 @@ describe('A third-party document', () => {
     ['to the length of a list', '#/paths/~1pets/get/parameters/length'],
     ['with a % that begins no escape', '#/components/schemas/100%'],
   ] as const)
-    it(`with a reference ${name} is reported as an error and does not crash`, async () => {
+    it(`with a reference ${name} is reported as an error, without a crash`, async () => {
       const text = shop(
         `  /pets:\n    get: ${sold(`{ $ref: '${reference}' }`)}, operationId: pets, parameters: [] }\n`,
       );

@@ -119,7 +119,7 @@ describe('x-upstream in the contract', () => {
   const others: [string, string, string, object?][] = [
     ['an unknown key', `{ url: '${URL_OK}', retries: 3 }`, "x-upstream: unknown key 'retries'"],
     ['a text', `'${URL_OK}'`, 'x-upstream: must be an object'],
-    ['no url', '{}', 'x-upstream.url: must be a text'],
+    ['no url', '{}', 'x-upstream.url: must be a string'],
     [
       'an unknown check',
       `{ url: '${URL_OK}', check: body }`,
@@ -141,7 +141,7 @@ describe('x-upstream in the contract', () => {
     [
       'a header that is a number',
       `{ url: '${URL_OK}', headers: { a: 1 } }`,
-      'x-upstream.headers.a: must be a text',
+      'x-upstream.headers.a: must be a string',
     ],
     [
       'a name with a space',

@@ -133,7 +133,7 @@ describe('the embedded facilitator', function () {
       expect(late, 'an empty wallet').to.have.property('kind', 'refused');
     });
 
-  it('lets a wallet pay one call after the other to its last cent; a transfer that landed unseen does not count twice', async () => {
+  it('lets a wallet pay one call after the other down to its last cent; a transfer that landed unseen does not count twice', async () => {
     const wallet = await walletWith(2n);
     const first = await signed(own, own.payment({ payer: wallet, memo: 'the first of two calls' }));
     // It lands without this facilitator, which still considers it in flight.
@@ -143,7 +143,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.settle(second)).to.have.property('kind', 'settled');
   });
 
-  it('sends again what an RPC server lost', async () => {
+  it('sends a transaction again if an RPC server lost it', async () => {
     rpc.intervene(loseSends(3));
     expect(await own.facilitator.settle(await signed())).to.have.property('kind', 'settled');
     expect(rpc.count('sendTransaction')).to.equal(4);
@@ -162,7 +162,7 @@ describe('the embedded facilitator', function () {
     }
   });
 
-  it('reports a transaction that no server took as unknown, names it, and stops when its blockhash expires', async () => {
+  it('reports a transaction that is lost every time as unknown, names it, and stops when its blockhash expires', async () => {
     // A blockhash expires after a second and a half.
     const hasty = await TestChain.open(10);
     const lossy = await countingProxy(hasty.sandbox.rpc.url);
@@ -208,7 +208,7 @@ describe('the embedded facilitator', function () {
     expect(await own.facilitator.settle(stored)).to.have.property('kind', 'settled');
   });
 
-  it('does not count a transaction that is only processed in its last check, because it can be rolled back', async () => {
+  it('does not count, in its last check, a transaction that is only processed, because it can be rolled back', async () => {
     const stored = await signed();
     const respondWith = (value: unknown): string =>
       JSON.stringify({ jsonrpc: '2.0', id: 1, result: { context: { slot: 1 }, value } });
@@ -235,7 +235,7 @@ describe('the embedded facilitator', function () {
     expect(own.lamports(), 'the fee is charged all the same').to.equal(before - 10_001n);
   });
 
-  it('signs no more for a payer whose transfers keep failing on the chain after they passed the simulation', async () => {
+  it('signs nothing more for a payer whose transfers keep failing on the chain after they passed the simulation', async () => {
     const stored = [];
     for (let n = 0; n < 11; n++) stored.push(await signed(own, own.payment({ payer, amount: 10_000n })));
     await testChain.spendAll(payer);

@@ -49,7 +49,7 @@ type Target = {
 /** The command that starts `st` in a folder, before its own arguments. */
 type Tool = { how: string; command: (env: Record<string, string>, folder: string) => string[] };
 const CHECKED: Record<Mode, string> = {
-  stock: 'the line of docs/how-to/testing.md, with the settings that the server publishes, finds no fault',
+  stock: 'the command in docs/how-to/testing.md, with the settings that the server publishes, finds no fault',
   unpaid: 'every unpaid call gets its price, as the contract says',
   paid: 'every paid call is answered as the contract says, and the receipts agree with the chain',
 };

@@ -65,7 +65,7 @@ function limitedBy({ check, outcome, known = false, ...more }: Answers) {
   return { limits, asked, serve, told };
 }
 
-describe("the cost of a call for its source's limit", () => {
+describe("how much a call counts against its source's limit", () => {
   it('each unpaid call that no fast path answers, such as one over MCP, counts as one, and is refused above the limit', async () => {
     const { serve } = limitedBy({ check: { kind: 'unpaid' } });
     for (let n = 0; n < BUDGET; n += 1) expect((await serve()).kind).to.equal('unpaid');

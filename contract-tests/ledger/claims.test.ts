@@ -19,7 +19,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(kinds.filter(kind => kind === 'known')).to.have.length(499);
     });
 
-    it('tell the later caller that the payment is being worked on, and that another caller waits for it', async () => {
+    it('tell the later caller that the payment is being worked on, and that another caller is waiting for it', async () => {
       const request = payment();
       await ledger.claim(request);
       const later = await ledger.claim({ ...request, requestHash: 'b'.repeat(64) });
@@ -34,7 +34,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.leased).to.equal(false);
     });
 
-    it('take over a payment that nobody works on any more, even for another call; earlier callers no longer wait', async () => {
+    it('take over a payment that nobody is working on any more, even for another call; earlier callers no longer wait', async () => {
       const request = payment({ after: 1_000, position: 900 });
       const first = await claimWhole(ledger, request);
       await ledger.freeClaim(request.id, first.claim, { keepRun: false });
@@ -62,7 +62,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.find(request.id))?.position, 'never lower').to.equal(1_100);
     });
 
-    it('take over a freed payment for a request that waits for it, which keeps its number as a caller', async () => {
+    it('take over a freed payment for a request that is waiting for it, which keeps its caller number', async () => {
       const request = payment();
       const first = await claimWhole(ledger, request);
       const copy = await ledger.addCaller(request.id, { proven: false });
@@ -196,7 +196,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.owe(request.id, winners[0]?.claim ?? 0, { settlement: 's' })).to.equal(true);
     });
 
-    it('extends a lease with hold, which does not renew callers', async () => {
+    it('extends a lease with `hold`, which does not renew callers', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       time.now += 59_000;
@@ -251,7 +251,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(third).to.have.nested.property('payment.id', second.id);
     });
 
-    it('accept one of many payments with one identifier', async () => {
+    it('admit only one of many payments with the same identifier', async () => {
       const results = await Promise.all(
         Array.from({ length: 30 }, () => ledger.claim(payment({ identifier: 'same' }))),
       );

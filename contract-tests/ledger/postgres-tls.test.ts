@@ -16,7 +16,7 @@ const isHere =
   existsSync(POSTGRES_BIN) &&
   spawnSync('openssl', ['version']).status === 0;
 
-/** A new certificate authority, and its certificate for this machine, by name rather than by address. */
+/** A new certificate authority, and the certificate that it issued to this machine's name, not to its address. */
 function certify(folder: string): void {
   const openssl = (...options: string[]): void =>
     void execFileSync('openssl', options, { cwd: folder, stdio: 'ignore' });

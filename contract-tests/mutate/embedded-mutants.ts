@@ -29,13 +29,13 @@ const facilitator = of('facilitators/embedded-facilitator', 'facilitators/embedd
     name: 'a payer may cause any number of lost fees',
     find: 'guard.lostBy(payerOf(transaction));',
     replace: '',
-    grep: 'signs no more for a payer',
+    grep: 'signs nothing more for a payer',
   },
   {
     name: 'the lost fees of a payer are ignored',
     find: 'guard.allows(payerOf(request.transaction))',
     replace: "guard.allows('anybody')",
-    grep: 'signs no more for a payer',
+    grep: 'signs nothing more for a payer',
   },
   {
     name: 'a fee payer without SOL is offered',
@@ -56,7 +56,7 @@ const sending = of('facilitators/send-until-landed', 'facilitators/embedded-faci
     name: 'a transaction is sent once',
     find: 'if (!lives)',
     replace: 'if (lives)',
-    grep: 'sends again what an RPC server lost',
+    grep: 'sends a transaction again if an RPC server lost it',
   },
 ]);
 

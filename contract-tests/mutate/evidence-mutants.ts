@@ -97,7 +97,7 @@ export const evidenceMutants: readonly Mutant[] = [
       name: '`processed` counts as landed in the last check',
       find: "if (!status || status.finality === 'processed')",
       replace: 'if (!status)',
-      grep: 'does not count a transaction that is only processed',
+      grep: 'does not count, in its last check, a transaction that is only processed',
     },
   ]),
   ...of('rails/solana/signature-watch', 'rails/solana/sending', [

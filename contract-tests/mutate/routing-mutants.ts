@@ -6,7 +6,7 @@ function of(module: string, test: string, changes: readonly Change[]): Mutant[] 
   return changes.map(change => ({ ...change, file: `src/${module}.js`, test }));
 }
 
-/** Routing, validation and handlers by openapi-backend, and by our own code where it can't. */
+/** Routing, validation and handlers, by openapi-backend or, for what it can't do, by our own code. */
 export const routingMutants: readonly Mutant[] = [
   ...of('contract/routes', 'contract/routes', [
     {

@@ -75,8 +75,8 @@ describe('The log of sales', () => {
     hear({ kind: 'order', change: 'paid', ...MONEY, requestId: 'r1' });
     hear({ kind: 'order', change: 'failed', ...MONEY, why: 'nobody answered' });
     expect(lines.map(({ level, message }) => `${level}: ${message}`)).to.deep.equal([
-      'info: an order of summarize was paid',
-      'warn: an order of summarize failed and stays owed: nobody answered',
+      'info: an order for summarize was paid',
+      'warn: an order for summarize failed and stays owed: nobody answered',
     ]);
   });
 

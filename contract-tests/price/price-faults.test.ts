@@ -107,7 +107,7 @@ const FAULTS: [object, RegExp][] = [
   [{ mode: 'handler', min: '0.01' }, /max must be a decimal string/],
 ];
 
-describe('Errors of a price by the call', () => {
+describe('Errors in a price that depends on the call', () => {
   for (const [price, words] of FAULTS)
     it(`are explained: ${JSON.stringify(price)}`, () => {
       expect(faultOf(price)).to.match(words);

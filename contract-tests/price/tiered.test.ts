@@ -98,7 +98,7 @@ const BODIES = fc.record({
   count: fc.nat({ max: 100_000 }).map(hundredths => hundredths / 100),
 });
 
-describe('A price by the call', () => {
+describe('A price that depends on the call', () => {
   it('is that of the first step that the value does not exceed, or of the last if it exceeds all', async () => {
     const amount = fc.integer({ min: 1, max: 1_000_000 }).map(BigInt);
     const ends = fc.uniqueArray(fc.nat({ max: 500 }), { maxLength: 8 }).map(all => all.sort((a, b) => a - b));

@@ -98,7 +98,7 @@ describe('charge: for known payers, only settle is requested', () => {
     await Promise.all(slow);
   });
 
-  it('a run counts until settle has answered, not only while the work is done', async () => {
+  it('a run counts until settle has answered, not only while the work is being done', async () => {
     const gate = new Gate();
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });
     const sent = Array.from({ length: 4 }, () => buy());
@@ -109,7 +109,7 @@ describe('charge: for known payers, only settle is requested', () => {
     await Promise.all([...sent, fifth]);
   });
 
-  it('after a failure of the facilitator, verify comes first until the facilitator has answered about a payment', async () => {
+  it('after a failure of the facilitator, verify comes first until the facilitator has answered for a payment', async () => {
     await world.troubleAtVerify();
     expect((await buy()).kind).to.equal('sold');
     expect(world.facilitator.verifies).to.equal(1);

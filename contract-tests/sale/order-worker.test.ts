@@ -123,7 +123,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     expect((await ledger.answer(id))?.body.toString()).to.equal('{}');
   });
 
-  it('a lease that ended is not renewed, even if no other server took the order over', async () => {
+  it('a lease that has ended is not renewed, even if no other server took the order over', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let cut = false;
@@ -181,7 +181,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await soon(async () => ((await ledger.find(row.id))?.state === 'delivered' ? true : undefined));
   });
 
-  it('an attempt cut short because its server stops does not count, and another server begins it again at once', async () => {
+  it('an attempt cut short because its server stops does not count, and another server starts it again immediately', async () => {
     const ledger = await ledgerOf();
     const id = await paymentIn(ledger, 'owed');
     let deadline: number | undefined;

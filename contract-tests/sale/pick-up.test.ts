@@ -184,7 +184,7 @@ describe('the key of an answer is always valid', () => {
       ).not.to.equal(true);
   });
 
-  it('a paid call whose answer is lost, and which nobody works on, gets an error that asks the buyer to send the payment again', async () => {
+  it('a paid call whose answer is lost, and which nobody is working on, gets an error that asks the buyer to send the payment again', async () => {
     world.facilitator.onSettle = () => ({ kind: 'unknown', reason: 'status 502', signature: '' });
     const payment = world.payment({ payer });
     const pending = await world.redeem(payment);

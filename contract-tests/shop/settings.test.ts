@@ -108,7 +108,7 @@ describe('The pages of a shop', () => {
     const both = await open({ tea: pagesAt('/tea'), coffee: pagesAt('/tea') }).catch(
       (error: Error) => error.message,
     );
-    expect(both).to.include('where those of tea are, too');
+    expect(both).to.include('where the pages of tea already are');
     expect((await open({ tea: pagesAt('/tea'), coffee: pagesAt('/coffee') })).pages).to.have.length(2);
   });
 });

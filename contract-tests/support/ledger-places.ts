@@ -45,7 +45,7 @@ export async function postgresPlace(base: string): Promise<LedgerPlace> {
   return { url: url.href, remove: () => run(`drop schema ${schema} cascade${ofRole}`) };
 }
 
-/** How a server opens the ledger of a place: by way of the pooler if the tests run behind one (`make test-pooler`). */
+/** How a server opens the ledger of a place: through the pooler if the tests run behind one (`make test-pooler`). */
 export function forServer(url: string): { url: string; directUrl?: string } {
   if (pooler === undefined || !url.startsWith('postgres:')) return { url };
   const pooled = new URL(pooler);

@@ -100,7 +100,7 @@ async function buildWorld(
   };
 }
 
-/** The environment variables of the APIs that this repository sells by `x-upstream`. */
+/** The environment variables of the APIs that this repository sells through `x-upstream`. */
 function upstreamSettings(): Record<string, string> {
   const texts = SOLD.paid.flatMap(({ upstream }) =>
     upstream ? [upstream.url, ...Object.values(upstream.headers)] : [],
@@ -156,7 +156,7 @@ export async function postPatiently(
   }
 }
 
-/** Signs a challenge with the official client. Without one, fetches the challenge of a POST operation first. */
+/** Signs a challenge with the official client. Without `unpaid`, first fetches the challenge of a POST operation. */
 export async function signFor(
   world: Payer,
   path: string,

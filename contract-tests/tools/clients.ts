@@ -71,7 +71,7 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: 'a registry of @x402/extensions',
-    checks: 'its verifier takes the signature of coinslot list, which registers at a stand-in of x402scan',
+    checks: 'its verifier accepts the signature of coinslot list, which registers at a stand-in for x402scan',
     version: () => npm('catalogue')('@x402/extensions'),
   },
   {
@@ -97,7 +97,7 @@ export const CLIENTS: Client[] = [
   { tool: 'pytest', checks: 'tests a shop that coinslot testing starts', version: pip('pytest') },
   {
     tool: '@usebruno/cli',
-    checks: 'every request of generated/bruno gets from the mock what it asserts',
+    checks: 'the answers of the mock satisfy the assertions of every request in generated/bruno',
     version: npm('bruno'),
   },
   { tool: '@modelcontextprotocol/sdk', checks: BUYS_TOOLS, version: npm('mcp') },
@@ -116,7 +116,7 @@ export const CLIENTS: Client[] = [
   { tool: '@modelcontextprotocol/inspector-cli', checks: 'lists all tools', version: npm('mcp') },
   {
     tool: '@modelcontextprotocol/conformance',
-    checks: 'the scenarios for a server of tools that need no tools of its own',
+    checks: 'the scenarios for a tool server, except those that need tools defined by the suite',
     version: npm('mcp'),
   },
   {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Renews src/site/assets/redoc.js.gz, the bundle that renders /docs: `contract-tests/tools/fetch-reference.sh 3.0.1`.
+# Updates src/site/assets/redoc.js.gz, the bundle that renders /docs: `contract-tests/tools/fetch-reference.sh 3.0.1`.
 # It is Redoc's own bundle from npm, compressed, with one change: the logo, which would come from another host, is left out.
 # Redoc is not a dependency, because npm would install hundreds of packages that the bundle already contains.
 set -euo pipefail

@@ -141,7 +141,7 @@ describe('A webhook', () => {
     expect(got.some(({ headers }) => 'webhook-signature' in headers)).to.equal(false);
   });
 
-  it('is tried again after growing delays of at most three hours', () => {
+  it('is retried after growing delays of up to three hours', () => {
     const waits = [1, 2, 3, 4, 9].map(attempts => againMsAfter(attempts, 0.5));
     expect(waits).to.deep.equal([5_000, 20_000, 80_000, 320_000, 10_800_000]);
   });

@@ -47,7 +47,7 @@ export function finishingWhereBegun(chosen: People, options: BegunElsewhereOptio
   };
 }
 
-/** Formerly chosen marketplaces, opened when the first order needs them. */
+/** Previously chosen marketplaces, opened when the first order needs them. */
 class Others {
   readonly #options: BegunElsewhereOptions;
   readonly #watch: ReplyWaiter;

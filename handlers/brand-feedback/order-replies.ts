@@ -96,7 +96,7 @@ function opinion({ sentiment, isSample }: Reply): string {
 /** A sentence about when another person can replace a rejected reply. */
 function inItsPlace({ isInProgress }: OrderView): string {
   return isInProgress
-    ? 'Somebody else can answer instead, as long as the question is open.'
+    ? 'Somebody else can answer instead while the question is open.'
     : 'The question is closed: somebody else can answer instead once you have started another attempt.';
 }
 

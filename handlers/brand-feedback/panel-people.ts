@@ -12,7 +12,7 @@ export type PanelPeopleOptions = AskingOptions & {
 
 export type AskingOptions = {
   replyStore: ReplyStore;
-  /** The most questions that may be open at a time; further ones are refused without a charge. Default 200. */
+  /** The maximum number of questions open at a time; further ones are refused without a charge. Default 200. */
   maxOpen?: number;
   /** How often stored replies are checked. Default 500 ms. */
   pollMs?: number;
@@ -20,7 +20,7 @@ export type AskingOptions = {
 
 export const MAX_OPEN_QUESTIONS = 200;
 export const REPLY_POLL_MS = 500;
-/** The greatest total length of brand and question that the panel page shows in full. */
+/** The maximum total length of brand and question that the panel page shows in full. */
 export const MAX_ASKED_CHARACTERS = 20_000;
 
 const BUSY_RETRY_SECONDS = 60;

@@ -20,7 +20,7 @@ export type WurkOptions = {
   /** `maxPrice`: the most that one reply may cost, including fees. `budget`: the most that one order may cost over all its attempts. */
   maxPrice: string;
   budget: string;
-  /** The most questions that may be open at a time. Default 50. */
+  /** The maximum number of questions open at a time. Default 50. */
   maxOpen?: number;
   /** How often submissions are read. Default 10 000 ms. */
   pollMs?: number;
@@ -30,7 +30,7 @@ export type WurkOptions = {
 };
 
 const MAX_ASKED = 700;
-/** The most tasks per order. Further tasks replace replies that were empty, duplicates or held. */
+/** The maximum number of tasks per order. Further tasks replace replies that were empty, duplicates or held. */
 const MAX_TASKS = 4;
 const READY_MS = 10_000;
 const PRICE_TTL_MS = 300_000;

@@ -96,7 +96,7 @@ function unknownEntry({ type, value: { length } }: Entry): Said<{ type: number; 
   return { type, bytes: length, sentence };
 }
 
-/** At most this many unknown extensions are listed; the rest counts as unreadable. */
+/** At most this many unknown extensions are listed; the rest count as unreadable. */
 const MAX_UNKNOWN = 32;
 
 function addUnread(

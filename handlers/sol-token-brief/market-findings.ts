@@ -42,7 +42,7 @@ const disagreement: Says = ({ quotes, spread, disputed, priceUsd }) => {
   const chosen = disputed
     ? `${formatPrice(priceUsd)} is given, but no other source confirms it`
     : `${formatPrice(priceUsd)} is given, and the prices too far from it were left out`;
-  return `The sources disagree by more than 1.5 times (${listed}): ${chosen}.`;
+  return `The sources disagree by a factor of more than 1.5 (${listed}): ${chosen}.`;
 };
 
 const thin: Says = ({ liquidityUsd, mcapUsd }) => {
@@ -112,7 +112,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ topHoldersPercent: part }) =>
       when(
         part !== null && part > TOP_HOLDERS_PERCENT,
-        `The largest holders own ${part}% of the supply, as Jupiter counts them.`,
+        `The largest holders own ${part}% of the supply, according to Jupiter.`,
       ),
   },
   {
@@ -121,7 +121,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ verdict }) =>
       when(
         (verdict?.developerPercent ?? 0) > DEVELOPER_PERCENT,
-        `The developer's wallet holds ${verdict?.developerPercent}% of the supply, as Jupiter counts it.`,
+        `The developer's wallet holds ${verdict?.developerPercent}% of the supply, according to Jupiter.`,
       ),
   },
   {
@@ -130,7 +130,7 @@ export const MARKET_FINDINGS: readonly Row<Market>[] = [
     says: ({ verdict }) =>
       when(
         (verdict?.developerMigrations ?? 0) >= MIGRATIONS,
-        `Its developer has moved ${verdict?.developerMigrations} tokens from a launchpad to a market, as Jupiter counts them.`,
+        `Its developer has moved ${verdict?.developerMigrations} tokens from a launchpad to a market, according to Jupiter.`,
       ),
   },
   {

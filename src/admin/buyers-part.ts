@@ -14,7 +14,7 @@ const COLUMNS = [
 export function buyersHtml({ who, period, countedFrom }: History, now: number): string {
   const { payers, returning, own, best, isWhole } = who;
   const more = isWhole ? '' : ' or more';
-  const unit = period.unit === 'hour' ? 'in two different hours' : 'on two different days';
+  const unit = period.unit === 'hour' ? 'in at least two different hours' : 'on at least two different days';
   const columns = COLUMNS.map(each =>
     each.title === 'Days' && period.unit === 'hour' ? { ...each, title: 'Hours' } : each,
   );
@@ -29,11 +29,11 @@ export function buyersHtml({ who, period, countedFrom }: History, now: number): 
   const yours =
     own.wallets === 0
       ? ''
-      : ` Your own wallets bought ${own.sales} times for ${toDecimal(own.amount)} USDC, which is not in this list.`;
+      : ` Your own wallets bought ${own.sales} times for ${toDecimal(own.amount)} USDC in total; they are not in this list.`;
   const sentence =
     payers === 0
-      ? `<p class="soft">Nobody bought in the last ${period.title}.${yours}</p>`
-      : `<p><strong>${payers}${more}</strong> ${payers === 1 ? 'wallet' : 'wallets'} bought, <strong>${returning}${more}</strong>${share} of them ${unit} or more. The wallet that paid most is first.${yours}</p>`;
+      ? `<p class="soft">Nobody has bought anything in the last ${period.title}.${yours}</p>`
+      : `<p><strong>${payers}${more}</strong> ${payers === 1 ? 'wallet' : 'wallets'} bought, <strong>${returning}${more}</strong>${share} of them ${unit}. The wallet that paid the most comes first.${yours}</p>`;
   const none = countedFrom === undefined ? 'Buyers are listed here, the best one first.' : 'Not counted yet.';
   return `${sentence}${still(countedFrom)}${grid('The best buyers', columns, rows, none, 'buyers')}`;
 }

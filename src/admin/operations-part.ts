@@ -26,10 +26,10 @@ const BOOKED = [
  * @param history undefined if the ledger cannot be read, which other parts report
  */
 export function operationsHtml(counted: CountedHere, history: History | undefined, now: number): string {
-  return `<h3>Since the start of this server, ${span(now - counted.since)} ago</h3>
+  return `<h3>Since this server started, ${span(now - counted.since)} ago</h3>
 <p class="soft">Counted in memory: a restart begins at 0, and other servers on this ledger count their own. Calls without payment are
 anonymous: yours are among the 402s, as are those of crawlers.</p>
-${grid('Calls since the start', COLUMNS, counted.operations.map(hereRow), 'Nothing is sold here.')}
+${grid('Calls since the server started', COLUMNS, counted.operations.map(hereRow), 'Nothing is sold here.')}
 ${history ? `<h3>Last ${history.period.title}, from the ledger</h3>${bookedHtml(history)}` : ''}`;
 }
 
@@ -57,8 +57,8 @@ function bookedHtml({ sales, buyers, period }: History): string {
       `${found?.returning ?? 0}${more}`,
     ];
   });
-  const note = `<p class="soft">Buyers are wallets, without your own (OWN_WALLETS); those who came back bought in two UTC ${period.unit}s or more.</p>`;
-  return `${grid('Sales and buyers by operation', BOOKED, rows, 'Nothing was sold yet.')}${note}`;
+  const note = `<p class="soft">Buyers are wallets other than your own (OWN_WALLETS); those who came back bought in two or more UTC ${period.unit}s.</p>`;
+  return `${grid('Sales and buyers by operation', BOOKED, rows, 'Nothing has been sold yet.')}${note}`;
 }
 
 function name(operation: string): string {

@@ -74,7 +74,7 @@ export function readUpstream(
   for (const key of Object.keys(value)) if (!KEYS.includes(key)) fault(at, unknownKey(key));
   const { url, method = operation.method, headers = {}, timeoutMs, maxMembers, check = 'schema' } = value;
   if (typeof url === 'string') checkUrl(url, operation, message => fault([...at, 'url'], message));
-  else fault([...at, 'url'], 'must be a text: url: https://api.example.com/path');
+  else fault([...at, 'url'], 'must be a string, such as https://api.example.com/path');
   if (!CALLED_METHODS.some(each => each === method))
     fault([...at, 'method'], `must be one of ${CALLED_METHODS.join(', ')}`);
   if (method === 'GET' && operation.request !== undefined)
@@ -137,7 +137,7 @@ function readHeaders(
     if (OF_THE_CONNECTION.test(name)) wrong('is set by the server itself');
     if (declared.includes(name)) wrong('is a header that the operation declares as its own');
     if (name in read) wrong('is present twice');
-    if (typeof text !== 'string') wrong('must be a text');
+    if (typeof text !== 'string') wrong('must be a string');
     else if (!isHeaderValue(text)) wrong('has characters that a header cannot have');
     else for (const message of variableFaults(text)) wrong(message);
     read[name] = String(text);

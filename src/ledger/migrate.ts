@@ -13,7 +13,8 @@ export type ServerIdentity = { payTo: string; network: string };
 export const MIGRATION_LOCK = 8402;
 
 /**
- * Brings the schema up to date in one transaction. Idempotent. Until the first sale, a start on another network changes the ledger's network.
+ * Brings the schema up to date in one transaction. Idempotent. Until the first sale, starting on another network changes the ledger's
+ * network.
  * @returns the ledger's own keys
  * @throws LedgerFault `open` if the ledger is newer than this program, retired, another receiver's, or in use by servers of an earlier
  * version
@@ -92,9 +93,9 @@ export function* checkReadable(): TransactionBody<void> {
 
 /**
  * Inspects a ledger as a starting server would, without changing anything.
- * @returns `none`: there is no ledger yet; `older`: it has an older schema, which a start would migrate;
+ * @returns `none`: there is no ledger yet; `older`: it has an older schema, which a starting server would migrate;
  * otherwise the ledger's own keys
- * @throws LedgerFault `open` if a start would be refused
+ * @throws LedgerFault `open` if the server would refuse to start
  */
 export function* inspect(
   dialect: Dialect,
@@ -125,7 +126,7 @@ export function refuseRestored(meta: ReadonlyMap<string, string>): void {
   );
 }
 
-/** Reads the ledger's own entries of the table `meta`; the others are notes. */
+/** Reads the ledger's own entries in the table `meta`; the others are notes. */
 export function* readMeta(): TransactionBody<Map<string, string>> {
   const rows = yield* execute(ownMeta());
   return new Map(rows.map(row => [row.key, row.value]));
@@ -157,7 +158,7 @@ function refuseMoved(meta: ReadonlyMap<string, string>): void {
     );
 }
 
-/** @throws LedgerFault `open` if the ledger has sold for another receiver, or belongs to another network */
+/** @throws LedgerFault `open` if the ledger has sales for another receiver, or belongs to another network */
 function checkIdentity(meta: ReadonlyMap<string, string>, { payTo, network }: ServerIdentity): void {
   const bound = meta.get('pay_to');
   const itsNetwork = meta.get('network') ?? network;

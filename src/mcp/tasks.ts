@@ -17,7 +17,7 @@ export type Task = {
 
 /** The answer to a client that cancels a task. A paid order is completed, because cancelling would not return the money. */
 export const NOT_CANCELLED =
-  'This order was paid before its work began, so it continues: nothing more is charged, and its answer stays yours. Ask for it with tasks/get.';
+  'This order was paid before its work began, so it continues: nothing more is charged, and its answer stays yours. Fetch it with tasks/get.';
 
 /**
  * The order of a paid call, as a task. Its id is the key of the answer, which only the buyer knows, and which is the same at every server of the

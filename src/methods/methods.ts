@@ -30,7 +30,7 @@ export class Methods {
     return this.all[0];
   }
 
-  /** The method of an earlier payment, by its name in the ledger; the first if the method no longer exists. */
+  /** The method of an earlier payment, by its name in the ledger; the first method if that one no longer exists. */
   named(name: string): Method {
     return this.#read.find(method => method.name === name) ?? this.first;
   }
@@ -54,7 +54,7 @@ export class Methods {
     return undefined;
   }
 
-  /** The methods whose challenges are sent together: the one that was asked for, and the first of every other protocol. */
+  /** The methods whose challenges are sent together: the requested one, and the first of every other protocol. */
   beside(asked: Method): readonly Method[] {
     const protocols = new Set([asked.protocol]);
     const others = this.all.filter(({ protocol }) => !protocols.has(protocol) && protocols.add(protocol));
@@ -64,7 +64,7 @@ export class Methods {
   /**
    * The challenge of the requested method, and those of the other methods that fit into the header limits of
    * proxies. None is shortened.
-   * @param receipt the headers of a receipt that is sent with it
+   * @param receipt the headers of a receipt that is sent with them
    */
   challenges(
     asked: Method,

@@ -56,7 +56,7 @@ function escaped(character: string): string {
  */
 const GATHER_MS = 100;
 const GATHERED_CHARACTERS = 64 * 1024;
-/** While the program that reads the log does not keep up, lines beyond this size are dropped. */
+/** Once this many bytes are waiting for the program that reads the log, further lines are dropped. */
 const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 
 /** At exit, a thread has this long, in ms, to finish its write. */

@@ -16,7 +16,7 @@ export type MetricsSource = {
   undecided: () => Promise<Record<'settling' | 'owed', Undecided>>;
   /** The configured facilitators, and the backends of the operations that are sold. */
   services: () => { facilitators: readonly string[]; backends: readonly string[] };
-  /** Which services are resting after failures. */
+  /** Which services are paused after failures. */
   breakers: () => { name: string; open: boolean }[];
   /** The embedded facilitator's fee payer, in lamports; undefined without one. */
   feePayer: () => { address: string; lamports: bigint } | undefined;
@@ -37,7 +37,7 @@ export type Metrics = Listener & {
   /** @returns the text format of Prometheus */
   render(): Promise<string>;
   contentType: string;
-  /** The operations as this process has counted them since its start. */
+  /** The operations as this process has counted them since it started. */
   counted(): CountedOperation[];
 };
 
@@ -168,7 +168,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     challenges: count('challenges_total', 'Unpaid calls that were answered with 402, by operation.', [
       'operation',
     ]),
-    answers: count('answers_total', 'Answers to requests with a payment, resent ones included.', [
+    answers: count('answers_total', 'Answers to requests with a payment, including resent ones.', [
       'operation',
       'transport',
       'status',
@@ -179,10 +179,10 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ]),
     orders: count(
       'orders_total',
-      'Changes of orders that are paid up front: paid, delivered, failed (an attempt), given up (the last one).',
+      'Changes to orders that are paid up front: paid, delivered, failed (an attempt), given up (the last one).',
       ['operation', 'change'],
     ),
-    released: count('released_total', 'Unresolved payments that the chain has shown not to be charged.', [
+    released: count('released_total', 'Unresolved payments that the chain has shown were not charged.', [
       'operation',
     ]),
     falseSettlements: count(
@@ -206,7 +206,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ),
     listings: count(
       'listings_total',
-      'Answers of facilitators’ directories about an operation: success, processing, rejected, refused.',
+      'Answers from facilitators’ directories about an operation: success, processing, rejected, refused.',
       ['facilitator', 'operation', 'transport', 'status'],
     ),
     upstreamErrors: count('upstream_errors_total', 'Calls in which a backend failed.', ['upstream']),

@@ -19,7 +19,7 @@ export type Observer = {
 
 export type Step = 'claim' | 'verify' | 'work' | 'settle';
 
-/** How long the steps of a call took so far, in ms. */
+/** How long the steps of a call have taken so far, in ms. */
 export type Spent = Partial<Record<Step, number>>;
 
 type ObservedCall = {

@@ -22,12 +22,12 @@ export function saleCountsIn(
   );
   const ownSales = count(
     'coinslot_own_sales_total',
-    'Of the calls that this process sold, those to the wallets in OWN_WALLETS, by operation.',
+    'Calls that this process sold to the wallets in OWN_WALLETS, by operation.',
   );
   const ownRevenue = usdcCounter(
     registry,
     'coinslot_own_revenue_usdc_total',
-    'Of the USDC that this process earned, what the wallets in OWN_WALLETS paid, by operation.',
+    'USDC that this process earned from the wallets in OWN_WALLETS, by operation.',
   );
   for (const { id } of operations) {
     for (const each of [sales, ownSales]) each.begin(id);

@@ -87,10 +87,13 @@ function logAnswer(log: DetailedLog, event: Answered): void {
 function logOrder(log: DetailedLog, { change, why, requestId, ...event }: OrderChanged): void {
   const { operation } = event;
   const fields = { requestId, ...moneyOf(event), ...(why === undefined ? {} : { why }) };
-  if (change === 'failed') log.warn(fields, `an order of ${operation} failed and stays owed: ${why}`);
+  if (change === 'failed') log.warn(fields, `an order for ${operation} failed and stays owed: ${why}`);
   else if (change === 'given up')
-    log.error(fields, `an order of ${operation} failed, and no further attempt starts automatically: ${why}`);
-  else log.info(fields, `an order of ${operation} was ${change}`);
+    log.error(
+      fields,
+      `an order for ${operation} failed, and no further attempt starts automatically: ${why}`,
+    );
+  else log.info(fields, `an order for ${operation} was ${change}`);
 }
 
 type Money = Pick<Released, 'operation' | 'amount'> & {

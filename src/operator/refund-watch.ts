@@ -8,7 +8,7 @@ import { fateOfRefund, isWritten, type FateChain, type WrittenRefund } from './r
 
 const INTERVAL_MS = 15_000;
 const LOOK_MS = 10_000;
-/** The most refunds per round; the next round continues after them. */
+/** The maximum number of refunds per round; the next round continues after them. */
 const PAGE = 20;
 /** A process that has not signed its reserved refund after this time is assumed to have been killed. */
 const UNSIGNED_MS = 15 * 60_000;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger, Payment as Row } from '../ledger/store.js';
 
-/** How often a lease is renewed before it would end. */
+/** How many times a lease is renewed before it would end. */
 const RENEWALS = 3;
 /** How long ending a lease waits for a renewal under way. */
 const LAST_RENEWAL_MS = 2_000;
@@ -62,7 +62,7 @@ export class OrderLease {
   /** Gives the order back. Callers of its row are not affected. */
   async end(): Promise<void> {
     clearInterval(this.#timer);
-    // A renewal that commits after the end would keep others from the order for a whole lease.
+    // A renewal that commits after the end would keep other servers from the order for a whole lease.
     if (this.#renewing)
       await Promise.race([this.#renewing, sleep(LAST_RENEWAL_MS, undefined, { ref: false })]);
     clearTimeout(this.#expiry);

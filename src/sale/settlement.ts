@@ -25,7 +25,7 @@ const MAX_ASK_LATER_MS = 20_000;
 type Unknown = Settled & { kind: 'unknown' };
 
 /**
- * Stores the answer, and settles the payment if a caller still waits for it. A settle request also verifies the payment.
+ * Stores the answer, and settles the payment if a caller is still waiting for it. A settle request also verifies the payment.
  * @returns the name of the transfer
  */
 export async function settle(
@@ -91,7 +91,7 @@ export async function inDoubt(deps: Deps, run: Run, settlement: string): Promise
 
 /**
  * Ends the run with a second settle request, after the time that the facilitator asked to wait.
- * @returns undefined if it asked for no wait or too long a wait, or if nobody waits for the answer by then
+ * @returns undefined if it asked for no wait or too long a wait, or if nobody is waiting for the answer by then
  */
 async function askLater(deps: Deps, run: Run, { reason, trouble }: Unknown): Promise<EndOfRun | undefined> {
   const { callers, log } = deps;
@@ -99,7 +99,7 @@ async function askLater(deps: Deps, run: Run, { reason, trouble }: Unknown): Pro
   if (ms === 0 || ms > MAX_ASK_LATER_MS) return undefined;
   log.warn(
     { payment: run.id, error: reason, ms },
-    'the facilitator asked to wait; asking it again to settle',
+    'the facilitator asked us to wait; then the settle request is sent again',
   );
   await sleep(ms, undefined, { signal: run.abandoned, ref: false }).catch(() => {});
   if (run.abandoned.aborted || callers.count(run.id) === 0) return undefined;

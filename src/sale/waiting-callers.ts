@@ -8,7 +8,7 @@ import type { Sale } from './outcome.js';
 const RENEW_MS = 2_000;
 /** Delays, in ms, between retries of a record about a caller. */
 const RETRY_MS = [50, 200, 1_000, 4_000, 15_000];
-/** The most records that are retried at a time. */
+/** The maximum number of records that are retried at a time. */
 const MAX_RETRYING = 1_000;
 /** The longest time, in ms, that a caller waits for the ledger to record its departure. */
 const RECORDED_WITHIN_MS = 5_000;
@@ -23,11 +23,11 @@ export type WaitingCaller = Sale & {
   superseded: boolean;
   /** To be called before a 503 or after a hang-up. Resolves once the ledger has recorded it, or after 5 s. */
   leave(): Promise<void>;
-  /** To be called after a final answer. There is nothing to record. */
+  /** To be called after a final answer, when there is nothing to record. */
   close(): void;
 };
 
-/** The requests of this server for one payment: those that wait, and how many are about to. */
+/** The requests of this server for one payment: those that are waiting, and how many are about to. */
 type Local = { waiting: Set<WaitingCaller>; arriving: number };
 
 type Options = {
@@ -89,17 +89,17 @@ export class WaitingCallers {
     };
   }
 
-  /** How many requests of this server wait for a payment. */
+  /** How many requests at this server are waiting for a payment. */
   count(id: string): number {
     return this.#waiting(id).length;
   }
 
-  /** Whether no request of this server waits for a payment or is about to. */
+  /** Whether no request at this server is waiting for a payment, or is about to. */
   isEmpty(id: string): boolean {
     return !this.#local.has(id);
   }
 
-  /** The greatest number among the requests of this server that wait for a payment; 0 if there are none. */
+  /** The greatest number among the requests at this server that are waiting for a payment; 0 if there are none. */
   newest(id: string): number {
     return Math.max(0, ...this.#waiting(id).map(({ caller }) => caller.number));
   }
@@ -128,7 +128,7 @@ export class WaitingCallers {
       for (const { waiting, caller } of present)
         if (waiting.caller === caller && !still.has(callerKey(caller))) waiting.superseded = true;
     } catch (error) {
-      log.warn({ error, callers: present.length }, 'could not record that callers still wait');
+      log.warn({ error, callers: present.length }, 'could not record that callers are still waiting');
     }
   }
 
@@ -152,7 +152,7 @@ export class WaitingCallers {
     };
   }
 
-  /** Removes all callers of a deleted row. There is nothing to record. */
+  /** Removes all callers of a deleted row, which leaves nothing to record. */
   removeAll(id: string): void {
     for (const waiting of this.#waiting(id)) this.#remove(waiting);
   }

@@ -26,6 +26,8 @@ export function pageFaults(
     if (other !== undefined)
       return [`${start}, where ${other} is, too. Choose another path for one of them.`];
     const same = pages.findIndex(each => each.path === path);
-    return same < index ? [`${start}, where those of ${pages[same]?.id} are, too. Choose another path.`] : [];
+    return same < index
+      ? [`${start}, where the pages of ${pages[same]?.id} already are. Choose another path.`]
+      : [];
   });
 }

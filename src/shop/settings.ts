@@ -84,7 +84,7 @@ export const setting = {
 
 /**
  * An entry of the handler table that reads settings: `open` finds their values in `context.settings`. `faults` reports conflicts between
- * values. Faults stop the start before anything is opened.
+ * values. Faults prevent startup before anything is opened.
  */
 export function withSettings<S extends Settings, R>(
   settings: S,

@@ -69,7 +69,7 @@ export type Outcome<A> =
 
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
-/** With less time than this, a further request to the shop is not worthwhile. */
+/** With less time left than this, another request to the shop is not worthwhile. */
 const LEAST_MS = 1_000;
 const MINUTE_MS = 60_000;
 /**

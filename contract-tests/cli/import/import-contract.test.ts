@@ -585,10 +585,10 @@ describe('coinslot import', () => {
 
   it('says what is wrong with a rule of --price-by', async () => {
     for (const [rule, words] of [
-      ['length of /body/text, 0.001 per 10, at most 0.05', 'does not say which price rises'],
+      ['length of /body/text, 0.001 per 10, at most 0.05', 'does not name the operations whose price rises'],
       ['*=words', '--price-by must be like'],
       ['*=handler, at most 0.50', 'imported operations are served by an API'],
-      ['=length of /body/text, 0.001 per 10, at most 0.05', 'does not say which price rises'],
+      ['=length of /body/text, 0.001 per 10, at most 0.05', 'does not name the operations whose price rises'],
     ])
       expect(
         await refused(imported(documentOf({ '/a': { post: called() } }), { pricesBy: [rule!] })),

@@ -59,7 +59,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     await browser.press('Enter', ENTER);
   }
 
-  it('exchanges a token behind # for a session and removes it from the address', async () => {
+  it('exchanges a token after # for a session and removes it from the address', async () => {
     panel.replyStore.put(aQuestion());
     await signIn();
     expect(await browser.read('location.href')).to.equal(url);
@@ -157,7 +157,7 @@ describeInCi(`the panel page in a real browser${noBrowser ? ` (skipped: ${noBrow
     ['is full', async (id: string) => panel.replyStore.add(id, aReply()), 'Enough people have answered'],
     ['is over', async (id: string) => panel.replyStore.finish(id), 'This question has closed'],
   ] as const)
-    it(`says that a question ${how} while somebody types, and keeps the text until it is discarded`, async () => {
+    it(`says that a question ${how} while somebody is typing, and keeps the text until it is discarded`, async () => {
       const { id } = panel.replyStore.put(aQuestion({ wanted: 1 }));
       await signIn();
       await focusOn('textarea');

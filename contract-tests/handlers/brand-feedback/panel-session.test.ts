@@ -148,7 +148,7 @@ describe('the panel page', () => {
     }
   });
 
-  it('sets a cookie for https only if the visitor came by https', async () => {
+  it('sets a Secure cookie if the visitor came by https', async () => {
     const secure = await startPanel({ secure: true });
     const answer = await new Visitor(secure.url).post('/panel/login', { token: TOKEN });
     expect(answer.headers.get('set-cookie')).to.match(/; Secure/i);

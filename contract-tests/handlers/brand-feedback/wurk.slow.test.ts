@@ -117,7 +117,7 @@ describe('people of WURK', () => {
         expect([fake.paid, await earned()]).to.deep.equal([0, 0n]);
       });
 
-    it('beyond the budget for replies that do not count', async () => {
+    it('for replacing replies that do not count, beyond the budget', async () => {
       answering('asdf asdf', 'hhhhhh');
       const question = replyStore.put(aQuestion({ wanted: 2, deadline: Date.now() + 4_000 }));
       await create({ budget: '0.11' }).ask(question, NEVER);
@@ -148,7 +148,7 @@ describe('people of WURK', () => {
       expect([fake.jobs.length, await earned()]).to.deep.equal([1, 2n * REWARD]);
     }
 
-    it('the server dies after it signed, before that is stored: the payment never left', () =>
+    it('the server dies after signing a payment, before storing it: the payment never left', () =>
       takenOver(crash => {
         const save = replyStore.saveIntent.bind(replyStore);
         replyStore.saveIntent = async () => {
@@ -158,7 +158,7 @@ describe('people of WURK', () => {
         };
       }));
 
-    it('the server dies when the payment is stored, before it is sent', () =>
+    it('the server dies after the payment is stored, before it is sent', () =>
       takenOver(crash => {
         replyStore.onIntent = () => crash();
       }));

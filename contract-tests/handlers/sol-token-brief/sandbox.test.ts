@@ -109,7 +109,7 @@ describe('the sandbox market', () => {
     expect(brief.spread).to.be.within(1.9, 2.1);
     expect(brief.warnings).to.have.length(1);
     expect(brief.warnings[0]).to.match(
-      /^The sources disagree by more than 1\.5 times \(sandbox:jupiter \$\d\.\d+, .*the prices too far from it were left out\.$/,
+      /^The sources disagree by a factor of more than 1\.5 \(sandbox:jupiter \$\d\.\d+, .*the prices too far from it were left out\.$/,
     );
     expect(brief.brief).to.match(/ \(sources differ 2 times\)/);
   });

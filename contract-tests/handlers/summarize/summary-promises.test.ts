@@ -14,7 +14,7 @@ const plain = (text: string): string =>
     .map(block => block.text)
     .join('\n');
 
-/** Where an extractive summary breaks the promises in docs/reports/summaries.md. */
+/** How the extractive summary of a text breaks the promises in docs/reports/summaries.md. */
 function faultsOf(text: string): string[] {
   const extract = extractSummary(text);
   if (extract?.method !== 'extractive') return [];

@@ -178,7 +178,7 @@ describe('sending a transaction', () => {
       expect(result).to.deep.equal({ failed: false });
     });
 
-    it('for each caller, and only while a caller waits', async () => {
+    it('for each caller, and only while a caller is waiting', async () => {
       const giveUp = new AbortController();
       const [first, second] = [watch.landing(a, giveUp.signal), watch.landing(a, never)];
       giveUp.abort(new Error('enough'));

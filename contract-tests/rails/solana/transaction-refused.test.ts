@@ -23,7 +23,7 @@ describe('transaction: one that does not pay our price is refused with the reaso
     it(fault, async () => expect(await reasonOf(make())).to.match(reason));
   }
 
-  it('refuses a payment of one operation for a dearer one', async () => {
+  it('refuses a payment for one operation when it is used for a more expensive one', async () => {
     const result = await checker.check(craft(), { ...EXPECTED, amount: 500_000n });
     expect(result)
       .to.have.property('error')

@@ -35,7 +35,7 @@ export async function checkDocuments(catalogue: Catalogue, findings: Findings): 
 async function checkDiscovery(catalogue: Catalogue, discovery: Json, findings: Findings): Promise<void> {
   const { base, sold, document, free } = catalogue;
   const resources = resourcesOf(discovery);
-  await findings.must(`${DISCOVERY} lists every paid operation once, and answers 402 for each`, () => {
+  await findings.must(`${DISCOVERY} lists every paid operation once, and each answers 402`, () => {
     must(new Set(resources).size === resources.length, `it lists an operation twice: ${resources.join(' ')}`);
     for (const operation of document ? sold : []) {
       const listed = resources.some(resource => isResourceOf(operation, base, resource));
@@ -45,7 +45,7 @@ async function checkDiscovery(catalogue: Catalogue, discovery: Json, findings: F
     must(!dead, `nothing at ${dead?.url} answers 402`);
   });
   if (typeof discovery['instructions'] === 'string')
-    await findings.should(`the instructions of ${DISCOVERY} state every price`, () =>
+    await findings.should(`the instructions in ${DISCOVERY} state every price`, () =>
       checkInstructions(catalogue, String(discovery['instructions'])),
     );
   const parts = free.filter(({ path }) => path.endsWith(DISCOVERY) && path !== DISCOVERY);

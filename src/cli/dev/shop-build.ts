@@ -42,7 +42,7 @@ export class ShopBuild {
     return { contract: contract.contract, changes, isNewContract: this.#isNewContract, isSold };
   }
 
-  /** Called when a server sells the last build. */
+  /** Called once a server is selling the latest build. */
   sold(): void {
     this.#unsold = new Map();
     this.#isNewContract = false;

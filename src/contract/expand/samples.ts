@@ -7,7 +7,7 @@ export type Side = 'request' | 'answer';
 
 /** Limits the size of a sample: a schema may contain itself or have many parts. */
 const MAX_DEPTH = 6;
-/** The largest example. Longer ones explain no more, and the example of a request is sent in the header of the challenge. */
+/** The maximum length of an example. Longer ones explain no more, and the example of a request is sent in the header of the challenge. */
 const MAX_LENGTH = { request: 1_000, answer: 4_000 };
 
 /**

@@ -23,7 +23,7 @@ export function readPriceRule(text: string): PriceRule {
   const [pattern, amount] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
   if (at < 1 || pattern === '')
     throw new ImportFault(
-      `'${text}' is not a price: write which calls cost how much, such as 'POST /report=0.50', or '*=0.01' for everything.`,
+      `'${text}' is not a price: state which calls cost how much, for example 'POST /report=0.50', or '*=0.01' for everything.`,
     );
   if (/^0*(\.0*)?$/.test(amount) && amount !== '')
     throw new ImportFault(
@@ -45,7 +45,7 @@ export function readRisingRule(text: string): RisingRule {
   const at = text.lastIndexOf('=');
   if (at < 1)
     throw new ImportFault(
-      `'${text}' does not say which price rises: 'POST /report=length of /body/text, 0.001 per 1000, at most 0.50'.`,
+      `'${text}' does not name the operations whose price rises, as in 'POST /report=length of /body/text, 0.001 per 1000, at most 0.50'.`,
     );
   const by = riseOf(text.slice(at + 1));
   if (by.mode === 'handler')

@@ -7,25 +7,25 @@ const MAX_BATCH = 64;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 const MAX_CHAIN = 8;
 /**
- * How long a batch waits for rows that other servers have locked. After that, its chains run in transactions of their own, so that only one of
- * them waits for the other server. Less than `HANG_UP_MARGIN_MS`, because it delays the renewal of callers in the batch.
+ * How long a batch waits for rows that other servers have locked. After that, its chains of operations run in transactions of their own, so
+ * that only one of them waits for the other server. Less than `HANG_UP_MARGIN_MS`, because it delays the renewal of callers in the batch.
  */
 export const SHARED_LOCK_MS = 100;
 
 export type Shared = Scope & { payment: string; operation: Operation };
 type Task = Shared & { resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
-/** Operations on one payment or on payments by one payer, which run one after another. */
+/** A chain of operations on one payment or on payments by one payer. They run one after another. */
 export type Chain = readonly Shared[];
 
-/** Runs chains in the database. Both functions reject with LedgerFault `unknown` if the commit may or may not have happened. */
+/** Runs chains of operations in the database. Both functions reject with LedgerFault `unknown` if it is unclear whether they committed. */
 export type ChainRunner = {
   /**
-   * Runs chains side by side in one transaction.
+   * Runs chains of operations side by side in one transaction.
    * @returns the values of each chain; undefined for a chain whose payer another server has locked. Empty if nothing was written at all
    */
   together: (chains: readonly Chain[]) => Promise<(unknown[] | undefined)[]>;
-  /** Runs a chain in a transaction of its own, which waits for its locks. @returns the values of its operations */
+  /** Runs a chain of operations in a transaction of its own, which waits for its locks. @returns the values of its operations */
   apart: (chain: Chain) => Promise<unknown[]>;
 };
 
@@ -89,8 +89,8 @@ export class SharedCommits {
   }
 
   /**
-   * Starts chains in transactions of their own. Resolves after `SHARED_LOCK_MS` at the latest, so that a chain which waits for a lock does not
-   * delay the next batch.
+   * Starts chains of operations in transactions of their own. Resolves after `SHARED_LOCK_MS` at the latest, so that a chain which is
+   * waiting for a lock does not delay the next batch.
    */
   async #runApart(chains: readonly Task[][]): Promise<void> {
     if (chains.length === 0) return;
@@ -123,11 +123,11 @@ export class SharedCommits {
   }
 }
 
-/** The chains of one transaction. */
+/** The chains of operations in one transaction. */
 class Chains {
   readonly all: Task[][] = [];
   readonly #busy: ReadonlySet<string>;
-  /** The chain of each payment and payer; undefined if their next operation must wait for a later transaction. */
+  /** The chain of operations on each payment and by each payer; undefined if their next operation must wait for a later transaction. */
   readonly #byKey = new Map<string, Task[] | undefined>();
   #count = 0;
   #bytes = 0;
@@ -136,7 +136,7 @@ class Chains {
     this.#busy = busy;
   }
 
-  /** Adds an operation to a chain. @returns false if it must wait for a later transaction */
+  /** Adds an operation to a chain of operations. @returns false if it must wait for a later transaction */
   add(task: Task): boolean {
     const keys = keysOf(task);
     const chain = this.#chainOf(keys);

@@ -8,7 +8,7 @@ import type { Payment as Row } from '../../ledger/store.js';
 import type { Finality, LandedTransaction, LatestBlockhash, SignatureEntry } from './rpc-results.js';
 import { sourceAccountOf } from './transaction.js';
 
-/** The reads from which a payment's fate is proven. Methods reject if the chain can't be read. */
+/** The reads that prove a payment's fate. Methods reject if the chain can't be read. */
 export type ChainHistory = {
   /** `lastValidBlockHeight`: 150 above the height of the block at `slot`. */
   latestBlockhash(finality: Finality, signal: AbortSignal): Promise<Omit<LatestBlockhash, 'blockhash'>>;

@@ -72,7 +72,7 @@ export class HostCircuit {
     if (this.restSeconds === 0) this.#close();
   }
 
-  /** Whether the host rests, or waits to be probed. */
+  /** Whether the host is paused, or is waiting to be probed. */
   get open(): boolean {
     return this.#rest !== undefined;
   }

@@ -86,7 +86,7 @@ function secretsOf(operations: readonly Resolved[]): Secrets {
   return new Secrets(operations.flatMap(({ request }) => request.secrets));
 }
 
-/** The key of a shared host: its origin, separately for paid and free operations. */
+/** The key under which operations share a host: its origin, and whether they are free. */
 function keyOf({ request: { origin }, free }: Resolved): string {
   return free ? `${origin} free` : origin;
 }
