@@ -15,11 +15,11 @@ import { ORDER_PRICE, PAYERS } from './terms.js';
 
 /** Connections of all servers together. */
 const CONNECTIONS = 64;
-/** How many calls each server answers before the measurement, at least one for each payer. A call takes up to twice the time until V8 has compiled its code. */
+/** How many calls each server answers before the measurement, at least one for each payer. Until V8 has compiled its code, a call takes up to twice as long. */
 const WARM_UP = amount(5_000, PAYERS);
 const MOST_SERVERS = 4;
 const ROUNDS = rounds(5, 2);
-/** A load that leaves all servers idle time: calls per second of each. */
+/** A load at which no server is busy all the time, in calls per second for each. */
 const STEADY = 40;
 /** How many payments one payer makes in a round. */
 const HOT = amount(100, 80);
@@ -32,7 +32,7 @@ const ORDER = {
   amount: ORDER_PRICE,
   prepared: PREPARED_ORDERS,
 };
-/** More sales per second than one of these servers makes. */
+/** More sales per second than one of these servers can make. */
 const MOST_PER_SECOND = 2_000;
 const LOOK_MS = 100;
 
@@ -97,7 +97,7 @@ async function startPostgres(bin) {
   };
 }
 
-/** Samples how many sessions wait for a lock. @returns {() => number} ends the sampling, and returns the average */
+/** Samples how many sessions are waiting for a lock. @returns {() => number} ends the sampling, and returns the average */
 function watchLocks(client) {
   const seen = [];
   const look = async () => {
@@ -213,7 +213,7 @@ export async function postgres(bench) {
     both: table('Processor time per answer on PostgreSQL: both', 'ms', 'less'),
     p50: table('Latency of a paid call on PostgreSQL, median of the slowest server', 'ms', 'less'),
     p99: table('Latency of a paid call on PostgreSQL, 99th percentile of the slowest server', 'ms', 'less'),
-    waiting: table('Sessions of PostgreSQL that wait for a lock, on average', 'sessions', 'less'),
+    waiting: table('PostgreSQL sessions waiting for a lock, on average', 'sessions', 'less'),
   };
   const all = [];
   try {
@@ -232,8 +232,8 @@ export async function postgres(bench) {
   }
   tables.rate.notes.push(
     'Nothing is pinned here. Servers, database, stubs and load generators share the same cores. fsync is on.',
-    '“One payer”: all payments are by one buyer, for the same call, and the servers must tell them from copies. “Copies”: each payment goes to all four servers and is sold once; a copy that waits too long is answered with 503. “Orders” are answered when a sample respondent has replied.',
-    `“${STEADILY}”, “${STEADILY_FOR_ALL}”: a steady load that the servers can bear.`,
+    '“One payer”: all payments are by one buyer, for the same call, and the servers must tell them from copies. “Copies”: each payment goes to all four servers and buys once; a copy that waits too long is answered with 503. “Orders” are answered when a sample respondent has replied.',
+    `“${STEADILY}”, “${STEADILY_FOR_ALL}”: a steady load that the servers can sustain.`,
   );
   for (const each of Object.values(tables)) bench.report.add(each);
   bench.report.gate(

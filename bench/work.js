@@ -20,14 +20,14 @@ export async function latency(bench) {
   await latencyOf(bench, 'mint', {
     call: MINT_INFO,
     title: 'Latency of a paid call, known payers, 50 ms each for verify, work and settle',
-    note: 'The work reads a mint from a chain that takes 50 ms.',
+    note: 'The work reads a mint from a chain that takes 50 ms to answer.',
     measure: 'latency at 50/50/50 ms / @x402/express (floor 0.667)',
     bound: 0.69,
   });
   await latencyOf(bench, 'instant', {
     call: BRIEF,
     title: 'Latency of a paid call, known payers, 50 ms each for verify and settle, instant work',
-    note: "The brief is in the cache, as the peers' answer is.",
+    note: "The brief is in the cache, as is the peers' answer.",
     measure: 'latency at 50/0/50 ms / @x402/express (floor 0.5)',
     bound: 0.54,
   });

@@ -171,7 +171,7 @@ describe('the sales of the last 30 days', () => {
     expect(await totalOf(history)).to.equal(1_200);
   });
 
-  it('can also show a day by hours, or 90 days', async () => {
+  it('can also show a day by hour, or 90 days', async () => {
     const all = [
       sale(NOW - 80 * DAY_MS, 1),
       sale(NOW - 23 * 3_600_000, 2),
@@ -214,7 +214,7 @@ describe('the sales of the last 30 days', () => {
   });
 });
 
-describe('what payers bought', () => {
+describe('the purchases of payers', () => {
   const of = (payer: string, day: number): [Sale, number] => [{ ...sale(day * DAY_MS), payer }, day];
   const names = (payers: Payers, first: number): string[] =>
     payers
@@ -222,7 +222,7 @@ describe('what payers bought', () => {
       .best.map(({ payer }) => payer)
       .sort();
 
-  it('drop the oldest days when there are more than can be kept, and say which periods are incomplete', () => {
+  it('lose their oldest days when there are more than can be kept, and say which periods are incomplete', () => {
     const payers = new Payers(new Set(), 3);
     for (const each of [of('A', 10), of('B', 11), of('C', 11), of('D', 12)]) payers.add(...each);
     expect([names(payers, 1), payers.since(10, []).isWhole, payers.since(11, []).isWhole]).to.deep.equal([

@@ -18,7 +18,7 @@ import { parse } from 'yaml';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FOLDERS = ['src', 'handlers', 'contract-tests', 'bench'];
 const TEXTS = ['docs', 'README.md', 'CONTRIBUTING.md'];
-/** The most lines of a file in src/, including comments and blank lines. */
+/** The maximum number of lines in a file of src/, including comments and blank lines. */
 const MAX_LINES = 400;
 
 /** The only place where commands write to a terminal: it removes control characters from text that strangers wrote. */
@@ -528,7 +528,7 @@ describe('The architecture', () => {
   });
 });
 
-describe('The check of the architecture', () => {
+describe('The architecture check', () => {
   let root: string;
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), 'architecture-'));

@@ -227,7 +227,7 @@ describe('A contract with an error prevents startup, and the message', () => {
       ]);
     }
     expect(faultOf(port(''))).to.contain(
-      'must declare harbour, which the path has: parameters: [{ name: harbour, in: path, required: true, schema: { type: string } }]',
+      'must declare harbour, which is in the path: parameters: [{ name: harbour, in: path, required: true, schema: { type: string } }]',
     );
   });
 

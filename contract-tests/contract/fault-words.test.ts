@@ -37,7 +37,7 @@ const faults: Record<string, [string, string]> = {
         '/a/{id}',
       ),
     ),
-    '5 paths./a/{id}.get.parameters: must declare id, which the path has: parameters: [{ name: id, in: path, required: true, schema: { type: string } }]',
+    '5 paths./a/{id}.get.parameters: must declare id, which is in the path: parameters: [{ name: id, in: path, required: true, schema: { type: string } }]',
   ],
   'an undeclared path parameter of an operation that has other parameters': [
     shop(
@@ -52,7 +52,7 @@ const faults: Record<string, [string, string]> = {
         '/a/{id}',
       ),
     ),
-    '8 paths./a/{id}.get.parameters: must declare id, which the path has: - { name: id, in: path, required: true, schema: { type: string } }',
+    '8 paths./a/{id}.get.parameters: must declare id, which is in the path: - { name: id, in: path, required: true, schema: { type: string } }',
   ],
   'a price that is a number': [
     shop(operation(['operationId: a', PRICE.replace("'0.01'", '0.05'), UPSTREAM, ANSWER])),
@@ -64,7 +64,7 @@ const faults: Record<string, [string, string]> = {
   ],
   'an unknown key of a price': [
     shop(operation(['operationId: a', PRICE.replace('flow', 'tax: 1, flow'), UPSTREAM, ANSWER])),
-    "6 paths./a.get.x-price: unknown key 'tax': a price has mode, currency, flow, amount only",
+    "6 paths./a.get.x-price: unknown key 'tax': a price has only mode, currency, flow, amount",
   ],
   'an unknown key of an upstream': [
     shop(operation(['operationId: a', PRICE, UPSTREAM.replace(' }', ', timeout: 3 }'), ANSWER])),

@@ -62,7 +62,7 @@ describe('The path index', () => {
     );
   });
 
-  it('narrows a thousand operations to the few possible ones, in the order of the contract', () => {
+  it('narrows a thousand operations to the few candidates, in the order of the contract', () => {
     const all = Array.from({ length: 1_000 }, (_, index) => ({ path: `/v1/s${index}/{id}` }));
     const index = new PathIndex([...all, { path: '/v1/{any}/one' }, { path: '/v1/s7/one' }]);
     expect(index.candidates('/v1/s7/one').map(({ path }) => path)).to.deep.equal([

@@ -74,7 +74,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(150_000n);
   });
 
-  it('has a sandbox wallet that signs the price of the call, if it is within the price range of the operation', async () => {
+  it('has a sandbox wallet that signs for the price of the call, if it is within the price range of the operation', async () => {
     const signed = (amount: string): Promise<Answer> =>
       post(
         `${world.url}/sandbox/wallet/payments`,
@@ -90,7 +90,7 @@ describe(`examples/petstore${noPrism ? ` (skipped: ${noPrism})` : ''}`, function
     expect((await world.earned()) - earned).to.equal(150_000n);
   });
 
-  it('also sells by MPP, whose buyers pay the network fee: the shop has no key', async () => {
+  it('also sells by MPP, whose buyers pay the network fee, because the shop has no key', async () => {
     const order = (quantity: number, headers = {}): Promise<Answer> =>
       post(`${world.url}/v1/orders`, { petId: 25, quantity }, headers);
     const earned = await world.earned();

@@ -191,7 +191,7 @@ describe('facilitator over HTTP', () => {
       });
     }
 
-    it('is settled with success and a signature', async () => {
+    it('counts as settled on success with a signature', async () => {
       fake.says(200, { success: true, transaction: SIGNATURE, network: DEVNET, payer: 'p' });
       expect(await facilitator.settle(ASK)).to.deep.equal({ kind: 'settled', signature: SIGNATURE });
     });
@@ -200,7 +200,7 @@ describe('facilitator over HTTP', () => {
       'invalid_exact_svm_payload_amount_mismatch',
       'invalid_exact_svm_payload_signature_invalid',
     ]) {
-      it(`is refused with ${reason}`, async () => {
+      it(`counts as refused on ${reason}`, async () => {
         fake.says(200, { success: false, errorReason: reason, transaction: '', network: DEVNET });
         expect(await facilitator.settle(ASK)).to.deep.equal({ kind: 'refused', reason });
       });
@@ -307,7 +307,7 @@ describe('facilitator over HTTP', () => {
       ],
     ];
     for (const [name, body, message] of useless) {
-      it(`is a configuration error with ${name}`, async () => {
+      it(`reports a configuration error on ${name}`, async () => {
         fake.says(200, body);
         const error = await rejection();
         expect(error).to.be.instanceOf(FacilitatorFault);
@@ -322,7 +322,7 @@ describe('facilitator over HTTP', () => {
       ['silence', () => (fake.reply = () => {})],
       ['nobody', () => fake.close()],
     ] as [string, () => void][]) {
-      it(`is unreachable on ${name}`, async () => {
+      it(`counts as unreachable on ${name}`, async () => {
         prepare();
         expect(await rejection()).to.be.instanceOf(FacilitatorUnreachable);
       });

@@ -70,7 +70,7 @@ describe('the guard of the fee payer', () => {
     expect(purse.lines.map(({ level }) => level)).to.deep.equal(['warn', 'error', 'info']);
   });
 
-  it('counts a fee only until a balance that includes it was read', async () => {
+  it('counts a fee only until a balance that includes it has been read', async () => {
     const purse = new Purse(10_000_000n, WIDE);
     const { guard } = purse;
     await guard.read();

@@ -13,7 +13,7 @@ export function stockLines(): { st: string[]; docker: string[] } {
   return { st: words('st run '), docker: words('docker run ') };
 }
 
-/** The words after the image, which Docker passes to `st`. */
+/** The words after the name of the image, which Docker passes to `st`. */
 export function wordsForSt(docker: string[]): string[] {
   return docker.slice(docker.findIndex(word => word.startsWith('schemathesis/schemathesis')) + 1);
 }

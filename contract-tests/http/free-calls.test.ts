@@ -80,7 +80,7 @@ describe('Calls that are free for a while (x-free)', () => {
     for (const from of ['2001:db8::1', '2001:db8::2'])
       expect((await ask('byAddress', { from })).status).to.equal(200);
     expect((await ask('byAddress', { from: '2001:db8::3' })).status).to.equal(402);
-    // Addresses that a caller puts before the one that the proxy adds change nothing.
+    // It makes no difference if a caller puts other addresses before the one that the proxy adds.
     expect((await ask('byAddress', { from: '1.1.1.1, 2001:db8::9' })).status).to.equal(402);
     expect((await ask('byAddress', { from: '9.9.9.9' })).status).to.equal(200);
   });
@@ -181,7 +181,7 @@ describe('Calls that are free for a while (x-free)', () => {
     expect((await ask('plain')).status).to.equal(402);
   });
 
-  it('of a wallet need one signed statement each, from any address, at any server, over HTTP and MCP', async () => {
+  it('given to a wallet need one signed statement each, from any address, at any server, over HTTP and MCP', async () => {
     const wallet = Keypair.generate();
     expect((await ask('byWallet')).status).to.equal(402);
     expect((await ask('byWallet', { headers: signed(wallet) })).headers.get('free-calls-left')).to.equal('1');

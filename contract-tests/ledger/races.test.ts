@@ -37,7 +37,7 @@ function races(make: () => Promise<LedgerPlace>): void {
       await place.remove();
     });
 
-    /** How many sessions of this ledger wait for a lock. */
+    /** How many sessions of this ledger are waiting for a lock. */
     const waiting = async (): Promise<number> => {
       const { rows } = await client.query<{ n: number }>(
         `select count(*)::int as n from pg_stat_activity where ${THESE_SESSIONS} and wait_event_type = 'Lock'`,

@@ -86,7 +86,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(owed.settledAt).to.be.within(time.now, time.now + SLOW_MS);
     });
 
-    it('keeps a signature that was known before sending, and makes one second settle request when nobody works on the payment', async () => {
+    it('keeps a signature that was known before sending, and makes exactly one more settle request when nobody is working on the payment', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       expect(await ledger.askAgain(request.id, 1_000), 'never asked').to.equal(undefined);
@@ -154,7 +154,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ limits, payer: 'Another' }))).kind).to.equal('claimed');
     });
 
-    it('recognizes a copy of a payment that is worked on or settling, even if its payer is at its limit', async () => {
+    it('recognizes a copy of a payment that is being worked on or settled, even if its payer is at its limit', async () => {
       const limits = { maxUnsettledPerPayer: 1, maxUnsettledAmountPerPayer: 10n ** 12n, maxRuns: 3 };
       const request = payment({ limits });
       const claim = await claimed(ledger, request);
@@ -191,7 +191,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(payment({ limits }))).kind).to.equal('limit');
     });
 
-    it('gives a payment three runs of its work', async () => {
+    it('runs the work of a payment at most three times', async () => {
       const request = payment();
       for (const run of [1, 2, 3]) {
         const result = await ledger.claim(request);
@@ -201,7 +201,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await ledger.claim(request)).to.deep.equal({ kind: 'limit', reason: 'runs' });
     });
 
-    it('keeps the count of earlier runs when a later one is taken back', async () => {
+    it('keeps the count of earlier runs when a later one is undone', async () => {
       const request = payment();
       await ledger.freeClaim(request.id, await claimed(ledger, request), { keepRun: true });
       await ledger.freeClaim(request.id, await claimed(ledger, request), { keepRun: false });

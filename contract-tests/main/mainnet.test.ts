@@ -169,7 +169,7 @@ describe('On mainnet', function () {
     expect(JSON.stringify([discovery.json, document, index])).not.to.match(/evil|127\.0\.0\.1/);
   });
 
-  it('a facilitator without x402 v2 on mainnet is refused at start with an explanation', async () => {
+  it('a facilitator without x402 v2 on mainnet is refused at startup with an explanation', async () => {
     stub.kinds = [
       { ...KIND, x402Version: 1, network: 'solana' },
       { ...KIND, network: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1' },
@@ -182,7 +182,7 @@ describe('On mainnet', function () {
     expect(await faultOfStart()).to.contain('names no fee payer');
   });
 
-  it('an RPC server for another network is refused at start', async () => {
+  it('an RPC server for another network is refused at startup', async () => {
     stub.genesis = DEVNET_GENESIS;
     const message = await faultOfStart();
     expect(message)
@@ -210,19 +210,19 @@ describe('On mainnet', function () {
     expect(extra.recentBlockhash).to.equal(BLOCKHASH);
   });
 
-  it('a receiver without a USDC account is refused at start, with the command that creates it', async () => {
+  it('a receiver without a USDC account is refused at startup, with the command that creates it', async () => {
     stub.receiver = undefined;
     const message = await faultOfStart();
     expect(message).to.match(/^PAY_TO: /);
     expect(message).to.contain(RECEIVER).and.to.contain(`spl-token create-account ${USDC} --owner ${PAY_TO}`);
   });
 
-  it('a receiver whose account holds lamports but is not a token account yet is refused likewise', async () => {
+  it('a receiver whose account holds lamports but is not a token account yet is also refused', async () => {
     stub.receiver!.program = SystemProgram.programId.toBase58();
     expect(await faultOfStart()).to.contain('spl-token create-account');
   });
 
-  it('a facilitator that was never reached is refused at start, but one that was reached before is not', async () => {
+  it('a facilitator that was never reached is refused at startup, but one that was reached before is not', async () => {
     const { port: facilitatorPort } = stub.facilitator.address() as AddressInfo;
     await stopServer(stub.facilitator);
     stub.facilitator.address = () => ({ port: facilitatorPort, family: 'IPv4', address: '127.0.0.1' });
@@ -260,7 +260,7 @@ describe('On mainnet', function () {
     expect((await call(port, 'GET', '/')).status).to.equal(200);
   });
 
-  it('a public address too long for the header of a challenge is refused at start', async () => {
+  it('a public address too long for the header of a challenge is refused at startup', async () => {
     const message = await faultOfStart({ PUBLIC_URL: `https://${`${'a'.repeat(60)}.`.repeat(24)}example` });
     expect(message).to.match(/^PUBLIC_URL: this, or the path or summary of \w+ in openapi.yaml, is too long/);
   });
@@ -287,7 +287,7 @@ describe('On mainnet', function () {
     ],
   ];
   for (const [name, says, change] of faults)
-    it(`${name} is refused at start with an explanation`, async () => {
+    it(`${name} is refused at startup with an explanation`, async () => {
       expect(await faultOfStart(change() ?? {})).to.match(says);
     });
 
@@ -303,7 +303,7 @@ describe('On mainnet', function () {
     ]);
   });
 
-  it('a nearly empty fee payer and a clock that is minutes off do not prevent the start', async () => {
+  it('a nearly empty fee payer and a clock that is minutes off do not keep the server from starting', async () => {
     stub.lamports = 5_000;
     stub.aheadSeconds = -180;
     await open();

@@ -23,7 +23,7 @@ describe("a server that can't start", function () {
   this.timeout(90_000);
   allOnOneChain();
 
-  it('says why it may not be the second server of a ledger, or change the receiver once a payment was made', async () => {
+  it('says why it must not be the second server of a ledger, or change the receiver once a payment has been made', async () => {
     const first = await serve(proxied('shared'));
     expect(await refusedStart(proxied('shared'))).to.match(
       /in use by another running server.*DATABASE_URL=postgres/s,
@@ -59,7 +59,7 @@ describe("a server that can't start", function () {
     }
   });
 
-  it('also explains that the state folder is a file', async () => {
+  it('explains the error if the state folder is a file', async () => {
     const said = await refusedStart(proxied('', { STATE_DIR: join(folder, 'chain', 'buyer.json') }));
     expect(said).to.match(/^STATE_DIR: .*cannot be used as a folder/);
   });
@@ -93,14 +93,14 @@ describe("a server that can't start", function () {
     ['half a sandbox', /set both or neither/, ConfigFault, () => ({ FACILITATOR_URL: '' })],
   ];
   for (const [name, says, kind, env] of faults) {
-    it(`${name} stops the start with an explanation`, async () => {
+    it(`explains why: ${name}`, async () => {
       const error = await attempt(proxied('faulty', { LOG_LEVEL: 'silent', ...env() }));
       expect(error).to.be.instanceOf(kind).with.property('message').that.matches(says);
     });
   }
 });
 
-/** Starts a server in this process that should not start. `main` prints errors of these kinds unchanged. */
+/** Tries to start, in this process, a server that should not start. `main` prints errors of these kinds unchanged. */
 async function attempt(env: Environment): Promise<unknown> {
   try {
     await (await compose(readConfig(env))).stop();

@@ -181,7 +181,7 @@ describe('A built server', function () {
     throw new Error(`no answer: ${end?.said ?? 'it still starts'}`);
   }
 
-  it('does not open after a change of the contract until it is rebuilt, and then asks for the new price', async () => {
+  it('does not start after a change of the contract until it is rebuilt, and then asks for the new price', async () => {
     change("amount: '0.01', flow: authorization", "amount: '0.07', flow: authorization");
     const { code, said } = await (await run()).ended;
     expect(said.trim()).to.match(
@@ -193,7 +193,7 @@ describe('A built server', function () {
     expect(option).to.include({ amount: '70000' });
   });
 
-  it('does not open with an operation without a handler, or a handler without an operation, and names the file to write', async () => {
+  it('does not start if an operation has no handler or a handler has no operation, and names the file to write', async () => {
     change('operationId: solTokenBrief', 'operationId: tokenNews');
     await build();
     const { code, said } = await (await run()).ended;

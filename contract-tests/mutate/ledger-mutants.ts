@@ -56,7 +56,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: ' || row.lease_until > row.now)',
     replace: ')',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'recognizes a copy of a payment that is worked on or settling',
+    grep: 'recognizes a copy of a payment that is being worked on or settled',
   },
   {
     name: 'a paid payment may be claimed again',
@@ -64,7 +64,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "if (row.state !== 'claimed' || row.alias_of",
     replace: 'if (row.alias_of',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'recognizes a copy of a payment that is worked on or settling',
+    grep: 'recognizes a copy of a payment that is being worked on or settled',
   },
   {
     name: 'runs are not limited',
@@ -72,7 +72,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'if (open.runs >= limits.maxRuns)',
     replace: 'if (false)',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'gives a payment three runs of its work',
+    grep: 'runs the work of a payment at most three times',
   },
   {
     name: 'one unsettled payment more than allowed',
@@ -192,7 +192,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: "state = 'settling' and asks = 1 and",
     replace: "state = 'settling' and",
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'makes one second settle request when nobody works on the payment',
+    grep: 'makes exactly one more settle request when nobody is working on the payment',
   },
   {
     name: 'a second settle request is sent while the first is pending',
@@ -200,7 +200,7 @@ export const ledgerMutants: readonly Mutant[] = [
     find: 'and asks = 1 and lease_until <= ${p.now} returning',
     replace: 'and asks = 1 returning',
     test: 'ledger/{claims,transitions,maintenance,opening}',
-    grep: 'makes one second settle request when nobody works on the payment',
+    grep: 'makes exactly one more settle request when nobody is working on the payment',
   },
   {
     name: 'a released payment is delivered without proof',

@@ -489,7 +489,7 @@ export const paymentMutants: readonly Mutant[] = [
     find: 'if (owner !== payTo)',
     replace: 'if (false)',
     test: 'main/mainnet',
-    grep: 'a receiver whose account has another owner is refused at start',
+    grep: 'a receiver whose account has another owner is refused at startup',
   },
   {
     name: 'a frozen receiver is accepted',
@@ -497,6 +497,6 @@ export const paymentMutants: readonly Mutant[] = [
     find: 'if (data[TOKEN_ACCOUNT.state] === FROZEN)',
     replace: 'if (false)',
     test: 'main/mainnet',
-    grep: 'a receiver whose USDC is frozen is refused at start',
+    grep: 'a receiver whose USDC is frozen is refused at startup',
   },
 ];

@@ -21,7 +21,7 @@ const imported = (file: string): string => JSON.stringify(join(SOURCES, file));
 describe('A deadline', function () {
   this.timeout(60_000);
 
-  it('fires although nothing else refers to its signal and garbage is collected meanwhile', async () => {
+  it('fires even if nothing else refers to its signal and garbage is collected in the meantime', async () => {
     const said = await run(`
       import { withAbortAfter } from ${imported('net/deadline.js')};
       const stop = new AbortController();
@@ -39,7 +39,7 @@ describe('A deadline', function () {
     expect(said).to.equal('200');
   });
 
-  it('ends a read by the reconciler from a chain that hangs, even if garbage is collected in the meantime', async () => {
+  it("ends the reconciler's read from a chain that hangs, even if garbage is collected in the meantime", async () => {
     const said = await run(`
       import { Reconciler } from ${imported('sale/reconciler.js')};
       import { SolanaRail } from ${imported('rails/solana/solana-rail.js')};

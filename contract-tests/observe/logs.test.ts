@@ -107,7 +107,7 @@ describe('The log of sales', () => {
 });
 
 describe('Repeated errors', () => {
-  it('are logged in one line, and in a second one with their number when they end', () => {
+  it('are logged in one line, and in a second one with their count when they end', () => {
     const lines: Line[] = [];
     let now = 1_000_000;
     const faults = faultLog(logOf(lines), () => now);
@@ -173,7 +173,7 @@ describe('Repeated errors', () => {
     });
   });
 
-  it("are logged in one line with their number and payer if a payer's calls fail in the same way", () => {
+  it("are logged in one line with their count and payer if a payer's calls fail in the same way", () => {
     const lines: Line[] = [];
     const log = withoutRepeats(logOf(lines), 60_000);
     const sales = saleLog({ ...logOf(lines), ...log });

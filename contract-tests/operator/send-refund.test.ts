@@ -158,7 +158,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     chain.height += 100;
     expect(await rejected(refund(id)))
       .to.include('never landed')
-      .and.include('The amount is free again');
+      .and.include('The amount is available again');
     chain.loses = false;
     await refund(id);
     await refundedOnce(id);
@@ -278,7 +278,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect(new Set(chain.sent)).to.have.length(1);
   });
 
-  it('is given up by a running server once it can never land, or was never signed', async () => {
+  it('is given up by a running server once it can never land, or if it was never signed', async () => {
     const [lost, unsigned] = [await sold(), await sold()];
     chain.loses = true;
     await rejected(refund(lost, { ms: 300 }));

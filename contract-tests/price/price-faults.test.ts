@@ -98,7 +98,7 @@ const FAULTS: [object, RegExp][] = [
   ],
   [
     { by: '/body/text', measure: 'length', steps: STEPS, amount: '0.01' },
-    /unknown key 'amount': a price has mode, currency, flow, by, measure, steps, per, min, max only/,
+    /unknown key 'amount': a price has only mode, currency, flow, by, measure, steps, per, min, max/,
   ],
   [
     { mode: 'handler', min: '0.01', max: '0.02' },

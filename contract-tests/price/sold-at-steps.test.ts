@@ -64,7 +64,7 @@ const TEXTS = fc.array(fc.string({ unit: 'grapheme-composite', maxLength: 70 }),
   maxLength: 4,
 });
 
-describe('Steps of any length and price, and calls of any length,', function () {
+describe('Calls of any length, priced in steps of any length and price,', function () {
   this.timeout(120_000);
 
   it(`cost the same in the ledger and at the facilitator as in all challenges of their 402: ${SHOPS} shops, by x402 and MPP, over HTTP and MCP`, async () => {

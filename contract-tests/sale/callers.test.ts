@@ -336,7 +336,7 @@ describe('callers that wait for a payment: signing again is charged once, on any
     await newest;
   });
 
-  it('a copy that waits long enough while the money moves gets a 503 that says it may have moved', async () => {
+  it('a copy that waits long enough while the money is moving gets a 503 that says it may have moved', async () => {
     const gate = new Gate();
     const first = world.payment({ payer });
     world.facilitator.onSettle = () => gate.wait({ kind: 'settled', signature: SIGNATURE });

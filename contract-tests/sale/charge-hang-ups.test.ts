@@ -6,7 +6,7 @@ import { until } from '../support/faults.js';
 describe('charge: callers that hang up', () => {
   eachInANewWorld();
 
-  it('if all callers hang up before the settlement, the work is aborted, nothing is settled, and the next try works', async () => {
+  it('if all callers hang up before the settlement, the work is aborted, nothing is settled, and the next attempt succeeds', async () => {
     const payment = world.payment();
     const callers = [new AbortController(), new AbortController()];
     const gate = new Gate();
@@ -63,7 +63,7 @@ describe('charge: callers that hang up', () => {
     expect((await world.redeem(payment)).kind).to.equal('sold');
   });
 
-  it('if a known payer hangs up after the work but before verify has ended, nothing is settled, and the next try works', async () => {
+  it('if a known payer hangs up after the work but before verify has ended, nothing is settled, and the next attempt succeeds', async () => {
     const payer = await world.knownPayer();
     const payment = world.payment({ payer });
     const endOthers = await world.unverifiedRuns(payer);
@@ -105,7 +105,7 @@ describe('charge: callers that hang up', () => {
     expect(world.facilitator.settles).to.equal(1);
   });
 
-  it('if the caller hangs up while the money moves, the payment is settled anyway, and the answer is kept', async () => {
+  it('if the caller hangs up while the money is moving, the payment is settled anyway, and the answer is kept', async () => {
     const payment = world.payment();
     const gone = new AbortController();
     const gate = new Gate();

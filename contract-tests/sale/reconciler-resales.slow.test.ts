@@ -48,7 +48,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     const sent = testServer.send({ payment: first.payment, text }, { gone: gone.signal });
     await stateBecomes(first.id, 'settling');
     const other = testServer.send({ payment: second.payment, text });
-    // A server notices a closed connection some turns of the event loop after data on another one.
+    // A server notices that a connection was closed some turns of the event loop later than data on another connection.
     for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve));
     gone.abort();
     await Promise.all([sent, other]);
@@ -59,7 +59,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     expect([landed(first.id), landed(second.id)]).to.deep.equal([1, 0]);
   });
 
-  it('a buyer who hangs up while the money moves may sign again at once and is charged once', async () => {
+  it('a buyer who hangs up while the money is moving may sign again at once and is charged once', async () => {
     cluster.onSettle(settleFault('slow'));
     const text = 'hung up';
     const first = signed(testChain, testServer, { payer, text });

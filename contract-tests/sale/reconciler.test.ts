@@ -64,7 +64,7 @@ describe('how the reconciler reads the chain', () => {
     ['a transfer that took effect', false, false],
     ['a transfer that failed', true, true],
   ] as const)
-    it(`a success reported for ${what} is ${lie ? 'a false report, and later ones are believed only once the transfer was seen' : 'believed'}`, async () => {
+    it(`a success reported for ${what} is ${lie ? 'a false report, and later ones are believed only once the transfer has been seen' : 'believed'}`, async () => {
       const payment = world.payment();
       expect((await world.redeem(payment)).kind).to.equal('sold');
       const trust = await reconcile(chainWith([{ payment, failed }]));

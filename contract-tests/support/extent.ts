@@ -12,7 +12,7 @@ export function rows<T>(all: readonly T[]): readonly T[] {
 /** Guards tests that take minutes and whose subject other tests cover, too; only `make test-all` runs them. */
 export const isEverythingRun = EXTENT === 'all';
 
-/** How often a random test repeats: `few` times as a check, `many` times in a full run. */
+/** How many times a random test repeats: `few` times as a check, `many` times in a full run. */
 export function repeated(many: number, few: number): number {
   return EXTENT === 'all' ? many : few;
 }

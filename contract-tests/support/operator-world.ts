@@ -139,7 +139,7 @@ export async function openOperatorWorld(overrides: Partial<OperatorParts> = {}):
   return world;
 }
 
-/** Sells `sales` answers of an operation `daysAgo`, for `price` atomic units each. @returns their ids */
+/** Sells `sales` answers of an operation, `daysAgo` days ago, for `price` atomic units each. @returns their ids */
 export async function sell(
   { ledger, clock }: OperatorWorld,
   { daysAgo = 0, sales = 1, operation = 'summarize', price = 10_000n },

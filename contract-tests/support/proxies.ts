@@ -14,7 +14,7 @@ const START_MS = 10_000;
 export type Proxy = { url: string; close: () => Promise<void> };
 export type ProxyName = 'nginx' | 'haproxy' | 'caddy';
 
-/** How a proxy from Debian is run in the foreground with a configuration. */
+/** How to run a proxy from Debian in the foreground with a configuration file. */
 const PROGRAMS: Record<ProxyName, { binary: string; pack: string; args: (file: string) => string[] }> = {
   nginx: {
     binary: '/usr/sbin/nginx',

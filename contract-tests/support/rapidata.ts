@@ -33,7 +33,7 @@ export type FakeRapidata = {
   pricePerResponse: number;
   /** How much more the job costs than the account holds. */
   shortfall: number;
-  /** How often it answers 409 before a definition has a price. */
+  /** How many times it answers 409 before a definition has a price. */
   unpriced: number;
   /** Called before every request is carried out. If it returns an answer, that is sent instead; `hang up` closes the connection. */
   before:
@@ -80,7 +80,7 @@ type Shape = { request?: object; status: number; response?: object; query?: stri
 const { calls: SHAPES } = JSON.parse(
   readFileSync(new URL('../../../contract-tests/fixtures/rapidata-api.json', import.meta.url), 'utf8'),
 ) as { calls: Record<string, Shape> };
-// The published schema has a oneOf without members (of cyclic values), which the standard does not allow.
+// The published schema has an empty oneOf (where values are cyclic), which the standard does not allow.
 const ajv = new Ajv({ strict: false, allErrors: true, validateSchema: false });
 
 /** The path of the schema that matches a request, with the values of its parameters. */

@@ -3,7 +3,7 @@ import type { PricedOperation } from '../../src/contract/contract.js';
 import type { Payment as Row } from '../../src/ledger/store.js';
 import type { Sent, TestServer } from './test-server.js';
 
-/** One signature of a purchase. `amount` is in atomic units; `pending`: the buyer was told that its settlement is open. */
+/** One signature of a purchase. `amount` is in atomic units; `pending`: the buyer was told that it is not settled yet. */
 export type Attempt = { id: string; header: string; landedHeader: string; amount: bigint; pending: boolean };
 
 /** A link to an answer, and whether its response had a receipt: for a payment that was made, or for one that may have been. */
@@ -24,7 +24,7 @@ export type Record = {
   sends: number;
   bodies: Set<string>;
   refusals: string[];
-  /** How often a run was lost because the ledger failed, the buyer hung up or the server sent it away; each one excuses one more run. */
+  /** How many runs were lost because the ledger failed, the buyer hung up or the server sent it away; each allows one more run. */
   failures: number;
   last?: Sent | typeof GIVEN_UP;
   /** What the buyer did, in order, for the error message. */

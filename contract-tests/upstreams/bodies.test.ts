@@ -382,12 +382,12 @@ describe('A body of any type', () => {
     [
       'a file instead of a text',
       raw(`${part('name="title"; filename="a"')}${PHOTO}--b--`),
-      /title must be a text, not a file/,
+      /title must be text, not a file/,
     ],
     [
       'an unknown file',
       raw(`${part('name="more"; filename="a"')}${PHOTO}--b--`),
-      /more must be a text, not a file/,
+      /more must be text, not a file/,
     ],
     ['an unknown text', raw(`${part('name="more"')}${PHOTO}--b--`), /unknown field 'more' in the body/],
     ['__proto__', raw(`${part('name="__proto__"')}${PHOTO}--b--`), /unknown field '__proto__' in the body/],

@@ -42,7 +42,7 @@ function upload(): FormData {
   return form;
 }
 
-describe('Everything that an API may take, bought with the official client', function () {
+describe('A shop that sells operations with bodies of every type to the official client', function () {
   this.timeout(120_000);
   let upstream: TestUpstream;
   let folder: string;
@@ -127,7 +127,7 @@ describe('Everything that an API may take, bought with the official client', fun
       expect(upstream.calls).to.have.length(1);
     });
 
-  it('the pages and documents of the shop are served', async () => {
+  it('serves its pages and documents', async () => {
     const pages = await Promise.all(
       ['/', '/llms-full.txt', '/openapi.json', '/.well-known/x402', '/docs'].map(path =>
         fetch(shop.url + path, { headers: { accept: 'text/html' } }).then(answer => answer.status),

@@ -252,5 +252,5 @@ export function failureOf(fault: RapidataFault): UpstreamFailure {
 function failed({ passing }: RapidataFault): string {
   return passing
     ? 'failed or gave no usable answer; try again later'
-    : 'refused the request; the seller has to act';
+    : 'refused the request; the seller must fix this';
 }

@@ -103,7 +103,7 @@ function questionOf({ body, ...order }: OrderInProgress): Question {
   return { id, brand, question, wanted, deadline, attempt };
 }
 
-/** All replies, including rejected ones. An order has few. */
+/** All replies, including rejected ones. An order has only a few. */
 function everyReply(id: string): TransactionBody<Row[]> {
   return execute(
     sql<Row>`select * from brand_feedback_replies where payment = ${paymentKey(id)} order by number`,

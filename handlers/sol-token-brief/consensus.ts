@@ -45,7 +45,7 @@ export function plausibleQuotes<T extends { priceUsd: number }>(
   return { kept, disputed: kept.length === 1 && items.length > 1 };
 }
 
-/** The highest price divided by the lowest; null if there are fewer than two. */
+/** The highest price divided by the lowest; null if there are fewer than two prices. */
 export function spreadOf(prices: readonly number[]): number | null {
   if (prices.length < 2) return null;
   const sorted = ascending(prices);

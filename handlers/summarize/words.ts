@@ -8,7 +8,7 @@ const CHARACTERS_PER_WORD = 1.6;
 /** Scripts that are written without spaces between words. */
 export const SPACELESS =
   /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
-/** Those scripts without spaces between words that separate sentences by a space instead of a mark. */
+/** The scripts among them that separate sentences with a space instead of a punctuation mark. */
 export const UNMARKED = /[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]/u;
 
 /** The number of words, by the higher of two counts: by spaces, or by runs of letters and digits. */

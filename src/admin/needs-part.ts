@@ -95,7 +95,7 @@ function unresolved({ undecided }: Looked): Need[] {
 function lateOrders({ orders, now }: Looked): Need[] {
   const late = typeof orders === 'string' ? [] : orders.filter(order => !isInTime(order, now));
   if (late.length === 0) return [];
-  const what = `${many(late.length, 'order has', 'orders have')} passed the deadline.`;
+  const what = `${many(late.length, 'order is', 'orders are')} past the deadline.`;
   return [
     {
       state: 'late',

@@ -41,7 +41,7 @@ export function pageHtml(
       : []),
     ...(next
       ? [
-          `<a class="button quiet" rel="next" href="${path}${escapeHtml(queryOf(after(filter, next)))}">${sales.length === 0 ? 'Search on' : 'Earlier'}</a>`,
+          `<a class="button quiet" rel="next" href="${path}${escapeHtml(queryOf(after(filter, next)))}">${sales.length === 0 ? 'Keep searching' : 'Earlier'}</a>`,
         ]
       : []),
   ];

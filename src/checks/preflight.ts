@@ -3,8 +3,8 @@ import { withDeadline } from '../net/deadline.js';
 import type { Log } from '../net/log.js';
 
 /**
- * The result of a check. `subject`: the variable or thing that was checked. `found` and `todo` are sentence parts without a full stop;
- * `todo` says what to do. `fatal`: an error that prevents a start even in the sandbox.
+ * The result of a check. `subject`: the variable or thing that was checked. `found` and `todo` are sentence fragments without a full stop;
+ * `todo` says what to do. `fatal`: an error that keeps the server from starting even in the sandbox.
  */
 export type Finding = {
   level: 'ok' | 'warning' | 'error';

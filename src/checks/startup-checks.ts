@@ -29,7 +29,7 @@ export type StartupParts = {
   reach?: Reach;
 };
 
-/** The checks of every start, and of `npm run check`. */
+/** The checks that every server makes when it starts, and that `npm run check` makes. */
 export function startupChecks(parts: StartupParts): Check[] {
   const { contract, terms, methods, network, chain, facilitators, hadFeePayer, durability, reach } = parts;
   return [

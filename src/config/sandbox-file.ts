@@ -43,7 +43,7 @@ export function infoFile(stateDir: string): string {
   return join(stateDir, 'sandbox.json');
 }
 
-/** The last sandbox that ran on a state folder, whether or not it still runs; null if there was none. */
+/** The last sandbox that ran on a state folder, whether or not it is still running; null if there was none. */
 export function readInfo(stateDir: string): SandboxInfo | null {
   try {
     const info = JSON.parse(readFileSync(infoFile(stateDir), 'utf8')) as SandboxInfo;

@@ -31,7 +31,7 @@ export class BodyCheck {
     this.#texts = texts;
   }
 
-  /** Compiles the validators of a body. */
+  /** Compiles the validators for a body. */
   warm(request: RequestBody): void {
     for (const form of formsOf(request)) this.#checkOf(form);
   }
@@ -125,7 +125,7 @@ export class BodyCheck {
 const WRONG_PART = {
   file: (name: string) => `${name} must be a file`,
   json: (name: string) => `${name} must be JSON`,
-  text: (name: string) => `${name} must be a text, not a file`,
+  text: (name: string) => `${name} must be text, not a file`,
 };
 
 function add<T>(all: Map<string, T[]>, name: string, item: T): void {

@@ -53,7 +53,7 @@ export function queryStyleOf(document: Json, parameter: Json): { style?: QuerySt
       ? {}
       : { style: { kind: 'separated', by: SEPARATORS[named] ?? ',', object: false } };
   if (shape === 'object') return objectStyle(document, schema, named, explode === true);
-  return named === 'form' ? {} : { wrong: 'must have the style form (its default)' };
+  return named === 'form' ? {} : { wrong: 'must use style: form (the default)' };
 }
 
 function objectStyle(

@@ -25,7 +25,7 @@ const ANYTHING: Form = { mimeType: 'application/octet-stream', kind: 'binary' };
 const NOTHING: Form = { mimeType: '', kind: 'none' };
 const CONTENT = 'content: { application/json: { schema: { type: object } } }';
 const NO_STREAMS =
-  "which can't be sold as one call: declare what is answered as a whole, such as application/json, or leave the operation out";
+  "which can't be sold as one call: declare an answer that is sent as a whole, such as application/json, or leave the operation out";
 const UNCHECKED = 'an operation that sells whatever its API answers has x-upstream: { check: none }';
 
 /**

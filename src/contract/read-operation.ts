@@ -15,7 +15,7 @@ import { readBody, type RequestBody } from './request-body.js';
 
 export type { BodyForm, RequestBody } from './request-body.js';
 
-/** The two payment flows of x402: `authorization` works before it settles, `upfront` settles before it works. */
+/** The two payment flows of x402: with `authorization`, the work comes before the settlement; with `upfront`, after it. */
 export type PaymentFlow = 'authorization' | 'upfront';
 
 /** An operation that can be called, paid or free: its input and its answers. */
@@ -235,7 +235,7 @@ function readKind(
   const { currency, flow } = price;
   const known = [...PRICE_KEYS, ...kind.keys];
   for (const key of Object.keys(price))
-    if (!known.includes(key)) faults.push(`unknown key '${key}': a price has ${known.join(', ')} only`);
+    if (!known.includes(key)) faults.push(`unknown key '${key}': a price has only ${known.join(', ')}`);
   if (currency !== 'USD') faults.push("currency must be 'USD'");
   if (flow !== 'authorization' && flow !== 'upfront')
     faults.push("flow must be 'authorization' or 'upfront'");

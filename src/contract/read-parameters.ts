@@ -53,7 +53,7 @@ export function readParameters(place: Place, at: string[], fault: Fault): Parame
   for (const name of missing)
     fault(
       [...at, 'parameters'],
-      `must declare ${name}, which the path has: ${declaration(name, own.length > 0)}`,
+      `must declare ${name}, which is in the path: ${declaration(name, own.length > 0)}`,
     );
   for (const { parameter, at: where } of inPath)
     if (typeof parameter.name === 'string' && !named.includes(parameter.name))
@@ -152,7 +152,7 @@ function wrongInPath({ required, style, schema }: Json, document: Json): string 
   if (shape === 'list' || shape === 'object')
     return `must not be ${shape === 'list' ? 'a list' : 'an object'}, because it is in the path`;
   if (required !== true) return 'must be required, because it is in the path: required: true';
-  return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
+  return style === undefined || style === 'simple' ? undefined : 'must use style: simple (the default)';
 }
 
 function wrongInQuery(parameter: Json, document: Json): string | undefined {
@@ -164,7 +164,7 @@ function wrongInHeader({ name, style, schema }: Json, document: Json): string | 
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(String(name))) return 'is not a valid header name';
   if (isNoParameter(String(name)))
     return 'is a header that buyers cannot choose, so it cannot be a parameter: remove it';
-  return style === undefined || style === 'simple' ? undefined : 'must have the style simple (its default)';
+  return style === undefined || style === 'simple' ? undefined : 'must use style: simple (the default)';
 }
 
 const WRONG = { path: wrongInPath, query: wrongInQuery, header: wrongInHeader };

@@ -42,7 +42,7 @@ export type EmbeddedTiming = {
   lookMs: number;
 };
 
-/** Together, verifying, working, signing and settling take less time than the lease of a claim. */
+/** Together, verifying, working, signing and settling take less time than the lease of a claim lasts. */
 const TIMING: EmbeddedTiming = {
   verifyMs: 10_000,
   signMs: 5_000,
@@ -216,8 +216,8 @@ function read(base64: string): SolanaTransaction {
 }
 
 /**
- * Sends the signed transaction until it is confirmed or has expired. Every other result is reported as unknown, even if the transaction failed on the
- * chain, because only `finalized` proves a failure. Can be repeated with the same bytes at any time and on any server.
+ * Sends the signed transaction repeatedly until it is confirmed or has expired. Every other result is reported as unknown, even if the
+ * transaction failed on the chain, because only `finalized` proves a failure. Can be repeated with the same bytes at any time and on any server.
  */
 async function settle(all: Embedded, request: FacilitatorRequest): Promise<SettleResult> {
   const { guard, funds, timing, closing } = all;

@@ -63,7 +63,7 @@ async function send({ chain, log }: Sending, signed: Signed, signal: AbortSignal
     if (!signal.aborted)
       log.warn(
         { error, signature: signed.signature },
-        'no RPC server accepted a transaction; it is sent again',
+        'no RPC server accepted a transaction; it will be sent again',
       );
   }
 }

@@ -6,7 +6,7 @@ import { positionOfFault } from './json-position.js';
 /** Invalid body: 400. The message says what to correct. */
 export class BodyFault extends Error {}
 
-/** How many members a body has had so far. */
+/** The number of members of a body counted so far. */
 export type Counted = { members: number };
 
 /**

@@ -69,7 +69,7 @@ function sentParts(bytes: Buffer, header: string): Promise<Sent[]> {
 }
 
 /**
- * How often a form's boundary begins a line. Counted before anything is parsed, because ten thousand parts
+ * How many times a form's boundary begins a line. Counted before anything is parsed, because ten thousand parts
  * would take seconds to parse.
  */
 function delimitersIn(bytes: Buffer, boundary: string): number {

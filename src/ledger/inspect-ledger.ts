@@ -10,7 +10,7 @@ import { inspect, type ServerIdentity } from './migrate.js';
 /**
  * - `none`: there is no ledger yet; the server creates it when it first starts.
  * - `older`: it has an older schema; the next start brings it up to date.
- * - `unsold`: nothing was sold on it, so it belongs to no receiver.
+ * - `unsold`: nothing has been sold on it, so it belongs to no receiver.
  * - `ours`: it belongs to the configured receiver.
  */
 export type LedgerState = {

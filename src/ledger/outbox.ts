@@ -7,9 +7,9 @@ import * as queries from './queries/outbox.js';
 const DAY_MS = 86_400_000;
 /** How long the server tries to deliver an event. */
 const TRIED_MS = 3 * DAY_MS;
-/** How long a delivered or given-up event is kept, so that the operator can view it and send it again. */
+/** How long an event is kept after it was delivered or given up, so that the operator can view it and send it again. */
 const KEPT_MS = 7 * DAY_MS;
-/** The most events stored for all targets together: about 100 MB. */
+/** The maximum number of events stored for all targets together: about 100 MB. */
 const MAX_KEPT = 200_000;
 /** Longer than a delivery attempt can take. */
 const LEASE_MS = 30_000;
@@ -118,7 +118,10 @@ export function outboxOf({ engine, now, audience }: Telling & { readonly engine:
       audience.onTold();
       return row !== undefined;
     },
-    /** Gives up and deletes old events. @returns how many were given up, and how many undelivered ones were deleted because too many were stored */
+    /**
+     * Gives up on old events, and deletes older ones.
+     * @returns how many were given up, and how many undelivered ones were deleted because too many were stored
+     */
     sweepEvents: (): Promise<{ givenUp: number; dropped: number }> => engine.write(() => sweep(now)),
     /** At most 1 000 events, newest first; with `waiting`, only the undelivered ones, oldest first. */
     events: async (limit: number, { waiting = false } = {}): Promise<OutboxEvent[]> => {
@@ -184,7 +187,7 @@ function eventOf(row: queries.EventRow) {
     /** The number of delivery attempts. */
     attempts: Number(row.attempts),
     nextAttemptAt: row.next_attempt_at,
-    /** When the event was delivered or given up; null before that. */
+    /** When the event was delivered, or delivery was given up; null before that. */
     doneAt: row.done_at,
     outcome: row.outcome as 'told' | 'given up' | null,
     /** The target's last answer. */

@@ -112,7 +112,7 @@ export type OrderRow = {
   extended: number;
   next_attempt_at: number | null;
   tries: number;
-  /** How often the work was started since the order was last opened: more than once if it was interrupted. */
+  /** How many times the work has been started since the order was last opened: more than once if it was interrupted. */
   starts: number;
   failure: string | null;
 };

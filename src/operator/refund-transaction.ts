@@ -102,7 +102,7 @@ export function cameFrom({ evidence }: Pick<Payment, 'evidence'>): string | unde
   }
 }
 
-/** The USDC of a wallet, in atomic units. */
+/** The USDC balance of a wallet, in atomic units. */
 export async function usdcOf(
   chain: Pick<Chain, 'account'>,
   source: string,

@@ -77,7 +77,7 @@ async function writeDown(
   );
   if (stored && isWritten(stored)) return stored;
   throw new OperatorFault(
-    `Refund ${id} was cancelled meanwhile: ${stored?.failure ?? 'it is not in the ledger'}. Nothing was sent.`,
+    `Refund ${id} was cancelled in the meantime: ${stored?.failure ?? 'it is not in the ledger'}. Nothing was sent.`,
   );
 }
 
@@ -122,7 +122,7 @@ async function record(
   if (fate.kind === 'never') {
     await ledger.failRepayment(id, signature, fate.why);
     throw new OperatorFault(
-      `Refund ${id} did not move any money: ${fate.why} (transaction ${signature}). The amount is free again: repeat the command to send it with a new transaction.`,
+      `Refund ${id} did not move any money: ${fate.why} (transaction ${signature}). The amount is available again: repeat the command to send it with a new transaction.`,
     );
   }
   const outcome = await ledger.landRepayment(id, fate.landed);

@@ -35,7 +35,7 @@ export function html(ctx: Context, status: number, page: string): void {
   ctx.body = page;
 }
 
-/** Server-sent events, until the stream ends or the browser leaves. */
+/** Server-sent events, until the stream ends or the browser disconnects. */
 export function events(ctx: Context, stream: Readable): void {
   ctx.set({ 'Content-Type': 'text/event-stream; charset=utf-8', 'X-Accel-Buffering': 'no' });
   ctx.status = 200;

@@ -67,7 +67,7 @@ export class Seller {
     return isRegular && this.#refusal(call, true, this.#usedUp(call, true)) === undefined;
   }
 
-  /** Reserves the payment. `caller`: set if the request already waits for the row. */
+  /** Reserves the payment. `caller`: set if the request is already waiting for the row. */
   async claim(call: PaidCall, caller: Caller | undefined): Promise<ClaimResult> {
     const { payer } = call.payment.checked;
     const claimed = await this.#deps.ledger.claim(this.#request(call), caller);

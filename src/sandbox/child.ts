@@ -38,7 +38,7 @@ const ENVIRONMENT = (options: SpawnOptions): NodeJS.ProcessEnv => ({
 });
 
 /**
- * Starts the sandbox as a child process that always ends with this one, or uses a sandbox that already runs on the state folder.
+ * Starts the sandbox as a child process that always ends with this one, or uses a sandbox that is already running on the state folder.
  * Takes at most 20 s.
  * @throws Error that says why there is no sandbox
  */
@@ -60,8 +60,8 @@ export async function spawnSandbox(options: SpawnOptions): Promise<SpawnedSandbo
 }
 
 /**
- * A sandbox that runs on the folder. If its parent has ended, the sandbox is about to end, too. In that case, waits for its end instead
- * of using it.
+ * A sandbox that is running on the folder. If its parent has ended, the sandbox is about to end, too. In that case, waits until it has
+ * ended instead of using it.
  */
 async function findRunning(stateDir: string, deadline: number): Promise<SandboxInfo | null> {
   for (;;) {

@@ -21,7 +21,7 @@ const CLOSE_MS = 3_000;
 
 /**
  * Worker threads. A cancelled job is signalled to stop rather than terminated: Node 20 may abort the whole process if a thread is
- * terminated while V8 still compiles its code on another thread. The queue has no limit of its own; callers must limit their jobs.
+ * terminated while V8 is still compiling its code on another thread. The queue has no limit of its own; callers must limit their jobs.
  */
 export class Threads {
   readonly #options: ThreadsOptions;

@@ -115,7 +115,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     heights.check(latest);
   });
 
-  it('lists the newest payments, on request only those of one state, payer or operation', async () => {
+  it('lists the newest payments, or only those of one state, payer or operation', async () => {
     const first = await paymentIn(ledger, 'delivered', { operation: 'summarize' });
     clock += 1;
     const second = await paymentIn(ledger, 'owed', { payer: 'Payer222' });
@@ -138,7 +138,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
     }
   });
 
-  it('shows everything of one payment except its answer, and the signed transaction only on request', async () => {
+  it('shows everything about one payment except its answer, with the signed transaction only on request', async () => {
     const id = await paymentIn(ledger, 'delivered', { evidence: 'U0lHTkVE', identifier: 'order 7' });
     const json = await ledgerCommand(env, 'show', id.slice(0, 8), '--json');
     const shown = JSON.parse(json.stdout) as { payment: unknown; answer: unknown; order: unknown };

@@ -36,7 +36,7 @@ describe('coinslot list, the rules of directories', () => {
     const [address] = listing.findings;
     expect(address?.fault).to.contain('is not https').and.to.contain('set PUBLIC_URL');
     expect(listing.failed).to.equal(true);
-    expect(listing.notes.join()).to.contain('no directory was asked');
+    expect(listing.notes.join()).to.contain('no directory was contacted');
   });
 
   const operation = 'paths /weather get';

@@ -209,7 +209,7 @@ describe('people of the marketplace', () => {
     expect([down.kind, (down.retryAfterSeconds ?? 0) > 0]).to.deep.equal(['unavailable', true]);
     expect(await cut.health()).to.have.property('status', 'degraded');
     expect((await failureOf(create({ clientSecret: 'wrong' }).ready(5))).message).to.match(
-      /the seller has to act/,
+      /the seller must fix this/,
     );
     expect(await people.health()).to.deep.equal({ status: 'ok' });
   });

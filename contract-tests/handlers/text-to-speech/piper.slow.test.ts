@@ -168,7 +168,7 @@ describe('voices: a Piper server', function () {
     expect((await speaker.speak('Hello.', 'en_US-amy-medium', NEVER)).voiceId).to.equal('en_US-amy-medium');
   });
 
-  it('rejects text with nothing to say without a request', async () => {
+  it('rejects text that contains nothing to say, and sends no request', async () => {
     const { speaker, calls } = await piper(current((_call, response) => sendWav(response, toneWav())));
     for (const text of [' ', '…'])
       expect((await failureOf(speaker.speak(text, undefined, NEVER))).kind).to.equal('invalid');
@@ -319,7 +319,7 @@ describe('voices: a Piper server', function () {
     expect(await kindOf(answer, { maxBodyBytes: 50_000 })).to.equal('failed');
   });
 
-  it('passes on the time after which a busy server wants to be called again', async () => {
+  it('passes on how long a busy server asks its callers to wait', async () => {
     for (const status of [429, 503]) {
       const { speaker } = await piper(
         current((_call, response) => response.writeHead(status, { 'retry-after': '7' }).end()),
@@ -331,7 +331,7 @@ describe('voices: a Piper server', function () {
     }
   });
 
-  it('is unavailable while nothing listens, and its health reports this', async () => {
+  it('is unavailable while nothing is listening, and its health reports this', async () => {
     const speaker = createPiperSpeaker({ url: 'http://127.0.0.1:1' });
     speakers.push(speaker);
     expect(await failureOf(speaker.speak('Hello.', undefined, NEVER))).to.include({ kind: 'unavailable' });

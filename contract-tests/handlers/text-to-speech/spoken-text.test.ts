@@ -49,7 +49,7 @@ describe('voices: text that can be spoken', () => {
     ['Ｆｕｌｌ ｗｉｄｔｈ ① 𝐛𝐨𝐥𝐝', 'Full width 1 bold'],
   ];
   for (const [written, spoken] of signs)
-    it(`no sign is lost: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
+    it(`no character is lost: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
@@ -110,7 +110,7 @@ describe('voices: text that can be spoken', () => {
     ['￥500, ￡3 and ￦7', '500 yen, 3 pounds and 7 won'],
   ];
   for (const [written, spoken] of skipped)
-    it(`bullets, arrows, numbers and full-width signs are accepted: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
+    it(`bullets, arrows, numbers and full-width characters are accepted: ${JSON.stringify(written)} is read as ${JSON.stringify(spoken)}`, () => {
       expect(spokenText(written)).to.equal(spoken);
     });
 
@@ -162,7 +162,7 @@ describe('voices: text that can be spoken', () => {
       expect(unspeakable(text, 'en-US')).to.deep.equal(words);
     });
 
-  it('names what cannot be spoken in the error: at most eight words or signs, and invisible signs by their code point', () => {
+  it('names in the error what cannot be spoken: at most eight words or symbols, with invisible symbols by their code point', () => {
     expect(() => spokenText('Say Привет and \uE000 now.')).to.throw(
       Unspeakable,
       'text has words or signs that the voice cannot speak: "Привет", U+E000. ' +
@@ -189,7 +189,7 @@ describe('voices: text that can be spoken', () => {
     expect(silent).to.deep.equal([]);
   });
 
-  it('drops no letter, digit or sign of Unicode silently: each is said or rejected', () => {
+  it('drops no Unicode letter, digit or symbol silently: each is spoken or rejected', () => {
     const dropped: string[] = [];
     const kept = spokenText('one two');
     for (let code = 0; code <= 0x10ffff; code++) {

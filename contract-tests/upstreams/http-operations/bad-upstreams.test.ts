@@ -234,7 +234,7 @@ const CASES: Case[] = [
     name: '401',
     play: says(401, '{"message":"Invalid token"}'),
     status: 502,
-    error: /refused its seller \(401\); the seller has to act\. You were not charged\.$/,
+    error: /refused its seller \(401\); the seller must fix this\. You were not charged\.$/,
     logs: /\(\w+ \/\S*\): the upstream answered 401: “Invalid token”/,
   },
   {

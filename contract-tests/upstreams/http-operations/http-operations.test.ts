@@ -342,7 +342,7 @@ describe('Operations that an HTTP API serves', () => {
     const answer = await shop.buy('getItem', '/items/1');
     expect(answer.status, answer.body.toString()).to.equal(502);
     expect(answer.json().error).to.match(
-      /has an address that is not allowed; the seller has to act\. You were not charged/,
+      /has an address that is not allowed; the seller must fix this\. You were not charged/,
     );
     expect(upstream.connections).to.equal(0);
     await shop.probe();

@@ -201,7 +201,7 @@ paths:
     for (const type of ['text/event-stream', 'application/x-ndjson', 'multipart/x-mixed-replace; boundary=a'])
       for (const upstream of ['', ', check: none'])
         expect(() => soldBy(`{ 200: { content: { '${type}': {} } } }`, upstream), type).to.throw(
-          `responses.200: answers with a stream (${type}), which can't be sold as one call: declare what is answered as a whole, such as ` +
+          `responses.200: answers with a stream (${type}), which can't be sold as one call: declare an answer that is sent as a whole, such as ` +
             'application/json, or leave the operation out',
         );
     expect(soldBy(`{ 200: { content: { text/event-stream: {}, application/json: {} } } }`)).to.deep.equal([

@@ -35,7 +35,7 @@ Operations: those that the server lists in /openapi.json. Parameters of the path
   --url URL          URL of the server (default: the server of the sandbox in STATE_DIR)
   --keypair FILE     keypair file of the payer, in the format of solana-keygen (default: the sandbox's buyer)
   --max-price USDC   the highest price to pay (default 1.00)
-  --out FILE         file for an answer that is not text (default <operationId>-<time> and an ending)
+  --out FILE         file for an answer that is not text (default <operationId>-<time> with an extension)
   --timeout SECONDS  how long to keep sending the same payment (default 120)
   --json             print one JSON object: price, payer, receipt and answer, or error
   --help             print this text

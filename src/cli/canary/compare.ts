@@ -98,7 +98,7 @@ async function checkTransfer({ payment, answer }: Bought, fates: Pick<Fates, 'of
         fate.signature === told,
         `the transfer is ${fate.signature}, but the receipt names ${told}`,
       );
-    must(Date.now() < deadline, `the transfer is not found: ${fate.why}`);
+    must(Date.now() < deadline, `the transfer was not found: ${fate.why}`);
     await sleep(CHAIN_PAUSE_MS);
   }
 }

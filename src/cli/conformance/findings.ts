@@ -18,12 +18,12 @@ export function must(condition: unknown, message: string): asserts condition {
 export class Findings {
   readonly all: Finding[] = [];
 
-  /** Without this promise a client cannot pay, is misled, or loses money. */
+  /** If this promise is broken, a client cannot pay, is misled, or loses money. */
   must(promise: string, check: () => Promise<void> | void): Promise<void> {
     return this.#check(promise, false, check);
   }
 
-  /** Without this promise some clients have trouble. */
+  /** If this promise is broken, some clients have trouble. */
   should(promise: string, check: () => Promise<void> | void): Promise<void> {
     return this.#check(promise, true, check);
   }

@@ -108,7 +108,7 @@ async function checkDescription(
   );
 }
 
-/** Checks every item, and says how the first few that break the rule do so. @throws Broken */
+/** Checks every item, and reports how the first few faulty ones break the rule. @throws Broken */
 function allOf<T extends { operation: Sold }>(all: readonly T[], look: (one: T) => void): void {
   const faults = all.flatMap(one => {
     try {

@@ -18,7 +18,7 @@ const USAGE = `Usage: coinslot dev
 
 Sells the shop in the current folder in the sandbox, and builds and sells it again whenever its contract or its handlers are saved.
 Prints what is sold and a command that buys it. A fault is printed with its file and line, and the previous version keeps selling. The
-sandbox stays: its chain, its wallet, the ledger and the port are the same for every version. Ctrl-C ends everything.
+sandbox stays up: its chain, its wallet, the ledger and the port are the same for every version. Ctrl-C ends everything.
 
 It takes no options; its settings come from the environment when it starts.`;
 
@@ -45,7 +45,7 @@ async function dev(config: Config, running: Running): Promise<void> {
   changed([]);
 }
 
-/** A folder with the contract on sale and the compiled shop. */
+/** Makes a folder with the contract and the compiled shop that are being sold. */
 function copyOf(shopDir: string, stateDir: string): string {
   const copy = join(stateDir, 'dev');
   rmSync(copy, { recursive: true, force: true });

@@ -85,7 +85,7 @@ const USAGE = `Usage: ${commandLine('ledger')} <command> [options]
 
 With OWN_WALLETS, summary and export show sales to your own wallets separately. With DATABASE_READ_URL, summary, list,
 export, statement and verify read a replica. The ledger is DATABASE_URL, or else ledger.db in STATE_DIR (.coinslot).
-All commands except move, restore and receiver <address> can run while a server runs.
+All commands except move, restore and receiver <address> can run while a server is running.
 Exit status 0: done; 1: not done, or verify found differences.`;
 
 const DEFAULT_AUDITED = 10_000;

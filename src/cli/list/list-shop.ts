@@ -22,7 +22,7 @@ export const DIRECTORIES: Directories = {
 export type Task = {
   url: string;
   directories: Directories;
-  /** If true, no directory is asked. */
+  /** If true, no directory is contacted. */
   offline: boolean;
   /** Registers at x402scan with this key: 64 bytes, seed and public key. */
   secretKey?: Uint8Array;
@@ -61,8 +61,8 @@ async function standingsOf(
   const hidden = publicUrlFault(new URL(url)) !== undefined;
   const asks = (name: keyof Directories): boolean =>
     !offline && !(hidden && directories[name] === DIRECTORIES[name]);
-  if (offline) notes.push('no directory was asked (--offline)');
-  else if (hidden) notes.push('no directory was asked: they cannot reach this address');
+  if (offline) notes.push('no directory was contacted (--offline)');
+  else if (hidden) notes.push('no directory was contacted: they cannot reach this address');
   const unasked = (directory: string, next: string[]): Standing => ({
     directory,
     state: 'unknown',

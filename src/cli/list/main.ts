@@ -18,7 +18,7 @@ MCP registry. It reads the shop as they do and applies the rules that they publi
   --keypair FILE     a Solana key pair file of yours, mode 0600: it signs in there, and pays nothing
   --pay-skills NAME  writes the files of a pull request to pay-skills into ./providers; NAME is <operator>/<name>
   --category NAME    its category there, such as data, search or media
-  --offline          asks only the shop, no directory
+  --offline          contacts only the shop, no directory
   --coinbase URL     the address of Coinbase's facilitator (${DIRECTORIES.coinbase})
   --payai URL        the address of PayAI's facilitator (${DIRECTORIES.payai})
   --x402scan URL     the address of x402scan (${DIRECTORIES.x402scan})

@@ -24,7 +24,7 @@ export type WalletParts = {
 
 const STATEMENT = 'wallet_statement';
 const LINES = 20;
-/** The largest statement in bytes; a model has to read it. */
+/** The maximum size of a statement in bytes. It is small, because a model has to read it. */
 const MAX_BYTES = 4_096;
 
 /** The MCP server that a host starts. It offers the shop's tools, for which it pays, and a tool of its own. */

@@ -18,7 +18,7 @@ export function inferSchema(value: unknown, side: Side): Json {
     const items = value.length === 0 ? {} : { items: inferSchema(value[0], side) };
     return { type: 'array', ...items };
   }
-  // A null shows nothing about other possible values.
+  // A null says nothing about other possible values.
   if (typeof value !== 'object' || value === null) return {};
   const fields = Object.entries(value);
   return {

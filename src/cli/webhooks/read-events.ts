@@ -20,7 +20,7 @@ export async function* readEvents(url: string, token: string): AsyncGenerator<Me
     for await (const chunk of body.setEncoding('utf8')) {
       const lines = (rest + String(chunk)).split('\n');
       rest = lines.pop() ?? '';
-      if (rest.length > MAX_LINE) throw new Error('it sends a line without end');
+      if (rest.length > MAX_LINE) throw new Error('it sends a line that never ends');
       for (const line of lines) if (line.startsWith('data: ')) yield JSON.parse(line.slice(6)) as Message;
     }
     throw new Error('it has ended the stream: the server has stopped');

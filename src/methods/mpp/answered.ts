@@ -16,7 +16,7 @@ export function faultInPayload({ payload, request }: Sent, { flow }: PricedOpera
   const { type, transaction, signature } = payload;
   if (type === 'transaction' && transaction !== undefined) return undefined;
   if (type !== 'signature')
-    return `payload: type ${type} is not accepted, only transaction is, with the signed transaction in base64`;
+    return `payload: type ${type} is not accepted: only transaction is, with the signed transaction in base64`;
   if (flow !== 'upfront')
     return (
       'payload: type signature is not accepted for an operation that is paid after its work: answer the same challenge with type ' +
@@ -41,7 +41,7 @@ export function faultIn(
     return `challenge: ${id} was not made by this server, or was changed: ${ANSWER_NEW}`;
   if (slots.realm !== realm) return `challenge: realm ${slots.realm} is not ${realm}: ${ANSWER_NEW}`;
   if (slots.method !== 'solana' || slots.intent !== 'charge')
-    return `challenge: ${slots.method} ${slots.intent} is not offered, only solana charge is`;
+    return `challenge: ${slots.method} ${slots.intent} is not offered; only solana charge is`;
   if (slots.opaque !== encoded(opaqueOf(operation)))
     return `challenge: it is not for ${operation.id}: ${ANSWER_NEW}`;
   if (request.amount !== operation.price.atomic.toString())

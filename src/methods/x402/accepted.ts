@@ -5,9 +5,9 @@ import type { WirePayment } from './wire.js';
 
 /** Why a payment can't be for any offer of this server, current or earlier. */
 export function foreignTo({ network, v1Network }: Terms, wire: WirePayment): string | undefined {
-  if (wire.scheme !== 'exact') return `scheme: '${wire.scheme}' is not offered, only exact is`;
+  if (wire.scheme !== 'exact') return `scheme: '${wire.scheme}' is not offered; only exact is`;
   if (wire.network !== network && wire.network !== v1Network) {
-    return `network: '${wire.network}' is not offered, only ${network} (v2) and ${v1Network} (v1) are`;
+    return `network: '${wire.network}' is not offered; only ${network} (v2) and ${v1Network} (v1) are`;
   }
   return undefined;
 }

@@ -52,7 +52,7 @@ function inVersion(version: ChallengeVersion, body: Buffer): Challenge {
   return { headers: version === 2 ? { 'PAYMENT-REQUIRED': body.toString('base64') } : {}, body };
 }
 
-/** The longest beginning of a text that takes at most `room` bytes within a JSON string. */
+/** The longest prefix of a text that takes at most `room` bytes within a JSON string. */
 function cutToJsonBytes(text: string, room: number): string {
   let used = 0;
   let end = 0;

@@ -44,7 +44,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   #feePayer: string;
   /** The hints without a blockhash: the same object until the fee payer changes. */
   #bare: Hints;
-  /** The offered blockhashes, the next one first. Each has the same object while it is offered. */
+  /** The offered blockhashes, the next one first. Each keeps the same object while it is offered. */
   #offered = new Map<Key, Hints>();
   readonly #used = new Set<string>();
   /** The heights of the blockhashes that this server has read. */

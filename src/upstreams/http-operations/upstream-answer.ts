@@ -237,7 +237,7 @@ async function refusal(answer: HttpAnswer, reading: Reading): Promise<UpstreamFa
 function failed(status: number): string {
   if (status < 400) return `gave no usable answer (${status})`;
   return status < 500 && status !== 408
-    ? `refused its seller (${status}); the seller has to act`
+    ? `refused its seller (${status}); the seller must fix this`
     : `failed (${status}); try again later`;
 }
 
@@ -248,7 +248,7 @@ export function failureOf({ kind, message }: NoAnswer, reading: Reading): Upstre
   const what = {
     unreachable: 'cannot be reached; try again later',
     late: 'did not answer in time; try again',
-    private: 'has an address that is not allowed; the seller has to act',
+    private: 'has an address that is not allowed; the seller must fix this',
     aborted: 'did not receive the whole request; try again',
     cut: 'closed the connection without an answer; try again',
     broken: 'gave an incomplete answer; try again',
