@@ -104,7 +104,7 @@ describe('sales through a facilitator that has a directory', function () {
 describe('a shop with LISTED=false', function () {
   this.timeout(60_000);
 
-  it('tells the directory nothing', async () => {
+  it('sends no listing to the directory', async () => {
     const world = await openWorld({ LISTED: 'false' });
     try {
       const seen = catalogueOf(world);

@@ -68,7 +68,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     expect((await ledger.order(id))?.request).to.equal(REQUEST);
   });
 
-  it('from an order that is rejected: nobody works on it or starts it again, and all of it can be refunded', async () => {
+  it('from an order that is rejected: no server works on it or starts it again, and all of it can be refunded', async () => {
     const { id, claim } = await ordered();
     await ledger.holdTarget('somebody', [], time.now + 60_000);
     expect(await ledger.rejectOrder(id, 'It insults people.')).to.equal(true);

@@ -129,7 +129,7 @@ export const orderMutants: readonly Mutant[] = [
     find: 'yield* execute(fenceOff({ id }));',
     replace: '',
     test: 'ledger/removals',
-    grep: 'nobody works on it or starts it again',
+    grep: 'no server works on it or starts it again',
   },
   {
     name: 'an order that was rejected is started again',
@@ -137,6 +137,6 @@ export const orderMutants: readonly Mutant[] = [
     find: "and request <> ''",
     replace: "and request <> 'x'",
     test: 'ledger/removals',
-    grep: 'nobody works on it or starts it again',
+    grep: 'no server works on it or starts it again',
   },
 ];

@@ -110,7 +110,7 @@ describe('what the chain shows about a payment', () => {
     expect(await fate(behind, 2 * MINUTE, signed)).to.have.property('kind', 'open');
   });
 
-  it("the search goes back to the slot of the signature, even if this machine's clock has been set back since then", async () => {
+  it("the search goes back to the slot in which the payment was signed, even if this machine's clock has been set back since then", async () => {
     const early = { ...landed, slot: 3_000 };
     const chain = chainOf({ lives: false, confirmed: early, finalized: early });
     expect(await fate(chain, 0, { slot: 2_999, time: NOW - 20 * MINUTE })).to.have.property('kind', 'landed');

@@ -229,7 +229,7 @@ describe('a purchase of the wallet', () => {
     ]);
   });
 
-  it("the chain's time at the signature is kept with the payment", async () => {
+  it("the chain's time when a payment was signed is stored with it", async () => {
     await call(buyerAt([price(offer())]));
     expect(purse.pending()[0]?.signedOnChain).to.deep.equal({ slot: 7, time: 1_000 });
   });

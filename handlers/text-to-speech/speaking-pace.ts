@@ -4,7 +4,7 @@ import { speakingSeconds } from './speaking-time.js';
 /** The assumed pace before the first speech: the embedded engine takes about this many ms for a second of speech. */
 const FIRST_MS_PER_SECOND = 25;
 const NEWEST_SHARE = 0.3;
-/** Shorter speeches count less towards the pace, because much of their time is the start of the engine. */
+/** Shorter speeches count less towards the pace, because starting the engine takes up much of their time. */
 const WHOLE_SECONDS = 60;
 /** The time it takes to say a symbol that is spoken by its name: dollar, per cent, an emoji. */
 const SIGN_SECONDS = 0.6;

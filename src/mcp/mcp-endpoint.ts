@@ -11,7 +11,7 @@ import { Exchange } from './mcp-exchange.js';
 
 export type McpParts = CallToolParts & OwnHosts & { bodies: BodyReader };
 
-/** The bytes of a message besides a tool's arguments: its frame and a payment. */
+/** The bytes that a message takes in addition to a tool's arguments: its frame and a payment. */
 const FRAME_BYTES = 64 * 1024;
 const DAY_SECONDS = 86_400;
 /** The headers that the MCP library reads. */

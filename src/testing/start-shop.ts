@@ -38,7 +38,7 @@ export type TestShop = {
   buy(operationId: string, input?: object): Promise<Answer>;
   /** Like `buy`, but in two steps: a test can act between signing the payment and sending it. */
   sign(operationId: string, input?: object): Promise<SignedCall>;
-  /** What the buyer has paid since the start, in USDC: a decimal string. */
+  /** What the buyer has paid since the shop started, in USDC: a decimal string. */
   spent(): Promise<string>;
   /** Makes a fault happen from now on, until `clear`. Several may be injected. */
   inject(fault: Fault): Promise<void>;

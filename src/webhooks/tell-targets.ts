@@ -12,7 +12,7 @@ const ASK_MS = 2_000;
 const COMMIT_MS = 50;
 /** The wait before the next attempt for an event: five seconds at first, then four times as long each time, at most three hours. */
 const AGAIN_MS = { first: 5_000, factor: 4, most: 3 * 3_600_000 };
-/** A target that accepted nothing of a batch is paused, so that an outage costs few attempts. */
+/** A target that accepted none of a batch is paused, so that an outage costs few attempts. */
 const REST_MS = { first: 1_000, most: 60_000 };
 const REFRESH_MS = 5_000;
 const SWEEP_MS = 10 * 60_000;

@@ -197,7 +197,7 @@ describe('market data', () => {
       expect((await service().brief(MINT, open())).sources).to.deep.equal(['jupiter', 'dexscreener']);
     });
 
-    it('rejects an address that is not a mint on the chain, and asks no source about it', async () => {
+    it('rejects an address that is not a mint on the chain, without querying any source', async () => {
       const mintOf = async () => Promise.reject(new UpstreamFailure('invalid', 'no such mint'));
       expect((await failureOf(service({ mintOf }).brief(MINT, open()))).kind).to.equal('invalid');
       expect((await failureOf(service().brief('../../etc', open()))).kind).to.equal('invalid');
