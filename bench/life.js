@@ -27,7 +27,8 @@ function starters({ stubs }, file) {
 }
 
 /**
- * Measures the time from the start of the process to the first 402 and to the first answer to a payment. Each run begins with an empty state folder.
+ * Measures the time from the start of the process to the first 402 and to the first answer to a payment. Each run begins with an empty
+ * state folder.
  * @param {Bench} bench
  */
 export async function starts(bench) {
