@@ -33,7 +33,7 @@ export function addressOf(word) {
 
 const PKCS8_OF_SEED = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** The key of a payer in the form that node:crypto signs with. @param {string} word */
+/** A payer's private key, in the form that node:crypto uses for signing. @param {string} word */
 export function signingKeyOf(word) {
   return createPrivateKey({
     key: Buffer.concat([PKCS8_OF_SEED, seedOf(word)]),

@@ -183,7 +183,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect(await settles(ledger, request.id, old)).to.equal(false);
     });
 
-    it('hands an unresolved payment to one of its adopters, and only when nobody holds it', async () => {
+    it('hands an unresolved payment to one of its adopters, and only when nobody is holding it', async () => {
       const request = payment();
       const claim = await claimed(ledger, request);
       await settles(ledger, request.id, claim);

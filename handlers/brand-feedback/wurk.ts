@@ -199,7 +199,7 @@ class WurkPeople {
     return task;
   }
 
-  /** Sends the payment of a task. @returns false if it was settled without bringing a job, so that only the operator can act */
+  /** Sends the payment of a task. @returns false if it was settled but no job was returned, so that only the operator can act */
   async #pay(question: Question, intent: WurkIntent, task: Task, signal: AbortSignal): Promise<boolean> {
     const { payment } = task;
     if (!payment) return true;

@@ -163,7 +163,7 @@ describe('promise 4: the height that is stored with a claim', () => {
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
     });
 
-    it('may rise as before once a chain that had stopped continues', async () => {
+    it('may rise as before once a stopped chain resumes', async () => {
       await measure(same([0, 0]));
       expect(await mostInTenMinutes()).to.equal(UNMEASURED);
       expect((await viewAt(1_000 + 600 * 2.5, restarted())).height).to.equal(2_500);

@@ -23,7 +23,7 @@ export async function checkDocuments(catalogue: Catalogue, findings: Findings): 
   if (document) {
     await findings.must('/openapi.json names this address', () => {
       const url = serverOf(document, base);
-      must(url?.startsWith(base), `servers names ${url ?? 'nothing'}: set PUBLIC_URL to ${base}`);
+      must(url?.startsWith(base), `servers lists ${url ?? 'nothing'}: set PUBLIC_URL to ${base}`);
     });
   }
   if (discovery) await checkDiscovery(catalogue, discovery, findings);

@@ -24,7 +24,7 @@ export class DevShop {
     this.#parts = parts;
   }
 
-  /** @returns when all changes so far are on sale or were reported as faulty */
+  /** Resolves when all changes so far are on sale or reported as faulty. */
   changed(paths: string[]): Promise<void> {
     for (const path of paths) this.#changed.add(path);
     return (this.#working ??= this.#work().finally(() => (this.#working = undefined)));
