@@ -480,7 +480,7 @@ export interface components {
             /** @description The kind of finding, such as `mint-authority`. New codes may be added. */
             code: string;
             /**
-             * @description critical: holders cannot trade now, or a source calls the token suspicious. high: somebody can take, stop or dilute everything at any moment, or nothing supports the price. medium: a sign of risk, or something that could not be checked. low: for information.
+             * @description critical: holders cannot trade now, or a source calls the token suspicious. high: somebody can take balances, stop transfers or dilute the supply at any moment, or hardly any liquidity is behind the price. medium: a sign of risk, or something that could not be checked. low: informational.
              * @enum {string}
              */
             severity: "critical" | "high" | "medium" | "low";
@@ -576,7 +576,7 @@ export interface components {
                 authority: string | null;
                 /** @description Who can withdraw withheld fees; null if nobody. */
                 withdrawAuthority: string | null;
-                /** @description Fees that were collected in the mint and not withdrawn yet. */
+                /** @description Fees that were collected in the mint and have not been withdrawn yet. */
                 withheld: string;
                 older: components["schemas"]["TransferFee"];
                 newer: components["schemas"]["TransferFee"];
@@ -910,7 +910,7 @@ export interface components {
             maxTimeoutSeconds?: number;
             /** @description Address of the USDC mint. */
             asset: string;
-            /** @description Further data for the scheme, and data that saves the client requests to the chain. */
+            /** @description Further data for the scheme, and data that the client would otherwise have to request from the chain. */
             extra?: {
                 /** @description Address that pays the network fee and signs last. */
                 feePayer?: string;

@@ -125,8 +125,8 @@ describe('money that a facilitator reports is believed only as far as it was see
   eachInANewWorld();
 
   /**
-   * Buys an order with a charge that repeats its settle request at once, which would show if an uncertain result were
-   * taken for certain.
+   * Buys an order with a charge that repeats its settle request immediately. Calls that took an uncertain result for a
+   * certain one would fail.
    */
   function order(change: Parameters<typeof world.newCharge>[0]): Promise<Outcome> {
     const work = {

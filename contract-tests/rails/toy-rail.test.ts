@@ -47,7 +47,7 @@ describe('A rail that the server was not written for, with balances in memory', 
     upstream.close();
   });
 
-  /** A header that pays, over the number in a new challenge. */
+  /** A payment header, made with the number from a new challenge. */
   async function payment(path = '/one', payer = buyer, amount = PRICE): Promise<{ toy: string }> {
     const challenge = (await shop.call(path, {})).headers.get('toy-challenge') ?? '';
     return { toy: `${challenge.split(' ')[0]} ${payer}:${amount}:${++number}` };

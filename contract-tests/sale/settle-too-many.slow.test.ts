@@ -51,7 +51,7 @@ describe('a facilitator that answers settle with 429 and asks to wait', function
     expect(landed(bought.id)).to.equal(1);
   });
 
-  it('gets at most two requests if it always does so; the buyer gets a 503 that says not to sign again, then a 402 uncharged, and the next payment is sold', async () => {
+  it('gets at most two requests if it always does so; the buyer gets a 503 that says not to sign again, then a 402 without a charge, and can buy with the next payment', async () => {
     facilitatorAnswers('tooMany');
     const bought = await buy();
     expectPending(bought.sent);

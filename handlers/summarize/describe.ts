@@ -332,7 +332,7 @@ function headingsOf(headings: string[], language: string): string {
   return `; ${asked ? questions : sections}: ${shown}${fit.length < headings.length ? '; …' : ''}`;
 }
 
-/** All text except code, which "…" replaces: without that, the sentence before it would seem to lead to the text after it. */
+/** The text, with "…" in place of code. Otherwise the sentence before the code would seem to lead to the text after it. */
 function linesOf(blocks: Block[]): string[] {
   const lines: string[] = [];
   for (const { kind, text } of blocks)

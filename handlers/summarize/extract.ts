@@ -101,7 +101,7 @@ function chatOf(blocks: Block[], most: number): Extract | undefined {
 
 /**
  * A summary of `text`. A short text is its own summary. Otherwise, the summary quotes whole sentences in text order, from the beginning
- * of the text and from the beginning of its result, or it describes the text in a sentence and quotes its beginning. Null if the text has
+ * of the text and from the beginning of its conclusion, or it describes the text in a sentence and quotes its beginning. Null if the text has
  * no content (only white space, markup or punctuation). Deterministic and linear in the length of the text.
  */
 export function extractSummary(text: string): Extract | null {

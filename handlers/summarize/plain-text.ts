@@ -14,7 +14,7 @@ export type Block = {
 
 type Line = Block & { starts: boolean; ends: boolean };
 
-/** Control characters other than white space, soft hyphens, zero-width marks (but not the joiners that emoji and Persian need). */
+/** Soft hyphens, zero-width marks (except the joiners that emoji and Persian need), and control characters other than white space. */
 // Lists the characters, because \p{Cc} without white space takes five times as long.
 // eslint-disable-next-line no-control-regex
 const INVISIBLE = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff\ufff9-\ufffb]/g;

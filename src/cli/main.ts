@@ -23,7 +23,7 @@ const COMMANDS: Record<string, [program: string, summary: string]> = {
     'cli/upgrade/main.js',
     'show what a newer Coinslot changes for the shop, and whether the shop builds with it',
   ],
-  webhooks: ['cli/webhooks/main.js', 'show events for the operator as they happen, and send samples'],
+  webhooks: ['cli/webhooks/main.js', 'show events for the operator as they happen, and send sample events'],
   'verify-receipt': ['cli/verify-receipt/main.js', 'verify receipts that a shop signed'],
   conformance: ['cli/conformance/main.js', 'check any running x402 shop, whatever its software'],
   list: ['cli/list/main.js', 'show where a shop is listed and what directories require; register it'],

@@ -51,7 +51,7 @@ async function answerFault(
   try {
     if (failed) return await failed(ctx, error);
   } catch (second) {
-    log.error({ error: second, pages: path }, 'a page of an operation failed while answering an error');
+    log.error({ error: second, pages: path }, 'a page of an operation failed while it was sending an error');
   }
   sayFault(ctx, error);
 }

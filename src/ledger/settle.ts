@@ -233,7 +233,7 @@ function* settleOwn(
   { alone = false, binds = false },
 ): TransactionBody<Result | undefined> {
   const { answer } = sent;
-  // A payment that redeems an earlier sale needs no space for an answer, so equal payments are looked for before it is refused.
+  // A payment that redeems an earlier sale needs no space, so one without space is refused only after a search for equal ones.
   if (answer && (yield* lacksSpace(fence, answer, context.answers)))
     return alone ? undefined : { kind: 'full' };
   const [row] = yield* execute(

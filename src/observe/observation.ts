@@ -16,7 +16,7 @@ export type Observation = {
   readFrom(source: MetricsSource): void;
   /** Adds a listener that is only known when the server is built. */
   listen(listener: Listener): void;
-  /** Writes the repeated faults that were only counted so far. */
+  /** Logs the repeated faults that have only been counted so far. */
   flush(): void;
 };
 

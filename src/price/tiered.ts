@@ -112,7 +112,7 @@ function stepOf(step: unknown, at: number, last: boolean): Step {
   const { upTo, amount, ...others } = objectAt(`steps.${at}`, step);
   const [other] = Object.keys(others);
   if (other !== undefined)
-    throw new Error(`steps.${at} has an unknown key '${other}': it has upTo and amount only`);
+    throw new Error(`steps.${at} has an unknown key '${other}': only upTo and amount are allowed`);
   const cost = amountAt(`steps.${at}.amount`, amount);
   if (last) {
     if (upTo !== undefined)

@@ -53,7 +53,7 @@ export class WaitingCallers {
     this.#options = options;
   }
 
-  /** Registers a request that the ledger has as a caller. It is removed when its connection closes. */
+  /** Registers a request that is recorded in the ledger as a caller. The caller is removed when its connection closes. */
   add(caller: Caller, gone: AbortSignal): WaitingCaller {
     const leave = (): Promise<void> => this.#leave(waiting);
     const waiting: WaitingCaller = {

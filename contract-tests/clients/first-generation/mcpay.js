@@ -1,4 +1,4 @@
-// mcpay pays between a host and the sandbox's MCP server, in x402 v1. The address of devnet's RPC server is hard-coded in it.
+// mcpay is a proxy that pays the sandbox's MCP server for a host, in x402 v1. The address of devnet's RPC server is hard-coded in it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

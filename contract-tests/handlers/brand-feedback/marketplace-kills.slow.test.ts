@@ -51,7 +51,7 @@ type Kept = 'nothing' | 'the payment' | 'the job' | 'either';
 const keptIn = (intent: string): Kept =>
   intent === '' ? 'nothing' : intent.includes('"jobId"') ? 'the job' : 'the payment';
 
-/** When the server is killed, and what it has stored by then. Most runs test only the first one. */
+/** The moments at which the server is killed, and what it has stored by then. Most runs test only the first moment. */
 const WURK_MOMENTS: [string, (sale: KilledSale) => void, Kept][] = [
   [
     'after the payment settled, before the server learned that',

@@ -56,7 +56,7 @@ describe('mint accounts of every kind', () => {
     expect(accounts.map(({ name }) => name)).to.include.members(Object.keys(RECIPES));
   });
 
-  it('have every extension that the contract declares; those that decide what can happen to holders were made by the program itself', function () {
+  it('together have every extension that the contract declares; Token-2022 itself made those that decide what can happen to holders', function () {
     // A shop that does not sell this operation keeps its code until somebody deletes it.
     if (!SOLD.paid.some(({ id }) => id === 'solMintInfo')) this.skip();
     const declared = Object.keys(

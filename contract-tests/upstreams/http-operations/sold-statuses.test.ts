@@ -213,7 +213,7 @@ paths:
     expect(() => contract('{}').paid).to.throw('must declare 200');
   });
 
-  it('every status that is sold declares the headers of its receipt and an example, also where the answer is fetched', () => {
+  it('every status that is sold declares the headers of its receipt and an example, including on the path where a paid answer is fetched', () => {
     const { document } = contract(`{ 201: { ${OBJECT} }, 204: { description: Gone. } }`);
     const paths = document.paths as Record<
       string,
