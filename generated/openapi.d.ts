@@ -314,7 +314,7 @@ export interface paths {
         };
         /**
          * Fetch a paid answer by its key
-         * @description Returns what the paid call would return now, without sending the call and its payment again: the answer, 502 if the work failed or the payment was refunded, 503 while the work is in progress, or 404 if no answer is stored. The URL is in the Location header of the paid call. Free of charge; it starts no work.
+         * @description Returns what the paid call would return now, without sending the call and its payment again: the answer, 502 if the work failed or the payment was refunded, 503 while the work is in progress, or 404 if no answer is stored. The URL is in the Location header of the paid call. Free of charge; does not start any work.
          */
         get: operations["getAnswer"];
         put?: never;

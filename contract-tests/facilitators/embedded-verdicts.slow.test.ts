@@ -69,7 +69,7 @@ describe('the embedded facilitator decides like the reference implementation, an
     };
   }
 
-  /** @param name of a row of the tables */
+  /** @param name the name of a row in the tables */
   async function compare(name: string, transaction: string): Promise<void> {
     const { theirs, ours } = await verdicts({ transaction, requirements: own.requirements });
     const stricter = STRICTER.get(name);

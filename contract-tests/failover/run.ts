@@ -17,7 +17,7 @@ import { TTL_SECONDS, type Machine } from './machine.js';
 /**
  * Makes a PostgreSQL with a synchronous standby lose its primary while three servers are selling: RUNS times (once by
  * default) in each way that ONLY names (ONLY=killed; all three by default). Prints a line for each run, and `N passed, N failed`.
- * BETWEEN=command is run after each of them. SIGTERM ends it after the current run.
+ * BETWEEN=command is executed after each run. SIGTERM ends the program after the current run.
  */
 const RUNS = Number(process.env['RUNS'] ?? 1);
 const ONLY = process.env['ONLY'];

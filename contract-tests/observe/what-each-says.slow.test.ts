@@ -117,7 +117,7 @@ describe('What log, metrics, /ready, /health and the operator page report for', 
       expect(samples.get('coinslot_ledger_errors_total')).to.be.above(0);
       const failures = (): number => server.said(/^the ledger fails: /).length;
       const ends = (): number => server.said(/^the ledger is back after \d+ s \(\d+ failures\)/).length;
-      // A write that fits into the pages that the file has already can succeed in between.
+      // A write that fits into the pages that the file already has can succeed in between.
       await until('the failure is told', () => failures() === ends() + 1);
       expect(await server.page('upstreams')).to.match(/ledger down/);
       expect(await server.page('headline')).to.include('degraded');

@@ -70,7 +70,7 @@ export const PLACES: { name: string; make?: () => Promise<LedgerPlace> }[] = [
   { name: 'PostgreSQL', ...(database ? { make: () => postgresPlace(database) } : {}) },
 ];
 
-/** Runs a suite on SQLite and on PostgreSQL; without a PostgreSQL server, those tests are skipped. */
+/** Runs a suite on SQLite and on PostgreSQL; without a PostgreSQL server, its tests on PostgreSQL are skipped. */
 export function onEachEngine(
   title: string,
   suite: (make: () => Promise<LedgerPlace>, engine: string) => void,

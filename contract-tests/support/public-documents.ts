@@ -65,7 +65,7 @@ export function lineOf(document: PublicDocument, imported: Imported): string {
 
 function reasonsOf(all: string[]): string {
   const counts = new Map<string, number>();
-  // Reasons that name a detail of one operation are counted as one reason.
+  // Reasons that differ only in a detail of an operation are counted as one.
   const plain = (text: string): string =>
     text
       .split('; ', 1)

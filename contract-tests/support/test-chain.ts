@@ -66,7 +66,7 @@ export class TestChain {
     return this.#second ? [feePayer, this.#second.feePayer] : [feePayer];
   }
 
-  /** The account that pays for what tests prepare. */
+  /** The account that pays for the setup of tests. */
   get funder(): PublicKey {
     return this.#funder.publicKey;
   }

@@ -16,9 +16,10 @@ export type Till = {
 };
 
 /**
- * How far a request got. `price`: a task's price is requested; `connected`: a connection comes after the price was
- * sent, but nothing was read from it; `paid`: a payment came but is not settled; `settled`: it bought a job, and no
- * answer was sent; `sold`: the job is on its way; `view`: submissions are requested; `viewed`: they are on their way.
+ * How far a request got. `price`: a task's price was requested; `connected`: a connection was opened after the price
+ * was sent, but nothing has been read from it; `paid`: a payment arrived but is not settled yet; `settled`: it bought a
+ * job, but no answer has been sent; `sold`: the job is being sent; `view`: submissions were requested; `viewed`: they
+ * are being sent.
  */
 export type WurkStep = 'price' | 'connected' | 'paid' | 'settled' | 'sold' | 'view' | 'viewed';
 

@@ -102,7 +102,7 @@ function stateOf({ question, replies, own }: Card): 'open' | 'answered' | 'full'
   return replies >= question.wanted ? 'full' : 'open';
 }
 
-/** The text of a reply that came too late, to be copied. */
+/** The text of a reply that came too late, so that the respondent can copy it. */
 function lateReply({ message, text }: { message: string; text: string }): string {
   return `<section class="card" aria-labelledby="h-late"><h2 id="h-late">Your reply was not added</h2>
 <p class="fault" role="alert">${escapeHtml(message)}</p>

@@ -25,7 +25,7 @@ export type WurkOptions = {
   /** How often submissions are read. Default 10 000 ms. */
   pollMs?: number;
   requestMs?: number;
-  /** No task is bought with less time than this before the deadline, because nobody would answer in time. Default 60 000 ms. */
+  /** No task is bought if less time than this is left before the deadline: nobody would answer in time. Default 60 000 ms. */
   leastMs?: number;
 };
 
@@ -115,7 +115,8 @@ class WurkPeople {
     } catch (error) {
       if (error instanceof UpstreamFailure) throw error;
       closing.throwIfAborted();
-      this.#trouble = error instanceof DeadlineExceeded ? 'WURK gave no price in time' : messageOf(error);
+      this.#trouble =
+        error instanceof DeadlineExceeded ? 'WURK did not send a price in time' : messageOf(error);
       throw unavailable(error);
     }
     this.#trouble = '';
@@ -167,7 +168,7 @@ class WurkPeople {
     return task ? this.#pay(question, intent, task, signal) : false;
   }
 
-  /** Signs the payment of a task and stores it. Undefined if the budget does not allow another one. */
+  /** Signs the payment for a task and stores it. Undefined if the budget does not allow another task. */
   async #sign(
     question: Question,
     intent: WurkIntent,
@@ -199,7 +200,7 @@ class WurkPeople {
     return task;
   }
 
-  /** Sends the payment of a task. @returns false if it was settled but no job was returned, so that only the operator can act */
+  /** Sends the payment for a task. @returns false if it was settled but no job was returned: then only the operator can act */
   async #pay(question: Question, intent: WurkIntent, task: Task, signal: AbortSignal): Promise<boolean> {
     const { payment } = task;
     if (!payment) return true;

@@ -20,7 +20,7 @@ import { countWords } from './words.js';
 /** A text with at most this many words and three sentences is its own summary. */
 const SHORT_TEXT = 120;
 const LONGEST_WHOLE = 2_000;
-/** If a text has more words than this and several headings, they are part of its description. */
+/** If a text has more words than this and several headings, its description includes the headings. */
 const LONG_TEXT = 300;
 const FEWEST_HEADINGS = 3;
 const LONG_CHAT = 6;

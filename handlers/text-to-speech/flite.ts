@@ -117,7 +117,7 @@ export function createFliteSpeaker(options: FliteOptions = {}): Speaker {
       if (queue.full) return { status: 'degraded', detail: `queue full: ${queue.waiting} calls are waiting` };
       const startedAt = performance.now();
       try {
-        // A probe does not load the engine, because a server without speech calls can save the 40 MB that the engine takes.
+        // A probe does not load the engine, so that a server without speech calls saves the 40 MB that the engine takes.
         await access(engineFile());
         return { status: 'ok', latencyMs: Math.round(performance.now() - startedAt) };
       } catch {

@@ -41,7 +41,7 @@ export type Speaker = {
   name: string;
   /** True if the audio does not come from a real engine. */
   mock: boolean;
-  /** Answered from memory, except the first time and about once a minute. */
+  /** Returns the list from memory, except the first time and about once a minute. */
   voices(): Promise<VoiceList>;
   speak(text: string, voiceId: string | undefined, signal: AbortSignal, caller?: string): Promise<Speech>;
   /** Never throws. */

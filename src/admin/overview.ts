@@ -75,7 +75,7 @@ export function overviewHtml(view: Overview): string {
     part('orders', 'Orders in progress', orders(view)),
     part('sales', 'Newest sales', sales(view)),
     part('healthy', 'Is it healthy?', healthy(view)),
-    part('operations', 'From the price to the sale', operationsHtml(counted, booked, now)),
+    part('operations', 'From price to sale', operationsHtml(counted, booked, now)),
   ].join('\n');
 }
 

@@ -13,14 +13,14 @@ export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   ],
   [
     '402',
-    'Not paid. Without a payment, this is the price. With one, `error` says why it does not buy this call: sign a new one.',
+    'Not paid. If you sent no payment, this is the price. If you sent one, `error` says why it does not buy this call: sign a new one.',
   ],
   [
     '502',
-    'The work failed and you were not charged. With a receipt of success, the call is paid and its answer owed: send the same payment again.',
+    'The work failed and you were not charged. But if there is a receipt of success, the call is paid and its answer is owed: send the same payment again.',
   ],
   [
     '503',
-    'Not now. Wait as long as `Retry-After` says and send the same payment again, never a new one. With a receipt of success, the call is paid and in progress.',
+    'Not now. Wait as long as `Retry-After` says and send the same payment again, never a new one. If there is a receipt of success, the call is paid and in progress.',
   ],
 ];

@@ -98,7 +98,7 @@ async function syncIn(folder: string): Promise<DurabilityFinding> {
       const began = performance.now();
       await promisify(fdatasync)(descriptor);
       const ms = Math.round(performance.now() - began);
-      return { level: 'ok', found: `${folder} writes to disk, in ${ms} ms just now` };
+      return { level: 'ok', found: `a file in ${folder} was written and synced (the sync took ${ms} ms)` };
     } finally {
       closeSync(descriptor);
       rmSync(file, { force: true });

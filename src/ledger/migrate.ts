@@ -49,7 +49,7 @@ function* changeNetwork(network: string): TransactionBody<Map<string, string>> {
   if (!meta.has('pay_to')) return meta;
   throw new LedgerFault(
     'open',
-    'Another server made the first sale of this ledger just now, maybe on another network. Nothing was changed. Start again.',
+    'Another server has just made the first sale of this ledger, maybe on another network. Nothing was changed. Start this server again.',
   );
 }
 

@@ -168,8 +168,8 @@ function salesInOrder(): string[] {
 }
 
 /**
- * Records whether an order was extended. If too few people answered an order by its deadline, it gets a later one, but only once each time it is
- * opened.
+ * Records whether an order was extended. If too few people answered an order by its deadline, the deadline is extended, but only once each
+ * time the order is opened.
  */
 function extensionsOfOrders(): string[] {
   return ['alter table orders add column extended bigint not null default 0'];

@@ -31,13 +31,13 @@ export function paymentOf(row: PaymentView) {
     /** The number of the current claim. It grows with every claim, and every transition must present it. */
     claim: row.claim,
     owner: row.owner,
-    /** Until when a worker holds the payment. */
+    /** The time until which a worker holds the payment. */
     leaseUntil: row.lease_until,
     /** Whether a worker held the payment when it was read, by the ledger's clock. */
     leased: row.leased === 1,
     /** The number of requests that have ever waited for the payment. */
     callers: row.callers,
-    /** Until when its newest caller counts as present; 0: the caller has left or was answered with 503. */
+    /** The time until which its newest caller counts as present; 0: the caller has left or was answered with 503. */
     callerUntil: row.caller_until,
     /** Whether its newest caller counted as present when it was read, by the ledger's clock. */
     attended: row.attended === 1,

@@ -18,8 +18,8 @@ const DAY_SECONDS = 86_400;
 const PASSED_ON = /^(accept|content-type|mcp-[a-z0-9-]+)$/;
 
 /**
- * The most bytes that a body can take as an argument. Raw bytes are sent as base64, and line ends and quotes in
- * text take two characters each.
+ * The maximum size, in bytes, of a body that is sent as an argument. Raw bytes are sent as base64, and line ends and
+ * quotes in text take two characters each.
  */
 function argumentBytes({ kind, maxBytes }: RequestBody): number {
   return kind === 'json' || kind === 'form' ? maxBytes : 2 * maxBytes;

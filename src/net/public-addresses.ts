@@ -22,7 +22,7 @@ const SPECIAL_V4 = blockList('ipv4', [
 ]);
 /** The only block of global unicast addresses. Mapped IPv4, NAT64, unique local and link-local addresses lie outside of it. */
 const GLOBAL_V6 = blockList('ipv6', ['2000::/3']);
-/** Parts of that block that are for tunnels, protocols and documentation. */
+/** Parts of 2000::/3 that are not public: they are for tunnels, protocols and documentation. */
 const SPECIAL_V6 = blockList('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
 /** A connection was refused because its address is not public. */

@@ -196,7 +196,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ),
     given: count(
       'free_calls_total',
-      'Free calls, by the status of their answer: of operations with x-free-proxy, including refused ones, and those granted by x-free.',
+      'Free calls, by the status of their answer: calls granted by x-free, and calls of operations with x-free-proxy, including refused ones.',
       ['operation', 'status'],
     ),
     facilitatorErrors: count(

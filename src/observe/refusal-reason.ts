@@ -1,6 +1,6 @@
 /** The first words of refusals (see `checkPayment` and `explain`), with their meaning; other beginnings count as `other`. */
 export const REFUSAL_REASONS = {
-  amount: 'the payment has an amount other than the price',
+  amount: 'the amount of the payment differs from the price',
   asset: 'the payment is in a token other than this network’s USDC',
   blockhash: 'the blockhash of the transaction is expired or unknown',
   funds: 'the payer has too little USDC, or no USDC account',
@@ -9,7 +9,7 @@ export const REFUSAL_REASONS = {
   payTo: 'the payment is to another receiver',
   paymentFlow: 'the payment was made for the other payment flow',
   'refused by the facilitator': 'the facilitator refused the payment; its own words follow',
-  scheme: 'the payment has a scheme other than `exact`',
+  scheme: 'the scheme of the payment is not `exact`',
   transaction:
     'the transaction cannot be decoded, is not the single required transfer, is signed wrongly, names a fee payer that was not offered, or would fail on chain',
 } as const;

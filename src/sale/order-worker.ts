@@ -97,7 +97,7 @@ export class OrderWorker {
     this.#timer.unref();
   }
 
-  /** Stops the work. Unfinished orders continue at the next start, or on another server once the lease has ended. */
+  /** Stops the work. Unfinished orders continue when the server starts again, or on another server once the lease has ended. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stop.abort(new Error('the server is shutting down'));
@@ -206,7 +206,7 @@ export class OrderWorker {
     try {
       const order = await this.#open(row);
       if (order) await this.#attempt(row, order, lease);
-      // If this fails, the interrupted attempt counts as a start, which is harmless.
+      // If this fails, the interrupted work still counts as started, which is harmless.
       if (order && this.#stop.signal.aborted) await this.#options.ledger.handOverOrder(id, row.claim);
     } finally {
       await lease.end();

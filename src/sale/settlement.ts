@@ -26,7 +26,7 @@ type Unknown = Settled & { kind: 'unknown' };
 
 /**
  * Stores the answer, and settles the payment if a caller is still waiting for it. A settle request also verifies the payment.
- * @returns the name of the transfer
+ * @returns `settlement`, the rail's name for the transfer, or how the run ended
  */
 export async function settle(
   deps: Deps,
@@ -99,7 +99,7 @@ async function askLater(deps: Deps, run: Run, { reason, trouble }: Unknown): Pro
   if (ms === 0 || ms > MAX_ASK_LATER_MS) return undefined;
   log.warn(
     { payment: run.id, error: reason, ms },
-    'the facilitator asked us to wait; then the settle request is sent again',
+    'the facilitator asked us to wait; the settle request will be sent again afterwards',
   );
   await sleep(ms, undefined, { signal: run.abandoned, ref: false }).catch(() => {});
   if (run.abandoned.aborted || callers.count(run.id) === 0) return undefined;
@@ -134,8 +134,8 @@ async function lookFor({ ledger, rail }: Deps, id: string): Promise<Sighting> {
 }
 
 /**
- * Moves the payment to `settling`, unless no caller waits for it any more or it redeems an equal call that was sold before. If the
- * caller of an equal call may have just hung up, waits until that caller has been seen again.
+ * Moves the payment to `settling`, unless no caller is waiting for it any more or it redeems an equal call that was sold before. If
+ * the caller of an equal call may have just hung up, waits until that caller has been seen again.
  */
 async function toSettling(deps: Deps, run: Run, sent: Partial<SettleRequest>): Promise<EndOfRun | undefined> {
   const { ledger, callers, now } = deps;

@@ -3,13 +3,13 @@ import type { Log } from '../net/log.js';
 import type { Rail } from '../rails/rail.js';
 
 const INTERVAL_MS = 60_000;
-/** The most slices, of a hundred rows each, in one round for each kind of data. */
+/** The maximum number of slices, of a hundred rows each, in one round for each kind of data. */
 const MAX_SLICES = 100;
 
 const DAY_MS = 86_400_000;
 
 /**
- * The days after which requests and answers (`texts`) and payers' addresses are removed; undefined if never. `own`: payers whose
+ * How many days requests and answers (`texts`) and payers' addresses are kept; undefined if they are never removed. `own`: payers whose
  * addresses are kept.
  */
 export type Retention = {

@@ -34,7 +34,7 @@ const MAX_TOOLS_PAGES = 20;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const ABOUT = { name: 'coinslot-wallet', version: '1.0.0' };
 
-/** Checks a URL at which the wallet may pay. @throws BuyFault */
+/** Checks that the wallet may pay at a URL. @throws BuyFault */
 export function payableUrl(text: string, allowHttp: boolean): URL {
   if (!/^https?:/.test(text) || !URL.canParse(text)) throw new BuyFault(`${text} is not an http(s) URL.`);
   const url = new URL(text);

@@ -1,4 +1,4 @@
-// An MCP server with x402's Python package: `coinslot conformance` finds no error in it, and `coinslot mcp` buys from it.
+// An MCP server that sells with x402's Python package: `coinslot conformance` finds no error in it, and `coinslot mcp` buys from it.
 import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ try {
   assert.match(told, /count_words without payment returns its challenge/);
   const wrong = findings.filter(({ fault, advice }) => fault && !advice);
   assert.deepEqual(wrong, []);
-  // The advice is justified, because this server keeps sessions.
+  // The advice about sessions is justified, because this server keeps them.
   const advice = findings.filter(({ fault }) => fault).map(({ promise }) => promise);
   assert.deepEqual(advice, ['MCP: a call needs no session, so any server of the shop can answer it']);
 

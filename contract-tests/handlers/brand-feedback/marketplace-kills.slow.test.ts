@@ -114,7 +114,7 @@ describe('A paid marketplace task on a server that is killed', function () {
     wurk = await startFakeWurk({ facilitatorUrl: sandbox.facilitator.url, network, asset, payTo, feePayer });
     rapidata = await startFakeRapidata();
     const submit = (): void => {
-      // One person has answered at the first read, and both at every later one.
+      // At the first read, one person has answered; at every later one, both have.
       const [job] = wurk.jobs;
       if (job) wurk.submissions.set(job.jobId, looks++ === 0 ? ['+ Good.'] : ['+ Good.', '- Bad.']);
     };

@@ -18,7 +18,7 @@ export class RunReports {
     this.#folder = folder;
   }
 
-  /** Stores a run until the server has it. */
+  /** Stores a run until the server has received it. */
   add(run: CanaryRun): void {
     this.#write([...this.#read(), run]);
   }

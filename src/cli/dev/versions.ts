@@ -5,8 +5,8 @@ import { VersionFault, VersionProcess } from './version-process.js';
 export type Outcome = { sells: 'new'; banner: string } | { sells: 'before' | 'none' };
 
 /**
- * The server on sale, and the next one: a version replaces the previous one only after it was loaded, and the previous one returns if the
- * new one can't start. At most one of them uses the ledger and the port.
+ * The server that is selling, and the next one: a version replaces the previous one only after it was loaded, and the previous one returns
+ * if the new one can't start. At most one of them uses the ledger and the port.
  */
 export class Versions {
   readonly #make: () => VersionProcess;
@@ -19,7 +19,7 @@ export class Versions {
 
   /**
    * @param copy the folder from which servers read the contract
-   * @param crashed called if the server on sale ends unexpectedly
+   * @param crashed called if the server that is selling ends unexpectedly
    */
   constructor(copy: string, env: NodeJS.ProcessEnv, crashed: () => void) {
     this.#make = () => {
@@ -40,7 +40,7 @@ export class Versions {
     return this.#selling !== undefined;
   }
 
-  /** Writes the files of a version and sells it. If it can't be sold, its files and its server are removed. */
+  /** Writes the files of a version and starts selling with it. If that fails, its files and its server are removed. */
   async sell(changes: Changes): Promise<Outcome> {
     const undone = applyChanges(changes);
     const before = this.#selling;

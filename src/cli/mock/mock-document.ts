@@ -75,7 +75,7 @@ function onOneNetwork(document: Json, { network, asset, publicUrl }: Terms): Jso
   return JSON.parse(text) as Json;
 }
 
-/** The documents and health reports that the server itself builds. Other free operations have the contract's examples. */
+/** The documents and health reports that the server itself builds. Other free operations return the contract's examples. */
 function freeExamples(contract: Contract, selling: Selling): Record<string, Json> {
   const listing = (ids: string[]): Json =>
     discoveryOf(

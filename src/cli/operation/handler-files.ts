@@ -97,7 +97,7 @@ function handlerText({ id, summary, flow, answer, price }: NewOperation): string
     '  call: async ({ signal }) => {',
     `    // ${UNFINISHED}: do the work with the call's body, and return { status: 200, body: { ${fields} } }.`,
     '    signal.throwIfAborted();',
-    `    throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
+    `    throw new UpstreamFailure('unavailable', '${id} is not implemented yet.');`,
     '  },',
     ...(price.mode === 'handler' ? priceLines(String(price.max)) : []),
     ...(flow === 'upfront' ? readyLines(id) : []),
@@ -125,7 +125,7 @@ function readyLines(id: string): string[] {
     '  // Runs before the payment. If it throws, the call is refused and not charged.',
     '  ready: async () => {',
     `    // ${UNFINISHED}: refuse what could not be delivered, or remove this function.`,
-    `    throw new UpstreamFailure('unavailable', '${id} is not written yet.');`,
+    `    throw new UpstreamFailure('unavailable', '${id} is not implemented yet.');`,
     '  },',
   ];
 }

@@ -3,7 +3,7 @@ import { one, raw, sql } from '../sql.js';
 import type { PaymentRow, RepaymentRow } from '../schema.js';
 import type { Id, IdRow } from './conditions.js';
 
-/** `asked`: 1 if the ledger has the request of the payment. */
+/** `asked`: 1 if the ledger still has the request that the payment came with. */
 export type RemovableRow = Pick<
   PaymentRow,
   | 'id'
