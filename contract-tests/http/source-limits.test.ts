@@ -172,7 +172,7 @@ describe('a server behind a trusted proxy', function () {
     const first = await post(url, { text: TEXT }, { ...paid, ...from(FAR) });
     expect(first.status).to.equal(200);
     const fresh = await signFor(world, path);
-    // These refusals count as 2 500, of which at most 1 999 are kept, so the address has to wait for ten seconds.
+    // These refusals count as 2 500 calls, of which at most 1 999 are kept, so the address has to wait for ten seconds.
     for (let n = 0; n < 250; n += 1)
       await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });
     const garbage = await post(url, { text: TEXT }, { 'payment-signature': 'bm90IG9uZQ==', ...from(FAR) });

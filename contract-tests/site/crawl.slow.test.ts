@@ -48,7 +48,7 @@ describe('Every link of a shop in the sandbox', () => {
   });
 
   it('reached from the front page leads to an existing page', () => {
-    // The page of a paid operation that has a GET is a challenge as well.
+    // If a paid operation can be called with GET, its page answers with a challenge (402).
     const missing = [...pages].filter(([, { status }]) => status !== 200 && status !== 402);
     expect(missing.map(([path, { status }]) => `${status} ${path}`)).to.deep.equal([]);
     expect(pages.size).to.be.above(60);

@@ -45,7 +45,7 @@ export async function openBareServer(handle: Listener, deadlines: HttpDeadlines)
 export class Sockets {
   readonly #open: Socket[] = [];
 
-  /** Begins a connection, and returns it while it is still being made. */
+  /** Starts connecting, and returns the socket before it is connected. */
   begin(url: string): Socket {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname).on('error', () => {});

@@ -195,8 +195,8 @@ export class BuyerSide {
 
   /**
    * At times fetches a payment's answer by its key. Over a socket, the answer then counts as written and the purchase
-   * is over. Directly from the charge, with a made-up key, this changes nothing and the buyer continues. @returns
-   * whether the purchase is over
+   * is over. If it is fetched directly from the charge, with a made-up key, nothing changes and the buyer continues.
+   * @returns whether the purchase is over
    */
   async #pickUp(record: Record, attempt: Attempt): Promise<boolean> {
     const { n, sends, links } = record;

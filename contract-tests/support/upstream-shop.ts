@@ -220,7 +220,7 @@ export type ShopOptions = {
   sponsored?: boolean;
   /** The rail. Default: Solana, with a facilitator whose answers the test sets. */
   rail?: Rail & Hinting;
-  /** The kinds of price that operations may have. Default: those that ship. */
+  /** The kinds of price that operations may have. Default: those that come with Coinslot. */
   prices?: typeof PRICES;
   /** Handlers that serve operations instead of their upstreams. */
   handlers?: Serving;

@@ -69,7 +69,7 @@ const SETTINGS = {
   ),
   modelUrl: setting.url(
     'SUMMARIZER_URL',
-    'the API whose model reads opinions that respondents did not state',
+    'the API whose model infers opinions that respondents did not state',
   ),
   model: setting.text('SUMMARIZER_MODEL', 'the model to use at `SUMMARIZER_URL`'),
   modelKey: setting.text('SUMMARIZER_API_KEY', 'the key for `SUMMARIZER_URL`', { secret: true }),

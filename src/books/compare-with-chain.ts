@@ -58,7 +58,7 @@ export async function statementWithChain(
     identity,
     rpcUrls,
     async (chain, signal) => {
-      // The chain is read first, so that whatever it shows is in the ledger.
+      // The chain is read before the ledger, so that the ledger already has everything that the chain shows.
       const { slot } = await patiently(() => chain.latestBlockhash('finalized', signal), signal);
       const accounts = payToAddresses(identity).map(payTo => receiverAccount({ asset: mint, payTo }));
       const histories: AccountHistory[] = [];

@@ -131,7 +131,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/mpp.md',
   },
   MPP_SECRET: {
-    what: 'with `mpp` in `METHODS`: the secret that signs the challenges of MPP, the same on all servers; of several, the first signs and all are accepted. Required outside the sandbox',
+    what: 'with `mpp` in `METHODS`: the secret that signs the challenges of MPP, the same on all servers. If there are several, the first signs and all are accepted. Required outside the sandbox',
     values: 'at least 32 characters each, comma-separated',
     fallback: 'generated in the sandbox',
     see: 'how-to/mpp.md#the-secret',

@@ -51,8 +51,8 @@ export function parseJsonObject(sent: Buffer): object {
 }
 
 /**
- * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members, 64 levels, and no name twice
- * in an object (parsers disagree about which one counts). A bare null is refused. Takes time linear in the
+ * Reads JSON in UTF-8, with or without a byte order mark: at most 1 000 members and 64 levels, and no duplicate
+ * names in an object (parsers disagree about which one counts). A bare null is refused. Takes time linear in the
  * number of bytes.
  * @param counted shared by all JSON parts of one body
  * @throws BodyFault

@@ -19,7 +19,7 @@ const NOT_SENT =
  * an answer as written. An answer counts as written if the returned function was called and the whole
  * response then went out to an intact socket. If something else is sent instead, such as an error page, the
  * answer counts as lost.
- * @returns a function to call when the last of the sold bytes was handed to the response
+ * @returns a function to call once the last bytes of the answer have been handed to the response
  */
 export function carrySale(
   { request, response }: { request: IncomingMessage; response: ServerResponse },

@@ -15,7 +15,7 @@ const FORGOTTEN_AFTER_MS = 24 * 60 * 60_000;
 /** The hints that all servers on one ledger have offered. */
 export function offeredHintsOf({ engine, now }: Pick<Connection, 'engine' | 'now'>) {
   return {
-    /** Records that this server offers a hint now, and deletes those that were not offered for a day. */
+    /** Records that this server offers a hint now, and deletes those that have not been offered for a day. */
     offerHint: async (hint: string, by?: string): Promise<void> => {
       const suffix = by === undefined ? '' : ` ${by}`;
       await engine.write(() => execute(queries.offerHint({ hint, suffix, now: now() })));

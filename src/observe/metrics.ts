@@ -179,7 +179,7 @@ function countsIn(registry: Registry, operations: readonly SoldOperation[]) {
     ]),
     orders: count(
       'orders_total',
-      'Changes to orders that are paid up front: paid, delivered, failed (an attempt), given up (the last one).',
+      'Changes to orders that are paid up front: paid, delivered, failed (an attempt failed), given up (the last attempt failed).',
       ['operation', 'change'],
     ),
     released: count('released_total', 'Unresolved payments that the chain has shown were not charged.', [

@@ -16,7 +16,7 @@ const INTERVAL_MS = 60_000;
 const READ_MS = 10_000;
 /** After this time, the refund watch takes over. It needs no key. */
 const SEND_MS = 90_000;
-/** The wait after a failed refund of a payment: a quarter of an hour, then four times as long each time, at most a day. */
+/** The wait after a failed refund of a payment: 15 minutes at first, then four times the previous wait, at most a day. */
 const AGAIN_MS = { first: 15 * 60_000, factor: 4, most: 86_400_000 };
 /** After this many failed tries, only the operator can refund the payment. */
 const MAX_TRIES = 8;

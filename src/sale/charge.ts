@@ -43,7 +43,7 @@ export type ChargeOptions = Pick<Deps, 'ledger' | 'rail' | 'log' | 'maxUnsettled
 type OfferedBefore = { operation: PricedOperation; payment: Payment };
 
 /**
- * Exchanges payments for answers. The row in the ledger decides what comes next (`next-step.ts`). If nothing was sold for the payment
+ * Exchanges payments for answers. The row in the ledger decides what comes next (`next-step.ts`). If the payment has not bought anything
  * yet, it is claimed under the current offer (`seller.ts`) and one of the two flows runs (`flows.ts`). Each request is a caller of a
  * row (`waiting-callers.ts`) and gets the result of that row, whichever server works on it (`paid-request.ts`).
  */

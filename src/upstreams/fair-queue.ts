@@ -24,7 +24,7 @@ type Share = { waiting: Waiter[]; running: number; lastServed: number; used: num
 export type FairQueueOptions = {
   /** Concurrent jobs. */
   slots: number;
-  /** The most waiting jobs, of all callers together. */
+  /** The maximum number of waiting jobs, across all callers. */
   maxWaiting: number;
   /** The error message when the queue is full. */
   fullMessage: string;
@@ -240,12 +240,12 @@ export class FairQueue {
   }
 }
 
-/** The time that a share has used once its next job is done. */
+/** The time that a share will have used once its next job is done. */
 function turnOf({ used, waiting }: Share): number {
   return used + (waiting[0]?.ms ?? 0);
 }
 
-/** The expected duration of those waiting jobs of a share that come before a turn. */
+/** The total expected duration of a share's waiting jobs that come before a given turn. */
 function timeBefore({ used, waiting }: Share, turn: number): number {
   let time = 0;
   for (const { ms } of waiting) {

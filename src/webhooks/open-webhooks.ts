@@ -38,7 +38,7 @@ export async function openWebhooks({ config, sender, ledger, log, ...watched }: 
     /** Listens for events other than sales. */
     watch,
     listen: () => listeners.listen(),
-    /** Sends samples of some or all kinds to all targets. */
+    /** Sends sample events of the given kinds to all targets. */
     tellSamples: async (kinds: readonly string[]): Promise<number> => {
       const samples = sampleEvents(kinds, String(Date.now()));
       for (const sample of samples) await ledger.tell(sample);

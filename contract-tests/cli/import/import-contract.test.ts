@@ -277,7 +277,7 @@ describe('coinslot import', () => {
     expect(said['/calls']).to.equal('sells; without its callbacks');
     expect(said['/moved']).to.contain('redirects');
     expect(said['/made']).to.match(/^sells/);
-    expect(said['/any']).to.equal('sells; its answer is the default response of the document');
+    expect(said['/any']).to.equal('sells; its answer is the default response in the document');
     expect(said['/nothing']).to.contain('declares no answer');
     expect(said['/trace']).to.not.match(/^sells/);
     expect(said['petBorn']).to.contain('the API makes');

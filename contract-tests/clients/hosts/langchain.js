@@ -8,7 +8,7 @@ await examine(async ({ url, command, args }) => {
     payments[name] && {
       headers: { 'PAYMENT-SIGNATURE': Buffer.from(JSON.stringify(payments[name])).toString('base64') },
     };
-  // Otherwise, a result with one text is passed on as JSON, with its structured content and its metadata.
+  // Without this hook, a result with a single text is passed on as JSON, with its structured content and its metadata.
   const afterToolCall = ({ result: [content] }) => ({ result: content.map(({ text }) => text).join('\n') });
   const shop = url ? { transport: 'http', url } : { transport: 'stdio', command, args };
   const client = new MultiServerMCPClient({ mcpServers: { shop }, beforeToolCall, afterToolCall });

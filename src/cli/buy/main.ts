@@ -252,7 +252,7 @@ function failure(answer: ServerAnswer, next: string): string {
     : `The server answered ${answer.status}: ${error} ${next}`;
 }
 
-/** If a call takes more than two seconds, shows on a terminal how many it has taken, and what it is waiting for. */
+/** If a call takes more than two seconds, shows on a terminal how many seconds have passed, and what it is waiting for. */
 async function withProgress<T>({ upfront }: Listing, task: () => Promise<T>): Promise<T> {
   if (report || !process.stderr.isTTY) return task();
   const startedAt = Date.now();

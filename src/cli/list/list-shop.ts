@@ -62,7 +62,7 @@ async function standingsOf(
   const asks = (name: keyof Directories): boolean =>
     !offline && !(hidden && directories[name] === DIRECTORIES[name]);
   if (offline) notes.push('no directory was contacted (--offline)');
-  else if (hidden) notes.push('no directory was contacted: they cannot reach this address');
+  else if (hidden) notes.push('no directory was contacted: directories cannot reach this address');
   const unasked = (directory: string, next: string[]): Standing => ({
     directory,
     state: 'unknown',

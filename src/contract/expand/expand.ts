@@ -69,7 +69,7 @@ function addDocument(draft: Draft, path: string, get: Json): void {
   const operations = operationsOf(draft);
   const conflict = nameConflict(operations, String(get.operationId));
   if (conflict) return void draft.conflicts.push(conflict);
-  // The seller's own operation at this path wins; the shop then lacks the document.
+  // The seller's own operation at this path wins; the shop then does not serve the document.
   if (operations.some(each => each.method === 'get' && unnamed(each.path) === unnamed(path))) return;
   const whole = copied(get) as Json & { responses: { 200: Json } };
   if (whole['x-answers'] === true)

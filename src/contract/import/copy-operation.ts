@@ -154,7 +154,7 @@ function copyAnswers(parts: Parts, responses: Json, notes: string[]): Json {
   if (Object.keys(responses).some(each => /^3/.test(each)))
     throw new LeftOut('its answers are redirects, which are not followed');
   if (!('default' in responses)) throw new LeftOut('declares no answer that can be sold (200)');
-  notes.push('its answer is the default response of the document');
+  notes.push('its answer is the default response in the document');
   return { 200: copyAnswer(parts, responses.default) };
 }
 

@@ -92,7 +92,7 @@ export class ChainHeights {
     );
   };
 
-  /** @throws HeightRefused if the chain can't have reached this height, or had already passed it by far */
+  /** @throws HeightRefused if the chain can't have reached this height, or is already far past it */
   readonly check = (latest: Latest): void => {
     this.checkRise(latest);
     const height = heightOf(latest);
