@@ -6,7 +6,7 @@ import { withPrices } from '../tools/readme.js';
 
 const ROOT = new URL('../../../', import.meta.url);
 
-/** The file that runs the README's commands, and the words in it that do so. */
+/** For each kind of command in the README: the file that runs it, and the part of that file that does so. */
 const RUN_BY: [command: RegExp, file: string, part: string][] = [
   [
     /^(curl|npm run --silent (buy|ledger)) /,

@@ -34,7 +34,7 @@ export type Verdict = {
   organic?: 'low' | 'medium' | 'high';
   /** The share of the supply in the developer's wallet. */
   developerPercent?: number;
-  /** How many tokens of the same developer went from a launchpad to a market. */
+  /** How many tokens by the same developer have moved from a launchpad to a market. */
   developerMigrations?: number;
 };
 

@@ -19,7 +19,7 @@ export type FreeParts = {
   /** The URL of the site for human visitors. */
   siteUrl: string;
   health: Health;
-  /** The paid operations: a health section lists their backends. */
+  /** The paid operations, whose backends the health check reports on. */
   handlers: Serving;
   /** The free operations that the shop's own handlers serve. */
   free: ServingFree;

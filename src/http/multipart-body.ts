@@ -10,11 +10,11 @@ import { BodyFault, parseJson, type Counted } from './json-body.js';
 /** One part of the form, as sent. */
 type Sent = { name: string; bytes: Buffer; filename: string | undefined; type: string };
 
-/** Each part costs about 0.2 ms; no form needs this many. */
+/** Each part takes about 0.2 ms to read; no form needs this many parts. */
 const MAX_PARTS = 256;
 /** The limits for the headers of a part, which contain its name, type and file name. No client writes more. */
 const HEADERS = { headerPairs: 16, headerSize: 8 * 1024 };
-/** More than any client uses (RFC 2046: 70 characters), and no character that ends a quoted string. */
+/** Allows longer boundaries than any client uses (RFC 2046: 70 characters), but no character that ends a quoted string. */
 const BOUNDARY = /^[ !#-[\]-~]{1,200}$/;
 const FAULT =
   'the body is not a complete multipart/form-data form, although its Content-Type says that it is one';

@@ -24,7 +24,7 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
     /**
      * Deletes a slice of the payments that never reached `settling` and were last claimed before the given
      * position of the rail: their transactions can no longer land.
-     * @returns how many; call again while it is not 0
+     * @returns how many were deleted; call again until it is 0
      */
     deleteExpiredClaims: async ({ before }: { before: bigint | number }): Promise<number> => {
       const { deleted, bytes } = await engine.write(() => removeDead(Number(before), now));
@@ -36,7 +36,7 @@ export function maintenanceOf({ engine, now, receiver }: ServerConnection, answe
      * @returns until when it is kept; undefined if it is not
      */
     keepAnswer: (id: string, until: number): Promise<number | undefined> => answers.keep(id, until),
-    /** Deletes a slice of the answers that have expired (by `now`). @returns how many; call again while it is not 0 */
+    /** Deletes a slice of the answers that have expired (by `now`). @returns how many were deleted; call again until it is 0 */
     prune: (moment?: number): Promise<number> =>
       answers.prune(moment === undefined ? now : () => sql`cast(${moment} as bigint)`),
     /**

@@ -157,7 +157,7 @@ export class FairQueue {
     waiter.refuse(reason);
   }
 
-  /** Removes the last job of the caller with the most waiting jobs, or throws if `share` would then have at least as many. */
+  /** Removes the last job of the caller with the most waiting jobs. Throws if `share`, with a new job, would have as many as that caller. */
   #makeRoomFor(share: Share): void {
     let greatest = share;
     for (const other of this.#shares.values()) {

@@ -3,7 +3,7 @@ import { examine } from './examine.js';
 
 await examine(async ({ url, command, args }) => {
   const payments = {};
-  // The hook can set headers, but no metadata.
+  // The hook can set headers, but not metadata.
   const beforeToolCall = ({ name }) =>
     payments[name] && {
       headers: { 'PAYMENT-SIGNATURE': Buffer.from(JSON.stringify(payments[name])).toString('base64') },

@@ -13,7 +13,7 @@ from examine import Host, Server, examine
 async def connected(server: Server) -> AsyncIterator[Host]:
     payments: dict[str, dict | None] = {}
 
-    # An interceptor can set headers, but no metadata.
+    # An interceptor can set headers, but not metadata.
     async def pay(request, handler):
         if payment := payments.get(request.name):
             header = base64.b64encode(json.dumps(payment).encode()).decode()
