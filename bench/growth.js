@@ -62,8 +62,8 @@ function serveCopies(file, { paths }) {
 /** @param {Bench} bench */
 export async function operations(bench) {
   const servers = [];
-  const starts = table('Start time by the length of the contract', 'ms', 'less');
-  const idle = table('Resident memory before the first call by the length of the contract', 'MB', 'less');
+  const starts = table('Start time by contract length', 'ms', 'less');
+  const idle = table('Resident memory before the first call by contract length', 'MB', 'less');
   for (const count of [15, 60, 200]) {
     const began = performance.now();
     const { server } = await startOurs(bench.stubs, { shop: withOperations(count) });
@@ -75,8 +75,8 @@ export async function operations(bench) {
     await introduce(bench, server, BRIEF);
   }
   try {
-    const refused = table('402 by the length of the contract, 100 connections', 'calls/s');
-    const sold = table('Paid call by the length of the contract, 64 connections', 'calls/s');
+    const refused = table('402 by contract length, 100 connections', 'calls/s');
+    const sold = table('Paid calls by contract length, 64 connections', 'calls/s');
     for (const server of servers) {
       await unpaid(bench, server, { ...BRIEF, connections: 100, seconds: seconds(0.5, 0.5) });
       await paid(bench, server, { ...BRIEF, connections: 64, seconds: seconds(0.5, 0.5) });

@@ -272,7 +272,7 @@ console.log(JSON.stringify([await answer.json(), buyer.statement().leftToday]));
     const checked = await succeed(shop, env, command, 'conformance', running.url);
     expect(checked).to.match(/^\d+ kept, 0 broken(, \d+ pieces? of advice)?, nothing was paid$/m);
 
-    // If these types came from a package that the shop does not have, they would be any, and this would be no error.
+    // If these types came from a package that the shop does not have, they would be `any`, and this would not be an error.
     writeFileSync(
       join(shop, 'handlers', 'typed.ts'),
       "import type { PageContext } from 'coinslot';\nexport const wrong = ({ path }: PageContext): number => path;\n",

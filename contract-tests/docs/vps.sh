@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every block of docs/how-to/on-a-vps.md in one shell in a clean Debian (chroot), buys over TLS, and reads the ledger. The last line is
-# `N passed, N failed`. Needs root, Debian's package debootstrap, and ports 80, 443 and 8402. DEBIAN=folder: one that debootstrap made before.
+# `N passed, N failed`. Needs root, Debian's package debootstrap, and ports 80, 443 and 8402. DEBIAN=folder reuses a Debian that debootstrap
+# created earlier.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 if [ "${VPS_INSIDE:-}" = '' ]; then

@@ -259,7 +259,7 @@ describe('HTTP for agents and crawlers', () => {
     expect(answer).not.to.include('evil.example');
   });
 
-  it('health reports every backend, and the health of a service only its own backend', async () => {
+  it('health reports every backend, and the health of one service reports only its own backend', async () => {
     const health = (await call(`${world.url}/health`)).json();
     expect(health.status).to.be.oneOf(['ok', 'degraded']);
     expect(health.upstreams).to.include.keys('solana', 'facilitator', 'summarizer', 'speech', 'markets');

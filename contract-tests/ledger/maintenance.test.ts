@@ -273,7 +273,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
 
     it('lists what is to be audited page by page, each settled payment once', async () => {
       const requests = Array.from({ length: 7 }, () => payment());
-      // Three were settled in one millisecond.
+      // In groups of three, they are settled in the same millisecond.
       for (const [n, request] of requests.entries()) {
         time.now += n % 3 === 0 ? 1 : 0;
         await delivered(ledger, request, time.now + 100_000);

@@ -65,7 +65,7 @@ function retries(make: () => Promise<LedgerPlace>): void {
   });
 
   it('is repeated on another connection if the first one can no longer write', async function () {
-    // A pooler keeps the connections that servers close.
+    // A pooler reuses its own connections to the database, even after servers have closed theirs.
     if (isBehindPooler) this.skip();
     await Promise.all([1, 2].map(() => ledger.counts()));
     await client.query('insert into strangers select pid from pg_stat_activity');

@@ -48,7 +48,7 @@ describe('Secrets in files', function () {
   let asked: string[];
   before(async () => {
     asked = [];
-    // Answers a failure that repeats the request, as some services do.
+    // Answers with an error that repeats part of the request, as some services do.
     api = createServer(({ headers }, response) => {
       asked.push(headers.authorization ?? '');
       response.writeHead(500).end(JSON.stringify({ error: `not for ${headers.authorization}` }));

@@ -33,7 +33,7 @@ onEachEngine('orders of two servers on one ledger', make => {
     await place.remove();
   });
 
-  /** SQLite allows one server for a file, so there the servers share its ledger. */
+  /** SQLite allows only one server per file, so on SQLite all servers of a test share one ledger. */
   async function ledgerOf(): Promise<Ledger> {
     const [first] = ledgers;
     if (first && place.url.startsWith('file:')) return first;

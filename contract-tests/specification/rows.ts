@@ -82,7 +82,7 @@ export function sectionLines(parts: Part[]): string[] {
     'The specification of the service says what this server must do. Each row is one of its statements that can be checked, in our own words.',
     `${statements.length} statements: ${counted(statements)}. ${packages.length} rows about packages and layout: ${counted(packages)}.`,
     '',
-    '- *holds*: true as stated. *in part*: true, but with more or less than stated in the case that the reason names. *differs*: not true,',
+    '- *holds*: true as stated. *in part*: true, except in the case that the reason describes. *differs*: not true,',
     '  on purpose or not yet. *not shown*: the specification leaves it open, and the reason says what was chosen.',
     '- *contract*: `specification/rows.test.ts` compares the row with `openapi.yaml`; *package.json*: with the versions there. A test is',
     '  given by its file in `contract-tests/` and a part of its title, as in the source; `rows.test.ts` fails if there is no such title.',

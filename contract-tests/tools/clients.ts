@@ -26,7 +26,7 @@ const BUYS_ALL = 'buys every operation of the sandbox';
 const WITHOUT_RPC = `${BUYS_ALL} without an RPC server`;
 const BUYS_TOOLS = 'buys every tool of the sandbox over MCP';
 const IN_A_HOST =
-  'buys every tool of the sandbox, directly and through coinslot mcp; hands no text over 4 KB to a model';
+  'buys every tool of the sandbox, directly and through coinslot mcp; never passes a model more than 4 KB of text';
 const GENERATES = 'generates a client from the served description; the client compiles and buys';
 
 type Client = { tool: string; checks: string; version: (tool: string) => string };
@@ -50,7 +50,7 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: 'mcpay',
-    checks: `${BUYS_TOOLS}, in x402 v1; hands no text over 4 KB to a model`,
+    checks: `${BUYS_TOOLS}, in x402 v1; never passes a model more than 4 KB of text`,
     version: npm('first-generation'),
   },
   {
@@ -83,7 +83,7 @@ export const CLIENTS: Client[] = [
   { tool: '@faremeter/fetch', checks: `${WITHOUT_RPC}, in both versions`, version: npm('faremeter') },
   {
     tool: 'agentcash',
-    checks: `${BUYS_ALL} in ten calls, and ten at once at one price, without a memo; its mainnet is stubbed`,
+    checks: `${BUYS_ALL} in ten consecutive calls, and makes ten concurrent calls at one price, without a memo; its mainnet is stubbed`,
     version: npm('agentcash'),
   },
   { tool: 'solana-pay-kit', checks: WITHOUT_RPC, version: pip('solana-pay-kit', 'pay-kit') },

@@ -89,7 +89,7 @@ const BROKEN_ANSWERS: Record<string, Sent> = {
   'the challenge asks for another price': challenge(
     eachOption(option => Object.assign(option, { amount: '20000', maxAmountRequired: '20000' })),
   ),
-  'the challenge is paid to somebody else': challenge(eachOption(option => (option['payTo'] = ADDRESS))),
+  'the challenge names another receiver': challenge(eachOption(option => (option['payTo'] = ADDRESS))),
   'the PAYMENT-REQUIRED header is missing': without(challenge(), 'PAYMENT-REQUIRED'),
   'header and body of the challenge differ': challenge(undefined, header => header.slice(0, -8)),
   'the amount is a number': challenge(eachOption(option => (option['amount'] = 10_000))),
@@ -143,7 +143,7 @@ const LIVE = { feePayer: ADDRESS, recentBlockhash: ADDRESS };
 
 /** Checks of a document that need nothing installed: those of the server's own startup, and the tests next to this one. */
 const DOCUMENT_CHECKS: Record<string, (text: string) => boolean> = {
-  'the start of the server': text => {
+  'the server at startup': text => {
     try {
       const { paid } = parseContract(text);
       return paid.some(

@@ -17,7 +17,7 @@ export type PiperOptions = {
   defaultVoice?: string;
   /** Deadline for waiting, synthesis and conversion together. Default 18 000 ms. */
   deadlineMs?: number;
-  /** The most concurrent requests. Default 4. */
+  /** The maximum number of concurrent requests. Default 4. */
   connections?: number;
   /** Calls that may wait for a connection; further calls are refused. Default 16. */
   maxWaiting?: number;

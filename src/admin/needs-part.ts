@@ -160,7 +160,7 @@ function waiting({ untold, now }: Looked): Need[] {
     }));
 }
 
-/** Buyers can't find a rejected operation in that directory. */
+/** Operations that a facilitator's directory rejected: buyers can't find them there. */
 function unlisted({ directories }: Looked): Need[] {
   if (typeof directories === 'string') return [];
   return directories

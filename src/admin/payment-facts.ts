@@ -40,7 +40,7 @@ export function pausedUntil({ leased }: Payment, order: Order | undefined, now: 
 
 type OrderFacts = Pick<PaymentFacts, 'payment' | 'order' | 'pausedUntil'>;
 
-/** Whether the operator has rejected an order: its request is deleted, so no work on it is possible. */
+/** Whether the operator has rejected an order. Its request has then been deleted, so it can no longer be worked on. */
 export function isRejected({ order }: Pick<PaymentFacts, 'order'>): boolean {
   return order?.request === '';
 }

@@ -152,7 +152,10 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/rotate.md#the-fee-payer',
   },
   FEE_PAYER_FLOOR: { ...FEE_PAYER, what: 'the balance in lamports below which the fee payer signs nothing' },
-  FEE_PAYER_HOURLY_CAP: { ...FEE_PAYER, what: 'the most lamports that the fee payer spends per hour' },
+  FEE_PAYER_HOURLY_CAP: {
+    ...FEE_PAYER,
+    what: 'the maximum number of lamports that the fee payer may spend per hour',
+  },
   ORDER_ATTEMPTS: {
     what: 'how many times an order is attempted before only the operator can retry it',
     see: 'how-to/operating.md#orders-that-failed',
@@ -169,7 +172,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
   },
   REFUND_DAILY_CAP: {
     ...REFUNDS,
-    what: 'the most USDC that automatic refunds pay in 24 hours, across all servers',
+    what: 'the most USDC that automatic refunds may pay in 24 hours, across all servers',
     values: 'USDC',
   },
   REFUND_FLOOR: {
@@ -222,7 +225,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/be-told.md',
   },
   WEBHOOK_SECRET: {
-    what: 'the key that signs webhooks as defined by Standard Webhooks; two while one replaces the other',
+    what: 'the key that signs webhooks as defined by Standard Webhooks; two keys while one replaces the other',
     values: '`whsec_…`, comma-separated',
     see: 'how-to/be-told.md#check-the-signature',
   },

@@ -96,7 +96,7 @@ export type OrderRef = { id: string; deadline: number; attempt: number };
 export type OpenOrder = OrderRef & {
   /**
    * Starts another attempt, which may take as long as the first. Possible once per order. @returns undefined
-   * if the order was extended before
+   * if the order has already been extended
    */
   extend: () => Promise<OrderRef | undefined>;
 };

@@ -92,7 +92,7 @@ type Ask = <T>(ask: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
  * The local check has compared everything with the offer. This asks the chain whether it would accept the transaction or already has it:
- * the payer can send it, too, and the chain refuses a landed transaction.
+ * the payer can also send it, and the chain refuses a transaction that has already landed.
  */
 async function lookAt(
   chain: SenderChain,

@@ -45,7 +45,7 @@ export function* tell(
 ): TransactionBody<void> {
   if (!audience.listens) return;
   const id = `msg_${createHash('sha256').update(`${kind}\n${subject}\n${once}`).digest('hex').slice(0, 32)}`;
-  // Events that are not about a payment need no order, so each has its own id as its subject.
+  // Events that are not about a payment may be delivered in any order, so each has its own id as its subject.
   const event = { id, kind, subject: subject || id, facts: JSON.stringify(facts) };
   yield* execute(queries.tell({ ...event, lastMs: TRIED_MS, now: now() }));
   audience.onTold();

@@ -108,7 +108,7 @@ export type OrderRow = {
   attempts: number;
   created_at: number;
   finished_at: number | null;
-  /** 1 if the order's deadline was extended since the order was last opened. */
+  /** 1 if the order's deadline has been extended since the order was last opened. */
   extended: number;
   next_attempt_at: number | null;
   tries: number;

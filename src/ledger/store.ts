@@ -63,7 +63,7 @@ export type Ledger = Awaited<ReturnType<typeof openLedger>>;
 /**
  * Opens the ledger of one receiver for a server. On SQLite it must be the only server: opening ends all leases and removes all callers.
  * The ledger belongs to the receiver of its first sale (see `ReceiverBinding`).
- * @throws LedgerFault `open` if the ledger is locked, another receiver's, retired, newer than this program or unreachable
+ * @throws LedgerFault `open` if the ledger is locked, unreachable, retired, newer than this program or belongs to another receiver
  */
 export async function openLedger(options: LedgerOptions) {
   const opened = await openEngine(options.url, 'server', options.directUrl);

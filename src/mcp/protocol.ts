@@ -35,7 +35,7 @@ const TASK_SCHEMA = {
 const MAX_SUBSCRIPTIONS = 64;
 /** How long a ping waits if its caller asked for progress. */
 const PING_MS = 1_000;
-/** How many characters of the message about a refused request are logged at most. */
+/** The maximum number of characters to log of the message about a refused request. */
 const MAX_LOGGED = 200;
 
 /**

@@ -32,8 +32,8 @@ type Priced = {
 };
 
 /**
- * The price of a tool: an error result, unless its caller supports x402's extension. It has the first method's content and the metadata
- * of all methods.
+ * The price of a tool: an error result, unless its caller supports x402's extension. The result has the content of the first method and
+ * the metadata of all methods.
  */
 export function challengeResult(
   operation: PricedOperation,

@@ -10,7 +10,7 @@ export type BucketOptions = {
   highest?: number;
   /** The lowest level that `add` can reach with negative amounts; a level below 0 is credit. Time only drains a bucket to 0. Default: 0. */
   lowest?: number;
-  /** The most keys that are tracked; beyond it, the least recently used key is dropped. */
+  /** The maximum number of tracked keys. Beyond it, the least recently used key is dropped. */
   maxKeys: number;
   /** A limit for all keys together. */
   overall?: { capacity: number; perSecond: number };
@@ -53,8 +53,8 @@ export class LeakyBuckets {
   }
 
   /**
-   * Uses `amount` if `key`, and all keys together, may now.
-   * @returns 0, or the number of whole seconds until they may
+   * Uses `amount` if the limits of `key` and of all keys together allow it now.
+   * @returns 0, or the number of whole seconds until they allow it
    */
   take(key: string, amount = 1): number {
     const wait = Math.max(this.wait(key, amount), this.#overall?.wait(ALL, amount) ?? 0);

@@ -16,7 +16,7 @@ const RECORDED_WITHIN_MS = 5_000;
 /** How long an answer is kept from the time at which a caller was given a link to it. */
 const LINKED_LIFE_MS = 24 * 60 * 60_000;
 
-/** One request that waits for a payment's answer. */
+/** One request that is waiting for a payment's answer. */
 export type WaitingCaller = Sale & {
   caller: Caller;
   /** A newer request came for the same payment, or this one was answered with 503. This request is no longer renewed in the ledger. */
@@ -39,8 +39,8 @@ type Options = {
 };
 
 /**
- * The requests of this server that wait for payments. The ledger records each of them, renewed while its connection is open, because a
- * payment is only settled while a caller waits for it at some server (see docs/explanation/design.md, "Who waits for a payment").
+ * The requests of this server that are waiting for payments. The ledger records each of them, renewed while its connection is open, because
+ * a payment is only settled while a caller is waiting for it at some server (see docs/explanation/design.md, "Who waits for a payment").
  */
 export class WaitingCallers {
   readonly #options: Options;
@@ -77,7 +77,7 @@ export class WaitingCallers {
     return waiting;
   }
 
-  /** Registers a request that is about to become a caller. @returns a function to call once it is one, or will not be */
+  /** Registers a request that is about to become a caller. @returns a function to call once that has happened or will not happen */
   announce(id: string): () => void {
     this.#at(id).arriving += 1;
     let here = true;
@@ -99,7 +99,7 @@ export class WaitingCallers {
     return !this.#local.has(id);
   }
 
-  /** The greatest number among the requests at this server that are waiting for a payment; 0 if there are none. */
+  /** The highest caller number among the requests at this server that are waiting for a payment; 0 if there are none. */
   newest(id: string): number {
     return Math.max(0, ...this.#waiting(id).map(({ caller }) => caller.number));
   }
@@ -143,7 +143,7 @@ export class WaitingCallers {
     });
   }
 
-  /** A sale to someone who fetches the answer with the key of `caller`. */
+  /** The sale for a request that fetches the answer with the key of `caller`. */
   fetching(caller: Caller): Sale {
     return {
       written: () => this.#recordWritten('markFetched', caller),
@@ -213,7 +213,7 @@ export class WaitingCallers {
     return true;
   }
 
-  /** Forgets a payment if no request waits for it or is about to. @returns false if one does */
+  /** Forgets a payment if no request is waiting for it or about to. @returns false if one is */
   #forgetIfEmpty(id: string): boolean {
     const { waiting, arriving } = this.#at(id);
     if (waiting.size > 0 || arriving > 0) return false;

@@ -12,7 +12,7 @@ export type PagesParts = Pick<SiteParts, 'contract' | 'terms' | 'methods' | 'sit
     /** The server's documents other than its pages. */
     answers: { documents: StaticDocuments };
     routes: Pick<Routes, 'match'>;
-    /** A mint of the sandbox's chain, if there was a sandbox. */
+    /** A mint on the chain of the sandbox whose data is in the state folder; undefined if there is none. */
     sampleMint: string | undefined;
   };
 

@@ -14,7 +14,7 @@ export type Note = {
 
 const NOTE_KEY = 'coinslot/wallet';
 
-/** The shop's result, with a sentence about the price and the same for programs in `_meta`. */
+/** The shop's result, with the note about the money as a sentence and, for programs, in `_meta`. */
 export function withNote(result: ToolResult, note: Note): ToolResult {
   const text = sentenceOf(note);
   return {

@@ -4,7 +4,7 @@ import type { Log } from '../net/log.js';
 import { messageOf, type Sender } from './event-message.js';
 import { NotTold, type Target } from './target.js';
 
-/** The most events sent to one target at a time. */
+/** The maximum number of events sent to one target at a time. */
 const BATCH = 8;
 /** How often the ledger is polled even without a notification, because other servers also write events. */
 const ASK_MS = 2_000;

@@ -69,7 +69,7 @@ describe(`make mock${skipped}`, function () {
       tool: 'Prism, mock',
       version: prismVersion(),
       checks:
-        'every status of every operation can be requested and conforms to the contract; the official client pays it',
+        'every status of every operation can be requested and conforms to the contract; the official client buys every operation',
       cases: `${answers} answers`,
       result: failed === 0 ? 'no violation' : `${failed} failures`,
     });

@@ -58,7 +58,7 @@ export function resolveUpstream(
   if (!sound) return undefined;
   const { origin, target } = splitUrl(url) ?? {};
   if (origin === undefined || target === undefined)
-    return void wrong('url', 'its variable must hold an http(s) URL without user, query and fragment');
+    return void wrong('url', 'its variable must hold an http(s) URL without a user name, query or fragment');
   if (!allowPrivate && isPrivateHost(new URL(origin).hostname))
     return void wrong('url', 'has a private address: set ALLOW_PRIVATE_UPSTREAMS=true if that is intended');
   const { method, timeoutMs } = upstream;
