@@ -92,7 +92,7 @@ describeInCi('docs/how-to/backup.md on PostgreSQL', function () {
   it('restores a ledger from a dump, and from the log up to a point in time; no server opens either before `adopt`', async () => {
     const [dump = '', restore = '', base = '', ...recovery] = [
       ...blocks('bash').slice(0, 1),
-      // Two commands: restore into an empty database, and set the mark.
+      // The first of these blocks has two commands: one restores into an empty database, the other marks the ledger as restored.
       ...blocks('bash').slice(1, 4),
     ];
     const first = await sell(3);

@@ -19,9 +19,9 @@ import { stockLines, wordsForSt } from './stock-lines.js';
 
 /**
  * Runs Schemathesis against a server in three ways: with the command of docs/how-to/testing.md, without payments, and
- * with a payment for every case. It starts a server in the sandbox, or uses the one at `URL`, which is paid only if
- * it belongs to the sandbox in `STATE_DIR`. With `--install`, it only makes sure that Schemathesis is installed. The
- * last line counts the runs.
+ * with a payment for every case. It starts a server in the sandbox, or uses the one at `URL`, to which it sends payments
+ * only if it belongs to the sandbox in `STATE_DIR`. With `--install`, it only makes sure that Schemathesis is
+ * installed. The last line counts the runs.
  */
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));

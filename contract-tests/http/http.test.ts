@@ -111,7 +111,7 @@ describe('HTTP for agents and crawlers', () => {
     const held =
       'POST /v1/summarize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n';
     for (let round = 0; round < 3; round++) {
-      // Heads of refusals are cached for a second.
+      // The status line and headers of a refusal are cached for a second.
       await exchange(world.url, unpaidCall('HTTP/1.1', ''), 1);
       const answers = await exchange(world.url, held, Infinity);
       expect(answers).to.have.length(1);
@@ -320,7 +320,7 @@ describe('HTTP for agents and crawlers', () => {
       payments.set(path, await signFor(world, path));
     for (const [path, body, type] of bad.filter(([path]) => PAID.includes(path))) {
       const headers = { ...payments.get(path), ...(type ? { 'content-type': type } : {}) };
-      // A payment gets at most three runs of its work, and some errors are found only by the work.
+      // The work for one payment runs at most three times, and only the work finds some errors: those calls get new payments.
       if (/voice_id|你好|buyer|mint/.test(body)) Object.assign(headers, await signFor(world, path));
       const answer = await post(world.url + path, body, headers);
       expect(

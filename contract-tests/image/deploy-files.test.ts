@@ -43,7 +43,7 @@ describe('compose.yaml', () => {
 
   it('matches the schema of the compose specification', function () {
     if (!existsSync(SCHEMA)) return this.skip();
-    // Without keywords from a draft that Ajv does not support.
+    // Leaves out keywords from a draft that Ajv does not support.
     const schema = JSON.parse(readFileSync(SCHEMA, 'utf8'), (key, value: unknown) =>
       typeof value === 'string' && ['id', '$schema'].includes(key) ? undefined : value,
     ) as object;

@@ -56,7 +56,7 @@ onEachEngine('Counted uses that are limited for a period', (make, engine) => {
     now = END + 1;
     await at(0).takeUses([use('new', 5, 2 * END)]);
     await at(0).takeUses([use('new', 5, 2 * END)]);
-    // A use from the former period starts at zero if that period was deleted.
+    // If the former period was deleted, its uses start from zero again.
     for (let n = 0; n < 30; n++)
       expect(await at(n).takeUses([use(`old ${n}`, 1)]), `old ${n}`).to.deep.equal({ left: [0] });
   });

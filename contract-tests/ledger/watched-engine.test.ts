@@ -4,7 +4,7 @@ import { watched } from '../../src/ledger/watched-engine.js';
 
 const FAULT = new Error('disk I/O error');
 
-/** An engine whose operations end as given. */
+/** An engine whose operations all have the given outcome. */
 function engineOf(operation: () => Promise<never>): Engine {
   return {
     dialect: SQLITE,

@@ -179,7 +179,7 @@ describe('What log, metrics, /ready, /health and the operator page report for', 
     await until('it is ready', async () => (await server.ready()).status === 200);
     await until(
       'the end is told',
-      () => server.said(/^the Solana RPC answers again after \d+ s/).length === 1,
+      () => server.said(/^the Solana RPC is answering again after \d+ s/).length === 1,
     );
     await until('/health knows', async () => (await server.health('solana')).status === 'ok');
     expect(await server.page('upstreams')).to.match(/solana ok/);

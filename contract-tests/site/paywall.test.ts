@@ -80,7 +80,7 @@ describe('A paid URL', () => {
           const answer = await fetch(shop.url + examplePath, { headers: { accept: BROWSER } });
           expect(answer.status, id).to.equal(method === 'GET' ? 402 : 200);
           const html = await answer.text();
-          if (!html.includes(`data-operation="${id}"`)) continue; // The page is that of another method of the path.
+          if (!html.includes(`data-operation="${id}"`)) continue; // The page belongs to another method of the path.
           for (const parameter of parameters)
             expect(html, id).to.contain(`name="${parameter.in} ${parameter.name}"`);
           if (request?.kind === 'binary') expect(html, id).to.contain('type="file"');

@@ -12,7 +12,7 @@ export type AcceptedChange = { change: string; why: string };
 /** The changes since 1.0.0 that were accepted (contract-tests/released/accepted-changes.yaml). */
 export const acceptedChanges = (): AcceptedChange[] => read('accepted-changes.yaml') as AcceptedChange[];
 
-/** The changes of `now` that break 1.0.0 without being accepted, and accepted changes that do not occur. */
+/** The changes in `now` that break 1.0.0 and are not accepted, and the accepted changes that are not in `now`. */
 export function breaksRelease(now: Json): string[] {
   const faults = breakingChanges(read('openapi-1.0.0.yaml') as Json, now);
   const accepted = acceptedChanges().map(({ change }) => change);

@@ -21,7 +21,7 @@ const CONTRACT = new URL('../../../openapi.yaml', import.meta.url);
 const contract: Contract = loadContract(CONTRACT);
 const skipped = noPrism ? ` (skipped: ${noPrism})` : '';
 
-/** What the table of conformance.md says about a suite, even if tests failed. */
+/** A suite's result for the table of conformance.md, whether or not tests failed. */
 function resultOf(context: Mocha.Context): string {
   const failed = context.test?.parent?.tests.filter(test => test.state !== 'passed').length ?? 1;
   return failed === 0 ? 'no violation' : `${failed} failures`;

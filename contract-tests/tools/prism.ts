@@ -51,7 +51,7 @@ export function startMock(file: URL): Promise<Prism> {
 
 /**
  * A proxy that checks requests and answers, as `prism proxy` does, and names violations of the document in the
- * `sl-violations` header. Without `errors`, because Prism's own 422 would then hide our 400 and 402.
+ * `sl-violations` header. `errors` is off, because otherwise Prism's own 422 would hide our 400 and 402.
  */
 export function startProxy(file: URL, upstream: string): Promise<Prism> {
   return startPrism(file, { isProxy: true, upstream: new URL(upstream) });

@@ -25,7 +25,7 @@ const TO = '<!-- end of figures -->';
 const METHODS: Record<string, (text: CorpusText) => string> = {
   Coinslot: coinslot,
   'lead-3': leadThree,
-  'lead, as long': text => leadAsLong(text, scoreOf(coinslot(text), text).words),
+  'lead, same length': text => leadAsLong(text, scoreOf(coinslot(text), text).words),
   textrank: textRank,
 };
 type Row = { text: CorpusText; scores: Record<string, Score> };

@@ -12,7 +12,7 @@ export type MintExtensions = {
   transferFee?: Said<
     Authority & {
       withdrawAuthority: string | null;
-      /** Fees that were moved to the mint and not withdrawn yet. */
+      /** Fees that have been moved to the mint but not withdrawn yet. */
       withheld: string;
       /** Applies before `newer.epoch`. */
       older: TransferFee;
@@ -37,7 +37,7 @@ export type MintExtensions = {
       changed: string | null;
     }
   >;
-  /** `newMultiplierFrom` is null if that time is beyond the calendar. */
+  /** `newMultiplierFrom` is null if that time is outside the range of dates. */
   scaledUiAmount?: Said<
     Authority & { multiplier: number; newMultiplier: number; newMultiplierFrom: string | null }
   >;

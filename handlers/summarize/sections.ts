@@ -60,7 +60,7 @@ function bare(text: string): string {
     .replace(/(?<![\p{P}\s])[\p{P}\s]+$/u, '');
 }
 
-/** The longest line, in characters, that can be a heading by its words alone. */
+/** The maximum length, in characters, of a line that is taken for a heading because of its words alone. */
 export const LONGEST_LINE = 60;
 /** "The court decides:" */
 const DECIDES =
@@ -71,7 +71,7 @@ export const purposeOf = (text: string): Purpose =>
     ? 'result'
     : (HEADINGS.find(([, pattern]) => pattern.test(bare(text)))?.[0] ?? 'body');
 
-/** Consecutive blocks below one heading. `heading`: undefined above the first. */
+/** Consecutive blocks below one heading. `heading`: undefined for the blocks above the first heading. */
 export type Section = { heading: Block | undefined; purpose: Purpose; blocks: Block[] };
 
 function isHeading({ kind, text }: Block): boolean {

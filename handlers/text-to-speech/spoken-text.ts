@@ -162,7 +162,7 @@ function punctuation(text: string): string {
   );
 }
 
-/** A character in letters and signs that the later steps know; a space if nothing is to be said. */
+/** A character, rewritten in letters and signs that the later steps know; a space if it is not spoken. */
 function asciiOf(character: string): string {
   if (CURRENCY_SIGNS.includes(character)) return character;
   const known = spelled(character);

@@ -13,7 +13,7 @@ export type AccountHistory = {
   closing: bigint;
   /** Transactions that landed in the period, newest first. */
   within: SignatureEntry[];
-  /** Transactions that landed shortly before and after it. */
+  /** Transactions that landed shortly before or after the period. */
   around: SignatureEntry[];
 };
 

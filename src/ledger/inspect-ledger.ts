@@ -9,8 +9,8 @@ import { inspect, type ServerIdentity } from './migrate.js';
 
 /**
  * - `none`: there is no ledger yet; the server creates it when it first starts.
- * - `older`: it has an older schema; the next start brings it up to date.
- * - `unsold`: nothing has been sold on it, so it belongs to no receiver.
+ * - `older`: it has an older schema; the server upgrades it at its next start.
+ * - `unsold`: nothing has been sold with it, so it belongs to no receiver.
  * - `ours`: it belongs to the configured receiver.
  */
 export type LedgerState = {
@@ -23,7 +23,7 @@ export type LedgerState = {
 /**
  * Checks, without changing anything, whether a server could start on a ledger. Works while other servers use it.
  * @param notes the keys of notes (stored texts) to read
- * @throws LedgerFault if a start would be refused
+ * @throws LedgerFault if the server would refuse to start
  */
 export async function inspectLedger(
   url: string,

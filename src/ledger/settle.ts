@@ -44,8 +44,8 @@ export type SettleRequest = {
   settlement?: string;
   evidence?: string;
   /**
-   * Set if the buyer has already sent the transfer, after this position of the rail. The payment is then settled even if no caller is
-   * waiting.
+   * Set if the buyer has already sent the transfer: it landed after this position on the rail. The payment is then settled even if no
+   * caller is waiting.
    */
   movedAfter?: number;
 };
@@ -54,8 +54,8 @@ export type SettleRequest = {
  * - `settling`: the settle request may be sent.
  * - `attached`: the payment is now an alias of `target` and will never be settled; `caller` is the newest request that waited for it at
  *   this server, now a caller of `target`. All its other callers must get 503.
- * - `wait`: nothing has changed. Equal payments (`unseen`) have callers that were not renewed since this payment arrived, so they may have
- *   left. Repeat the call later: within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` their server renews each of them, or it counts as gone.
+ * - `wait`: nothing has changed. Equal payments (`unseen`) have callers that have not been renewed since this payment arrived, so they may
+ *   have left. Repeat the call later: within `CALLER_LIVE_MS + HANG_UP_MARGIN_MS` their server renews each of them, or it counts as gone.
  * - `gone`: no caller is waiting, or the payment is no longer claimed by this server, has become an alias, or its identifier was paid for
  *   with another payment. The lease was ended; the row stays.
  * - `sell`: `attachOnly` was set and there is no sale to attach to. Nothing has changed.
@@ -167,7 +167,7 @@ function equalTo({ payer, operation, requestHash }: CallKey): CallColumns {
   return { payer, operation, request_hash: requestHash };
 }
 
-/** Whether the claim is this server's. */
+/** Whether the claim belongs to this server. */
 function isOurs(own: Locked, { claim, owner }: Fence): boolean {
   return own.state === 'claimed' && own.claim === claim && own.owner === owner && own.alias_of === null;
 }
@@ -182,7 +182,7 @@ function isSole(row: Locked, moment: number): boolean {
   return row.callers === 1 && row.caller_until > moment;
 }
 
-/** Whether the answer was written to the newest caller (and, if there were several, before payment `own` arrived), or has expired. */
+/** Whether the answer was written to the newest caller (of several: before payment `own` arrived), or has expired. */
 function isWritten(row: Locked, own: Locked, moment: number): boolean {
   if (row.state !== 'delivered') return false;
   if (row.answer_expires_at === null || row.answer_expires_at <= moment) return true;

@@ -20,7 +20,7 @@ type Transition = { readonly from: State; readonly to: State; readonly grounds: 
 /** Every legal transition. A row may only be deleted while it is `claimed`. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: 'claimed', to: 'settling', grounds: ['work'] },
-  // Requires that the transfer is on chain, which means that the ledger was restored from a backup older than the settlement.
+  // Only for a transfer found on chain, after the ledger was restored from a backup older than the settlement.
   { from: 'claimed', to: 'owed', grounds: ['operator'] },
   { from: 'settling', to: 'released', grounds: ['work', 'chain'] },
   { from: 'settling', to: 'delivered', grounds: ['work', 'chain'] },

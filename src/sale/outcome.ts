@@ -14,7 +14,7 @@ export type Success = Bytes & { status: SoldStatus };
 /** An answer that is not sold. `fault`: whose fault it is; by default the caller's for a 400, otherwise the backend's. */
 export type Failure = Bytes & { status: 400 | 502 | 503; fault?: Fault };
 
-/** The result of the work of a call. */
+/** The result of the work for a call. */
 export type Answer = Success | Failure;
 
 export function isSuccess(answer: Answer): answer is Success {
@@ -24,7 +24,7 @@ export function isSuccess(answer: Answer): answer is Success {
 /**
  * Why a payment is refused:
  * - `unfit`: it is invalid, or does not match the offer.
- * - `used`: it was used for a call, or refused when it was settled. The buyer must sign a different one.
+ * - `used`: it was used for a call, or refused at settlement. The buyer must sign a different one.
  * - `outage`: the facilitator that settles it is down; another one may be up.
  * - `failed work`: the work for it failed too often. The buyer must sign a different one.
  */
@@ -233,9 +233,9 @@ export function idleOrder(paid: Paid, { error, seconds }: OrderPause): Of<'faile
   return { ...unavailable(error, Math.max(seconds, 1)), ...known };
 }
 
-/** The wording that replaces NOT_CHARGED for a payment whose transfer the buyer already sent. */
+/** The wording that replaces NOT_CHARGED for a payment whose transfer the buyer has already sent. */
 const MOVED = 'Your transfer has moved the money, but has bought nothing yet';
-/** The wording that replaces NOT_CHARGED for a payment that its buyer may have sent itself. */
+/** The wording that replaces NOT_CHARGED for a payment that the buyer may have sent without this server. */
 const UNSENT = 'This shop has not sent your payment: no money has moved, unless you have sent it yourself';
 
 /** The parts of a payment that decide whether only the server can have moved its money. */
@@ -294,7 +294,7 @@ export function goingBack(paid: Paid): Of<'unavailable'> {
   return { ...unavailable(error, PAID_RETRY_SECONDS), receipt: success(paid) };
 }
 
-/** The payment is known to be paid, but not for which call, and this call costs more. */
+/** The payment was made, but it is not known for which call. It is too small for this one. */
 export function paidLess(): Of<'refused'> {
   const error =
     'this payment paid for a cheaper call than this one: send the call that you paid for, or sign a new payment for this one';

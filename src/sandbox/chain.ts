@@ -61,7 +61,7 @@ export type Landed = {
   postTokens: TokenBalance[];
   /** The transaction, base64. */
   wire: string;
-  /** State afterwards of every account it could write. */
+  /** The resulting state of every account that it could write to. */
   accounts: { [address: string]: StoredAccount };
 };
 

@@ -24,7 +24,7 @@ export type Answer = {
   json: unknown;
   /** The message of an answer that is not sold. */
   error: string | undefined;
-  /** The receipt of a payment whose settlement was tried. */
+  /** The receipt of a payment whose settlement was attempted. */
   receipt: { success: boolean; transaction: string; errorReason?: string } | undefined;
   /** The USDC that left the buyer's wallet between the call and the answer, as a decimal string; '0.00' for none. */
   charged: string;

@@ -37,7 +37,7 @@ export type Reply<A> = {
   | { kind: 'failed'; error: string; owed: boolean; answer?: A }
 );
 
-/** One call of a shop, over any transport. */
+/** One call to a shop, over any transport. */
 export type Call<A> = {
   /** Two calls with the same name are the same call, which has at most one payment without an answer. */
   name: string;

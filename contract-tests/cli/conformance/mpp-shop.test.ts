@@ -95,7 +95,7 @@ describe('The conformance report on a shop that takes MPP only', () => {
     ],
     'a token without decimals': [{ request: details({ decimals: undefined }) }, /no decimals/],
     'no address to pay to': [{ request: { ...REQUEST, recipient: 'me' } }, /not a Solana address/],
-    'a request that is not JSON': [{ parameters: { request: '!!!' } }, /not base64url of JSON/],
+    'a request that is not JSON': [{ parameters: { request: '!!!' } }, /not JSON in base64url/],
     'an expired challenge': [{ parameters: { expires: '2020-01-01T00:00:00Z' } }, /it expired at/],
     'a challenge without an id': [{ parameters: { id: '' } }, /it has no id/],
     'nothing that makes each payment unique': [

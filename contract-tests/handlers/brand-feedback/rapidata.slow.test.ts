@@ -110,7 +110,7 @@ describe('people of the marketplace', () => {
 
   it('have their replies fetched even if these arrive just before the deadline', async () => {
     const question = replyStore.put(aQuestion({ wanted: 5, deadline: Date.now() + 900 }));
-    // Only a paused job shows these, as if they had arrived between two reads.
+    // The job shows these replies only once it is paused, as if they had arrived between two reads.
     fake.before = (call, job) => {
       if (call === 'POST /job/{jobId}/pause' && job) job.labelers = say(4);
       return undefined;

@@ -57,7 +57,7 @@ describe('the refresh of the hints', () => {
         mock.timers.tick(60_000);
         await new Promise(resolve => setImmediate(resolve));
       }
-      expect(found.join()).to.match(/may rise by 6.3 a second now/);
+      expect(found.join()).to.match(/may now rise by up to 6.3 a second/);
       expect(notes.get('chain-rate')).to.equal('6.3');
     } finally {
       watch.stop();

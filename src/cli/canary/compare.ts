@@ -55,7 +55,7 @@ export function checkAnswer({
   const declared = responses[String(status)] ?? responses.default;
   must(declared !== undefined, `it has status ${status}, which is not declared`);
   const { content } = follow(document, declared);
-  if (!isObject(content)) return must(body.length === 0, 'it has content, and none is declared');
+  if (!isObject(content)) return must(body.length === 0, 'it has content, but none is declared');
   const [type = ''] = (headers.get('content-type') ?? '').split(';', 1);
   const media = content[type.trim().toLowerCase()];
   must(isObject(media), `its type is ${type || 'missing'}, not ${Object.keys(content).join(' or ')}`);

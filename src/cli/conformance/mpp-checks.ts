@@ -48,7 +48,7 @@ export async function checkMpp(operation: Sold, reply: Reply, findings: Findings
   await findings.must(`${name}: its MPP challenge can be answered, at its price`, () => {
     for (const challenge of challenges) checkChallenge(challenge, operation);
   });
-  await findings.should(`${name}: each payment by MPP is unique`, () => {
+  await findings.should(`${name}: each MPP payment is unique`, () => {
     for (const challenge of challenges)
       if (isSolana(challenge))
         must(
@@ -101,7 +101,7 @@ function checkCharge(request: Json, { amount }: Sold): void {
   );
   if (feePayer === true) must(BASE58.test(textOf(feePayerKey)), `its feePayerKey is ${textOf(feePayerKey)}`);
   if (!BASE58.test(textOf(currency))) return;
-  must(typeof decimals === 'number', 'it has no decimals, which a token needs');
+  must(typeof decimals === 'number', 'its methodDetails have no decimals, which a token needs');
   if (amount !== undefined && isDollar(textOf(currency)))
     must(
       textOf(request['amount']) === toAtomic(amount).toString(),
@@ -116,6 +116,6 @@ function requestOf({ request = '' }: PaymentChallenge): Json {
   } catch {
     value = undefined;
   }
-  must(isObject(value), 'its request is not base64url of JSON');
+  must(isObject(value), 'its request is not JSON in base64url');
   return value;
 }

@@ -133,7 +133,7 @@ function chainLines({ closing }: Statement, comparison: Comparison | undefined):
   if (!comparison)
     return [
       '',
-      'Not compared with the chain. The opening balance is what this ledger had taken in before that day.',
+      'Not compared with the chain. The opening balance is what this ledger had taken in before this period.',
     ];
   const { slot, late, early, missing, unexplained, others } = comparison;
   const shown = others
@@ -152,11 +152,11 @@ function chainLines({ closing }: Statement, comparison: Comparison | undefined):
   ];
   if (late.count > 0)
     lines.push(
-      `Booked in this time, on chain shortly before or after it, or not final yet: ${countOf(late.count, 'movement')}, ${usdc(late.amount)} USDC.`,
+      `Booked in this period, on chain shortly before or after it, or not final yet: ${countOf(late.count, 'movement')}, ${usdc(late.amount)} USDC.`,
     );
   if (early.count > 0)
     lines.push(
-      `On chain in this time, booked shortly before or after it: ${countOf(early.count, 'movement')}, ${usdc(early.amount)} USDC.`,
+      `On chain in this period, booked shortly before or after it: ${countOf(early.count, 'movement')}, ${usdc(early.amount)} USDC.`,
     );
   for (const { payment, transaction, amount } of missing.slice(0, 50))
     lines.push(

@@ -134,7 +134,7 @@ export class SchemaCopies {
     else if (key === 'discriminator') this.#discriminator(made, value);
   }
 
-  /** Whether a pattern is safe to match with any text. An unsafe pattern is left out, with a note. */
+  /** Whether a pattern is safe to match against any text. An unsafe pattern is left out, with a note. */
   #isMatched(pattern: string): boolean {
     if (!this.#patterns.has(pattern)) this.#patterns.set(pattern, patternFault(pattern));
     const wrong = this.#patterns.get(pattern);

@@ -16,7 +16,7 @@ export class ChainRate {
 
   /**
    * Adds the heights that the servers report now, always in the same order; undefined for one that did not answer. @param allowed the
-   * current rate, which is assumed for servers that were not measured yet
+   * current rate, which is assumed for servers that have not been measured yet
    * @returns the rate to allow. It rises only if more than half of the servers, with `MARGIN`, exceed the current rate.
    */
   measure(heights: readonly (number | undefined)[], at: number, allowed: number): number {

@@ -17,7 +17,7 @@ const UPKEEP_INTERVAL_MS = 60_000;
 const MEASURE_INTERVAL_MS = 60_000;
 const VIEW_DEADLINE_MS = 8_000;
 const LIST_DEADLINE_MS = 2_000;
-/** The most slices, of a hundred rows each, in one round of maintenance. */
+/** The maximum number of slices (of a hundred rows each) in one round of maintenance. */
 const MAX_SLICES = 100;
 
 /**
@@ -44,7 +44,7 @@ type Parts = {
   chain: SolanaChain;
   heights: ChainHeights;
   feePayers: FeePayers;
-  /** The calls that are offered with other fee payers. `refresh` does not reject. */
+  /** Chooses the calls that are offered with other fee payers. `refresh` never rejects. */
   catalogue?: { refresh(): Promise<void> } | undefined;
   ledger: Ledger;
   log: Log;
@@ -115,7 +115,7 @@ export class HintRefresher {
       hints.setView({ ...view, earlier });
       if (this.#chainDownSince === undefined) return;
       const seconds = Math.round((performance.now() - this.#chainDownSince) / 1_000);
-      log.info({ seconds }, `the Solana RPC answers again after ${seconds} s`);
+      log.info({ seconds }, `the Solana RPC is answering again after ${seconds} s`);
       this.#chainDownSince = undefined;
     } catch (error) {
       if (this.#chainDownSince !== undefined) return;
@@ -134,7 +134,7 @@ export class HintRefresher {
       if (rate !== undefined)
         log.info(
           { rate },
-          `block heights may rise by ${rate} a second now, as measured from the RPC servers`,
+          `block heights may now rise by up to ${rate} a second, as measured from the RPC servers`,
         );
     } catch (error) {
       log.warn({ error }, 'could not store the measured rate of the chain in the ledger');

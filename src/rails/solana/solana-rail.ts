@@ -79,7 +79,7 @@ export type SolanaRailParts<Ask> = {
   timing?: Partial<SolanaTiming> | undefined;
 };
 
-/** Waits for the chain; see find-transfer.ts. `watchBlocks`: how many blocks longer than others a released payment is watched. */
+/** Waits for the chain; see find-transfer.ts. `watchBlocks`: for how many blocks after its expiry a released payment is watched. */
 export type SolanaTiming = {
   confirm: { deadlineMs: number; pollMs: number };
   denied: { afterMs: number; deadlineMs: number };

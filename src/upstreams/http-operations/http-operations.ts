@@ -22,7 +22,7 @@ import {
 /** The operations that an HTTP API serves instead of a handler, by operationId. */
 export type HttpOperations = {
   served: Record<string, AnyServed>;
-  /** The probes by operationId, because the host of an API is private. */
+  /** The probes by operationId, not by host, because the host of an API is kept private. */
   probes: Record<string, Probe>;
   /** The operations that are paused because their host failed. */
   breakers(): { name: string; open: boolean }[];
