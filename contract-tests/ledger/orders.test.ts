@@ -6,7 +6,7 @@ import { faultOf, OWNER } from '../support/ledgers.js';
 import { aRefund, onEachEngine, paymentIn, forServer } from '../support/ledger-places.js';
 import type { LedgerPlace } from '../support/ledger-places.js';
 
-/** PostgreSQL's own clock runs on while a test is delayed. */
+/** PostgreSQL's own clock keeps running while a test is delayed. */
 const SLOW_MS = 10_000;
 
 onEachEngine('a ledger with orders', (make, engine) => promises(make, engine === 'PostgreSQL' ? 3 : 1));

@@ -41,5 +41,5 @@ export function closeLater(one: { close: () => Promise<void> }): void {
   opened.push(one);
 }
 
-/** Allows for a delayed test, because PostgreSQL's own clock goes on during the delay. */
+/** Allows for a delayed test, because PostgreSQL's own clock keeps running during the delay. */
 export const SLOW_MS = 10_000;

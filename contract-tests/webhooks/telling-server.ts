@@ -5,7 +5,7 @@ import { TargetTeller } from '../../src/webhooks/tell-targets.js';
 import { claimed, OWNER, payment, settles } from '../support/ledgers.js';
 
 /**
- * A server that writes sales, owed payments and refunds as fast as the ledger can, and reports them to a
+ * A server that writes sales, owed payments and refunds as fast as the ledger allows, and reports them to a
  * webhook, until it is killed. Prints the id of each payment that is refunded. With SALES=0 it only reports,
  * and prints a line when nothing is left.
  */

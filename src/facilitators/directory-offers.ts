@@ -13,7 +13,10 @@ export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 /** How many challenges of an operation per minute may name a directory facilitator's fee payer. More than one, because most callers never pay. */
 const MAX_OFFERS = 3;
 const WINDOW_MS = 60_000;
-/** Pause in offering an operation after a payment for it, and in offering any operation after a failure, doubled by each further one. */
+/**
+ * After a payment, its operation is not offered for this long. After a failure, no operation is offered for this long; each further
+ * failure doubles the time.
+ */
 const REST_MS = 10 * 60_000;
 /** A fee payer recorded longer ago might no longer be accepted when the payment comes. */
 const RECORDED_MS = 2 * 60_000;

@@ -9,7 +9,7 @@ export type Readiness = {
   reasons: string[];
 };
 
-/** A result is reused within this time, in ms, so that frequent polls do not cause frequent writes. */
+/** A result is reused for this time, in ms, so that frequent polls do not cause frequent writes. */
 const FRESH_MS = 1_000;
 
 /**

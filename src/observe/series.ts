@@ -2,7 +2,7 @@ import { Counter, type Histogram, type Registry } from 'prom-client';
 
 /**
  * Counters and histograms with their own series, which prom-client reads when metrics are requested. prom-client's own classes look up
- * labels at each event, which costs a paid call more than all other observation.
+ * labels at each event, which adds more to the cost of a paid call than all other observation.
  */
 export type MetricText = { name: string; help: string; labelNames: readonly string[] };
 

@@ -19,7 +19,7 @@ import { reported } from '../../tools/imports.js';
 import { errorsIn, noLinters } from '../../tools/lint.js';
 
 /**
- * A document of each kind, each read quickly: from FastAPI, Springfox and Swagger 2.0, and one with webhooks,
+ * One document of each kind, all of them read quickly: from FastAPI, Springfox and Swagger 2.0, and one with webhooks,
  * callbacks and cookies.
  */
 const FEW = ['svix.json', 'openapi-generator.json', 'petstore-2.0.json', 'galaxy.yaml', 'open-payments.yaml'];

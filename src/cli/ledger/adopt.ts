@@ -114,7 +114,7 @@ function report({ slot }: Outcome, looked: readonly Looked[], unsettled: string 
     left: left.map(publicOf),
   };
   const lines = [
-    `Looked at the chain up to slot ${slot} (finalized). A payment that was signed before a loss can still land within the next two minutes: repeat the command after that.`,
+    `Checked the chain up to slot ${slot} (finalized). A payment that was signed before a loss can still land within the next two minutes: repeat the command after that.`,
   ];
   if (taken.length === 0) lines.push('Nothing was added.');
   else

@@ -347,7 +347,7 @@ function report({ slot, audited, tally, settled, young, unjudged }: Outcome): Re
     })),
   };
   const lines = [
-    `Looked at the chain up to slot ${slot} (finalized). Later transactions were not checked.`,
+    `Checked the chain up to slot ${slot} (finalized). Later transactions were not checked.`,
     ...accounts.map(
       ({ account, ...of }) =>
         `Account ${account}: ${countOf(of.transactions, 'transaction')} at finalized, of which ${of.transfers} paid for sales of this ledger.`,
@@ -357,7 +357,7 @@ function report({ slot, audited, tally, settled, young, unjudged }: Outcome): Re
   ];
   if (foreign > 0)
     lines.push(
-      `Not checked: ${countOf(foreign, 'transfer')} to these accounts from times when they were not the receiver of this ledger.`,
+      `Not checked: ${countOf(foreign, 'transfer')} to these accounts, made when their owner was not the receiver of this ledger.`,
     );
   if (young > 0)
     lines.push(
@@ -379,7 +379,7 @@ function linesOf(differences: readonly Difference[]): string[] {
   ];
   if (!differences.some(({ transfer }) => transfer)) return lines;
   const adopt = `${commandLine('ledger')} adopt`;
-  return [...lines, '', `${adopt} adds payments that are on chain but not paid in the ledger.`];
+  return [...lines, '', `${adopt} adds payments that are on chain but not marked as paid in the ledger.`];
 }
 
 export function isComplete(audited: Outcome['audited']): boolean {

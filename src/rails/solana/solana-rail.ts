@@ -74,7 +74,7 @@ export type SolanaRailParts<Ask> = {
   receivers: readonly string[];
   /** If absent, every reported settlement is believed. */
   trust?: Trust | undefined;
-  /** If absent, a new payer's work starts however few blocks are left. */
+  /** If absent, a new payer's work starts no matter how few blocks are left. */
   blocksLeft?: BlockhashLife['blocksLeft'] | undefined;
   timing?: Partial<SolanaTiming> | undefined;
 };

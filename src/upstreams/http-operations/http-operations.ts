@@ -26,7 +26,7 @@ export type HttpOperations = {
   probes: Record<string, Probe>;
   /** The operations that are paused because their host failed. */
   breakers(): { name: string; open: boolean }[];
-  /** Warnings for the operator that do not prevent the start. */
+  /** Warnings for the operator that do not keep the server from starting. */
   warnings: string[];
   close(): Promise<void>;
 };
