@@ -22,7 +22,7 @@ const ENGINE = manifestOf('');
 const SANDBOX = manifestOf('packages/sandbox/');
 const HANDLERS = manifestOf('handlers/');
 
-/** The modules that a compiled file loads or resolves. Imports of types are gone there. */
+/** The modules that a compiled file loads or resolves. Compiling has removed the type imports. */
 function importsOf(file: string): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -85,8 +85,8 @@ function peersOf({ dependencies }: Manifest): string[] {
 
 describe('the packages of this repository', () => {
   it('the engine depends on what it imports, and on nothing else', () => {
-    // `onDemand` is loaded only if FACILITATOR_URL is embedded. As an optional peer, npm would install it wherever a development
-    // package includes it.
+    // `onDemand` is loaded only if FACILITATOR_URL is embedded. It is not an optional peer, because npm would then install it wherever
+    // a development package includes it.
     const onDemand = '@x402/svm';
     expect(ENGINE.peerDependencies).to.equal(undefined);
     expect(packagesOf(engineFiles())).to.deep.equal([...Object.keys(ENGINE.dependencies), onDemand].sort());

@@ -77,7 +77,7 @@ for (const { name, make } of PLACES.filter(({ name }) => name === 'PostgreSQL'))
       });
 
     it('are renewed while all other connections of their server wait for a payer that another server has locked', async function () {
-      // The pooler of the tests lends five connections, fewer than can wait here.
+      // The tests' pooler lends only five connections, but nine must be waiting here.
       if (isBehindPooler) this.skip();
       const one = await held(ledger);
       const two = await held(ledger, { requestHash: 'b'.repeat(64) });

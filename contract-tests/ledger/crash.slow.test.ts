@@ -127,7 +127,7 @@ describe('ledger: crashes and files', function () {
       const ranks = ['claimed', 'settling', 'delivered'];
       for (const line of child.lines.slice(1)) {
         const [said = '', id = ''] = line.split(' ');
-        if (id.length !== 64) continue; // The last line may be cut.
+        if (id.length !== 64) continue; // The last line may be incomplete.
         const row = await ledger.find(id);
         expect(row, `lost after "${said}"`).to.not.equal(undefined);
         if (said === 'answered') expect((await ledger.answer(id))?.body.length).to.equal(20_000);

@@ -7,7 +7,7 @@ import { runTogether, sessionOf, Transaction } from '../../src/ledger/engines/po
 import { raw, sql } from '../../src/ledger/sql.js';
 import { PLACES } from '../support/ledger-places.js';
 
-/** A connection that records what it is sent, and gives the answers in turn: an error, or no rows. */
+/** A connection that records what it is sent, and gives these answers in turn: an error, or no rows. */
 function connection(answers: (Error | undefined)[] = []) {
   const sent: string[] = [];
   const released: boolean[] = [];

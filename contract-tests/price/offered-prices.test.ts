@@ -50,7 +50,7 @@ describe('A price that was offered within the last five minutes, before a restar
   });
   afterEach(() => shop.close());
 
-  /** Offers `value` at this price, as another server would, or this one before a restart. */
+  /** Offers `value` at this price, as another server would, or as this one did before a restart. */
   async function tell(atomic: bigint): Promise<void> {
     const log = { info: () => {}, warn: () => {}, error: () => {} };
     const prices = new OfferedPrices({ paid: [atPrice(value, atomic)], ledger: shop.ledger, log });

@@ -33,7 +33,7 @@ export type CountingProxy = {
   close(): Promise<void>;
 };
 
-/** An HTTP proxy that counts requests and can misbehave. The server behind it may depend on the request's body. */
+/** An HTTP proxy that counts requests and can misbehave. The server to which it forwards a request may depend on the body. */
 export async function countingProxy(target: string | ((body: Buffer) => string)): Promise<CountingProxy> {
   const counts = new Map<string, number>();
   let intervention: Intervention | undefined;

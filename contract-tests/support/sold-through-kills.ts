@@ -12,7 +12,7 @@ import { call, post, receiptOf, type Answer } from './world.js';
 
 const ANSWERED_MS = 100_000;
 
-/** An order of brandFeedback for two replies. The servers that work on it are killed and restarted on one ledger. */
+/** A brandFeedback order for two replies. The servers that work on it are killed and restarted on one ledger. */
 export type KilledSale = {
   id: string;
   /** How many times a server was killed. */

@@ -104,7 +104,7 @@ export class TestServer {
   readonly trust: FacilitatorTrust;
   readonly offers: Offers;
   readonly feePayer: string;
-  /** The slot that its view of the chain has reached. */
+  /** The slot that this server's view of the chain has reached. */
   readonly slot: () => number;
   /** Resolves when it is killed. */
   readonly died: Promise<typeof CUT>;

@@ -117,7 +117,7 @@ describe('Hostile texts', function () {
       },
       'an estimate of a speech': { characters: 5_000, read: speakingSeconds },
     };
-    /** Processor time in ms, because other programs may run meanwhile. */
+    /** Processor time in ms, because other programs may be running. */
     const timeOf = (work: () => unknown): number => {
       const before = process.cpuUsage();
       work();

@@ -20,7 +20,7 @@ import { openWorld, post, TEXT, type World } from '../support/world.js';
 const PRICE = priceOf('summarize');
 const ATTEMPT_MS = 2_000;
 const PATH = '/v1/summarize';
-/** How many calls go through a proxy that harms them, and how many of them run concurrently. */
+/** How many calls go through a proxy that disrupts them, and how many of them run concurrently. */
 const CALLS = repeated(10_000, 40);
 const AT_ONCE = 8;
 /** A long limit, so that a busy machine does not look like a slow shop. */

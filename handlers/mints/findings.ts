@@ -1,7 +1,7 @@
 /**
  * The most severe first. `critical`: holders cannot trade now, or a source calls the token suspicious. `high`: somebody can take, stop or
  * dilute everything at any moment, or nothing supports the token's value. `medium`: a sign of risk, or a part that could not be checked.
- * `low`: for information.
+ * `low`: informational.
  */
 const SEVERITIES = ['critical', 'high', 'medium', 'low'] as const;
 export type Severity = (typeof SEVERITIES)[number];

@@ -54,7 +54,7 @@ function abbreviations(language: string): Set<string> {
 }
 
 /**
- * The data for finding the ends of sentences in one text. `bare`: words that the text also writes without a full stop, so they are not
+ * The data for finding the ends of sentences in one text. `bare`: words that also occur in it without a full stop, so they are not
  * abbreviations. `little`: its lower-case words of up to three letters.
  */
 type Reader = {

@@ -24,7 +24,7 @@ export class SpeakingPace {
     return { ms: secondsOf(text) * this.#msPerSecond, withinMs };
   }
 
-  /** Makes a speech, and learns from how long that took. */
+  /** Generates speech, and adjusts the pace to how long that took. */
   async timed<T>(text: string, make: () => Promise<T>): Promise<T> {
     const startedAt = this.#now();
     const speech = await make();

@@ -10,7 +10,10 @@ export type PayerSales = {
   last: number;
 };
 
-/** The buyers since a unit, without the operator's own wallets: how many there are, how many bought in several units, and who paid most. */
+/**
+ * The buyers since a given unit of time, without the operator's own wallets: how many there are, how many bought in several units, and who
+ * paid most.
+ */
 export type WhoBought = {
   payers: number;
   returning: number;
@@ -28,7 +31,7 @@ type Bought = { units: number[]; sales: number[]; amounts: bigint[]; last: numbe
 const MAX_KEPT = 100_000;
 const MAX_BEST = 10;
 
-/** The sales of each payer by unit of time, an hour or a day since 1970. */
+/** The sales of each payer by unit of time: hours or days since 1970. */
 export class Payers {
   readonly #max: number;
   readonly #own: ReadonlySet<string>;

@@ -62,7 +62,7 @@ function owedMeans({ payment, order, pausedUntil }: PaymentFacts): string {
   if (payment.repaid + payment.repaying >= payment.amount)
     return 'The money has moved and is being refunded in full, so the work has ended.';
   if (isRejected({ order }))
-    return `You rejected this order: the work has ended and its request is deleted. Refund it. ${order?.failure ?? ''}`;
+    return `You rejected this order: the work has ended and its request has been deleted. Refund it. ${order?.failure ?? ''}`;
   if (payment.flow !== 'upfront')
     return 'The money has moved and there is no answer yet. The server does the work when the caller sends the payment again. You can also refund it.';
   if (pausedUntil !== undefined)

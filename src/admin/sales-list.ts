@@ -6,7 +6,7 @@ import { salesTable } from './sales-part.js';
 
 export const PAGE_SIZE = 50;
 
-/** A page of sales, and the place of the next one. */
+/** A page of sales, and the place where the next page starts. */
 export type SalesPage = { sales: readonly SoldPayment[]; next: SalePlace | undefined };
 
 type Choices = Shown & { operations: readonly string[] };

@@ -40,7 +40,7 @@ export function sentenceOf({ subject, found, todo }: Finding): string {
 }
 
 /**
- * Logs the findings. Outside the sandbox, an error stops the start.
+ * Logs the findings. Outside the sandbox, an error keeps the server from starting.
  * @throws ConfigFault with all errors
  */
 export function heed(
@@ -52,5 +52,5 @@ export function heed(
   const stops = isSandbox ? errors.filter(({ fatal }) => fatal) : errors;
   if (stops.length > 0) throw new ConfigFault(stops.map(sentenceOf).join('\n'));
   for (const error of errors)
-    log.error({}, `${sentenceOf(error)} (outside the sandbox, the server does not start with this)`);
+    log.error({}, `${sentenceOf(error)} (outside the sandbox, this keeps the server from starting)`);
 }

@@ -23,7 +23,7 @@ export function keptReceiptKey(stateDir: string): KeyObject {
   const key = parsed(read(file) ?? made(stateDir, file));
   if (key) return key;
   throw new ConfigFault(
-    `STATE_DIR: ${file} ${WANTED} > ${file}, or remove it; the next start then makes a new key`,
+    `STATE_DIR: ${file} ${WANTED} > ${file}, or remove it; the server then creates a new key at startup`,
   );
 }
 

@@ -43,7 +43,7 @@ export function multipartFields(document: Json, { schema }: Json): FormField[] {
   });
 }
 
-/** The schema of the items of a list, which may also be null. */
+/** The schema of a list's items. The list itself may be nullable. */
 function itemsOf(document: Json, schema: unknown): unknown {
   const { items, anyOf, oneOf } = resolved(document, schema);
   if (items !== undefined) return items;

@@ -41,7 +41,7 @@ function unitedShape(shapes: Shape[]): Shape {
   return shapes.every(each => each === first) ? first : 'mixed';
 }
 
-/** How a query parameter is written; `wrong`: why it can't be. */
+/** How a query parameter is written; `wrong`: why it can't be written. */
 export function queryStyleOf(document: Json, parameter: Json): { style?: QueryStyle; wrong?: string } {
   const { style = 'form', explode = style === 'form', schema } = parameter;
   const named = String(style);
@@ -67,7 +67,7 @@ function objectStyle(
   const lists = listsOf(document, schema);
   if (Object.keys(lists).length === 0)
     return {
-      wrong: 'must declare its properties, because each is a parameter of its own; or: style: deepObject',
+      wrong: 'must declare its properties, because each is a parameter of its own; or use style: deepObject',
     };
   const wrong = deeper(document, schema);
   return wrong === undefined ? { style: { kind: 'members', lists } } : { wrong };

@@ -22,7 +22,7 @@ export type BodyForm = {
   plain: Json;
   /** Whether the schema allows only objects. */
   object: boolean;
-  /** Whether its members are a tool's arguments, instead of the body being one argument. */
+  /** Whether the members of the body are a tool's arguments. Otherwise, the body is one argument. */
   objectArguments: boolean;
   /** An example of the body; the first type always has one. */
   example: unknown;

@@ -149,7 +149,7 @@ function askedOf({ method = '', url = '' }: IncomingMessage, routes: HttpParts['
   return { method, path, query, route: routes.match(method, path) };
 }
 
-/** The document that a GET or HEAD asks for: that of a free operation, or a file outside the contract. */
+/** The document that a GET or HEAD requests: the document of a free operation, or a file outside the contract. */
 function documentAt(documents: StaticDocuments, { method, path, route }: Asked): StaticDocument | undefined {
   if (method !== 'GET' && method !== 'HEAD') return undefined;
   if (route.kind === 'operation') return documents.get(route.id);

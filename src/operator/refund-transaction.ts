@@ -90,7 +90,7 @@ async function payersAccount(
 
 function otherWay(why: string): OperatorFault {
   return new OperatorFault(
-    `${why}. Ask the buyer to open it again, or refund without --keypair: a wallet opens an account for the payer when it pays the link.`,
+    `${why}. Ask the buyer to open it again, or refund without --keypair: a wallet that pays the refund link opens an account for the buyer.`,
   );
 }
 

@@ -44,7 +44,7 @@ export type Trouble = {
 };
 
 export type VerifyResult =
-  /** `moved`: the buyer has already sent the transfer, so it is paid. */
+  /** `moved`: the buyer has already sent the transfer, so the payment has been made. */
   | { kind: 'valid'; moved?: true }
   | { kind: 'refused'; reason: string }
   /** The facilitator could not be reached or gave no usable answer. `outage`: the buyer need not wait for it. */
@@ -93,7 +93,7 @@ export type Sighting = { kind: 'seen'; settlement: string } | { kind: 'not-seen'
 export interface Hinting<C extends Checked = Checked> {
   /** The hints for the challenge of a call without payment. Whenever a hint changes, a new object is returned. */
   hints(called?: Called): Hints;
-  /** The hints for the challenge after a refusal. `fresh`: whether a new payment may have the refused one's hints. */
+  /** The hints for the challenge after a refusal. `fresh`: whether a new payment may use the refused one's hints. */
   hintsAfter(fresh: boolean, payment?: C): Hints;
 }
 
@@ -131,12 +131,12 @@ export interface Rail<C extends Checked = Checked> {
    * accepted.
    */
   formerHint(payment: C): ClaimRequest['hint'];
-  /** The reason why a payment whose former hint is not accepted can't be claimed. */
+  /** The reason why a payment can't be claimed, if it was signed with a former hint that is not accepted. */
   unoffered(payment: C): string;
   /** The reason why the work for a payment should not begin: it may expire before it is settled. */
   tooOld(payment: C): Promise<string | undefined>;
   outage(payment: C): Outage | undefined;
-  /** Whether its facilitator's last answer about a payment was usable. */
+  /** Whether the facilitator of this payment gave a usable answer the last time it was asked about a payment. */
   isHealthy(payment: C): boolean;
 
   /** Rejects like any failed request. */

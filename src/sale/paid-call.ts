@@ -23,7 +23,7 @@ export type PaidCall = Called & {
   limitedSource?: string | undefined;
   /** The backend that does the work. Calls of one backend share an allowance of unsold work. Default: the operation. */
   backend?: string;
-  /** Names the request in the log. */
+  /** Identifies the request in the log. */
   requestId?: string;
   /** How long its steps took; filled in while they run. */
   spent?: Spent;
@@ -41,7 +41,7 @@ export type PaidCall = Called & {
   };
 };
 
-/** The party to whose account the work of a call is charged if the call is not sold. */
+/** The party whose allowance of unsold work a call uses if the call is not sold. */
 export function partyOf({ payment, operation, limitedSource, backend }: PaidCall, known: boolean): Party {
   const { payer } = payment.checked;
   return { payer, source: limitedSource, backend: backend ?? operation.id, known };

@@ -32,7 +32,7 @@ import type { WaitingCaller } from './waiting-callers.js';
 
 /** How many callers of this server may wait for one payment. */
 const MAX_CALLERS_PER_PAYMENT = 512;
-/** The first interval, in ms, at which a row that another server works on is polled. The interval grows. */
+/** The first interval, in ms, at which a row is polled while another server is working on it. The interval grows. */
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 500;
 const POLL_GROWTH = 2;
@@ -42,11 +42,11 @@ const MAX_ASKS = 2;
 
 const NO_SALE: Sale = { written: () => {}, linked: async () => undefined, lost: async () => {} };
 
-/** What the requests of a server share. */
+/** The state that all requests of a server share. */
 export type Shared = {
   seller: Seller;
   held: HeldOrders;
-  /** The runs of this server, by payment. Polls of rows that other servers work on are shared, too. */
+  /** The runs of this server, by payment. Polls of rows that other servers are working on are shared, too. */
   runs: SingleFlight<RunResult>;
   polls: SingleFlight<void>;
   /** Payments that a request of this server is claiming. */
@@ -151,7 +151,7 @@ export class PaidRequest {
     if (step.kind === 'over') return step.outcome;
     if (step.kind === 'sell') {
       if (!this.#waitsForAnother) return this.#sell();
-      // The other payment with the same payment-identifier was not sold, so this request's own payment may be sold.
+      // The other payment with the same payment-identifier bought nothing, so this request's own payment may buy the call.
       await this.#stopWaiting();
       return this.#isOver() ? inProgress() : undefined;
     }

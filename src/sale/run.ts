@@ -5,7 +5,7 @@ import type { PaidCall } from './paid-call.js';
 
 /** One run of a claimed payment, on behalf of all its callers. */
 export type Run = {
-  /** The call of the request that started the run. All callers of the run ask for the same call. */
+  /** The call of the request that started the run. All callers of the run make the same call. */
   readonly call: PaidCall;
   readonly id: string;
   readonly claim: number;

@@ -29,7 +29,7 @@ const SHORT_LIST = 12;
 /** Up to this many operations are listed next to the headline. */
 const LISTED_ON_TOP = 6;
 
-/** The page for browsers at `/`. It works without its scripts; they add copying, the status, the search, and calls. */
+/** The page for browsers at `/`. It works without its scripts; they add copy buttons, the status, the search, and calls from the page. */
 export function landingPage(parts: LandingParts): string {
   const { contract, words, terms } = parts;
   const { paid } = contract;

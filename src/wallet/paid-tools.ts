@@ -8,7 +8,7 @@ import { errorResult, withNote, type Note } from './results.js';
 import type { CallOptions, Shop, ShopReply } from './shop-connection.js';
 import { challengeIn, linkIn, receiptIn, stateIn, type ToolResult } from './tool-result.js';
 
-/** One tool call of the host. */
+/** One tool call by the host. */
 export type HostCall = { tool: string; args: Json } & Pick<CallOptions, 'signal' | 'onProgress'>;
 
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment'] as const;

@@ -70,7 +70,7 @@ function whyNotSigned(error: unknown, rpcUrl: string | undefined): string {
   return `${server} does not answer (${message}), and no payment can be signed without one. Set another server with --rpc or SOLANA_RPC_URL`;
 }
 
-/** The data to store for a signed payment. @throws SigningFault if it does not pay the offer */
+/** The data to store for a signed payment. @throws SigningFault if the payment does not match the offer */
 export async function readSigned(
   payment: Json,
   { network, payTo, amount }: Pick<Offer, 'network' | 'payTo' | 'amount'>,

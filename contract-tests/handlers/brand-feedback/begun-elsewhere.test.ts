@@ -12,7 +12,7 @@ const NEVER = new AbortController().signal;
 
 describe('an order stays with the marketplace on which it was begun', () => {
   let replyStore: MemoryReplyStore;
-  /** In order, which marketplace was opened, asked or closed. */
+  /** The marketplaces that were opened, asked or closed, in order. */
   let done: string[];
   let trouble = '';
   const all: People[] = [];

@@ -110,7 +110,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
       },
     });
 
-  /** Lets the buyer do something on the chain that is not a payment. */
+  /** Sends a transaction by the buyer that is not a payment. */
   async function prepare(...instructions: TransactionInstruction[]): Promise<void> {
     const recentBlockhash = (await world.connection.getLatestBlockhash()).blockhash;
     const message = new TransactionMessage({ payerKey: payer.publicKey, recentBlockhash, instructions });
@@ -131,7 +131,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     return challenge.error ?? '';
   }
 
-  /** The requests to chain and facilitator that a payment may have caused, without the server's background reads. */
+  /** The requests to the chain and the facilitator that a payment may have caused, without the server's background reads. */
   const asked = (): Record<string, number> => {
     const { rpc, facilitator } = world;
     const blockhashes = `getAccountInfo ${RECENT_BLOCKHASHES_SYSVAR}`;

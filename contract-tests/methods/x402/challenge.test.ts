@@ -36,7 +36,7 @@ const MAINNET: Terms = {
   v1Network: 'solana',
   asset: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
 };
-/** The facts about the mint, so that clients without an RPC server need not ask. */
+/** The facts about the mint, so that clients do not need an RPC server to look them up. */
 const USDC_TOKEN = { decimals: 6, tokenProgram: 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA' };
 const LIVE = { feePayer: FEE_PAYER, recentBlockhash: BLOCKHASH };
 

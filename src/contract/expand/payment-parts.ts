@@ -135,7 +135,7 @@ function nameSuccess(draft: Draft, responses: Json, place: string[]): void {
   );
 }
 
-/** The sold answer with the headers of its receipt. A reference to a response is replaced by that response, if it lacks any of them. */
+/** The sold answer with the receipt headers. A reference to a response that lacks any of them is replaced by a copy of that response. */
 function withReceipt(draft: Draft, sold: Json, at: string[]): Json {
   const whole = resolved(draft.document, sold);
   const own = new Set(Object.keys(objectOf(whole.headers)).map(name => name.toLowerCase()));

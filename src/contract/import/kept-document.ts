@@ -10,7 +10,7 @@ import { ImportFault, MAX_DOCUMENT_BYTES, parsedText, sourceOf } from './source-
 /** The text of a contract, and the hashes of the further files it was made from. */
 export type ContractSource = { text: string; files: Record<string, string> };
 
-/** Nearly every shop has a contract rather than an overlay; this finds out without parsing it. */
+/** A text without this is not an overlay, so it need not be parsed here. Few shops have an overlay. */
 const MAY_BE_OVERLAY = /\boverlay["']?:/;
 
 /**

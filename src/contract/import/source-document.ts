@@ -16,7 +16,7 @@ const MAX_VALUES = 4_000_000;
 const MAX_FILES = 100;
 const MAX_HOPS = 16;
 
-/** Reads a file to which a document refers. Rejects with an error that says why it can't. */
+/** Reads a file to which a document refers. Rejects with an error that says why the file can't be read. */
 export type Load = (file: URL) => Promise<string>;
 
 /** An OpenAPI document with the files it refers to. References to other files are absolute URLs. */
@@ -39,7 +39,7 @@ export class Source {
   follow(value: unknown): Json {
     let node = value;
     for (let hops = 0; isObject(node) && typeof node.$ref === 'string'; hops++) {
-      if (hops >= MAX_HOPS) throw new LeftOut(`the reference ${node.$ref} leads in a circle`);
+      if (hops >= MAX_HOPS) throw new LeftOut(`the reference ${node.$ref} is circular`);
       const { $ref: reference, ...beside } = node;
       const target = this.target(reference);
       node = { ...objectOf(target), ...beside };
@@ -115,7 +115,7 @@ async function readFile(file: URL, from: URL, load: Load, budget: { bytes: numbe
   try {
     const text = await load(file);
     budget.bytes -= text.length;
-    return budget.bytes < 0 ? new Error('the files are too large together') : parsedText(text, file.href);
+    return budget.bytes < 0 ? new Error('the files together are too large') : parsedText(text, file.href);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }

@@ -6,8 +6,8 @@ import type { At, Call, Id, IdRow } from './conditions.js';
 
 /*
  * Equal payments are those for the same call: same payer, operation and request, without a payment-identifier. If a buyer got no answer, it may
- * sign a new payment for the same call. That payment then fetches the answer of the earlier one, which was or may have been paid but whose
- * answer was not written to its newest caller.
+ * sign a new payment for the same call. That payment then fetches the answer of the earlier one, if the earlier one was or may have been
+ * paid, but its answer was not written to its newest caller.
  */
 
 const sameCall = ({ payer, operation, request_hash }: Call): Query =>

@@ -118,7 +118,7 @@ export async function landedTransfer(
   return landed && idOf(landed.message) === id ? landed : undefined;
 }
 
-/** The confirmed transaction with this signature, encoded as one that only its payer signed. */
+/** The confirmed transaction with this signature, encoded with one signature: its payer's. */
 export async function findSelfPaid(
   chain: Pick<ChainHistory, 'transaction'>,
   signature: string,
@@ -137,7 +137,7 @@ export function heightOf({ lastValidBlockHeight }: { lastValidBlockHeight: numbe
 }
 
 /**
- * Whether the payment of this claim can no longer land, by finalized block height and never by the clock.
+ * Whether the payment of this claim can no longer land, judged by the finalized block height and never by the clock.
  * @param moreBlocks additional blocks to wait
  * @returns the finalized slot at which that held; only a server that has reached this slot can prove absence
  */
