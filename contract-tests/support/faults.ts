@@ -95,7 +95,7 @@ export type SettleFault =
 const refusal = (errorReason: string): string =>
   JSON.stringify({ success: false, errorReason, transaction: '', network: '' });
 
-/** A facilitator that misbehaves at a settlement. `tooMany` answers 429 with a wait of one second. */
+/** A facilitator that misbehaves during a settlement. `tooMany` answers 429 with a wait of one second. */
 export function settleFault(kind: SettleFault): Intervention {
   return async ({ forward, respond, drop }) => {
     if (kind === 'dropBefore') return drop();

@@ -94,7 +94,7 @@ describe('Hostile texts', function () {
       'per cent encoding': size => '%'.repeat(size),
       waits: size => 'wait '.repeat(size / 5),
     };
-    /** What the server does with strangers' texts, and their maximum length. */
+    /** What the server does with strangers' texts, and the maximum length of these texts. */
     const readers: Record<string, { characters: number; read: (text: string) => unknown }> = {
       'a reply’s sentiment': { characters: MAX_REPLY_CHARACTERS, read: readMark },
       'a reply’s letters': { characters: MAX_REPLY_CHARACTERS, read: looksLikeGibberish },

@@ -76,7 +76,7 @@ function readLine(raw: string): Line {
   return { text, kind, starts: false, ends: text === '' };
 }
 
-/** Attributions of quoted mail, targets of links, directives of reStructuredText. */
+/** Attribution lines of quoted mail, link targets, reStructuredText directives. */
 const isFrame = (text: string): boolean =>
   ATTRIBUTION.test(text) || LINK_TARGET.test(text) || /^\.\. \S/.test(text);
 

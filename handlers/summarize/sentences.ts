@@ -179,7 +179,7 @@ function split(text: string, reader: Reader): string[] {
 
 /**
  * The language of a text (ISO 639-1), and a function that splits a line of the text into trimmed sentences, in order. Together, the
- * sentences contain every character except spaces. In doubt, two sentences are not separated. Linear in the length of the line.
+ * sentences contain every character except spaces. When in doubt, two sentences are not separated. Linear in the length of the line.
  */
 export function readingOf(text: string): {
   language: string;

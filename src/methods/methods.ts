@@ -9,7 +9,7 @@ export type Challenges = Challenge & { each: readonly { method: Method; challeng
 
 const ROOM = MAX_HEADER_BYTES - OTHER_HEADER_BYTES + RECEIPT_HEADER_BYTES;
 
-/** The methods of a shop. Callers that ask for none get the first. */
+/** The methods of a shop. Callers that request none of them get the first. */
 export class Methods {
   readonly all: readonly [Method, ...Method[]];
   /** The headers that may carry a payment, in lower case. */

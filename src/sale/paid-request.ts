@@ -67,7 +67,7 @@ export class PaidRequest {
   #known = { payment: true, payer: false };
   #looked = false;
   #began = false;
-  /** Whether the answer had been delivered before this request came. */
+  /** Whether the answer had been delivered before this request arrived. */
   #cameLate = false;
   #arrived = (): void => {};
   #nextPollMs = FIRST_POLL_MS;

@@ -15,7 +15,7 @@ const MAX_HEAD_BYTES = 4096;
 /** The lowest price that Coinbase's facilitator accepts, in atomic units of a coin with six decimals. */
 const LEAST_AMOUNT = 1_000n;
 const MAX_NAMED = 3;
-/** Hosts of tunnels, which lead to a developer's own machine while a program runs there. */
+/** Hosts of tunnels, which lead to a developer's own machine while a program is running there. */
 const TUNNEL =
   /(^|\.)(ngrok(-free)?\.(io|app|dev)|trycloudflare\.com|loca\.lt|localtunnel\.me|localhost\.run|lhr\.life|serveo\.net|serveousercontent\.com|bore\.pub|pinggy\.(link|io|online)|a\.pinggy\.online|devtunnels\.ms|share\.zrok\.io|sharedwithexpose\.com|telebit\.io|pagekite\.me|playit\.gg)$/;
 const EMAIL = /^[^@\s]+@[^@\s.]+(\.[^@\s.]+)+$/;

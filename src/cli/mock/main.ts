@@ -58,7 +58,7 @@ async function serve(port: number): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'coinslot-mock-'));
   const document = join(scratch, 'openapi.json');
   writeFileSync(document, JSON.stringify(mockDocument(contract, parts)));
-  // The file is kept until the end, because Prism watches it, and exits if it changes while Prism starts.
+  // The file is kept until the end, because Prism watches it, and exits if it changes while Prism is starting.
   process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
   const running = await startPrism(prism, document);
   parts.prismUrl = running.url;

@@ -33,7 +33,7 @@ export class Source {
   }
 
   /**
-   * Resolves a value: the target of a reference, through further ones, or the value itself.
+   * Resolves a value: follows references to their target, and returns any other value as it is.
    * @throws LeftOut for a reference that leads nowhere
    */
   follow(value: unknown): Json {
