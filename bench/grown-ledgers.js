@@ -30,7 +30,10 @@ const LOOKS = 20;
 const tell = text => process.stderr.write(`${text}\n`);
 const open = url => openLedger({ url, payTo: PAY_TO, network: NETWORK });
 
-/** @param {() => Promise<number | undefined>} work the processor time of a command in ms, if it ran one @returns {Promise<string>} */
+/**
+ * @param {() => Promise<number | undefined>} work resolves to the processor time of a command in ms, if it ran one
+ * @returns {Promise<string>}
+ */
 async function timed(work) {
   const began = performance.now();
   const before = process.cpuUsage();
@@ -69,12 +72,12 @@ async function measured(url, backUp) {
     tell(figures.at(-1).join(' | '));
   };
   let ledger;
-  await add('the ledger is opened by a server', async () => void (ledger = await open(url)));
+  await add('a server opens the ledger', async () => void (ledger = await open(url)));
   const { alone, together } = await claimTimes(ledger, CLAIMS);
   note(figures, 'a claim, one at a time', shown(alone / 1_000));
   note(figures, 'a claim, 64 at a time', shown(together / 1_000));
   const since = { since: 0, id: '' };
-  await add('payments that are not final yet are read', async () => {
+  await add('the reconciler reads the payments that have not been audited yet', async () => {
     await ledger.openFates(since, { settledBefore: Date.now(), limit: 1_000 });
   });
   await page(ledger, figures);
@@ -119,10 +122,10 @@ async function page(ledger, figures) {
     }
   });
   for (const [what, path] of [
-    ['20 later looks', '/overview'],
-    ['20 requests for its first page of sales', '/sales'],
+    ['20 later requests for the operator page', '/overview'],
+    ['20 requests for the first page of sales', '/sales'],
     ['20 requests for the sales of an operation that has none', '/sales?operation=nothing'],
-    ['20 requests for its page about the best buyer', `/payers/${payers[0]}`],
+    ['20 requests for the page about the best buyer', `/payers/${payers[0]}`],
   ])
     await add(what, async () => {
       for (let n = 0; n < LOOKS; n += 1) await look(url, cookie, path);

@@ -64,7 +64,7 @@ const CALL_MS = 20_000;
 const PAUSE_MS = 250;
 const NICE = 10;
 const PAYERS = 40;
-/** Attacks during which commits are counted, because nobody else buys meanwhile. */
+/** Attacks during which nobody else buys, so that their commits can be counted. */
 const ALONE = new Set(['lone refused payments']);
 /** Seconds between commits that the attack does not cause: a server regularly stores the chain's height. */
 const LOOK_SECONDS = 1;

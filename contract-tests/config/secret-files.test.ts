@@ -64,7 +64,7 @@ describe('A secret in a file', () => {
       `ADMIN_TOKEN: the file ${missing} can't be read: ENOENT`,
     );
     expect(faultOf({ ADMIN_TOKEN_FILE: fileWith(' \n') })).to.match(/ADMIN_TOKEN: the file \S+ is empty/);
-    expect(faultOf({ ADMIN_TOKEN_FILE: fileWith('x'.repeat(70_000)) })).to.contain('it has more than 64 KB');
+    expect(faultOf({ ADMIN_TOKEN_FILE: fileWith('x'.repeat(70_000)) })).to.contain('it is larger than 64 KB');
     expect(faultOf({ ADMIN_TOKEN_FILE: folder })).to.contain("can't be read");
   });
 

@@ -152,9 +152,9 @@ describe('A contract with an error prevents startup, and the message', () => {
       minimal("get: { operationId: a, responses: '402', x-price: 1 }"),
       'paths./a.get.responses: must be an object',
     ],
-    ['nothing in it', '', 'which is an object'],
-    ['a text alone', 'hello', 'which is an object'],
-    ['a list', '[]', 'which is an object'],
+    ['nothing in it', '', 'an object that begins with'],
+    ['a text alone', 'hello', 'an object that begins with'],
+    ['a list', '[]', 'an object that begins with'],
     ['broken YAML', 'paths: [', 'shop.yaml: '],
     ['a key twice', 'paths: {}\npaths: {}\n', 'shop.yaml: '],
     [

@@ -232,7 +232,7 @@ describe('The router of any contract', () => {
     expect(check('latest', { status: 200, body: '1 USD' })).to.equal(undefined);
     expect(check('latest', { status: 200, body: 'a'.repeat(21) })).to.match(/at most 20/);
     expect(check('latest', { status: 200, body: '' })).to.equal('the body is empty');
-    expect(check('latest', { status: 200, body: { price: 1 } })).to.equal('the body must be a text');
+    expect(check('latest', { status: 200, body: { price: 1 } })).to.equal('the body must be text');
     const picture = Buffer.from('png');
     expect(check('print', { status: 200, body: picture })).to.equal(undefined);
     expect(

@@ -321,7 +321,7 @@ describe('attacks with signed payments', function () {
   const PAYMENTS = Number(process.env['ATTACK_PAYMENTS'] ?? repeated(500, 25));
   const COPIES = 20;
   const PROCESSES = 4;
-  /** A settlement in doubt is decided once its absence is proven, which takes 450 blocks of 200 ms and the sweep that follows. */
+  /** A settlement in doubt is decided once its transfer is proven absent: after 450 blocks of 200 ms, by the sweep that follows. */
   const DECIDED_MS = 240_000;
   let folder: string;
   let place: LedgerPlace;

@@ -33,7 +33,7 @@ import { offerOf, post, recipeOf, TEXT, type Answer } from '../support/world.js'
 
 const BUYERS = 3;
 const ASKING = 3;
-/** The folder of a built earlier release (make rolling), which this program then replaces. */
+/** The folder with the build of an earlier release (set by make rolling), which this version then replaces. */
 const EARLIER = process.env['EARLIER_RELEASE'];
 
 const PROXIES = { haproxy: openHaproxyOver, caddy: openCaddyOver };

@@ -108,7 +108,7 @@ export const CHECKS = {
   'stranger-crash': { ...BASE, stranger: true, crashes: 1, faults: false },
   'stranger-proxy': { ...BASE, stranger: true, swallow: 'open', requests: 4, faults: false },
   'stranger-lost': { ...BASE, stranger: true, requests: 4, faults: false, lost: true },
-  // The same with hang-ups that are noticed immediately or never, which leaves only the other counterexamples.
+  // The same, but hang-ups are noticed immediately or never, so that only the other counterexamples are left.
   calm: { ...BASE, swallow: 'open', faults: false, late: false },
   'calm-crash': { ...BASE, crashes: 1, late: false },
   // A client that goes back to older payments once the server knows that its last request has ended.
@@ -193,7 +193,7 @@ export const CHECKS = {
 };
 
 const SERVERS = 2;
-const ROW = 13; // n: callers so far; wt: caller it was written to; fly: bit 0 asked, bit 1 dead; older: payments that had come when it was written
+const ROW = 13; // n: callers so far; wt: caller it was written to; fly: bit 0 asked, bit 1 dead; older: payments there were when it was written
 const st = 0,
   al = 1,
   ow = 2,
@@ -291,7 +291,7 @@ function machine(rule, check) {
             });
     const servers = s[USED] === 0 ? [0] : [0, 1]; // the first server is A, by symmetry
     if (check.two) {
-      // every request is another client with a payment of its own
+      // every request comes from another client, with a payment of its own
       for (const v of servers)
         to(`client ${s[USED] + 1} sends ${req(s[USED])} with ${name(s[USED])} to ${srv(v)}`, t =>
           send(t, t[USED], v),
@@ -413,7 +413,7 @@ function machine(rule, check) {
       });
   }
   function joins(t, q, r, proven = false) {
-    // proven: it joins with a payment that was never public
+    // proven: the request presented another payment, which was never public
     const o = r * ROW;
     t[o + n] = min(9, t[o + n] + 1); // callers = callers + 1, caller_until = now + 5 s: also un-writes the answer
     t[q + rr] = r;
@@ -521,7 +521,7 @@ function machine(rule, check) {
         t[o + ph] = 0;
       });
     if (!check.identified && s[o + ph] === WORK && v >= 0 && s[S0 + v] === 2 && rule.watch) {
-      // the lease of a worker that sleeps ends: a watcher takes over
+      // the lease of a sleeping worker ends: a watcher takes over
       const w = someOpen(s, r);
       if (w)
         to(`${srv(w - 1)} takes over P${r + 1}`, t => {
@@ -614,7 +614,7 @@ function machine(rule, check) {
         idle(t);
       });
     if (s[o + st] === SETTLING && !s[o + ph] && !dead && !s[o + moved] && !flying) {
-      // the second settle request, while a request waits for the row
+      // the second settle request, while a request is waiting for the row
       const w = someOpen(s, r);
       if (w)
         to(`${srv(w - 1)} asks again for P${r + 1}`, t => {
@@ -899,7 +899,7 @@ const PLAN = [
   ['fixed-note', 'proxy'],
   ['fixed-early', 'stranger'],
 ];
-/** The checks that cannot be passed by any protocol (docs/explanation/promises.md, "What is not promised"). */
+/** The checks that no protocol can pass (docs/explanation/promises.md, "What is not promised"). */
 const BEYOND = ['any', 'late', 'two-pause'];
 /** One check of each kind that takes only seconds. */
 const QUICK = [

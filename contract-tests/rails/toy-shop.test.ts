@@ -59,7 +59,7 @@ describe('A shop with a method, a rail and a price that the server was not writt
   const priceOf = (text: string): bigint => PER_CHARACTER * BigInt(text.length);
   const spent = (): bigint => FUNDS - (rail.balances.get(buyer) ?? 0n);
 
-  /** A header that pays for this text, over the number in a new challenge. */
+  /** A header that pays for this text. It contains the number of a new challenge. */
   async function paymentFor(text: string, path = '/count'): Promise<{ toy: string }> {
     const challenge = (await shop.call(path, {}, { text })).headers.get('toy-challenge') ?? '';
     return { toy: `${challenge.split(' ')[0]} ${buyer}:${priceOf(text)}:${++numbers}` };

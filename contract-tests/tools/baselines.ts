@@ -4,7 +4,7 @@ import { extractSummary } from '../../handlers/summarize/extract.js';
 import { joinSentences } from '../../handlers/summarize/gate.js';
 import { sentencesOf, type CorpusText } from '../support/summary-corpus.js';
 
-/** Summaries to compare: by the embedded summarizer, and by the npm package `textrank`. */
+/** The summaries to compare: those of the embedded summarizer and those of the npm package `textrank`. */
 
 type Text = Pick<CorpusText, 'text' | 'language'>;
 type Sentence = { tokens: string[] };

@@ -182,7 +182,7 @@ describe('A body of any type', () => {
       { type: 'text/plain', body: 'a'.repeat(21) },
       /^the body must have at most 20 characters, and has 21/,
     );
-    await refused('text', { type: 'text/plain', body: '' }, /^the body is empty; send a text\./);
+    await refused('text', { type: 'text/plain', body: '' }, /^the body is empty; send text\./);
     await refused('text', { type: 'text/plain', body: Buffer.from([0xff]) }, /^the body is not UTF-8/);
     await refused(
       'text',
@@ -192,7 +192,7 @@ describe('A body of any type', () => {
     await refused(
       'text',
       { type: JSON_BODY, body: '"a"' },
-      /^the body must be a text, sent with Content-Type: text\/plain\./,
+      /^the body must be text, sent with Content-Type: text\/plain\./,
     );
     await refused('text', { type: 'text/html', body: 'a' }, /sent with Content-Type: text\/plain\./);
   });

@@ -38,7 +38,7 @@ export type PanelOptions = {
   replyStore: ReplyStore;
   /** Records when a signed-in respondent was last seen. */
   presence: Respondents;
-  /** Stores ended sessions for all servers. */
+  /** Stores which sessions have ended, for all servers. */
   notes: SharedNotes;
   /** The token with which respondents sign in, at least 16 characters. */
   token: string;
@@ -57,7 +57,7 @@ const COOKIE = 'coinslot_panel';
 const MAX_CARDS = 20;
 const SAID: Record<Added, string> = {
   added: 'Thank you, your reply was added.',
-  held: 'Thank you. Your reply counts once the operator has read it, because it looks like random typing.',
+  held: 'Thank you. Your reply looks like random typing, so it counts only once the operator has allowed it.',
   duplicate:
     'You have answered this question already. Each person can answer only once, even if the reply was rejected.',
   full: 'Enough people have answered in the meantime. Your reply was not added.',

@@ -19,7 +19,7 @@ export async function sectionHtml(sections: Sections, facts: PaymentFacts, log: 
   try {
     return await section.section(order);
   } catch (error) {
-    log.error({ error, payment: order.id }, 'the section of an operation about an order could not be read');
+    log.error({ error, payment: order.id }, "the operation's section about this order could not be read");
     return '<p role="alert">The details of this order cannot be read at the moment: see the log.</p>';
   }
 }

@@ -31,7 +31,7 @@ export function readBlockedPayers(file: string, isPayer: IsPayer): ReadonlySet<s
 function readLines(file: string): string[] {
   try {
     if (statSync(file).size > MAX_BYTES)
-      throw new BlockedPayersFault(`it has more than ${MAX_BYTES / 1024 / 1024} MB`);
+      throw new BlockedPayersFault(`it is larger than ${MAX_BYTES / 1024 / 1024} MB`);
     return readFileSync(file, 'utf8').split('\n');
   } catch (error) {
     if (error instanceof BlockedPayersFault) throw error;

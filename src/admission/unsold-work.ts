@@ -9,7 +9,10 @@ import { SharedBucket } from './admission.js';
  * expected to be unsold.
  */
 const SHARE = 1 / 8;
-/** The limits of a wallet's unsold runs: `capacity` at once and `perSecond`. `highest` limits the wait to five minutes. */
+/**
+ * A wallet's limits on unsold runs: `capacity` at once, and `perSecond` more from then on. `highest` is the maximum number that
+ * is counted, which limits the wait to five minutes.
+ */
 const PAYER = { capacity: 10, perSecond: 1 / 15, highest: 30, lowest: -100, maxKeys: 10_000 };
 /** An address has five times a wallet's limit. */
 const SOURCE = { capacity: 50, perSecond: 1 / 3, highest: 150, lowest: -500, maxKeys: 20_000 };
@@ -89,7 +92,7 @@ export class UnsoldWork {
     this.#sources = new LeakyBuckets({ ...SOURCE, now });
   }
 
-  /** The account that forbids work now, if any. */
+  /** The account that currently forbids the work, if any. */
   usedUp(party: Party): UsedUp | undefined {
     const { payer, source, backend } = party;
     const more = this.#expectedOf(party);

@@ -12,12 +12,12 @@ const MAX_AGE_DAYS = 7;
 const DIGITS = 6;
 const SCALE = 10n ** 12n;
 const LINE = /^(\d{4}-\d{2}-\d{2}),([A-Za-z0-9]{1,10}),([A-Z]{3}),(\d{1,12}(?:\.\d{1,12})?)$/;
-const FORM = 'lines of day,asset,currency,rate such as 2026-11-01,USDC,EUR,0.8612';
+const FORM = 'day,asset,currency,rate, such as 2026-11-01,USDC,EUR,0.8612';
 
 /** The exchange rates of a currency, by UTC day. */
 export class FiatRates {
   readonly currency: string;
-  /** By day and asset, times SCALE. */
+  /** The rates by day and asset, multiplied by SCALE. */
   readonly #rates: ReadonlyMap<string, bigint>;
 
   private constructor(currency: string, rates: ReadonlyMap<string, bigint>) {
@@ -48,7 +48,7 @@ export class FiatRates {
       rates.set(`${read.day} ${read.asset}`, read.rate);
     }
     if (currency !== undefined) return new FiatRates(currency, rates);
-    throw new OperatorFault(`${source} has no rates: ${FORM}.`);
+    throw new OperatorFault(`${source} has no rates. A line must have the form ${FORM}.`);
   }
 
   /**
@@ -89,7 +89,7 @@ export function dayOf(ms: number): string {
 function rateIn(line: string, place: string): { day: string; asset: string; currency: string; rate: bigint } {
   const [, day = '', asset = '', currency = '', rate = ''] = LINE.exec(line.trim()) ?? [];
   if (day !== '' && !Number.isNaN(Date.parse(day))) return { day, asset, currency, rate: scaled(rate) };
-  throw new OperatorFault(`${place}: not one of the ${FORM}.`);
+  throw new OperatorFault(`${place}: must have the form ${FORM}.`);
 }
 
 function scaled(rate: string): bigint {

@@ -60,7 +60,7 @@ function isFile(path: string): boolean {
 function readText(name: string, path: string): string | undefined {
   let text: string;
   try {
-    if (statSync(path).size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024} KB`);
+    if (statSync(path).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES / 1024} KB`);
     text = readFileSync(path, 'utf8').trim();
   } catch (error) {
     throw new GivenFault(`${name}: the file ${path} can't be read: ${(error as Error).message}`);

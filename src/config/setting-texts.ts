@@ -83,7 +83,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     what: 'the location of the ledger; PostgreSQL to run several processes or machines, also with a primary and standbys: `postgres://user@one:5432,two:5432/ledger?target_session_attrs=read-write`',
     values: '`file:…`, `postgres://…`',
     fallback: 'SQLite in `STATE_DIR`',
-    see: 'how-to/backends.md#a-postgresql-that-survives-its-primary',
+    see: 'how-to/backends.md#postgresql-that-survives-the-loss-of-its-primary',
   },
   DATABASE_READ_URL: {
     what: 'a streaming replica of the PostgreSQL database, from which the sales on the operator page and the reports of `ledger` are read while it is at most ten seconds behind; no decision about money uses it',

@@ -5,7 +5,7 @@ import type { SettingReader } from './setting-reader.js';
 
 /**
  * Where events are sent. `name` identifies the target and holds nothing secret, unlike `url`. `kinds`: the events that it gets; empty:
- * all of them. `form`: `signed` is a webhook; the others are formats of chats and mailboxes.
+ * all of them. `form`: `signed` is a webhook; the others are the formats of chat services and mail.
  */
 export type WebhookTarget = {
   name: string;
@@ -80,14 +80,14 @@ function targetOf(read: SettingReader, text: string, number: number, allowPrivat
   return [{ name, form: mail ? 'mail' : formOf(parsed), url, kinds }];
 }
 
-/** Chats take messages in their own formats, without a signature. */
+/** Chat services take messages in their own formats, without a signature. */
 function formOf({ hostname, pathname }: URL): WebhookTarget['form'] {
   if (hostname === 'hooks.slack.com') return 'slack';
   if (/^(discord|discordapp)\.com$/.test(hostname) && pathname.startsWith('/api/webhooks/')) return 'discord';
   return hostname === 'api.telegram.org' ? 'telegram' : 'signed';
 }
 
-/** The secrets: two while one replaces the other, because receivers then accept either. */
+/** The secrets. There are two while one replaces the other: receivers then accept either. */
 function secretsOf(read: SettingReader): Buffer[] {
   return partsOf(read.text('WEBHOOK_SECRET')).flatMap(text => {
     const [, base64] = SECRET.exec(text) ?? [];

@@ -66,7 +66,9 @@ export function readText(text: string, name = 'openapi.yaml', prices = PRICES): 
   if (first) throw new ContractFault(`${name}: ${first.message}`);
   const own: unknown = yaml.toJS();
   if (!isObject(own))
-    throw new ContractFault(`${name}:1: must be an OpenAPI document, which is an object: openapi: 3.1.0`);
+    throw new ContractFault(
+      `${name}:1: must be an OpenAPI document: an object that begins with openapi: 3.1.0`,
+    );
   const { document, added, conflicts } = expand(own);
   const { faults, fault } = faultsAt(path => `${name}:${lineOf(yaml, lines, path)}`);
   for (const { path, message } of conflicts) fault(path, message);

@@ -25,7 +25,8 @@ export function readQuota(
     fault(key, message);
   };
   for (const key of Object.keys(free))
-    if (!KEYS.includes(key)) refuse(undefined, `unknown key '${key}': x-free has ${KEYS.join(', ')} only`);
+    if (!KEYS.includes(key))
+      refuse(undefined, `unknown key '${key}': x-free may have only ${KEYS.join(', ')}`);
   const all = free['all'] ?? (isCount(calls) ? Math.min(CALLERS * calls, MAX_CALLS) : MAX_CALLS);
   if (!isCount(calls)) refuse('calls', `must be a whole number from 1 to ${MAX_CALLS}`);
   if (!isCount(all)) refuse('all', `must be a whole number from 1 to ${MAX_CALLS}`);

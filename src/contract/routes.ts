@@ -67,7 +67,7 @@ const MAX_MATCHES = 2_000;
 
 /**
  * The operations of the contract. openapi-backend finds the operation of a request, validates input and answers, and holds the handlers.
- * Its `handleRequest` is not used: payment is read before the body, and a call without payment gets 402 whatever its body.
+ * Its `handleRequest` is not used, because payment is read before the body: a call without payment gets 402 whatever its body.
  */
 export class Routes {
   readonly #contract: Contract;
@@ -301,7 +301,7 @@ export class Routes {
     if (form.kind === 'text' && typeof body === 'string')
       return body === '' ? 'the body is empty' : form.schema && this.#checkAlone(form.schema, body);
     const empty = !(body instanceof Uint8Array) || body.length === 0;
-    return empty ? `the body must be ${form.kind === 'text' ? 'a text' : 'bytes'}` : undefined;
+    return empty ? `the body must be ${form.kind === 'text' ? 'text' : 'bytes'}` : undefined;
   }
 
   /** JSON that is already encoded is sent as it is. */

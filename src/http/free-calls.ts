@@ -69,7 +69,7 @@ export class FreeCalls {
   readonly #parts: FreeCallsParts;
   readonly #inHand = new CallsInHand();
   readonly #now: () => number;
-  /** When each used-up allowance starts again, by its name. */
+  /** When each used-up allowance is renewed, by the name of the allowance. */
   readonly #usedUp = new LRUCache<string, number>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS });
 
   constructor(parts: FreeCallsParts, now: () => number = Date.now) {

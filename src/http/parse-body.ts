@@ -18,7 +18,7 @@ export function typeOf(request: RequestBody, header = ''): { form: BodyForm; typ
   return named;
 }
 
-const KINDS = { json: 'JSON', form: 'a form', multipart: 'a form', text: 'a text', binary: 'bytes' };
+const KINDS = { json: 'JSON', form: 'a form', multipart: 'a form', text: 'text', binary: 'bytes' };
 
 function wantedTypes(request: RequestBody): string {
   if (request.others.length === 0)

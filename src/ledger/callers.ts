@@ -7,7 +7,7 @@ import type { Payment } from './payment.js';
 import * as queries from './queries/callers.js';
 import * as claims from './queries/claims.js';
 
-/** How long a caller counts as present after it was seen. */
+/** How long a caller counts as present after it was last seen. */
 export const CALLER_LIVE_MS = 5_000;
 /** The time within which a hang-up is noticed and recorded. */
 export const HANG_UP_MARGIN_MS = 250;
@@ -22,9 +22,9 @@ export const liveSince = (seen: number): number => CALLER_LIVE_MS - Math.floor(p
 const RENEWED_TOGETHER = 64;
 
 /**
- * An HTTP or MCP request that waits for the answer of a payment. The callers of a payment are numbered from 1. A caller gets the number 0 if it
- * came when the transaction may already have been public on chain, because its sender may then not be the buyer. Such a caller can't be renewed,
- * and neither its departure nor the delivery of the answer to it is recorded.
+ * An HTTP or MCP request that waits for the answer to a payment. The callers of a payment are numbered from 1. A caller gets the number 0
+ * if the transaction may already have been public on chain when it arrived, because its sender may then not be the buyer. Such a
+ * caller can't be renewed, and neither its departure nor the delivery of the answer to it is recorded.
  */
 export type Caller = { id: string; number: number };
 
@@ -60,7 +60,7 @@ export function callersOf({ engine, now }: Connection) {
   const recorded = async ({ number }: Caller, query: () => Query, scope?: Scope): Promise<boolean> =>
     number > 0 && changes(engine, query, scope);
   return {
-    /** Whether other servers can use this ledger, and have callers of the same payments. */
+    /** Whether other servers can use this ledger and serve callers of the same payments. */
     shared: engine.dialect.concurrentWriters,
     /**
      * Resolves when a server notifies that the payment is decided, or after `ms` milliseconds at the latest.

@@ -7,7 +7,7 @@ import { bindReceiver, keepMeta, receiverBound } from './queries/meta.js';
 /** An address to which payments of this ledger were made until a time (ms since 1970). */
 export type FormerReceiver = { payTo: string; until: number };
 
-/** Reads the former receivers from the ledger's own keys, oldest first. */
+/** Reads the former receivers from the ledger's metadata, oldest first. */
 export function formerReceiversOf(meta: ReadonlyMap<string, string>): FormerReceiver[] {
   return JSON.parse(meta.get('former_pay_to') ?? '[]') as FormerReceiver[];
 }

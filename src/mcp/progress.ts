@@ -5,7 +5,7 @@ export type Notify = (progress: { progress: number; total?: number; message: str
 
 /** Well below the time after which hosts end a silent call. */
 const EVERY_MS = 5_000;
-/** MCP requires each number to be greater than the one before, even if no further part is done. */
+/** MCP requires each number to be greater than the one before, even if no further part has been finished. */
 const STEP = 0.001;
 
 /**

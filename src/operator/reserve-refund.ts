@@ -4,7 +4,7 @@ import { toAtomic, toDecimal } from '../price/amount.js';
 import { OperatorFault } from './operator-fault.js';
 import { mayBeRepaid, notPaid } from './record-refund.js';
 
-/** `amount`: decimal USDC; default: all of the payment not yet refunded. */
+/** `amount`: decimal USDC; default: the part of the payment that has not been refunded yet. */
 export type AskedAmount = { amount?: string | undefined; reason?: string | undefined };
 
 /**
@@ -45,7 +45,7 @@ function otherWay({ id, payment, way }: Repayment): OperatorFault {
   return new OperatorFault(
     way === 'key'
       ? `Refund ${id} of payment ${payment} is being sent with a key. Continue it with --keypair. Nothing was changed.`
-      : `Refund ${id} of payment ${payment} is waiting for a wallet, which may have its link. Pay it, or cancel it with --cancel. Nothing was changed.`,
+      : `Refund ${id} of payment ${payment} is waiting for a wallet to pay it, and the wallet may already have its link. Pay it, or cancel it with --cancel. Nothing was changed.`,
   );
 }
 

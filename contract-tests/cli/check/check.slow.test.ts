@@ -188,7 +188,7 @@ describe('npm run check', function () {
     const url = `file:${join(stateDir, 'ledger.db')}`;
     const ledger = await openLedger({ url, payTo: FEE_PAYER, network: CAIP2 });
     const before = await findings(mainnet());
-    expect(before.find(({ subject }) => subject === 'ledger')?.found).to.include('nothing was sold yet');
+    expect(before.find(({ subject }) => subject === 'ledger')?.found).to.include('nothing has been sold yet');
     await paymentIn(ledger, 'settling');
     const [error, ...others] = errorsOf(await findings(mainnet()));
     expect(error).to.include(`belongs to PAY_TO ${FEE_PAYER}`).and.include('npm run ledger -- receiver');

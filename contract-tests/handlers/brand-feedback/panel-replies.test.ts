@@ -72,7 +72,7 @@ describe('the panel page', () => {
       const { text } = await visitor.reply(id, 'asdf asdf', 'positive', accept);
       expect(JSON.parse(text)).to.deep.equal({
         message:
-          'Thank you. Your reply counts once the operator has read it, because it looks like random typing.',
+          'Thank you. Your reply looks like random typing, so it counts only once the operator has allowed it.',
         outcome: 'held',
       });
       expect(await panel.replyStore.replies(id)).to.deep.equal([]);

@@ -2,7 +2,7 @@
 
 /**
  * The page's only script; the page also works without it. It signs in with a token after `#` in the URL, sends replies without
- * reloading the page, keeps the list up to date without touching what somebody writes, and shows times in the browser's zone.
+ * reloading the page, keeps the list up to date without touching what somebody is writing, and shows times in the browser's zone.
  */
 (() => {
   const list = document.getElementById('questions');

@@ -16,7 +16,7 @@
   if (!document.getElementById('headline')) return;
 
   const draw = () => document.querySelectorAll('[data-chart]').forEach(drawChart);
-  /** The HTML of each part as the server sent it, because drawing changes the page. */
+  /** The HTML of each part as the server sent it. Drawing the chart changes the HTML in the page. */
   const shown = new Map();
   for (const part of document.querySelectorAll('[data-part]')) shown.set(part.id, part.innerHTML);
   draw();

@@ -102,8 +102,8 @@ function lookAtSettings(handlers: HandlerTable, config: Config): Finding[] {
 
 const LEDGER_STATES: Record<LedgerState['kind'], string> = {
   none: 'it does not exist yet; the server creates it when it first starts',
-  older: 'it has an older schema; the next start brings it up to date',
-  unsold: 'nothing was sold yet, so PAY_TO may still be changed',
+  older: 'it has an older schema; the server updates it when it next starts',
+  unsold: 'nothing has been sold yet, so PAY_TO may still be changed',
   ours: 'it belongs to PAY_TO',
 };
 

@@ -37,7 +37,7 @@ async function removePayer(reader: ReportSource, payer: string): Promise<Report>
   const lines = [
     `Removed the address from ${removed} payments, with their requests and answers. The books are unchanged.`,
   ];
-  const rest = `${open} payments keep it, because they have not ended, were settled less than a minute ago, or are being refunded. Repeat the command later.`;
+  const rest = `${open} payments keep the address, because they have not ended, were settled less than a minute ago, or are being refunded. Repeat the command later.`;
   return { data: { payer, removed, open }, lines: open === 0 ? lines : [...lines, rest] };
 }
 

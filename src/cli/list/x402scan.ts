@@ -13,11 +13,11 @@ const REGISTER = '/api/x402/registry/register-origin';
 const REGISTER_MS = 90_000;
 const MAX_FAILED = 5;
 
-/** The standing if no registration was requested. It is unknown, because looking up a shop there costs money. */
+/** The state of the listing if no registration was requested. It is unknown, because looking up a shop there costs money. */
 export function x402scanUnasked(url: string): Standing {
   const found = 'it was not asked, because a look-up there costs 0.01 USDC. Registering again does no harm';
   const next = [
-    'coinslot list <url> --register --keypair <file> registers the shop: any Solana key pair of yours, which signs in and pays nothing',
+    'coinslot list <url> --register --keypair <file> registers the shop; the file is any Solana key pair of yours, which signs in and pays nothing',
     `or fill in its form: ${url}/resources/register`,
   ];
   return { directory: DIRECTORY, state: 'unknown', found, next };

@@ -75,7 +75,7 @@ function contentOf(file: string): Buffer {
   if (file === '-') return readFileSync(0);
   try {
     const path = resolve(process.env.INIT_CWD ?? process.cwd(), file);
-    if (statSync(path).size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES >> 20} MB`);
+    if (statSync(path).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES >> 20} MB`);
     return readFileSync(path);
   } catch (error) {
     throw new UsageFault(`${file} cannot be read: ${(error as Error).message}`);

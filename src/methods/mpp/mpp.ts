@@ -25,7 +25,7 @@ export function mppMethod(terms: MppTerms, options: MppOptions): Method {
   return methodOf(terms, { ...options, former: false });
 }
 
-/** For a shop that no longer offers MPP: only payments in its ledger are accepted. */
+/** For a shop that no longer offers MPP: only payments that are already in its ledger are accepted. */
 export function formerMppMethod(terms: MppTerms): Method {
   return methodOf(terms, { secrets: [randomBytes(SECRET_BYTES).toString('hex')], former: true });
 }

@@ -59,7 +59,7 @@ export class SignatureWatch {
     return watched;
   }
 
-  /** Schedules a request, unless one is under way, because another one will follow it. */
+  /** Schedules a request, unless one is under way: that one is followed by another anyway. */
   #lookIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#looking || this.#closing.signal.aborted) return;
