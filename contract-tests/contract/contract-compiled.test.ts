@@ -8,7 +8,7 @@ import { compileContract } from '../../src/contract/compile-contract.js';
 import { ContractFault } from '../../src/contract/contract.js';
 import { loadContract, parseContract } from '../../src/contract/parse-contract.js';
 
-/** A contract that does not change with this repository's operations. */
+/** A contract that stays the same when this repository's operations change. */
 const FILE = new URL('../../../contract-tests/released/openapi-1.0.0.yaml', import.meta.url);
 const TEXT = readFileSync(FILE, 'utf8');
 const { document } = loadContract(FILE);

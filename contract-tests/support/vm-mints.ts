@@ -68,7 +68,7 @@ const call = (mint: PublicKey, data: Buffer): TransactionInstruction =>
     data,
   });
 
-/** Instructions of the program that no installed package can build: the numbers are those of `instruction.rs`. */
+/** Instructions of the program that no installed package can build. Their numbers are those in `instruction.rs`. */
 const confidentialTransfers = (mint: PublicKey, auditor: Buffer) =>
   call(mint, Buffer.concat([Buffer.from([27, 0]), WHO.editor.toBuffer(), Buffer.of(1), auditor]));
 const confidentialFees = (mint: PublicKey, key: Buffer) =>

@@ -114,7 +114,7 @@ function runFrom(blocks: Block[], from: number, reading: Reading, limits: Limits
   return taken;
 }
 
-/** The sentences without a question at the end, whose answer would not be quoted. */
+/** The sentences without questions at the end, because the answers to those would not be quoted. */
 function answered(sentences: string[]): string[] {
   const last = sentences.findLastIndex(sentence => !isQuestion(sentence));
   return sentences.slice(0, last + 1);

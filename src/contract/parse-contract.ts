@@ -25,8 +25,8 @@ export type Reading = { contract: Contract; added: Added[]; faults: string[]; fa
 /**
  * Reads openapi.yaml into operations with prices.
  * @param compiled its compiled form, if there is one
- * @throws ContractFault with all faults together, such as an unknown price key, a number for a string or a missing answer. Also thrown if
- * the YAML was changed after it was compiled, because the types and handlers were then made from another contract
+ * @throws ContractFault with all faults together, such as an unknown price key, a number where a string is required, or a missing
+ * answer. Also thrown if the YAML was changed after it was compiled, because the types and handlers were then made from another contract
  */
 export function loadContract(file: URL | string, compiled?: URL): Contract {
   const built = compiled && compiledContract(file, compiled);

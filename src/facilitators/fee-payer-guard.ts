@@ -26,12 +26,12 @@ const MOST_FEE = BigInt(SIGNATURES) * LAMPORTS_PER_SIGNATURE + MAX_PRIORITY_FEE_
 /** A warning is logged below this multiple of the floor. */
 const LOW = 4n;
 const READ_EVERY_MS = 30_000;
-/** After the fee payer has paid a fee, or had too little left to sign, its balance is read within this time. */
+/** The balance is read within this time after the fee payer has paid a fee or has had too little left to sign. */
 const READ_SOON_MS = 3_000;
 const READ_DEADLINE_MS = 10_000;
 /**
- * How long a signed transaction may remain unsent: before it is sent, the ledger commits once, and that commit may wait for a copy of the same
- * payment.
+ * How long a signed transaction may remain unsent. Before it is sent, the ledger commits once, and that commit may wait for a copy of the
+ * same payment.
  */
 export const UNSENT_MS = 15_000;
 /** The time within which a sent transaction lands, or never does: 150 blocks. */

@@ -5,7 +5,7 @@ const waiting = new WeakMap<Socket, Set<() => void>>();
 
 /**
  * Calls back once, when the response or its connection has closed. When a connection closes, Node emits no
- * event on a response that waits behind another one.
+ * event on a response that is waiting behind another one.
  */
 function onClose({ socket }: IncomingMessage, response: ServerResponse, then: () => void): void {
   if (response.closed || response.destroyed || socket.destroyed) return then();

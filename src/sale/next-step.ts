@@ -7,7 +7,7 @@ export type RequestedCall = {
   operation: string;
   requestHash: string;
   identifier: string | null;
-  /** The id of the challenge that the payment answers. This id identifies a payment that was sent before the request. */
+  /** The id of the challenge that the payment answers. It identifies a payment whose transfer was sent before the request. */
   challenge?: string | undefined;
   /** What the buyer must change so that its next payment is a different one (see `Rail`). */
   another: string;

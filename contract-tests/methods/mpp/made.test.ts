@@ -305,7 +305,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
     it('buy nothing for a stranger who names the transfer of another buyer and answers a real challenge or an invented one', async () => {
       const [asked, own] = [await challenged(), await challenged()];
       const victim = await made(asked);
-      // The amount that the challenge names is on the chain, and the challenge's id is not.
+      // The chain shows the amount that the challenge names, but not the challenge's id.
       const forged = { ...asked, wire: { ...asked.wire, id: 'of-a-stranger' } };
       const attacks = (): Promise<Answer[]> =>
         Promise.all([own, forged].map(asked => order(madeCredential(asked, victim))));

@@ -7,7 +7,7 @@ import type { At, Id, IdRow } from './conditions.js';
 /** The key of a caller: the payment's id and the number of the caller among the payment's callers. */
 type CallerKey = Id & { number: number };
 
-/** Adds a caller to a payment. No request can wait for an alias or for a released or refunded payment. */
+/** Adds a caller to a payment, unless it is an alias, released or refunded: no request can wait for such a payment. */
 export const watch = (p: Id & At & { live_ms: number; request_id: string | null }) =>
   one<PaymentView>`
     update payments set callers = callers + 1, unwritten = 1, caller_until = ${p.now} + ${p.live_ms},
