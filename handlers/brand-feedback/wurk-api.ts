@@ -78,7 +78,10 @@ export class WurkApi {
     if (status === 402) return { kind: 'refused', why: reasonIn(answer) };
     const { jobId, secret } = jsonOf(answer);
     if (status === 200 && isWord(jobId) && isWord(secret)) return { kind: 'job', job: { jobId, secret } };
-    return { kind: 'later', why: `WURK answered ${status} to a payment, but with no job: ${reasonIn(answer)}` };
+    return {
+      kind: 'later',
+      why: `WURK answered ${status} to a payment, but with no job: ${reasonIn(answer)}`,
+    };
   }
 
   /** The submissions for a job so far. @throws WurkFault */
