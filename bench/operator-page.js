@@ -55,7 +55,7 @@ await watched('requests while sales are being counted', async () => {
     times.push(found.ms);
   }
   const whole = ((performance.now() - start) / 1_000).toFixed(1);
-  return `${Math.round(median(times))} ms, ${Math.round(Math.max(...times))} ms at most, all counted after ${whole} s`;
+  return `${Math.round(median(times))} ms, ${Math.round(Math.max(...times))} ms at most; all sales were counted after ${whole} s`;
 });
 await watched('later requests', async () => {
   const times = [];

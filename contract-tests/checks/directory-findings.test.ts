@@ -18,7 +18,7 @@ describe('the check of directories', () => {
       {
         level: 'ok',
         subject: 'directories',
-        found: 'pay.example has not yet reported a listing; each sale through it asks for one',
+        found: 'pay.example has not yet reported a listing; each sale through it requests one',
       },
     ]);
   });

@@ -81,7 +81,7 @@ client() {
 
 UNREACHABLE='ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|E403|403 Forbidden|Unknown host|Could not transfer artifact|Temporary failure in name resolution|Could not resolve host|no such host|i/o timeout|No matching distribution|NewConnectionError'
 
-# prepare TOOL… -- SECONDS COMMAND…: sets `unready` to why the group can't run, or to `broken`.
+# prepare TOOL… -- SECONDS COMMAND…: sets `unready` to the reason why the group can't run, or to `broken`.
 prepare() {
   unready=
   while [ "$1" != -- ]; do
@@ -420,7 +420,7 @@ run_go() {
   [ "$unready" = 'go is not installed' ] || official_go
 }
 
-# The module proxy refused the official Go package under both of its names, so no client of it could be tested.
+# The module proxy refused the official Go package under both of its names, so no client based on it could be tested.
 official_go() {
   local now=github.com/x402-foundation/x402/go former=github.com/coinbase/x402/go why=
   if bounded 60 go list -m "$now@latest" >"$log" 2>&1 || bounded 60 go list -m "$former@latest" >>"$log" 2>&1; then

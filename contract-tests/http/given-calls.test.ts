@@ -164,7 +164,7 @@ describe('Calls of an API that are given away (x-free-proxy)', () => {
   it('are limited per address, and paid calls are not', async () => {
     const first = await ask('/things/7');
     let last = first;
-    // A slow machine restores some of the allowance meanwhile.
+    // On a slow machine, the server restores some of the allowance in the meantime.
     for (let count = 0; count < 1_000 && last.status === 200; count++) last = await ask('/things/7');
     expect([first.status, last.status]).to.deep.equal([200, 503]);
     expect(Number(last.headers.get('retry-after'))).to.be.greaterThan(0);

@@ -10,7 +10,7 @@ import { noProxy, openWithOps, type Proxy } from '../support/proxies.js';
 const HELD_MS = 75_000;
 const NAMES = ['nginx', 'haproxy', 'caddy'] as const;
 
-// The test has to hold a call for longer than proxies wait by default. It does so once, for all three together.
+// The test has to hold a call for longer than proxies wait by default. It does so once, for all three proxies together.
 describeInCi('A call that is held for 75 seconds', function () {
   this.timeout(HELD_MS + 45_000);
   let server: Server;

@@ -25,7 +25,7 @@ export function stepsOf(stages: readonly Layer[], name: string): Instruction[] {
   return stage === undefined ? [] : [...stepsOf(stages, stage.from), ...stage.steps];
 }
 
-/** The command of the last CMD or HEALTHCHECK. @throws Error if a shell would run it, which does not forward signals */
+/** The command of the last CMD or HEALTHCHECK. @throws Error if a shell would run it, because shells do not forward signals */
 export function commandOf(steps: readonly Instruction[], name: 'CMD' | 'HEALTHCHECK'): string[] {
   const { text = '' } = steps.findLast(each => each.name === name) ?? {};
   return JSON.parse(text.replace(/^.*?(?=\[)/, '')) as string[];

@@ -99,7 +99,7 @@ describe('Whatever an API accepts, its buyers can send', function () {
   const send = ({ path, ...init }: Sent, payment = {}): Promise<Answer> =>
     call(world.url + path, { ...init, headers: { ...init.headers, ...payment } });
 
-  /** Buys over HTTP, and sends the same call again with the same payment. @returns the API's one request */
+  /** Buys over HTTP, and sends the same call again with the same payment. @returns the only request that the API received */
   async function bought(sent: Sent): Promise<UpstreamCall> {
     upstream.calls.length = 0;
     const unpaid = await send(sent);
@@ -112,7 +112,10 @@ describe('Whatever an API accepts, its buyers can send', function () {
     return upstream.calls[0] as UpstreamCall;
   }
 
-  /** Buys over MCP; the same call over HTTP, with the same payment, gets the same answer. @returns the API's one request */
+  /**
+   * Buys over MCP; the same call over HTTP, with the same payment, gets the same answer.
+   * @returns the only request that the API received
+   */
   async function boughtAsTool(tool: string, args: Json, same: Sent): Promise<UpstreamCall> {
     upstream.calls.length = 0;
     const payment = await signFor(world, same.path, 2, await send(same));

@@ -136,7 +136,7 @@ describe('the arguments of a tool', () => {
     });
     expect(requestOf(order, { note: { deep: 1 } })).to.match(/^note must be text/);
     expect(requestOf(order, { note: '\ud800' })).to.match(/^note must be text/);
-    expect(requestOf(order, { '\ud800': 'a' })).to.match(/^the names of fields must be valid Unicode/);
+    expect(requestOf(order, { '\ud800': 'a' })).to.match(/^field names must be valid Unicode strings/);
   });
 
   it('are rejected by name if no HTTP request could contain them', () => {

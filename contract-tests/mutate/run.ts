@@ -53,7 +53,7 @@ function isJavaScript(path: string): boolean {
   return spawnSync(process.execPath, ['--check', path]).status === 0;
 }
 
-/** Every test that a mutant names must exist and pass without a change. @returns those that do not */
+/** Every test that a mutant names must exist and pass on the unchanged code. @returns those that do not */
 function faultsUnchanged(chosen: readonly Mutant[]): string[] {
   return [...new Set(chosen.map(({ test }) => test))].flatMap(test => {
     const greps = [...new Set(chosen.filter(mutant => mutant.test === test).map(({ grep }) => grep))];

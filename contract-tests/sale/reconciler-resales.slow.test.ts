@@ -48,7 +48,7 @@ describe('reconciler: a buyer who signs again while a payment is unresolved is c
     const sent = testServer.send({ payment: first.payment, text }, { gone: gone.signal });
     await stateBecomes(first.id, 'settling');
     const other = testServer.send({ payment: second.payment, text });
-    // A server notices that a connection was closed some turns of the event loop later than data on another connection.
+    // A server notices a closed connection some turns of the event loop later than data on another connection.
     for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve));
     gone.abort();
     await Promise.all([sent, other]);

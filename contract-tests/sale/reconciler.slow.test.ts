@@ -388,7 +388,7 @@ for (const { name, make } of PLACES) {
           await pause(100);
           ask.drop();
         });
-        // Two payers, because the calls by one payer that may end unsold are limited.
+        // Two payers, because the number of calls that may end unsold is limited for each payer.
         const buyers = await testChain2.payers(2);
         const made = Array.from({ length: 12 }, (_, n) => ({
           text: `one of many ${n}`,

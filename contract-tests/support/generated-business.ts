@@ -158,7 +158,7 @@ function make(sales: number, from: number, to: number): Made {
   return made;
 }
 
-/** A payment's evidence as the ledger has it: the transaction with the fee payer's signature, and without. */
+/** A payment's evidence as in the ledger: the transaction with the fee payer's signature, and without that signature. */
 function evidenceOf(payer: string, feePayer: string, destination: string): [string, string] {
   const unsigned = transferOf({ feePayer, owner: payer, source: accountOf(payer), destination });
   return [signedAs(unsigned, base58.encode(Buffer.alloc(64, 7))), unsigned];

@@ -47,7 +47,7 @@ const NO_DOCKER: Held = {
   why: 'needs Docker; contract-tests/image/ runs the steps of the images without it',
 };
 
-/** The first row that matches a snippet says how it is checked: part of the page's name, part of the snippet's text, and how. */
+/** How snippets are checked, by parts of the page's name and of the snippet's text. The first row that matches a snippet applies. */
 export const ROWS: readonly [page: RegExp, text: RegExp, held: Held][] = [
   [/^README/, /^\$ /, by(here('readme-commands.slow.test.ts'), "'README.md'")],
   [/^README/, /^(make|export|node) /, by(here('readme.test.ts'), 'RUN_BY')],

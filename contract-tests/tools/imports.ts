@@ -8,7 +8,7 @@ const PAGE = new URL('../../../docs/reports/imports.md', import.meta.url);
 const PART = /(<!-- imports: written by make imports -->\n)[^]*?(<!-- end of imports -->)/;
 const HEAD = '| document | version | operations | sold | left out |\n|---|---|---:|---:|---|';
 
-/** How many operations can be sold from each document, by name, according to the report. */
+/** How many operations of each document can be sold according to the report, by the document's name. */
 export function reported(): Map<string, number> {
   const lines = readFileSync(PAGE, 'utf8').matchAll(
     /^\| (.+?) \| (?:OpenAPI|Swagger) \S+ \| \d+ \| (\d+) \|/gm,

@@ -5,7 +5,7 @@ import { recorded, recordedMutations } from './record.js';
 
 /**
  * Writes docs/reports/conformance.md from the results of the tools' last runs and from the rows of the specification;
- * with `--rows`, only these. With `--print`, only prints the table of tools; with `--check`, also fails if the page
+ * with `--rows`, only from the rows. With `--print`, only prints the table of tools; with `--check`, also fails if the page
  * differs from a tool's last run in version or result, or in a row.
  */
 

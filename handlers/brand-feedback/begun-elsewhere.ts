@@ -11,7 +11,7 @@ type BegunElsewhereOptions = {
    * @returns a message for the operator if its settings are missing
    */
   open: (marketplace: string) => Promise<People | string>;
-  /** How often panel replies are checked while a marketplace is missing. Default 500 ms. */
+  /** How often to check for replies on the panel while a marketplace is missing. Default 500 ms. */
   pollMs?: number;
 };
 

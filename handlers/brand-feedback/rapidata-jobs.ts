@@ -12,7 +12,7 @@ export type Quote = { total: bigint; perResponse: bigint };
 
 const MICRO = 1e6;
 const MAX_LISTED = 20;
-/** The most replies fetched for a job: more than an order asks for, because some do not count. */
+/** The maximum number of replies fetched for a job: more than an order asks for, because some do not count. */
 const MAX_RESPONSES = 500;
 
 /**

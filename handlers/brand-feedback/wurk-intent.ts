@@ -14,7 +14,7 @@ export type Task = {
   job?: WurkJob;
 };
 
-/** The stored tasks of a question, over all attempts, because a paid task can still bring replies. */
+/** The stored tasks of a question from all attempts, because people may still reply to any task that was paid for. */
 export type WurkIntent = { provider: 'wurk'; tasks: Task[] };
 
 /** Undefined if there is no stored intent, or if another provider wrote it. */

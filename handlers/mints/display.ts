@@ -40,7 +40,7 @@ export const display: Describers = {
   InterestBearingConfig: extension => {
     const authority = addressOrNull(extension.rateAuthority);
     const basisPoints = extension.currentRate;
-    const sentence = `Wallets show balances with interest of ${percent(basisPoints)} a year added; no tokens are created by that, and the amounts on chain stay the same. ${whoCan(authority, 'change the rate')}`;
+    const sentence = `Wallets show balances with interest of ${percent(basisPoints)} a year added; this creates no tokens, and the amounts on chain stay the same. ${whoCan(authority, 'change the rate')}`;
     return {
       interestBearing: {
         authority,

@@ -322,7 +322,7 @@ function sizeOf(blocks: Block[], language: string): string {
   return `${about(count)} ${words}`;
 }
 
-/** As many headings as fit, none of them cut. "…" replaces the rest. */
+/** As many whole headings as fit, with "…" in place of the rest. */
 function headingsOf(headings: string[], language: string): string {
   if (headings.length === 0) return '';
   const [, sections, questions] = WORDS[language] ?? ENGLISH;
@@ -363,7 +363,7 @@ const MOST_LINES = 8;
 const ENOUGH = /^[\s\S]{120,}?\p{L}{3}[.!?](?=\s)|^[\s\S]{50,}?[。！？]/u;
 
 const lengthOf = (blocks: Block[]): number => blocks.reduce((sum, { text }) => sum + text.length, 0);
-/** Whether a beginning is worth quoting: it consists of words, and has an end or a second line. */
+/** Whether the beginning of a text is worth quoting: it must consist mostly of letters, without an extremely long word. */
 export const isText = (begun: string): boolean => {
   const letters = begun.match(/[\p{L}\p{M}\s]/gu)?.length ?? 0;
   const longest = Math.max(...begun.split(/[\s。！？、，]/u).map(word => word.length));

@@ -78,7 +78,7 @@ export function operatorPageOf(parts: Parts, { token, url }: AdminPlace): Middle
     ownWallets: config.ownWallets,
     breakers: () => apis.breakers(),
     refund: async (id, tx) => {
-      // Loaded when needed, because only few servers need the chain's libraries for this.
+      // Loaded when needed, because only a few servers need the chain's libraries for this.
       const { recordRefund } = await import('../operator/record-refund.js');
       await recordRefund(ledger, id, tx, () => [...endpoints.rpcUrls]);
     },

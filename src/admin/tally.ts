@@ -57,7 +57,7 @@ export class Tally {
     this.#payers.forget(first);
   }
 
-  /** The counts between two units, both included. @param recent sales that are not yet counted for good */
+  /** The counts from the first to the last of these hours or days, both included. @param recent sales that are not yet counted for good */
   read(first: number, last: number, recent: readonly Sale[]): Tallied {
     const counts: Counts = new Map();
     for (const [key, each] of this.#counts)

@@ -19,7 +19,7 @@ export function directoryFindings(
 
 function findingsOf(name: string, heard: readonly HeardVerdict[]): Finding[] {
   if (heard.length === 0) {
-    const found = `${name} has not yet reported a listing; each sale through it asks for one`;
+    const found = `${name} has not yet reported a listing; each sale through it requests one`;
     return [{ level: 'ok', subject, found }];
   }
   const listed = heard.filter(({ status }) => status === 'success' || status === 'processing');

@@ -42,7 +42,7 @@ type Declared = { parameter: Json; at: string[] };
 
 /**
  * The parameters of the path item and of the operation; the operation's take precedence. Includes faulty ones, which are reported, and
- * undeclared ones of the path, so that references to them cause no further faults.
+ * undeclared ones in the path, so that references to them cause no further faults.
  */
 export function readParameters(place: Place, at: string[], fault: Fault): Parameter[] {
   const { document, path } = place;

@@ -49,7 +49,7 @@ export class FacilitatorHealth {
     return this.#useless >= FAILURES && this.#now() < this.#doubtedUntil;
   }
 
-  /** Whether more requests may be answered with 429 soon. */
+  /** Whether further requests may soon be answered with 429. */
   get nearLimit(): boolean {
     return this.#recent().length >= this.#rate * NEAR_LIMIT;
   }

@@ -33,7 +33,10 @@ export class FacilitatorRequests {
     return { transaction: evidence, requirements, listing: this.#listings?.of(call) };
   }
 
-  /** Repeats the offer under which the payment was claimed, whatever the current price and receiver. Has no listing for a directory. */
+  /**
+   * A request that repeats the offer under which the payment was claimed, whatever the current price and receiver are. It never
+   * asks a directory to list the operation.
+   */
   repeatRequest({ evidence, flow, amount }: Row): FacilitatorRequest {
     const offered = { flow, price: { atomic: amount } };
     const payTo = this.#receivers.get(destinationAccountOf(evidence)) ?? this.#terms.payTo;

@@ -268,7 +268,7 @@ export class Facilitators {
     return this.#first.filter(({ forDirectory }) => !forDirectory);
   }
 
-  /** The members without second keys, so that each name occurs once. */
+  /** The members, without those for second keys, so that each name occurs once. */
   get #first(): readonly Member[] {
     return this.#members.filter(({ second }) => !second);
   }

@@ -20,7 +20,7 @@ import { signedHeadersOf, type SigningParts } from './sign-receipts.js';
  * buyer, so that a stranger cannot use up the buyer's limit.
  */
 const LIMIT = { capacity: 20, perSecond: 2, maxKeys: 10_000 };
-/** Sending an answer of this size again counts as 1; a smaller one counts in proportion, at least LEAST. */
+/** Sending an answer of this size again counts as 1; a smaller one counts in proportion, but at least LEAST. */
 const WHOLE_BYTES = 256 * 1024;
 const LEAST = 0.02;
 const UNKNOWN = 'This server has no call with this key. Use the whole URL of the Location header.';
@@ -69,7 +69,7 @@ export class PickUps {
     return this.#asked.take(`${id} payment`, Math.min(1, Math.max(LEAST, bytes / WHOLE_BYTES)));
   }
 
-  /** @param key a key or its URL. @returns also the caller that got the key */
+  /** @param key a key or its URL. @returns what was found, and the caller to which the key was given */
   async get(key: string): Promise<Fetched> {
     const kept = this.#keys.callerOf(key);
     if (kept === undefined) return { kind: 'nothing', error: UNKNOWN, kept: { id: '', number: 0 } };

@@ -116,7 +116,7 @@ function sentBody(
 ): { body: SentBody | undefined } | { wrong: string } {
   if (!request || value === undefined) return { body: undefined };
   for (const [name, each] of request.form && isObject(value) ? Object.entries(value) : []) {
-    if (!isSimple(name)) return { wrong: 'the names of fields must be valid Unicode' };
+    if (!isSimple(name)) return { wrong: 'field names must be valid Unicode strings' };
     const field = request.form?.find(known => known.name === name);
     if (field?.as !== undefined) continue;
     const wrong = each === '' ? undefined : wrongWith(name, { in: 'header', ...field }, each);

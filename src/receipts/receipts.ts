@@ -41,7 +41,7 @@ const HASHED_HERE_BYTES = 256 * 1024;
 const REFRESH_MS = 5_000;
 const VERSION = 1;
 const TOO_MANY =
-  'this shop has published so many keys for receipts that the oldest were removed from did.json: keep STATE_DIR between starts, or set RECEIPT_KEY_FILE on all servers';
+  'this shop has published so many keys for receipts that the oldest were removed from did.json: keep STATE_DIR when a server restarts, or set RECEIPT_KEY_FILE on all servers';
 
 /** Signs the receipts of a shop, and publishes the keys of its servers. */
 export class Receipts {

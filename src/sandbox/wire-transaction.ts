@@ -3,7 +3,7 @@ import { VersionedTransaction, type VersionedMessage } from '@solana/web3.js';
 import { fromBase58, toBase58 } from './base58.js';
 import { MEMO_PROGRAM } from '../rails/solana/networks.js';
 
-/** The most bytes a Solana transaction may have: one IPv6 packet. */
+/** The maximum size of a Solana transaction, in bytes: that of one IPv6 packet. */
 const MAX_TRANSACTION_BYTES = 1232;
 
 const MEMO_PROGRAMS = [MEMO_PROGRAM, 'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo'];

@@ -3,7 +3,7 @@ import { isProgram, type Shop } from './load-shop.js';
 
 /** The name that `coinslot init` writes. */
 export const TEMPLATE_NAME = 'My shop';
-/** Names that nobody chose for a shop: the template's, Coinslot's own, and the one that is used when a contract has no title. */
+/** Default names, which nobody chose for a shop: the template's, Coinslot's own, and the one that is used when a contract has no title. */
 const NOT_ITS_OWN = [TEMPLATE_NAME, 'Coinslot', 'API'];
 
 /** What to do about a shop that has no name of its own; undefined if it has one. The shop of Coinslot's repository is called Coinslot. */

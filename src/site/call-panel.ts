@@ -34,7 +34,7 @@ export const SELLING_SCRIPTS = [
 
 const ADDRESS = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 
-/** A form that makes a call of an operation, unpaid or paid with a wallet, and shows the answer. */
+/** A form that calls an operation, without payment or paid with a wallet, and shows the answer. */
 export function callPanel(operation: PricedOperation, paying: Paying): string {
   const { id, price, pricing } = operation;
   const { network, hasWallet, sampleMint, explorer } = paying;

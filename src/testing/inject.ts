@@ -30,7 +30,7 @@ const FAULTS: Record<Fault, Injection> = {
   'settle-answer-lost': {
     meets: services => services.meet('facilitator', ({ path }) => (path === '/settle' ? 'lose' : 'pass')),
   },
-  // The answer of a provider's gateway whose nodes are down.
+  // What a provider's gateway answers while its nodes are down.
   'rpc-dead': {
     meets: services => services.meet('rpc', () => ({ status: 503, body: { error: 'Service Unavailable' } })),
   },

@@ -106,7 +106,7 @@ describe('The conformance report on the MCP server of a shop', function () {
     expect(all.map(({ promise }) => promise)).to.include.members([
       `MCP at ${url}/mcp accepts a client`,
       'MCP: each paid operation is a tool',
-      'MCP: progress gets through while a call runs',
+      'MCP: progress gets through while a call is running',
     ]);
     expect(all).to.have.length(15);
   });

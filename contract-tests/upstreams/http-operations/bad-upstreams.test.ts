@@ -26,7 +26,7 @@ const UNUSABLE =
 const LATE = /did not answer in time/;
 const BUSY = /is busy or unavailable; try again later/;
 
-/** JSON text with `count` additional members for an object. */
+/** The JSON text of `count` members, to be added to an object. */
 const members = (count: number): string =>
   Array.from({ length: count }, (_, index) => `,"m${index}":0`).join('');
 

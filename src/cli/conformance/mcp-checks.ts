@@ -45,13 +45,13 @@ export async function checkMcp(
   await findings.should('MCP: a call needs no session, so any server of the shop can answer it', () =>
     must(
       server.session === undefined,
-      'it uses sessions (Mcp-Session-Id): calls must go to the same server again',
+      'it uses sessions (Mcp-Session-Id), so all calls of a client must go to the same server',
     ),
   );
   await checkStream(endpoint, findings);
 }
 
-/** The MCP endpoint that a shop names. It must be on the shop's own host, because its prices are compared with those over HTTP. */
+/** The path of the MCP endpoint that a shop names, on the shop's own host: prices over MCP are compared with that host's over HTTP. */
 async function endpointOf({ base, index }: Catalogue): Promise<string | undefined> {
   const { origin } = new URL(base);
   const reply = await call(`${base}/.well-known/mcp/server.json`).catch(() => undefined);
@@ -247,7 +247,7 @@ function challengeIn({ isError, structuredContent, content }: Json): Json[] {
 }
 
 /**
- * Progress must arrive while a call runs. A ping that asks for progress shows whether it does, if the server supports such pings: the first
+ * Progress must arrive while a call is running. A ping that asks for progress shows whether it does, if the server supports such pings: the first
  * bytes must not be the whole answer.
  */
 async function checkStream(endpoint: string, findings: Findings): Promise<void> {
@@ -261,7 +261,7 @@ async function checkStream(endpoint: string, findings: Findings): Promise<void> 
     return parts;
   }).catch(() => []);
   if (!told.join('').includes('notifications/progress')) return;
-  await findings.must('MCP: progress gets through while a call runs', () =>
+  await findings.must('MCP: progress gets through while a call is running', () =>
     must(
       !told[0]?.includes('"result"'),
       'progress arrives only with the answer: a proxy in front buffers it, so hosts end long calls',

@@ -26,8 +26,8 @@ type Options = {
 type Around = { rpcUrls: () => string[]; feePayer: () => FeePayerConfig; folder: string };
 
 /**
- * Records a refund that was sent, sends one with a key, cancels an unpaid one, or makes a link that asks a
- * wallet for one.
+ * Records a refund that was sent, sends one with a key, cancels one that has not been sent, or makes a link with which a
+ * wallet can send one.
  */
 export async function refund(
   reader: ReportSource,

@@ -23,7 +23,7 @@ const MIN_USE_CASE = 32;
 /** A placeholder for values that only the seller knows. The catalogue's checks refuse this word, so it can't be forgotten. */
 const CHOOSE = 'CHOOSE';
 
-/** The shop's standing if no files are to be written. */
+/** The shop's standing in this catalogue, for a command that writes no files. */
 export function paySkillsUnwritten(): Standing {
   const next = [
     `coinslot list <url> --pay-skills <operator>/<name> --category <one of ${CATEGORIES.join(', ')}> writes the files of a pull request`,

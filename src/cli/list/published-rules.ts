@@ -79,8 +79,8 @@ type BazaarValidators = {
 };
 
 /**
- * The rules of facilitators' directories: those of `@x402/extensions`, where it is installed. It is not a dependency, because it would
- * bring 120 MB of another chain's clients for two functions. Their most important rule is checked
+ * The rules of facilitators' directories: those of `@x402/extensions`, if it is installed. It is not a dependency, because it would
+ * bring 120 MB of another chain's clients for two functions. The directories' most important rule is checked
  * even without it: an example must match its schema.
  * @returns false if it is not installed
  */

@@ -51,7 +51,7 @@ export function condenseEvidence(evidence: string, first: string | undefined): s
 
 /**
  * The evidence that is kept of a transaction whose payer is removed. Nobody can pay with that transaction any more.
- * @param signers the fewest signatures that the transaction has if this shop's fee payer paid its fee
+ * @param signers the minimum number of signatures if this shop's fee payer paid the transaction's fee
  */
 export function anonymousEvidence(evidence: string, signers: number): string {
   const { destination } = keptEvidence(condenseEvidence(evidence, undefined)) ?? {};
@@ -65,7 +65,7 @@ function written({ source = NONE, destination = NONE, fee }: KeptEvidence): stri
 
 /**
  * Who paid the fee of a transaction, and how much. The ledger has the signature of a fee payer only if this shop signed as one.
- * @param signers the fewest signatures that the transaction can have
+ * @param signers the minimum number of signatures that the transaction can have
  */
 export function feePaid(evidence: string, signers: number): KeptEvidence['fee'] {
   const kept = keptEvidence(evidence);

@@ -201,7 +201,7 @@ class Purchase {
     }
   }
 
-  /** @returns seconds until the next try, and the reason; undefined if it is not sent again */
+  /** @returns seconds until the next try, and the reason; undefined if the payment is not sent again */
   async attempt(usualWait) {
     let answer;
     let body;
