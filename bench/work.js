@@ -27,7 +27,7 @@ export async function latency(bench) {
   await latencyOf(bench, 'instant', {
     call: BRIEF,
     title: 'Latency of a paid call, known payers, 50 ms each for verify and settle, instant work',
-    note: "Our server answers from its cache, and the peers from memory.",
+    note: 'Our server answers from its cache, and the peers from memory.',
     measure: 'latency at 50/0/50 ms / @x402/express (floor 0.5)',
     bound: 0.54,
   });

@@ -1311,9 +1311,9 @@ export interface components {
         };
     };
     parameters: {
-        /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
+        /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together can take up to 16 KB. */
         "PAYMENT-SIGNATURE": string;
-        /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
+        /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together can take up to 16 KB. */
         "X-PAYMENT": string;
         /** @description Protocol version of the challenge. With `1`, an unpaid call gets a v1 challenge, which names the network as x402 v1 does (`solana`), for first-generation clients. Any other value is ignored. */
         x402Version: string;
@@ -1366,9 +1366,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together can take up to 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together can take up to 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -1421,9 +1421,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together can take up to 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together can take up to 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -1518,9 +1518,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together can take up to 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together can take up to 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;
@@ -1599,9 +1599,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together can take up to 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together can take up to 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
                 /**
                  * @description `wait=N`: how many seconds to hold the call for the answer (RFC 7240), at most 600. Default 55.
@@ -1685,9 +1685,9 @@ export interface operations {
                 x402Version?: components["parameters"]["x402Version"];
             };
             header?: {
-                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together may take 16 KB. */
+                /** @description x402 v2 payment: base64 of the PaymentPayload JSON, which may carry a payment-identifier in `extensions["payment-identifier"].info.id`. All request headers together can take up to 16 KB. */
                 "PAYMENT-SIGNATURE"?: components["parameters"]["PAYMENT-SIGNATURE"];
-                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together may take 16 KB. */
+                /** @description x402 v1 payment: base64 of the PaymentPayload JSON. All request headers together can take up to 16 KB. */
                 "X-PAYMENT"?: components["parameters"]["X-PAYMENT"];
             };
             path?: never;

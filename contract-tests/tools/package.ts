@@ -40,7 +40,7 @@ async function npmPack(cwd: string, target: string, ...args: string[]): Promise<
 
 /** @returns the files that npm packs from one folder, in a folder of their own */
 async function unpacked(folder: string, work: string): Promise<string> {
-  // .npmrc forbids scripts, but these packages are compiled by theirs.
+  // .npmrc forbids scripts, but these packages are compiled by their own scripts.
   const filename = await npmPack(ROOT, work, folder, '--ignore-scripts=false');
   const tree = join(work, `${filename}.d`);
   mkdirSync(tree);

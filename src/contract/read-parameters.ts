@@ -68,7 +68,7 @@ export function readParameters(place: Place, at: string[], fault: Fault): Parame
   return read;
 }
 
-/** The declaration that is missing for a path parameter: an entry of the operation's list, or a list if it has none. */
+/** The missing declaration of a path parameter: an entry for the operation's list of parameters, or a whole list if there is none. */
 function declaration(name: string, hasList: boolean): string {
   const entry = `{ name: ${name}, in: path, required: true, schema: { type: string } }`;
   return hasList ? `- ${entry}` : `parameters: [${entry}]`;

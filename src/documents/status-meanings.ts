@@ -9,7 +9,7 @@ export const STATUS_MEANINGS: readonly [status: string, meaning: string][] = [
   ],
   [
     '400',
-    'The call is wrong, and `error` says how. This call did not use the payment: correct it and send it with the same payment.',
+    'The call is invalid, and `error` says why. This call did not use the payment: correct it and send it with the same payment.',
   ],
   [
     '402',

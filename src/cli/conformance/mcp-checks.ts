@@ -247,8 +247,8 @@ function challengeIn({ isError, structuredContent, content }: Json): Json[] {
 }
 
 /**
- * Progress must arrive while a call is running. A ping that asks for progress shows whether it does, if the server supports such pings: the first
- * bytes must not be the whole answer.
+ * Progress must arrive while a call is running. A ping that asks for progress shows whether it does, if the server supports such pings:
+ * the first bytes must not be the whole answer.
  */
 async function checkStream(endpoint: string, findings: Findings): Promise<void> {
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: { progressToken: 'progress' } } };

@@ -216,7 +216,7 @@ export function readAccounts(
   return { slot, accounts };
 }
 
-/** No server returns more accounts than this, and no more are read. */
+/** RPC servers return at most this many accounts. Any further ones are ignored. */
 const MAX_HOLDINGS = 20;
 
 export function readHoldings(result: unknown): Holding[] {
