@@ -208,7 +208,7 @@ function checkTogether(read: SettingReader, config: Config): void {
   if (config.databaseReadUrl !== undefined && config.databaseUrl.startsWith('file:'))
     read.fault('DATABASE_READ_URL: only a ledger in PostgreSQL (DATABASE_URL) has replicas');
   if (!config.listed && config.catalogue.facilitators.length > 0)
-    read.fault('CATALOGUE_FACILITATORS: with LISTED=false nothing is listed: set only one of the two');
+    read.fault('CATALOGUE_FACILITATORS: with LISTED=false nothing is listed; set only one of the two');
   if (!sandbox) read.demand(config.publicUrl, 'PUBLIC_URL', 'the URL at which agents reach this server');
   const needsChain = config.facilitators.some(({ kind }) => kind === 'http');
   if (sandbox && (read.text('SOLANA_RPC_URL') ? !read.text('FACILITATOR_URL') : needsChain)) {

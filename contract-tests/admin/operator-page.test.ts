@@ -146,7 +146,7 @@ describe('the operator page', () => {
     const { text } = await get('/');
     const part = (name: string): string =>
       new RegExp(`<section [^>]*id="${name}"[^]*?</section>`).exec(text)?.[0] ?? '';
-    expect(part('came-in')).to.include('>2 of it your own').and.include('0.02 of it your own');
+    expect(part('came-in')).to.include('>2 from your own wallets').and.include('0.02 from your own wallets');
     expect(part('sales').split('your own')).to.have.length(3);
     expect(part('operations')).to.match(/summarize<\/code><\/td><td[^>]*>0<\/td><td[^>]*>2<\/td><td[^>]*>0</);
   });

@@ -97,7 +97,7 @@ describe('The command coinslot', () => {
       "Object.defineProperty(process.versions, 'node', { value: '20.18.3' });\n" +
         `await import(${JSON.stringify(COMMAND)});\n`,
     );
-    expect(run([], script).stderr).to.match(/^Node 20\.19 or newer is needed, this is v/);
+    expect(run([], script).stderr).to.match(/^Node 20\.19 or newer is needed, but this is v/);
     mkdirSync(join(folder, 'src', 'cli'), { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
     for (const file of ['coinslot.js', 'launch.cjs', 'import-program.cjs'])

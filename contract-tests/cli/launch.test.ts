@@ -40,7 +40,8 @@ describe("A program that can't run says why immediately, in one sentence", () =>
     expect(run(['-r', old], LAUNCHER)).to.deep.equal({
       status: 1,
       stdout: '',
-      stderr: 'Node 20.19 or newer is needed, this is v18.20.4: install it from https://nodejs.org.\n',
+      stderr:
+        'Node 20.19 or newer is needed, but this is v18.20.4. Install a newer version from https://nodejs.org.\n',
     });
   });
 

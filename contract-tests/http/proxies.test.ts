@@ -40,7 +40,7 @@ const FILES = { nginx: 'nginx.conf', haproxy: 'haproxy.cfg', caddy: 'Caddyfile' 
 /** Paths of the admin listener. */
 const FOR_OPERATORS = ['/ready', '/metrics', '/login', '/payments'];
 
-/** The next call of the API behind the shop, which the test answers later. */
+/** The next call to the API behind the shop, which the test answers later. */
 function held(upstream: TestUpstream): Promise<ServerResponse> {
   return new Promise(resolve => {
     upstream.answer = (_request, response) => resolve(response);
@@ -84,7 +84,7 @@ function postLarge(
   });
 }
 
-/** Calls a tool with a request for progress. @returns the stream of events that answers */
+/** Calls a tool and requests progress. @returns the response, which is an event stream */
 async function openTool(
   url: string,
   name: string,

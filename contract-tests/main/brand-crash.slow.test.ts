@@ -80,7 +80,7 @@ const answerBy = async ({ people, id }: Scene, count: number): Promise<void> => 
 };
 
 /**
- * A short run tests only the first moment, because the fault schedules (sale/faults.slow.test.ts) interrupt sales at
+ * A short run tests only the first of these moments, because the fault schedules (sale/faults.slow.test.ts) interrupt sales at
  * every step.
  */
 const MOMENTS: Record<string, Moment> = {

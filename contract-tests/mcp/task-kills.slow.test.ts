@@ -27,7 +27,7 @@ const KILLS = repeated(30, 2);
 const TOLD_MS = 60_000 + KILLS * 12_000;
 /** The sample respondents answer after five seconds. */
 const MOMENTS_MS = 6_500;
-/** The delay between a paid call and a kill: mostly short, while money moves. */
+/** The delay between a paid call and a kill: mostly short, so that many kills come while money moves. */
 const momentOf = (kill: number): number => MOMENTS_MS * ((kill + 0.5) / KILLS) ** 2;
 
 describe('MCP tasks on a server that is killed', function () {

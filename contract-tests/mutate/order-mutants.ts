@@ -9,7 +9,7 @@ const changed = (name: string, find: string, replace: string, grep = ''): Mutant
   grep: `orders of two servers on one ledger on SQLite ${grep}`,
 });
 
-/** Checks for an order that two servers believe they hold. */
+/** The checks that matter when two servers both believe that they hold an order. */
 export const orderMutants: readonly Mutant[] = [
   {
     name: 'orders: an order that one marketplace was paid for is begun with another',

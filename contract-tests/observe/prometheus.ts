@@ -81,7 +81,7 @@ async function main(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'coinslot-prometheus-'));
   const gone = await freePort();
   const world = await openWorld({ SUMMARIZER_URL: `http://127.0.0.1:${gone}/v1`, SUMMARIZER_MODEL: 'none' });
-  // Only a server that settles itself has a fee payer.
+  // Only a server that settles payments itself has a fee payer.
   const own = await compose(
     readConfig({ ...world.env, STATE_DIR: join(folder, 'own'), FACILITATOR_URL: 'embedded' }),
   );

@@ -77,7 +77,7 @@ const FAULTS: [object, RegExp][] = [
         ...STEPS.map(each => ({ ...each, ...(each.upTo ? { upTo: 5 } : {}) })),
       ],
     },
-    /steps\.1\.upTo must be more than the one before it/,
+    /steps\.1\.upTo must be greater than upTo of the step before it/,
   ],
   [
     { by: '/body/text', measure: 'length', steps: [{ amount: 0.01 }] },

@@ -35,11 +35,11 @@ export function wrongTransactions(good: GoodPayment): [string, RegExp, () => str
     ],
     ['pays nothing', /pays 0.00 USDC, must be exactly/, () => craft({ amount: 0n })],
     ['pays the price modulo 2^32', /must be exactly/, () => craft({ amount: 2n ** 32n + 10_000n })],
-    ['pays in another mint', /mint .*, must be USDC/, () => craft({ asset: stranger().toBase58() })],
-    ['claims other decimals', /decimals are 5, must be 6/, () => craft({ decimals: 5 })],
+    ['pays in another mint', /mint .* instead of USDC/, () => craft({ asset: stranger().toBase58() })],
+    ['claims other decimals', /decimals are 5, but must be 6/, () => craft({ decimals: 5 })],
     [
       'pays somebody else',
-      /pays to token account .*, must be/,
+      /pays to token account .* instead of/,
       () => craft({ payTo: stranger().toBase58() }),
     ],
     [
@@ -95,12 +95,12 @@ export function wrongTransactions(good: GoodPayment): [string, RegExp, () => str
     ],
     [
       'needs three signers',
-      /needs 3 signatures, must be 2/,
+      /needs 3 signatures instead of 2/,
       () => craft({ cosigners: [Keypair.generate()] }),
     ],
     [
       'needs one signer: the fee payer pays for itself',
-      /needs 1 signatures, must be 2/,
+      /needs 1 signatures instead of 2/,
       () => craft({ feePayer: payer.toBase58() }),
     ],
     [
@@ -133,12 +133,12 @@ export function wrongTransactions(good: GoodPayment): [string, RegExp, () => str
     ],
     [
       'opens a token account at the cost of the fee payer',
-      /is not accepted, only Memo and Lighthouse/,
+      /is not accepted; only Memo and Lighthouse/,
       () => craft({ extra: [openAccountInstruction(feePayer, stranger())] }),
     ],
     [
       'transfers a second time',
-      /is not accepted, only Memo and Lighthouse/,
+      /is not accepted; only Memo and Lighthouse/,
       () => craft({ instructions: usual => [...usual.slice(0, 3), ...usual.slice(2, 3)] }),
     ],
     [
@@ -210,7 +210,7 @@ export function wrongTransactions(good: GoodPayment): [string, RegExp, () => str
     ['sets the highest price there is', /price is too high/, () => craft({ computePrice: 2n ** 64n - 1n })],
     [
       'has two instructions',
-      /has 2 instructions, must have 3 to 7/,
+      /has 2 instructions; it must have 3 to 7/,
       () => craft({ instructions: usual => usual.slice(1, 3) }),
     ],
     [

@@ -29,7 +29,7 @@ export class Watched {
     this.#token = link.hash.slice(1);
   }
 
-  /** @param under a command that runs it */
+  /** @param under a command that runs the server, such as `faketime -f +2d` */
   static async start(name: string, env: Environment, under: string[] = []): Promise<Watched> {
     const all = proxied(name, env);
     const { url, child } = await serve(all, undefined, under);

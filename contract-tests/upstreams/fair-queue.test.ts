@@ -6,7 +6,7 @@ import { FairQueue } from '../../src/upstreams/fair-queue.js';
 const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
 
-/** Jobs that end when the test says so, and the order in which they were begun. */
+/** Jobs that end when the test says so, and the order in which they were started. */
 class Jobs {
   readonly begun: string[] = [];
   readonly #ends = new Map<string, () => void>();

@@ -41,7 +41,7 @@ function feeSentence(older: TransferFee, newer: TransferFee, mint: MintFacts): s
   return `The fee on each transfer, which the recipient bears: ${before}, before epoch ${newer.epoch}; ${after}, from that epoch on.`;
 }
 
-/** Extensions by which somebody can mint, freeze, tax, seize, hide or stop tokens. */
+/** Extensions that let somebody mint, freeze, tax, seize, hide or stop tokens. */
 export const controls: Describers = {
   PermanentDelegate: extension => {
     const delegate = addressOrNull(extension.delegate);

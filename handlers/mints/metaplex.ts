@@ -69,7 +69,7 @@ function decode(data: Buffer, mint: string): Metadata | null {
     if (creators > MAX_CREATORS) throw new RangeError('creators that the program would not store');
     take(creators * CREATOR_BYTES);
   }
-  // Whether the primary sale happened, which has no meaning for fungible tokens.
+  // Whether the primary sale has happened, which has no meaning for fungible tokens.
   take(1);
   const mutable = take(1)[0] !== 0;
   const sentence = sentenceOf({ name, symbol, mutable, updateAuthority });

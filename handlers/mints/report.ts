@@ -49,7 +49,7 @@ async function readMint(chain: ChainReads, mint: string, signal: AbortSignal): P
 
 /**
  * The facts of a mint and the findings that follow from its own account and its metadata, in one read of the chain.
- * @throws UpstreamFailure as `readMintAccount`
+ * @throws UpstreamFailure as `readMintAccount` does
  */
 export async function readMintFindings(
   chain: ChainReads,
@@ -65,7 +65,7 @@ export async function readMintFindings(
 /**
  * Reads a mint and its metadata; then, in parallel, the kinds of its authorities, its largest accounts and its creation. An address that
  * is not a mint costs one read.
- * @throws UpstreamFailure as `readMintAccount`
+ * @throws UpstreamFailure as `readMintAccount` does
  */
 export async function reportMint(chain: ChainReads, mint: string, signal: AbortSignal): Promise<MintReport> {
   const { facts, described, metadata } = await readMint(chain, mint, signal);

@@ -80,7 +80,7 @@ async function listenSomewhere(server: Server, options: PlaceOptions): Promise<v
   }
 }
 
-/** The token that was generated at the last start. It is reused, so that links and bookmarks stay valid. */
+/** The token that was generated when the server last started. It is reused, so that links and bookmarks stay valid. */
 async function keptToken(stateDir: string): Promise<string | undefined> {
   const text = await readFile(join(stateDir, LINK_FILE), 'utf8').catch(() => '');
   return /#([\w-]{32})\s*$/.exec(text)?.[1];

@@ -24,7 +24,7 @@ export function cameInHtml(history: History, refunded: bigint): string {
 <div class="tiles">${tiles.join('')}</div>
 ${still(history.countedFrom)}
 ${chart}
-<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. The chart and its numbers leave refunds out; “Earned” is what is left after them.</p>`;
+<p class="soft">Times are UTC. <a href="/sales?from=${from}">Every sale since ${from}</a>, <a href="/sales.csv?from=${from}">as CSV</a>. Refunds are deducted from “Earned”, but not in the chart and its numbers.</p>`;
 }
 
 /** A refund counts in the period in which it was paid, even if the sale was earlier. */
@@ -69,7 +69,7 @@ function tile(name: string, value: string, note: string): string {
 /** The operator's own purchases among the sales, if any. */
 function ownOf(sales: readonly UnitSales[], shown: (own: UnitSales[]) => string): string {
   const own = sales.filter(each => each.own);
-  return own.length === 0 ? '' : `; ${shown(own)} of it your own`;
+  return own.length === 0 ? '' : `; ${shown(own)} from your own wallets`;
 }
 
 function count(sales: readonly UnitSales[]): number {

@@ -20,9 +20,9 @@ function faultOf(name) {
     return (
       'Node ' +
       NEEDED.join('.') +
-      ' or newer is needed, this is ' +
+      ' or newer is needed, but this is ' +
       process.version +
-      ': install it from https://nodejs.org.'
+      '. Install a newer version from https://nodejs.org.'
     );
   }
   if (!fs.existsSync(programFile(name))) {

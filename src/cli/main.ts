@@ -59,7 +59,7 @@ if (command && WITHOUT_OPTIONS.includes(name) && process.argv.length > 3) {
   writeOut(`coinslot ${name}: ${command[1]}. It takes no options; its settings come from the environment.\n`);
   process.exitCode = process.argv[3] === '--help' ? 0 : 2;
 } else if (command) {
-  // Variables that are set already take precedence over those of the file.
+  // Variables that are already set take precedence over those in the file.
   if (existsSync('.env')) process.loadEnvFile('.env');
   await start(name, command[0]).catch((error: unknown) => {
     if (!(error instanceof ConfigFault)) throw error;

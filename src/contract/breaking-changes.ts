@@ -76,7 +76,7 @@ class Side {
     return objectOf(objectOf(holder['content'])['application/json'])['schema'];
   }
 
-  /** The schema with references replaced by their targets, except within themselves. */
+  /** The schema with references replaced by their targets, except references inside their own target. */
   #expanded(schema: unknown, inside: readonly unknown[] = []): Json {
     const target = objectOf(schema)['$ref'];
     if (target !== undefined && inside.includes(target)) return {};
@@ -96,7 +96,7 @@ function comparePrices(name: string, old: Json, now: Json, faults: string[]): vo
   const [was, is] = [objectOf(old['x-price']), objectOf(now['x-price'])];
   for (const key of new Set([...Object.keys(was), ...Object.keys(is)])) {
     if (!same(was[key], is[key]))
-      faults.push(`${name}: the ${key} of its price was ${shown(was[key])} and is ${shown(is[key])}`);
+      faults.push(`${name}: the ${key} of its price was ${shown(was[key])} and is now ${shown(is[key])}`);
   }
 }
 
@@ -109,7 +109,7 @@ function compareParameters(
   for (const place of old.keys()) if (!now.has(place)) faults.push(`${name}: the parameter ${place} is gone`);
   for (const [place, parameter] of now) {
     if (parameter['required'] && !old.get(place)?.['required'])
-      faults.push(`${name}: the parameter ${place} is required now`);
+      faults.push(`${name}: the parameter ${place} is now required`);
     const [was, is] = [old.get(place)?.['schema'], parameter['schema']];
     if (was) compareRequests(`${name} ${place}`, objectOf(was), objectOf(is), faults);
   }
@@ -138,7 +138,7 @@ function compareRequests(place: string, old: Json, now: Json, faults: string[]):
   for (const { key, tighter } of LIMITS) {
     const [was, is] = [old[key], now[key]];
     if (typeof is === 'number' && (typeof was !== 'number' || tighter(was, is)))
-      faults.push(`${place}: ${key} was ${String(was)} and is ${is}`);
+      faults.push(`${place}: ${key} was ${String(was)} and is now ${is}`);
   }
   if (now['pattern'] !== undefined && now['pattern'] !== old['pattern'])
     faults.push(`${place}: must match a different pattern`);
@@ -165,7 +165,7 @@ function compareChoices(place: string, old: unknown, now: unknown, faults: strin
 function compareTypes(place: string, old: Json, now: Json, faults: string[]): void {
   for (const key of ['type', 'format'])
     if (!same(old[key], now[key]))
-      faults.push(`${place}: ${key} was ${JSON.stringify(old[key])} and is ${JSON.stringify(now[key])}`);
+      faults.push(`${place}: ${key} was ${JSON.stringify(old[key])} and is now ${JSON.stringify(now[key])}`);
 }
 
 function compareResponses(name: string, old: [Side, Json], now: [Side, Json], faults: string[]): void {

@@ -45,7 +45,7 @@ ${steps.join('\n')}
 
 - Keep the signed payment until you have the answer. After a 503, a time-out or a lost connection, wait as long as \`Retry-After\` says and
   send the same payment with the same body again. Never sign a second one: the same payment is charged once.
-- 400: correct the body and send it with the same payment. 402 with a payment: \`error\` says why, sign a new one.
+- 400: correct the body and send it with the same payment. 402 with a payment: \`error\` says why; sign a new one.
 - 502: not charged, unless \`PAYMENT-RESPONSE\` says success. Then the answer is owed: send the same payment again.
 - \`Location\` of an answer is where it can be fetched again, free. Keep it secret.
 `;

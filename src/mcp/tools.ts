@@ -119,7 +119,7 @@ export function instructionsFor({ paid }: Contract, methods: Methods): string {
   return (
     `Tools that are paid per call in USDC on Solana. Prices in USDC: ${prices}. ${howToPay} A call that fails or is refused is not ` +
     'charged, unless its operation is paid for before the work is done: then the answer is owed. The same payment with the same arguments gets the same answer ' +
-    'without a second charge: after a cut connection or "paid, and in progress", repeat the call with the same payment and sign no new ' +
-    'one, or call pick_up with the key that the result names. Files are given as links.'
+    'without a second charge: after a broken connection or "paid, and in progress", do not sign a new payment: repeat the call with ' +
+    'the same one, or call pick_up with the key that the result names. Files are given as links.'
   );
 }

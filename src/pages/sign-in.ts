@@ -21,7 +21,7 @@ export type SignInOptions = {
   entrance: EntrancePages;
 };
 
-/** How many wrong tokens one address may send, and all addresses together. */
+/** How many wrong tokens one address may send, and how many all addresses together may send. */
 const WRONG_TOKENS = { ...perMinute(10), overall: perMinute(200), maxKeys: 1_000 };
 /** After too many wrong tokens, answers to further ones are delayed by this long; at most 50 answers wait at a time. */
 const HOLD_BACK_MS = 1_000;

@@ -90,7 +90,7 @@ function inSteps(steps: unknown): Rule {
   for (const [at, { upTo }] of all.entries()) {
     const before = all[at - 1]?.upTo;
     if (upTo && before && isAtMost(upTo, before))
-      throw new Error(`steps.${at}.upTo must be more than the one before it`);
+      throw new Error(`steps.${at}.upTo must be greater than upTo of the step before it`);
   }
   const amounts = all.map(({ amount }) => amount).sort((a, b) => (a.atomic < b.atomic ? -1 : 1));
   const [least, most] = [amounts[0], amounts.at(-1)];
@@ -130,7 +130,8 @@ function stepOf(step: unknown, at: number, last: boolean): Step {
 function byTheUnit(per: unknown, xPrice: Keys): Rule {
   const { amount, units, ...others } = objectAt('per', per);
   const [other] = Object.keys(others);
-  if (other !== undefined) throw new Error(`per has an unknown key '${other}': it has amount and units only`);
+  if (other !== undefined)
+    throw new Error(`per has an unknown key '${other}': only amount and units are allowed`);
   const cost = amountAt('per.amount', amount);
   if (typeof units !== 'number' || !Number.isSafeInteger(units) || units < 1)
     throw new Error('per.units must be a whole number of at least 1');

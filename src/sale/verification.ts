@@ -72,7 +72,7 @@ export async function sign(deps: Deps, run: Run): Promise<Signed | EndOfRun | un
 
 async function refuse(deps: Deps, run: Run, no: No, working: boolean): Promise<EndOfRun> {
   const { rail, callers, log } = deps;
-  // If the money has moved already, a refusal of a repeated check means nothing.
+  // If the money has already moved, a refusal of a repeated check means nothing.
   if (no.kind === 'refused' && !run.moved) {
     const deleted = await deleteClaim(deps, run);
     if (deleted) callers.removeAll(run.id);

@@ -7,7 +7,7 @@ export type Passing = { method: string; path: string; body: Buffer };
 /** What happens to a request: it is passed on, its connection is closed, or it gets this answer. `lose` passes it on but drops the answer. */
 export type Effect = 'pass' | 'cut' | 'lose' | { status: number; body: unknown };
 
-/** A proxy between a shop and a service that it needs. Without an effect, all requests are passed on. */
+/** A proxy between a shop and a service that it needs. Passes all requests on while `effect` is undefined. */
 export type FaultProxy = {
   url: string;
   effect: ((request: Passing) => Effect) | undefined;

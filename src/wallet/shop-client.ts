@@ -16,7 +16,7 @@ export class BuyFault extends Error {}
 
 export type ServerAnswer = { status: number; headers: Headers; body: Buffer };
 
-/** The method and URL of an operation (a template if it has path parameters), and the names of the parameters in URL and headers. */
+/** The method and URL of an operation (a template if it has path parameters), and the names of its parameters in the URL and headers. */
 export type Listing = {
   method: string;
   url: string;
@@ -118,7 +118,7 @@ function listOf(value: unknown): unknown[] {
 }
 
 /**
- * Builds the request of a call. Members of the JSON that the operation declares as parameters go into URL and headers. The rest is the
+ * Builds the request of a call. Members of the JSON that the operation declares as parameters go into the URL and headers. The rest is the
  * body, if the operation has one; a body that is not an object is in the member `body`. @throws BuyFault if a path parameter is missing, or
  * the body is invalid
  */

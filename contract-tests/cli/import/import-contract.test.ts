@@ -407,7 +407,7 @@ describe('coinslot import', () => {
   it('refuses a key that is written in place of its variable, and does not repeat it', async () => {
     const paths = { '/a': { get: called() } };
     const said = await refused(imported(documentOf(paths), { secrets: ['Authorization=Bearer sk-12345'] }));
-    expect(said).to.contain('names no variable').and.not.contain('12345');
+    expect(said).to.contain('does not name a variable').and.not.contain('12345');
   });
 
   it('does not ask a buyer for a header that the shop sends itself', async () => {

@@ -241,7 +241,7 @@ function reports(make: () => Promise<LedgerPlace>): void {
       .to.include('All 5 attempts are used up. Retry it')
       .and.include(`retry ${payment.slice(0, 16)}`);
     const { stdout } = await ledgerCommand(env, 'retry', payment.slice(0, 16));
-    expect(stdout).to.include(`Started attempt 2 at the order ${payment}`);
+    expect(stdout).to.include(`Requested attempt 2 at the order ${payment}`);
     expect(await ledger.order(payment)).to.include({ finishedAt: null, tries: 2 });
     const delivered = await paymentIn(ledger, 'delivered');
     expect((await ledgerCommand(env, 'retry', delivered)).stderr).to.include('not an owed order');

@@ -65,7 +65,7 @@ describe('coinslot upgrade', function () {
       'by',
       programVersion(),
     );
-    // This contract of an earlier version has an answer that the current contract lacks, and lacks one of its answers.
+    // This contract of an earlier version has an answer that the current one lacks, and lacks one that the current one has.
     edit(file('generated', 'openapi.json'), text => {
       const document = JSON.parse(text) as Document;
       const [operation] = Object.values(document.paths);

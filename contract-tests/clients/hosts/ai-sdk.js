@@ -8,8 +8,8 @@ async function handed(tool, args) {
 }
 
 /**
- * In neither version can a call carry metadata, so each payment is a header of a client that makes only that call.
- * The parameters are the library in one version, and its transport for commands.
+ * In neither version of the library can a call carry metadata, so each payment is a header of a client that makes only
+ * that call. The arguments are the exports of one version: its client and its transport for commands.
  */
 export function examineAiSdk({ createMCPClient }, { Experimental_StdioMCPTransport: Stdio }) {
   async function connected(transport) {

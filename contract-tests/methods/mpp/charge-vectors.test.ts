@@ -31,7 +31,7 @@ const REJECTED: Record<string, [transaction: string, why: RegExp, challenge?: Re
   'charge-transferchecked-decimals-mismatch-reject': [
     'AVisFTaj/j43KxmgXR0eiyESXlvreGEWfrjDF0t3b098UoZl9t4PmGRF5RpBfoTkQhaVwwWs9AH/p8ndNJRQLQ6A' +
       `${ACCOUNTS}QACQMBAAAAAAAAAAQABQJADQMABQQBAwIACgzoAwAAAAAAAAkA`,
-    /decimals are 9, must be 6/,
+    /decimals are 9, but must be 6/,
   ],
 };
 

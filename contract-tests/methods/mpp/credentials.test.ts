@@ -153,7 +153,7 @@ describe('mpp: credentials', () => {
   const VECTORS: Record<string, [Recipe, RegExp]> = {
     'compute price over the cap': [{ computePrice: 5_000_001n }, /compute unit price is too high/],
     'a compute limit of 250 000': [{ computeLimit: 250_000 }, /250000, at most 200000/],
-    'wrong decimals': [{ decimals: 9 }, /decimals are 9, must be 6/],
+    'wrong decimals': [{ decimals: 9 }, /decimals are 9, but must be 6/],
     'the fee payer is the authority': [{ authority: Keypair.generate().publicKey }, /signature|signer/],
     'an unsigned transaction': [{ signature: 'none' }, /signature is missing/],
   };

@@ -293,7 +293,7 @@ describe('message: what the checker reads from it', () => {
       });
       expect(result)
         .to.have.property('error')
-        .match(/is not accepted, only Memo and Lighthouse/);
+        .match(/is not accepted; only Memo and Lighthouse/);
     }
     const asMemo = await check({ feePayer: 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr' });
     expect(asMemo)

@@ -35,7 +35,7 @@ const LEFT: Record<Exclude<TakenIn, 'taken'>, Pick<Looked, 'outcome' | 'note'>> 
 };
 
 /**
- * Looks for payments that are on chain but not paid in the ledger, and adds them as owed. Transfers that no server could have accepted as a
+ * Looks for payments that are on chain but not recorded as paid, and adds them as owed. Transfers that no server could have accepted as a
  * payment, or that come from a receiver of the ledger, are only listed.
  * @throws OperatorFault; UpstreamFailure if the chain cannot be read (payments that were already added are kept)
  */
@@ -99,7 +99,7 @@ function whyUnsettled({ audited, tally }: Outcome, looked: readonly Looked[]): s
   if (!isComplete(audited)) return 'The history is longer than --limit: raise it.';
   if (unread > 0)
     return `${countOf(unread, 'transaction')} could not be read: “verify” lists them; use an archive server.`;
-  return later > 0 ? `${countOf(later, 'payment')} must be looked at again.` : undefined;
+  return later > 0 ? `${countOf(later, 'payment')} must be checked again.` : undefined;
 }
 
 function report({ slot }: Outcome, looked: readonly Looked[], unsettled: string | undefined): Report {

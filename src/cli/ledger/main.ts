@@ -392,7 +392,7 @@ process.stdout.on('error', () => undefined);
 try {
   await main();
 } catch (error) {
-  // Only messages are printed, because stacks may contain URLs with credentials.
+  // Only messages are printed, because stack traces may contain URLs with credentials.
   const known = [OperatorFault, LedgerFault, GivenFault, ConfigFault].some(fault => error instanceof fault);
   const lines = messageOf(error).split('\n').map(plain).join('\n');
   writeErr(`${known ? '' : 'The command failed: '}${lines}\n`);

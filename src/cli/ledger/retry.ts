@@ -21,7 +21,7 @@ export async function retry(reader: ReportSource, name: string | undefined): Pro
   return {
     data: { id, operation, attempt },
     lines: [
-      `Started attempt ${attempt} at the order ${id} (${operation}, ${toDecimal(amount)} USDC). A running server begins it within seconds.`,
+      `Requested attempt ${attempt} at the order ${id} (${operation}, ${toDecimal(amount)} USDC). A running server begins it within seconds.`,
     ],
   };
 }

@@ -11,8 +11,8 @@ const MAX_DEPTH = 6;
 const MAX_LENGTH = { request: 1_000, answer: 4_000 };
 
 /**
- * Values made from a schema, the better ones first: for a request the required members, for an answer all members. The schema may still
- * refuse them. Empty if none has a readable size.
+ * Values made from a schema, the better ones first: for a request, those with only the required members; for an answer, those with all.
+ * The schema may still refuse them. Empty if none has a readable size.
  */
 export function* samplesOf(document: Json, schema: Json, side: Side): Generator<unknown> {
   const fewestFirst = side === 'request' && requiresFields(document, schema);

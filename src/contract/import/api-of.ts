@@ -176,7 +176,7 @@ function ownCredentials(operation: Json): Credentials {
     // The variables in these values, which the document's author chose.
     asked: [String(url), ...texts.map(([, value = '']) => value)]
       .flatMap(variablesOf)
-      .map(variable => ({ variable, what: 'the x-upstream of the document sends it' })),
+      .map(variable => ({ variable, what: "sent by the document's x-upstream" })),
   };
 }
 
@@ -203,7 +203,7 @@ export function readSecret(text: string): [name: string, value: string] {
     );
   if (!/\$\{[A-Za-z_]\w*\}/.test(value))
     throw new ImportFault(
-      `The secret of ${name} names no variable, and keys don't belong in a file: write '${name}=\${API_TOKEN}', in single quotes so that the shell leaves it alone, and set API_TOKEN when the shop starts.`,
+      `The secret of ${name} does not name a variable, and keys don't belong in a file: write '${name}=\${API_TOKEN}', in single quotes so that the shell leaves it alone, and set API_TOKEN when the shop starts.`,
     );
   return [name, value];
 }

@@ -75,7 +75,7 @@ function grouped(faults: readonly Placed[]): Map<string, Placed[]> {
 function wordsOf(faults: readonly Placed[]): string {
   const reasons = new Set(
     faults.map(({ path: [, , , part, status], message }) => {
-      // Drops the advice after the colon, which is for contracts written by hand; this one is imported.
+      // Drops the advice after a message's colon: it is for contracts written by hand, and this one is imported.
       const [fault = ''] = message.replace(/\s+/g, ' ').split(/: (?=[\w'-]+: |- \{)/, 1);
       return [part, part === 'responses' ? status : undefined, fault].filter(Boolean).join(' ');
     }),

@@ -208,7 +208,7 @@ class SqliteEngine implements Engine {
     for (const task of this.#queue.splice(0)) task.reject(this.#broken);
   }
 
-  /** Commits a batch. If an operation fails, each is run again in its own transaction. Rejects the failed ones and returns the others. */
+  /** Commits a batch. If an operation fails, runs each again in its own transaction. Rejects those that fail, returns the others. */
   #attempt(batch: readonly Task[]): Done[] {
     try {
       return this.#commit(batch);

@@ -40,7 +40,7 @@ export function feeFault(
     const whose = form.signatures === 1 ? 'yours' : "the fee payer's and yours";
     return payloadFault(
       'excessive_signers',
-      `needs ${signatures} signatures, must be ${form.signatures}: ${whose}`,
+      `needs ${signatures} signatures instead of ${form.signatures}: ${whose}`,
     );
   }
   if (lookups.length > 0) return payloadFault('transaction', 'address lookup tables are not accepted');

@@ -58,7 +58,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
   elsewhere: (called: Called) => string | undefined = () => undefined;
   /** The fee payer whose key this server has, while it can pay, for methods whose payments only this server settles. */
   sponsor: () => string | undefined = () => undefined;
-  /** Hints with special fee payers, by the hints with the usual one. */
+  /** Hints with other fee payers, keyed by the hints with the usual one. */
   readonly #others = new WeakMap<Hints, Map<string, Hints>>();
   #view: (ChainView & { readAt: number }) | undefined;
   #blockhashTimer: NodeJS.Timeout | undefined;
@@ -80,7 +80,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
 
   /**
    * The hints for the challenge after a refusal.
-   * @param fresh whether the buyer may use the blockhash of that payment again; otherwise the challenge has another blockhash, or none
+   * @param fresh whether the buyer may reuse the refused payment's blockhash; otherwise the challenge has another blockhash, or none
    */
   hintsAfter(fresh: boolean, payment?: CheckedTransaction): Hints {
     this.#asked = true;
@@ -195,7 +195,7 @@ export class SolanaHints implements Hinting<CheckedTransaction> {
     }
   }
 
-  /** Blockhashes that were not offered yet come next. */
+  /** Blockhashes that have not been offered yet come next. */
   #offer({ blockhash, earlier = [] }: ChainView): void {
     const newest = [bytesOf(blockhash), ...earlier.slice(0, OFFERED.ofNewest - 1)];
     const unused = new Set(newest.filter(key => !this.#used.has(key)).slice(0, OFFERED.hashes));

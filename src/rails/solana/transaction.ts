@@ -178,7 +178,7 @@ function accountOf({ accounts }: Instruction, position: number, keys: Key[]): Ke
 function checkLayout(transaction: SolanaTransaction, form: TransactionForm): void {
   const { instructions, keys } = transaction;
   if (instructions.length < 3 || instructions.length > MAX_INSTRUCTIONS) {
-    throw new MessageFault(`has ${instructions.length} instructions, must have 3 to ${MAX_INSTRUCTIONS}`);
+    throw new MessageFault(`has ${instructions.length} instructions; it must have 3 to ${MAX_INSTRUCTIONS}`);
   }
   const fault = feeFault(transaction, form);
   if (fault) throw new MessageFault(fault.message);
@@ -186,7 +186,7 @@ function checkLayout(transaction: SolanaTransaction, form: TransactionForm): voi
   for (const { program } of instructions.slice(3)) {
     if (keys[program] !== MEMO && keys[program] !== LIGHTHOUSE) {
       throw new MessageFault(
-        `instruction of program ${nameOf(keys[program])} is not accepted, only Memo and Lighthouse are`,
+        `instruction of program ${nameOf(keys[program])} is not accepted; only Memo and Lighthouse are`,
       );
     }
   }
@@ -198,7 +198,7 @@ function checkLayout(transaction: SolanaTransaction, form: TransactionForm): voi
 /** How a transaction differs from the values in its challenge; undefined if it does not. */
 function unlike({ feePayer, memo }: Hints, { instructions, keys }: SolanaTransaction): string | undefined {
   if (feePayer !== undefined && nameOf(keys[0]) !== feePayer)
-    return `transaction: its fee payer is ${nameOf(keys[0])}, must be ${feePayer} as in the challenge`;
+    return `transaction: its fee payer is ${nameOf(keys[0])}, but must be ${feePayer}, as in the challenge`;
   const memos = instructions.filter(({ program }) => keys[program] === MEMO);
   if (memo !== undefined && (memos.length !== 1 || memos[0]?.data.toString('utf8') !== memo))
     return 'transaction: its memo must be the externalId of the challenge, and the only one';
@@ -230,7 +230,8 @@ function checkTransfer(
   const { data } = instruction;
   const mint = accountOf(instruction, 1, keys);
   const destination = accountOf(instruction, 2, keys);
-  if (data[9] !== USDC.decimals) throw new MessageFault(`decimals are ${data[9]}, must be ${USDC.decimals}`);
+  if (data[9] !== USDC.decimals)
+    throw new MessageFault(`decimals are ${data[9]}, but must be ${USDC.decimals}`);
   if (source === destination) throw new MessageFault('source and destination are the same account');
   if (authority !== keys[signatures - 1])
     throw new MessageFault('the second signer must be the owner of the money');
@@ -245,9 +246,10 @@ function mismatchOf(
   ours: Accounts,
 ): string | undefined {
   const { mint, destination, amount } = transfer;
-  if (mint !== ours.mint) return `transaction: pays in mint ${nameOf(mint)}, must be USDC ${expected.asset}`;
+  if (mint !== ours.mint)
+    return `transaction: pays in mint ${nameOf(mint)} instead of USDC ${expected.asset}`;
   if (destination !== ours.destination)
-    return `transaction: pays to token account ${nameOf(destination)}, must be ${nameOf(ours.destination)} of ${expected.payTo}`;
+    return `transaction: pays to token account ${nameOf(destination)} instead of ${nameOf(ours.destination)} of ${expected.payTo}`;
   if (amount !== expected.amount) {
     return `transaction: pays ${toDecimal(amount)} USDC, must be exactly ${toDecimal(expected.amount)} USDC`;
   }
