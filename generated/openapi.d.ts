@@ -480,7 +480,7 @@ export interface components {
             /** @description The kind of finding, such as `mint-authority`. New codes may be added. */
             code: string;
             /**
-             * @description critical: holders cannot trade now, or a source calls the token suspicious. high: somebody can take balances, stop transfers or dilute the supply at any moment, or hardly any liquidity is behind the price. medium: a sign of risk, or something that could not be checked. low: informational.
+             * @description critical: holders cannot trade now, or a source calls the token suspicious. high: somebody can take balances, stop transfers or dilute the supply at any moment, or no market or source confirms the price. medium: a sign of risk, or something that could not be checked. low: informational.
              * @enum {string}
              */
             severity: "critical" | "high" | "medium" | "low";
