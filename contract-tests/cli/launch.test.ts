@@ -41,7 +41,7 @@ describe("A program that can't run says why immediately, in one sentence", () =>
       status: 1,
       stdout: '',
       stderr:
-        'Node 20.19 or newer is needed, but this is v18.20.4. Install a newer version from https://nodejs.org.\n',
+        'Node 20.19 or newer is needed, but this is v18.20.4: install a newer version from https://nodejs.org.\n',
     });
   });
 

@@ -30,7 +30,7 @@ function bodyOf(outcome: Outcome): Buffer {
   return outcome.answer.body;
 }
 
-/** Marks a payment as owed, as if it was found on the chain after its answer had been dropped. */
+/** Marks a payment as owed, as if it had been found on the chain after its answer had been dropped. */
 async function owe(id: string): Promise<void> {
   const row = await world.ledger.adopt(id, MINUTE);
   expect(await world.ledger.owe(id, row?.claim ?? 0, { settlement: SIGNATURE, foundOnChain: true })).to.equal(

@@ -259,7 +259,7 @@ export class Schedule {
     return this.random.pick<SettleFault>([...SETTLE_FAULTS, lies], 'settle', ...about);
   }
 
-  /** At every state change in the ledger, at most one fault may happen for each payment, change and server life. */
+  /** Injects at most one fault into each call that changes a state in the ledger. */
   readonly #ledgerFaults: LedgerFaults = (method, id) => {
     if (this.#calm) return undefined;
     if (CHAIN_CALLS.includes(method)) return this.#chainFault(method);

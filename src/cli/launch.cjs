@@ -22,7 +22,7 @@ function faultOf(name) {
       NEEDED.join('.') +
       ' or newer is needed, but this is ' +
       process.version +
-      '. Install a newer version from https://nodejs.org.'
+      ': install a newer version from https://nodejs.org.'
     );
   }
   if (!fs.existsSync(programFile(name))) {
