@@ -56,8 +56,8 @@ function copyOf(shopDir: string, stateDir: string): string {
 }
 
 /**
- * Starts the sandbox, unless SOLANA_RPC_URL is set. @returns the settings with which a server
- * uses it
+ * Starts the sandbox, unless SOLANA_RPC_URL is set. @returns the settings that make a server
+ * use it
  */
 async function sandboxOf(
   config: Config,
