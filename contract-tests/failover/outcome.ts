@@ -19,7 +19,7 @@ export async function withReader<T>(url: string, work: (reader: Reader) => Promi
   return work(reader).finally(() => reader.close());
 }
 
-/** What a run lost or duplicated, and where books and chain differ, once none of its payments is under way. */
+/** What a run lost or duplicated, and where books and chain differ, once none of its payments is in progress. */
 export async function faultsOf(
   chain: TestChain,
   ledger: string,

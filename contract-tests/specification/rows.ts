@@ -83,7 +83,7 @@ export function sectionLines(parts: Part[]): string[] {
     `${statements.length} statements: ${counted(statements)}. ${packages.length} rows about packages and layout: ${counted(packages)}.`,
     '',
     '- *holds*: true as stated. *in part*: true, except in the case that the reason describes. *differs*: not true,',
-    '  on purpose or not yet. *not shown*: the specification leaves it open, and the reason says what was chosen.',
+    '  either on purpose or because it has not been done yet. *not shown*: the specification leaves it open, and the reason says what was chosen.',
     '- *contract*: `specification/rows.test.ts` compares the row with `openapi.yaml`; *package.json*: with the versions there. A test is',
     '  given by its file in `contract-tests/` and a part of its title, as in the source; `rows.test.ts` fails if there is no such title.',
     '- The rows are in `contract-tests/specification/rows.yaml`; `make conformance-rows` writes this section.',

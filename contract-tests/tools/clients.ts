@@ -71,7 +71,8 @@ export const CLIENTS: Client[] = [
   },
   {
     tool: 'a registry of @x402/extensions',
-    checks: 'its verifier accepts the signature of coinslot list, which registers at a stand-in for x402scan',
+    checks:
+      'its verifier accepts the signature of coinslot list, which registers with a stand-in for x402scan',
     version: () => npm('catalogue')('@x402/extensions'),
   },
   {

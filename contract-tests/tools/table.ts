@@ -57,7 +57,7 @@ const rowsText = sectionLines(readParts()).join('\n');
 const text = [
   '# Conformance',
   '',
-  'This page shows what third-party tools report on the contract: whether the server does what `openapi.yaml` promises. The tools run',
+  'This page shows what third-party tools report about the contract: whether the server does what `openapi.yaml` promises. The tools run',
   'in the sandbox and make real payments there. To run them all, use `make tools`. `make conformance-table` writes this page from what',
   'each tool reported on its last run. [The specification, row by row](#the-specification-row-by-row) says which of its statements hold, and which test shows it.',
   '',

@@ -8,8 +8,8 @@ const MAX_JOBS = 50;
 const REVIEWS: Readonly<Record<string, string>> = {
   ContentFlagged: 'its content was flagged',
   UnsupportedContentType: 'its content can’t be checked',
-  CheckErrored: 'the check of its content failed',
-  ClassificationTimedOut: 'the check of its content took too long',
+  CheckErrored: 'its content check failed',
+  ClassificationTimedOut: 'its content check took too long',
 };
 
 /** Problems of jobs that only people can solve, as messages for the operator. */

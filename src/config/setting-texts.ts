@@ -98,13 +98,13 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/backends.md#a-pooler-in-front-of-postgresql',
   },
   SOLANA_RPC_URL: {
-    what: 'Solana RPC servers in order of preference. A server for another network is named in the log and never used. User, password and query are sent with each request and never shown',
+    what: 'Solana RPC servers in order of preference. A server for another network is named in the log and never used. A user name, password or query in a URL is sent with each request and never shown',
     values: 'URLs, comma-separated',
     fallback: "the network's public server",
     see: 'how-to/backends.md#rpc-servers',
   },
   FACILITATOR_URL: {
-    what: 'x402 v2 facilitators for Solana in order of preference. User, password and query are sent with each request and never shown',
+    what: 'x402 v2 facilitators for Solana in order of preference. A user name, password or query in a URL is sent with each request and never shown',
     values: 'URLs or `embedded`, comma-separated',
     fallback: 'a public facilitator that needs no key',
     see: 'how-to/backends.md#facilitators',
@@ -209,7 +209,7 @@ export const SETTING_TEXTS: Readonly<Record<string, SettingText>> = {
     see: 'how-to/operating.md#being-listed',
   },
   CATALOGUE_FACILITATORS: {
-    what: 'x402 facilitators that settle the first sale of each operation, and then one every few hours, so that their directories list it: for shops with `FACILITATOR_URL=embedded`. User, password and query are sent with each request and never shown',
+    what: 'x402 facilitators that settle the first sale of each operation, and then one every few hours, so that their directories list it: for shops with `FACILITATOR_URL=embedded`. A user name, password or query in a URL is sent with each request and never shown',
     values: 'URLs, comma-separated',
     fallback: 'none',
     see: 'how-to/operating.md#being-listed-with-your-own-facilitator',

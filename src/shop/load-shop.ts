@@ -12,7 +12,7 @@ export type HandlerTable = Readonly<
   Record<string, ((context: HandlerContext) => AnyOpened | Promise<AnyOpened>) & Declared>
 >;
 
-/** The result of an entry, for any operation. */
+/** What an entry of the table returns, whatever its operation. */
 export type AnyOpened = (AnyServed | AnyFree) & Shown;
 
 /** The contract and handlers of a folder. */

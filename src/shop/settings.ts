@@ -57,7 +57,7 @@ export const setting = {
     };
     return { name, what, secret: true, isToken: true, read };
   },
-  /** An http(s) URL, without trailing slash. User, password and query are never shown. */
+  /** An http(s) URL, without a trailing slash. A user name, password or query is never shown. */
   url(name: string, what: string): Setting<string | undefined> {
     return { name, what, secret: false, read: reader => reader.url(name) };
   },

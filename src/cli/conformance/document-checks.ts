@@ -28,7 +28,9 @@ export async function checkDocuments(catalogue: Catalogue, findings: Findings): 
   }
   if (discovery) await checkDiscovery(catalogue, discovery, findings);
   if (index)
-    await findings.must('/ is an index whose prices and links are right', () => checkIndex(catalogue, index));
+    await findings.must('/ is an index whose prices and links are correct', () =>
+      checkIndex(catalogue, index),
+    );
   for (const free of catalogue.free) await checkFree(catalogue, free, findings);
 }
 

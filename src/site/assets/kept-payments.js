@@ -51,7 +51,7 @@ export async function keep(payment) {
 /** Records what is known about a payment without an outcome. */
 export const update = payment => run('readwrite', store => store(UNDECIDED).put(payment));
 
-/** Removes a payment that can buy nothing more. */
+/** Removes a payment that can't buy anything any more. */
 export const release = operation => run('readwrite', store => store(UNDECIDED).delete(operation));
 
 /** Records the answer of the payment. @param receipt the data to show later */
