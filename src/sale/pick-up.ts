@@ -30,8 +30,8 @@ export type PickedUp =
     };
 
 /**
- * What a payment has bought so far, for someone with the key of one of its callers. No work starts, and the request does not count as a waiting
- * caller. An answer that is fetched whole counts as written to that caller, if that caller is still the newest.
+ * What a payment has bought so far, for someone with the key of one of its callers. No work starts, and the request does not count as a
+ * waiting caller. An answer that is fetched whole counts as written to that caller, if that caller is still the newest.
  */
 export async function pickUp(deps: Deps, { id, number }: Caller): Promise<PickedUp> {
   const { own, row } = await rowsOf(deps, id);
