@@ -16,7 +16,7 @@ export function rounds(full, quick) {
 }
 
 /**
- * How long calls are made; undefined in a smoke run, where each connection makes a few calls instead (`measure.js`).
+ * For how many ms calls are made; undefined in a smoke run, where each connection makes a few calls instead (`measure.js`).
  * @param {number} full @param {number} quick @returns {number | undefined}
  */
 export function seconds(full, quick) {

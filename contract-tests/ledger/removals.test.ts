@@ -111,8 +111,8 @@ function promises(make: () => Promise<LedgerPlace>): void {
     return request.id;
   }
 
-  describe('of a payer', () => {
-    it('includes its address, contents and refunds in every finished payment; the books are unchanged', async () => {
+  describe('of a payer, in every finished payment', () => {
+    it('deletes its address, contents and refunds, and leaves the books unchanged', async () => {
       const [sale, refunded, another] = [await final(), await final(), await final({ payer: other })];
       const started = await ledger.startRepayment({ payment: refunded, amount: 1n, way: 'wallet', after: 1 });
       if (started.kind !== 'started') throw new Error(started.kind);

@@ -221,7 +221,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
     chain.lamports = 1_011_200n;
     chain.simulation = '"BlockhashNotFound"';
     expect(await rejected(refund(id, { floor: 1_000_000n }))).to.include('BlockhashNotFound');
-    expect(await rejected(refund(id, { wallet: payer }))).to.include('is the payer of payment');
+    expect(await rejected(refund(id, { wallet: payer }))).to.include('it is the payer of payment');
     expect(chain.sent).to.deep.equal([]);
     expect(await ledger.find(id)).to.include({ repaid: 0n, repaying: 0n });
   });

@@ -28,7 +28,7 @@ const PATIENCE_MS = 250;
  * committed within HANG_UP_MARGIN_MS (250 ms).
  */
 const NOTICED_MS = { least: 50, most: 150 };
-/** How long the server takes to notice a hang-up after which the buyer sends its old payment once more before it signs again. */
+/** How long the server takes to notice a hang-up if the buyer then sends its old payment once more, and only afterwards signs again. */
 const NOTICED_LATE_MS = { least: 50, most: 400 };
 const REPLAYED = 0.4;
 /** The share of purchases with a payment-identifier, and the share made over HTTP and MCP. */

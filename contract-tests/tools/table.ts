@@ -5,8 +5,8 @@ import { recorded, recordedMutations } from './record.js';
 
 /**
  * Writes docs/reports/conformance.md from the results of the tools' last runs and from the rows of the specification;
- * with `--rows`, only from the rows. With `--print`, only prints the table of tools; with `--check`, also fails if the page
- * differs from a tool's last run in version or result, or in a row.
+ * with `--rows`, only from the rows. With `--print`, only prints the table of tools; with `--check`, also fails if a tool's
+ * version or result on the page differs from its last run, or a row from the specification's rows.
  */
 
 /** Every tool, in the order of the table, and the command that runs it. */

@@ -515,7 +515,7 @@ describe('A body of any type', () => {
     ['list', { body: null }, /^body must not be null/],
   ];
   for (const [id, args, message] of noBody)
-    it(`is refused as an MCP tool: ${id} with ${JSON.stringify(args)}`, async () => {
+    it(`is refused in a call of its MCP tool if it is invalid: ${id} with ${JSON.stringify(args)}`, async () => {
       const result = await callTool(shop.url, id, args, paid(payloadOf(shop.pay(id))));
       expect([result.isError, JSON.stringify(result.structuredContent)]).to.satisfy(
         ([isError]: [boolean]) => isError,

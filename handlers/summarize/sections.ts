@@ -1,6 +1,6 @@
 import type { Block } from './plain-text.js';
 
-/** The purpose of a section, by its heading. It shows where authors state the result of their text. */
+/** The purpose of a section, by its heading. It shows where authors state their results or conclusions. */
 type Purpose = 'result' | 'overview' | 'terms' | 'body' | 'back';
 
 const heading = (words: string): RegExp =>

@@ -121,7 +121,7 @@ function services({ health, facilitators }: Looked): Need[] {
   const settling = facilitators.filter(({ status }) => status !== 'down').length;
   const consequence =
     settling > 0
-      ? `${many(settling, 'other facilitator settles', 'other facilitators settle')} payments meanwhile`
+      ? `Meanwhile, payments are settled by ${many(settling, 'other facilitator', 'other facilitators')}`
       : 'Nothing can be sold until a facilitator answers';
   const others = facilitators
     .filter(({ status }) => status !== 'ok')

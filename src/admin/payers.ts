@@ -11,8 +11,8 @@ export type PayerSales = {
 };
 
 /**
- * The buyers since a given unit of time, without the operator's own wallets: how many there are, how many bought in several units, and who
- * paid most.
+ * The buyers from a given hour or day onwards, without the operator's own wallets: how many there are, how many bought in several hours or
+ * days, and who paid most.
  */
 export type WhoBought = {
   payers: number;

@@ -5,7 +5,7 @@ export const EVENT_KINDS: Readonly<Record<string, string>> = {
   'order.late': 'an order has passed its deadline without an answer',
   'payment.owed': 'a paid call has no answer: its work failed, or its caller left',
   'payment.refunded': 'a payment was refunded',
-  'payment.unresolved': 'whether a payment was settled has been unknown for ten minutes',
+  'payment.unresolved': 'for ten minutes, the server has not known whether a payment was settled',
   'facilitator.lied': 'a facilitator reported a settlement that is not on chain',
   'facilitator.down': 'a facilitator does not answer',
   'listing.rejected': 'the directory of a facilitator rejects an operation',

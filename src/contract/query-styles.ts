@@ -93,7 +93,7 @@ function deeper(document: Json, schema: unknown): string | undefined {
 /** The parts of a parameter that affect how it is written. */
 type Written = { name: string; style?: QueryStyle };
 
-/** A value as the names and values of a query. */
+/** A parameter's value as names and values for the query string. */
 export function queryPairs({ name, style }: Written, value: unknown): [name: string, text: string][] {
   if (value === undefined) return [];
   if (style?.kind === 'separated') {

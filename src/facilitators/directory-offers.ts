@@ -7,7 +7,7 @@ import type { Listing } from './listings.js';
 /** An operation as directories identify it. */
 type Listed = Pick<Listing, 'operation' | 'transport'>;
 
-/** The outcome of a payment offered for a directory. `refused` may be its buyer's fault, `failed` is the facilitator's. */
+/** The outcome of a payment after which a directory may list the shop. `refused` may be the buyer's fault, `failed` is the facilitator's. */
 export type Went = 'asked' | 'sold' | 'refused' | 'failed';
 
 /** How many challenges of an operation per minute may name a directory facilitator's fee payer. More than one, because most callers never pay. */

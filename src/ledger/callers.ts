@@ -49,7 +49,7 @@ export function callersOf({ engine, now }: Connection) {
     const renewal = () => queries.renew({ ...caller, live_ms: liveSince(seen), now: now() });
     return changes(engine, renewal, { payment: caller.id });
   };
-  /** Renews callers in one statement, except those whose rows are being changed. @returns their keys */
+  /** Renews callers in one statement, except those whose rows are being changed. @returns the keys of the renewed callers */
   const renewUnlocked = async (callers: readonly Caller[]): Promise<string[]> => {
     const seen = performance.now();
     const renewal = () => finish(queries.renewUnlocked({ callers, live_ms: liveSince(seen), now: now() }));

@@ -182,7 +182,10 @@ function isSole(row: Locked, moment: number): boolean {
   return row.callers === 1 && row.caller_until > moment;
 }
 
-/** Whether the answer was written to the newest caller (of several: before payment `own` arrived), or has expired. */
+/**
+ * Whether the answer has expired or was written to the newest caller. If there were several callers, it must have been written before `own`
+ * arrived.
+ */
 function isWritten(row: Locked, own: Locked, moment: number): boolean {
   if (row.state !== 'delivered') return false;
   if (row.answer_expires_at === null || row.answer_expires_at <= moment) return true;

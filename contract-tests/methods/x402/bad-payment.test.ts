@@ -349,7 +349,7 @@ describe('a bad payment is refused with the reason, and costs nobody anything', 
     ],
   ];
 
-  describe('which only the chain can detect', () => {
+  describe('if only the chain can detect that it is bad', () => {
     before(async () => {
       const mint = new PublicKey(world.sandbox.info.usdcMint);
       const { publicKey } = payer;

@@ -382,7 +382,7 @@ describe('A server that makes offers', () => {
     expect(hints.view(), 'which does not renew the view').to.equal(undefined);
   });
 
-  it('lets unpaid payments use up at most one blockhash every 2 s, and paid ones any number', () => {
+  it('lets unsettled payments use up at most one blockhash every 2 s, and settled payments any number', () => {
     open();
     hints.setView(VIEW);
     hints.markBlockhashUsed(signedOver(BLOCKHASH), false);

@@ -79,7 +79,7 @@ export const resendEvent = (p: At & { seq: number; lastMs: number }) =>
     update outbox set done_at = null, outcome = null, next_attempt_at = ${p.now}, ends_at = ${p.now} + ${p.lastMs}
     where seq = ${p.seq} returning seq`;
 
-/** Gives up events that could not be delivered in time. */
+/** Ends the delivery of events that could not be delivered in time. */
 export const endEvents = ({ now }: At) =>
   sql<{ target: string }>`
     update outbox set done_at = ${now}, lease_until = 0, outcome = 'given up'

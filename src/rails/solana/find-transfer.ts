@@ -118,7 +118,7 @@ export async function landedTransfer(
   return landed && idOf(landed.message) === id ? landed : undefined;
 }
 
-/** The confirmed transaction with this signature, encoded with one signature: its payer's. */
+/** The confirmed transaction with this signature, encoded with only one signature: that of its fee payer, the buyer. */
 export async function findSelfPaid(
   chain: Pick<ChainHistory, 'transaction'>,
   signature: string,

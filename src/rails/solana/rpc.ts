@@ -22,7 +22,7 @@ export type SolanaChain = {
     bytes?: number,
     finality?: Finality,
   ): Promise<results.Account | null>;
-  /** Up to 100 accounts in one read, in the order of their addresses and as of one slot; null for one that does not exist. */
+  /** Up to 100 accounts in one read, in the order of `addresses` and as of one slot; null for one that does not exist. */
   accounts(
     addresses: string[],
     signal: AbortSignal,
