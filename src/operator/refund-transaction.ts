@@ -50,7 +50,9 @@ export async function signRefund(
   const owner = keyPair.address;
   const source = receiverAccount({ asset: mint, payTo: owner });
   if (source === destination)
-    throw new OperatorFault(`The wallet ${owner} cannot send this refund: it is the payer of payment ${payment.id}.`);
+    throw new OperatorFault(
+      `The wallet ${owner} cannot send this refund: it is the payer of payment ${payment.id}.`,
+    );
   await checkFunds(chain, { source, owner, amount: repayment.amount }, signal);
   const { blockhash, lastValidBlockHeight } = await chain.latestBlockhash('confirmed', signal);
   const { amount } = repayment;
