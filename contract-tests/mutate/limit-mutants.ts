@@ -26,7 +26,7 @@ export const limitMutants: readonly Mutant[] = [
       name: 'limits: unpaid calls over MCP are not counted',
       find: 'throttledIf(limits.takeUnpaid(source))',
       replace: 'undefined',
-      grep: 'unpaid calls that no fast path answers',
+      grep: 'unpaid call that no fast path answers',
     },
     {
       name: 'limits: refused payments are not counted',

@@ -392,7 +392,7 @@ const several = of('facilitators/facilitators', 'facilitators/facilitators', [
     name: 'challenges name a facilitator that is down',
     find: 'feePayer !== undefined && health.available',
     replace: 'feePayer !== undefined',
-    grep: 'new challenges name the next one while the first is down',
+    grep: 'new challenges name the next facilitator while the first is down',
   },
   {
     name: 'another facilitator is named only once the limit is reached',
