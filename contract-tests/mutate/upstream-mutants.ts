@@ -285,7 +285,7 @@ export const upstreamMutants: readonly Mutant[] = [
       name: 'a job that can’t end in time gets a place',
       find: 'this.#requireTime(share, expected);',
       replace: '',
-      grep: "is refused immediately and takes no place in the queue",
+      grep: 'is refused immediately and takes no place in the queue',
     },
     {
       name: 'jobs run in the order of their requests',
