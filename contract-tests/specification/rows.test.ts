@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { existsSync, readFileSync } from 'node:fs';
-import ts from 'typescript';
 import { loadContract } from '../../src/contract/parse-contract.js';
 import type { Json } from '../../src/contract/json.js';
+import { titlesOf } from '../support/test-titles.js';
 import { namedTest, PAGE, readParts, ROOT, sectionLines, writtenSection, type Row } from './rows.js';
 
 const contract = loadContract(new URL('openapi.yaml', ROOT));
@@ -54,22 +54,6 @@ function lacks(wanted: unknown, found: unknown, place: string): string[] {
       : [`${place} is ${JSON.stringify(there)}, not ${JSON.stringify(wanted)}`];
   if (!isJson(there)) return [`${place} is missing`];
   return Object.entries(wanted).flatMap(([key, value]) => lacks(value, there[key], `${place} ${key}`));
-}
-
-/** The titles in a test file. Template strings are returned as in the source. */
-function titlesOf(file: string): string[] {
-  const source = ts.createSourceFile(file, readText(`contract-tests/${file}`), ts.ScriptTarget.Latest);
-  const titles: string[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && /^(it|describe|context)\b/.test(node.expression.getText(source))) {
-      const [title] = node.arguments;
-      if (title && ts.isStringLiteralLike(title)) titles.push(title.text);
-      else if (title) titles.push(title.getText(source).slice(1, -1));
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(source);
-  return titles;
 }
 
 function wrongTests({ tests = [], at = [] }: Row): string[] {
