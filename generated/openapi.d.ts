@@ -550,7 +550,7 @@ export interface components {
              * @enum {string|null}
              */
             kind: "wallet" | "program" | "burned" | null;
-            /** @description The known name of the owner, such as a pool of a known program; null if it is unknown. */
+            /** @description What the owner is, if that is known, such as a pool of a known program; otherwise null. */
             name: string | null;
             /** @description Balance of the account, in whole tokens. */
             amount: string;
@@ -753,7 +753,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description The mint is a group of mints. */
+            /** @description The mint defines a group of mints. */
             group?: {
                 /** @description Who can add members; null if nobody. */
                 authority: string | null;

@@ -152,7 +152,7 @@ function promises(make: () => Promise<LedgerPlace>): void {
       expect((await ledger.claim(request)).kind).to.equal('known');
     });
 
-    it('includes payments that were never paid, even among more than are read at once', async () => {
+    it('includes payments that were never settled, even if there are more rows than one batch reads', async () => {
       const request = payment({ payer });
       const number = await claimed(ledger, request);
       await settles(ledger, request.id, number);

@@ -101,7 +101,7 @@ export const display: Describers = {
     const authority = addressOrNull(extension.updateAuthority);
     const size = String(extension.size);
     const maxSize = String(extension.maxSize);
-    const sentence = `The mint is a group of ${size} mints out of at most ${maxSize}. ${whoCan(authority, 'add members')}`;
+    const sentence = `The mint defines a group of mints with ${size} members, at most ${maxSize}. ${whoCan(authority, 'add members')}`;
     return { group: { authority, size, maxSize, sentence } };
   },
 

@@ -55,7 +55,7 @@ export type Working = Started & {
   unsold(fault: Fault): void;
 };
 
-/** `capacity`: runs at once; `perSecond`: further runs; `highest`: the maximum number of runs that are counted, which limits the wait. */
+/** `capacity`: runs at once; `perSecond`: how many more each second allows; `highest`: the count rises no further, which limits the wait. */
 export type PayerAllowance = { capacity: number; perSecond: number; highest: number };
 
 type Reports = { log?: Pick<Log, 'warn'>; observer?: Pick<Observer, 'tell'> };

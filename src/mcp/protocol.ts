@@ -33,7 +33,7 @@ const TASK_SCHEMA = {
  * while a server runs.
  */
 const MAX_SUBSCRIPTIONS = 64;
-/** How long a ping waits if its caller asked for progress. */
+/** The delay before the answer to a ping that asked for progress. */
 const PING_MS = 1_000;
 /** The maximum number of characters to log of the message about a refused request. */
 const MAX_LOGGED = 200;

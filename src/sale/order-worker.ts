@@ -293,7 +293,7 @@ export class OrderWorker {
   }
 }
 
-/** What the operator can do about an order without further attempts. */
+/** What the operator can do about an order that has no attempts left. */
 function whatNow(id: string): string {
   return `Retry or refund it, on the operator page or with: ${commandLine('ledger')} retry ${id}`;
 }

@@ -87,7 +87,7 @@ function priceFaults(
     );
 }
 
-/** Contexts with separate settings that share common values. */
+/** The contexts of handlers. Each has settings of its own; the rest is shared. */
 export function contexts(parts: ContextParts): (id: string, settings: object) => HandlerContext {
   const made = new Map<unknown, unknown>();
   return (id, settings) => {

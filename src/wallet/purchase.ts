@@ -73,8 +73,8 @@ const MAX_RETRY_MS = 10_000;
 const LEAST_MS = 1_000;
 const MINUTE_MS = 60_000;
 /**
- * How long after its signature a payment is given up if the shop refuses it or answers with a failure, although it was or may have been
- * settled. A shop that has lost track of it finds it on chain within minutes; a backend may be down for hours.
+ * How long after signing a payment the wallet gives up on it if the shop refuses it or answers with a failure although it was, or may have
+ * been, settled. A shop that has lost track of it finds it on chain within minutes; a backend may be down for hours.
  */
 const GIVE_UP_MS = { refused: 15 * MINUTE_MS, failed: 24 * 60 * MINUTE_MS };
 /** A refused payment whose outcome the chain can't show is given up after this time. */

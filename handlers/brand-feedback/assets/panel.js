@@ -63,7 +63,7 @@
           ? 'about ' + minutes + ' minutes left'
           : minutes === 1
             ? 'less than a minute left'
-            : 'its time is over';
+            : 'its time is up';
     }
   }
 

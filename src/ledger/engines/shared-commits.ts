@@ -123,7 +123,7 @@ export class SharedCommits {
   }
 }
 
-/** The chains of operations in one transaction. */
+/** The chains of ledger operations in one database transaction. */
 class Chains {
   readonly all: Task[][] = [];
   readonly #busy: ReadonlySet<string>;
