@@ -662,7 +662,7 @@ function machine(rule, check) {
       )
         continue; // written out
       const itsOwn = present(s, e) && (!rule.sole || s[e + n] === 1);
-      if (itsOwn && rule.wait && s[e + seen] >= s[o + age]) return; // not seen since this payment came: wait until it is renewed or the renewal is overdue
+      if (itsOwn && rule.wait && s[e + seen] >= s[o + age]) return; // not seen since this payment came: wait until a renewal comes or is overdue
       if (!itsOwn) (s[e + st] === CLAIMED ? claimed : paid).push(x);
     }
     const bind = (t, target) => {
