@@ -72,7 +72,7 @@ describe("a server that can't start", function () {
     const errors = lines.filter(line => line.includes('"level":50')).join('\n');
     expect(errors)
       .to.match(/PAY_TO: .* no USDC token account/)
-      .and.to.match(/PUBLIC_URL: too long/);
+      .and.to.match(/PUBLIC_URL: this, or the path or summary of \w+ in openapi.yaml, is too long/);
     await server.kill();
   });
 

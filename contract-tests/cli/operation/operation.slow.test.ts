@@ -182,7 +182,11 @@ describe('coinslot operation', () => {
   });
 
   const refused: [string, string[], string][] = [
-    ['an operation that exists', ['add', 'summarize', '--price', '1'], 'has an operation summarize already'],
+    [
+      'an operation that exists',
+      ['add', 'summarize', '--price', '1'],
+      'openapi.yaml already has an operation summarize',
+    ],
     ['a path that exists', ['add', 'a', '--price', '1', '--path', '/v1/tts'], 'has post /v1/tts already'],
     ['an invalid price', ['add', 'a', '--price', 'free'], "amount 'free' is not a decimal string"],
     ['no price', ['add', 'a'], '--price is missing'],
