@@ -50,7 +50,7 @@ function mostOf(blocks: Block[]): number {
 type Opening = { sentences: string[]; section: Section | undefined };
 
 /** The beginning of the text, or its overview if the beginning can't be quoted. */
-function openingOf(sections: Section[], reading: Reading, most: number): Opening {
+function openingOf(sections: Section[], reading: Reading, most: number, atMost = MAX_SENTENCES): Opening {
   const first = sections.find(({ purpose, blocks }) => purpose !== 'back' && blocks.some(isParagraph));
   const overviews = sections.filter(section => section !== first && section.purpose === 'overview');
   for (const section of [...(first ? [first] : []), ...overviews]) {
@@ -58,6 +58,7 @@ function openingOf(sections: Section[], reading: Reading, most: number): Opening
     for (const long of [false, true]) {
       const sentences = beginningOf(section, reading, {
         sentences: most - asked.length,
+        atMost: atMost - asked.length,
         long,
         answer: asked.length > 0,
       });
@@ -134,15 +135,15 @@ function quote(blocks: Block[]): Extract {
   const sections = sectionsOf(blocks);
   const most = mostOf(blocks);
   const opening = openingOf(sections, reading, most);
-  const limits = { sentences: Math.max(1, most - 1), long: true };
+  const limits = { sentences: Math.max(1, most - 1), atMost: MAX_SENTENCES - 1, long: true };
   const late = [
     () => resultOf(sections, reading, limits),
     () => labelledOf(blocks, reading, limits),
-    () => clauseOf(sections, reading, { sentences: 2, long: false }),
+    () => clauseOf(sections, reading, MAX_SENTENCES - 1),
   ].reduce<string[]>((found, find) => (found.length > 0 ? found : find()), []);
   if (late.length > 0 && !opening.sentences.includes(late[0] ?? '')) {
     const room = most - endsIn(late);
-    const first = room > 0 ? openingOf(sections, reading, room).sentences : [];
+    const first = room > 0 ? openingOf(sections, reading, room, MAX_SENTENCES - endsIn(late)).sentences : [];
     if (first.length > 0) return { sentences: inOrder(blocks, first, late), method: 'extractive' };
     const what = frameOf(blocks, { sentences: [], section: undefined }, reading.language);
     return { sentences: [...(what === undefined ? [] : [what]), ...late], method: 'described' };
@@ -156,7 +157,7 @@ function quote(blocks: Block[]): Extract {
     };
   if (what === undefined) return { sentences: opening.sentences, method: 'extractive' };
   const room = Math.min(most, MAX_SENTENCES - 1);
-  const { sentences, section } = openingOf(sections, reading, room);
+  const { sentences, section } = openingOf(sections, reading, room, MAX_SENTENCES - 1);
   // In a text with many questions, the answer to one of them is not a summary.
   const asked = section?.heading !== undefined && isQuestion(section.heading.text);
   return { sentences: asked ? [what] : [what, ...sentences], method: 'described' };

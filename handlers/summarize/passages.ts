@@ -1,4 +1,4 @@
-import { END, MAX_SENTENCES, passes } from './gate.js';
+import { END, passes } from './gate.js';
 import type { Block } from './plain-text.js';
 import { LONGEST_LINE, purposeOf, type Section } from './sections.js';
 import type { readingOf } from './sentences.js';
@@ -85,17 +85,24 @@ function begins(text: string, before: Block | undefined, small: boolean): boolea
 const brokeOff = ({ kind, text }: Block): boolean =>
   kind === 'prose' && text.length > 40 && /[\p{L}\p{N},]$/u.test(text) && !END.test(text);
 
-/** `long`: whether the first sentence may be a long one. `answer`: whether it may be just "Yes." */
-export type Limits = { sentences: number; long: boolean; answer?: boolean };
+/**
+ * `sentences`: how many may be quoted. `atMost`: how many if they are too short to be statements. `long`: whether the first sentence may be
+ * a long one. `answer`: whether it may be just "Yes."
+ */
+export type Limits = { sentences: number; atMost: number; long: boolean; answer?: boolean };
 
 /** Whether a sentence is more than the name of a clause. */
 const isStatement = (sentence: string): boolean => countWords(sentence) > FEWEST_WORDS;
 
 /** Whether a quotation may continue with a sentence. */
-function goesOn(taken: string[], sentence: string, { sentences: most, long, answer }: Limits): boolean {
+function goesOn(
+  taken: string[],
+  sentence: string,
+  { sentences: most, atMost, long, answer }: Limits,
+): boolean {
   const begun = taken.some(isStatement);
   const ends = endsIn([...taken, sentence]);
-  if (!quotable(sentence, answer) || ends > (begun ? most : MAX_SENTENCES)) return false;
+  if (!quotable(sentence, answer) || ends > (begun ? most : atMost)) return false;
   if (wordsIn([sentence]) > LONG) return !begun && long;
   return !begun || wordsIn([...taken, sentence]) <= MOST_WORDS;
 }
@@ -177,7 +184,7 @@ function termsIn(block: Block, isFirst: boolean, reading: Reading): string[] {
 const NAME_WORDS = 7;
 
 /** The clause in which a licence grants rights or a contract limits them, if the whole clause can be quoted. */
-export function clauseOf(sections: Section[], reading: Reading, limits: Limits): string[] {
+export function clauseOf(sections: Section[], reading: Reading, most: number): string[] {
   const clauses = sections.flatMap(({ purpose, blocks }) =>
     blocks.map((block, index) => termsIn(block, purpose === 'terms' && index === 0, reading)),
   );
@@ -185,6 +192,6 @@ export function clauseOf(sections: Section[], reading: Reading, limits: Limits):
     clause.length > 0 &&
     begins(clause[0] ?? '', undefined, false) &&
     clause.every(sentence => quotable(sentence) && wordsIn([sentence]) <= LONG) &&
-    endsIn(clause) <= limits.sentences;
+    endsIn(clause) <= most;
   return clauses.find(fits) ?? [];
 }

@@ -61,6 +61,16 @@ describe('embedded summariser: never says what the text does not say', () => {
     expect(faultsOf(text)).to.deep.equal([]);
   });
 
+  it('quotes at most three sentences if a ruling follows short ones', () => {
+    const text =
+      ' to have mended the hedge. The hedge is his. There was no duty on her to keep his dog in.\n\n' +
+      '6. For these reasons the appeal is dismissed, the award of £8,400 stands, and the appellant must pay the costs.';
+    const extract = extractSummary(text);
+    expect(extract?.sentences).to.have.length.at.most(3);
+    expect(extract?.sentences.at(-1)).to.match(/^For these reasons the appeal is dismissed/);
+    expect(faultsOf(text)).to.deep.equal([]);
+  });
+
   it('does not split German law at Abs., Art., Nr. and ordinals', () => {
     const sentences = [
       'Nach § 573 Abs. 2 Nr. 2 BGB kann der Vermieter kündigen.',
