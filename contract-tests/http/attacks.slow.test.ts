@@ -328,6 +328,8 @@ describe('attacks with signed payments', function () {
   let sandbox: Sandbox;
   let facilitator: CountingProxy;
   const servers: Served[] = [];
+  /** How many runs of each payment ended without a sale, as the servers log it. */
+  const unsoldRuns = new Map<string, number>();
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'coinslot-copies-'));
@@ -351,15 +353,22 @@ describe('attacks with signed payments', function () {
     return BigInt(value.amount);
   }
 
+  function hear(line: string): void {
+    if (!line.includes('a run of a payment ended without a sale')) return;
+    const { payment } = JSON.parse(line) as { payment: string };
+    unsoldRuns.set(payment, (unsoldRuns.get(payment) ?? 0) + 1);
+  }
+
   async function serveAs(n: number): Promise<string> {
-    const served = await serve({
+    const env = {
       PORT: '0',
       STATE_DIR: join(folder, `server-${n}`),
       ...databaseSettings(place),
       SOLANA_RPC_URL: sandbox.rpc.url,
       FACILITATOR_URL: facilitator.url,
       PAY_TO: sandbox.info.payTo,
-    });
+    };
+    const served = await serve(env, hear);
     servers.push(served);
     return served.url;
   }
@@ -430,7 +439,11 @@ describe('attacks with signed payments', function () {
     await reader.close();
     const delivered = rows.filter(({ state }) => state === 'delivered');
     expect(delivered).to.have.lengthOf(landed);
-    for (const row of delivered) expect(row).to.include({ runs: 1, asks: 1, aliasOf: null });
+    for (const row of delivered) {
+      expect(row).to.include({ asks: 1, aliasOf: null });
+      // On a busy machine, a server that stands still for five seconds counts its callers as gone, and the work runs again.
+      expect(row.runs - 1, `further runs of ${row.id}`).to.be.at.most(unsoldRuns.get(row.id) ?? 0);
+    }
     for (const row of rows) expect(row.state).to.be.oneOf(['delivered', 'released']);
     await Promise.all(pools.map(pool => pool.close()));
   });

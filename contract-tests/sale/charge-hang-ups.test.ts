@@ -3,6 +3,10 @@ import type { Answer } from '../../src/sale/outcome.js';
 import { answer, bodyOf, eachInANewWorld, Gate, SIGNATURE, world } from '../support/charge-world.js';
 import { until } from '../support/faults.js';
 
+/** Logged for each run that was counted and ended without a sale, because the same payment's work then runs again. */
+const UNSOLD_RUN =
+  'a run of a payment ended without a sale; if the same payment is sent again, its work runs again';
+
 describe('charge: callers that hang up', () => {
   eachInANewWorld();
 
@@ -27,6 +31,7 @@ describe('charge: callers that hang up', () => {
     gate.open();
     expect(bodyOf(await next)).to.equal('{"summary":"run 1"}');
     expect(world.facilitator.settles).to.equal(1);
+    expect(world.logged).to.deep.equal([UNSOLD_RUN]);
   });
 
   it('if one of several hangs up, the others are not affected', async () => {
@@ -59,6 +64,7 @@ describe('charge: callers that hang up', () => {
     await world.redeem(payment, { gone: AbortSignal.abort() });
     expect(world.runs).to.equal(0);
     expect(world.facilitator).to.include({ verifies: 5, settles: 0 });
+    expect(world.logged).to.deep.equal([]);
     world.facilitator.onVerify = () => ({ kind: 'valid' });
     expect((await world.redeem(payment)).kind).to.equal('sold');
   });

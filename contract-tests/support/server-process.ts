@@ -81,7 +81,7 @@ function kill(child: ChildProcess): void {
 }
 
 /**
- * Starts a server and waits until it accepts payments. @param hear is called with each line that it logs until then
+ * Starts a server and waits until it accepts payments. @param hear is called with each line that it logs
  * @param under a command that runs it, such as `faketime -f +2d`
  */
 export async function serve(
@@ -97,7 +97,7 @@ export async function serve(
     const url = /ready to be paid at (http[^"]+)/.exec(line)?.[1];
     if (url === undefined) continue;
     clearTimeout(timer);
-    child.stdout?.resume();
+    createInterface(child.stdout!).on('line', hear);
     const end = (): Promise<ProcessExit> => {
       kill(child);
       return ended;

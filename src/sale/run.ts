@@ -45,6 +45,11 @@ export async function endRun(deps: Deps, run: Run, ended: RunResult, keepRun: bo
 }
 
 export async function freeClaim({ ledger, log }: Deps, { id, claim }: Run, keepRun: boolean): Promise<void> {
+  if (keepRun)
+    log.info(
+      { payment: id },
+      'a run of a payment ended without a sale; if the same payment is sent again, its work runs again',
+    );
   try {
     await ledger.freeClaim(id, claim, { keepRun });
   } catch (error) {
