@@ -171,6 +171,26 @@ function promises(make: () => Promise<LedgerPlace>): void {
         expect((await settle(ledger, second)).kind).to.equal(kind);
       });
 
+    const REFUNDS = {
+      'a part of it was refunded': [
+        true,
+        (id, amount) => ledger.refund(id, aRefund({ amount: amount - 1n })),
+      ],
+      'all of it was refunded': [false, (id, amount) => ledger.refund(id, aRefund({ amount }))],
+      'all of it is being refunded': [
+        false,
+        (payment, amount) => ledger.startRepayment({ payment, amount, way: 'key', after: 1 }),
+      ],
+    } satisfies Record<string, [redeems: boolean, (id: string, amount: bigint) => Promise<unknown>]>;
+    for (const [which, [redeems, refund]] of Object.entries(REFUNDS))
+      it(`${redeems ? 'redeems' : 'is a new sale and does not redeem'} one that was delivered and not written if ${which}`, async () => {
+        const first = await abandoned();
+        await refund(first.request.id, first.request.amount);
+        const second = await held(ledger);
+        expect(second.earlier).to.equal(redeems);
+        expect((await settle(ledger, second)).kind).to.equal(redeems ? 'attached' : 'settling');
+      });
+
     it('redeems one that a stranger marked as unwritten, because that looks like a buyer who lost the answer', async () => {
       const first = await sold();
       await ledger.markWritten(first.caller, 0);

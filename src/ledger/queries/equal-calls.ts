@@ -7,13 +7,16 @@ import type { At, Call, Id, IdRow } from './conditions.js';
 /*
  * Equal payments are those for the same call: same payer, operation and request, without a payment-identifier. If a buyer got no answer, it may
  * sign a new payment for the same call. That payment then fetches the answer of the earlier one, if the earlier one was or may have been
- * paid, but its answer was not written to its newest caller.
+ * paid, but its answer was not written to its newest caller. A delivered payment whose money has been or is being sent back in full is not
+ * redeemed, because its buyer would then have both the money and the answer.
  */
 
 const sameCall = ({ payer, operation, request_hash }: Call): Query =>
   sql`payer = ${payer} and request_hash = ${request_hash} and operation = ${operation} and identifier is null and alias_of is null`;
 
-const answerable = (now: Query): Query => sql`(state <> 'delivered' or answer_expires_at > ${now})`;
+const answerable = (now: Query): Query =>
+  sql`(state <> 'delivered' or answer_expires_at > ${now}
+      and cast(repaid as bigint) + cast(repaying as bigint) < cast(amount as bigint))`;
 
 /**
  * Whether an equal payment can redeem the row: it was or may have been paid, its answer was not written, and it is not a separate sale, that
@@ -61,14 +64,18 @@ const equalToOwn = raw(
           and other.identifier is null and other.alias_of is null`,
 );
 
+const otherIsKept = raw(
+  'cast(other.repaid as bigint) + cast(other.repaying as bigint) < cast(other.amount as bigint)',
+);
+
 /** Whether the row called `own`, which has no identifier, has no equal payments that must be considered. */
 export const hasNoEquals = ({ now }: At): Query => sql`not (
       exists (select 1 from payments as other
         where ${equalToOwn} and other.unwritten = 1 and other.state in ('claimed', 'settling', 'owed', 'delivered')
-          and (other.state <> 'delivered' or other.answer_expires_at > ${now}) and other.id <> own.id)
+          and (other.state <> 'delivered' or other.answer_expires_at > ${now} and ${otherIsKept}) and other.id <> own.id)
       or exists (select 1 from payments as other
         where ${equalToOwn} and other.callers > 1 and other.written_at is not null and other.state = 'delivered'
-          and other.answer_expires_at > ${now} and other.written_at > own.created_at))`;
+          and other.answer_expires_at > ${now} and ${otherIsKept} and other.written_at > own.created_at))`;
 
 /**
  * Locks the row and all equal payments that must be considered, in the order of their ids: those whose answer was not written, and those with
