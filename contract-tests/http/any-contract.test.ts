@@ -129,6 +129,8 @@ describe('The router of any contract', () => {
     ['/quotes/sol', '', /^symbol must match/],
     ['/quotes/..', '', /^symbol .*not \. or \.\.$/],
     ['/quotes/%2e%2E', '', /^symbol .*not \. or \.\.$/],
+    ['/quotes/SOL', 'tag=%ff', /^%ff is not UTF-8: percent-encode the UTF-8 bytes of the text$/],
+    ['/quotes/SOL', 'tag=%E0%A4z', /^%E0%A4 is not UTF-8/],
     ['/quotes/%E0%A4', '', /^symbol must be percent-encoded UTF-8/],
   ];
   for (const [path, query, message] of wrong)
@@ -438,6 +440,7 @@ describe('A server for any contract', () => {
       ['kind=a&place[row]=x', form, /^place.row must be a whole number\./],
       ['kind=a&more=1', form, /^unknown field 'more' in the body; it takes only kind, count/],
       ['kind=abcdefghijk', form, /^kind must have at most 10 characters/],
+      ['kind=%ff', form, /^%ff is not UTF-8/],
       [Buffer.from('kind=\xff', 'latin1'), form, /^the body is not UTF-8/],
       [`kind=a${'&a=1'.repeat(2_000)}`, form, /^the form has too many fields\./],
       ['kind=a', `${form}; charset=latin1`, /^the charset in Content-Type must be utf-8/],

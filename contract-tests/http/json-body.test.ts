@@ -42,6 +42,14 @@ describe('Request bodies are JSON in UTF-8, or get a 400 before any money moves'
       bytes: Buffer.from('\ufeff{"text":"It is open."}', 'utf16le'),
       says: /not UTF-8/,
     },
+    'an integer that JavaScript rounds': {
+      bytes: bytes('{"text":"It is open.","n":[9007199254740993]}'),
+      says: /contains the number 9007199254740993, which cannot be read exactly; send one with at most 15 digits/,
+    },
+    'a number without an end': {
+      bytes: bytes('{"text":"It is open.","n":1e999}'),
+      says: /the number 1e999,/,
+    },
     nothing: { bytes: bytes(''), says: /the body is empty; send a JSON object/ },
     'white space': { bytes: bytes(' \n'), says: /the body is empty/ },
     'charset=iso-8859-1': {
@@ -120,6 +128,67 @@ describe('Request bodies are JSON in UTF-8, or get a 400 before any money moves'
   });
 });
 
+describe('Numbers in a body', () => {
+  const read = (number: string): unknown =>
+    (parseJsonObject(Buffer.from(`{"n":${number}}`)) as { n: unknown }).n;
+
+  it('are read exactly, however they are written', () => {
+    for (const number of [
+      ...[
+        '0',
+        '-0',
+        '-7',
+        '0.5',
+        '1.50',
+        '100',
+        '1e2',
+        '1.20E+4',
+        '120e-1',
+        '0.000e99',
+        '-1e-7',
+        '1e308',
+        '5e-324',
+      ],
+      ...[
+        '0.1',
+        '0.30000000000000004',
+        '-1.7976931348623157e308',
+        '9007199254740992',
+        '123456789012345680000',
+        '1e21',
+      ],
+      ...['2251799813685248.5', '1000000000000000000000', `1${'0'.repeat(300)}`],
+    ])
+      expect(read(number), number).to.equal(Number(number));
+  });
+
+  it('are refused if JavaScript would round them', () => {
+    for (const number of [
+      ...[
+        '9007199254740993',
+        '-9007199254740993',
+        '12345678901234567890',
+        '0.1000000000000000055511151231257827',
+      ],
+      ...[
+        '1e999',
+        '-1e309',
+        '1e-400',
+        '1.7976931348623159e308',
+        '3.141592653589793238',
+        `1${'0'.repeat(400)}`,
+      ],
+    ])
+      expect(() => read(number), number).to.throw(BodyFault, 'which cannot be read exactly');
+  });
+
+  it('count only outside strings', () => {
+    expect(parseJsonObject(Buffer.from('{"n9007199254740993":"9007199254740993"}'))).to.deep.equal({
+      n9007199254740993: '9007199254740993',
+    });
+  });
+});
+
 describe('2 MB of any JSON is read in linear time', () => {
   const half = 1024 * 1024;
   const bodies: Record<string, (size: number) => string> = {
@@ -131,6 +200,8 @@ describe('2 MB of any JSON is read in linear time', () => {
       `{${Array.from({ length: 900 }, (_, index) => `"${index}${'b'.repeat(size / 900)}":1`).join(',')}}`,
     'brackets that close at once': size => `{"text":${'[]'.repeat(size / 2)}}`,
     'an open string': size => `{"text":"${'c'.repeat(size)}`,
+    'one number with zeros inside': size => `{"text":1${'0'.repeat(size)}1}`,
+    'one number with zeros behind the point': size => `{"text":0.${'0'.repeat(size)}1}`,
     spaces: size => `{"text":1${' '.repeat(size)}}`,
   };
   /** Milliseconds of processor time: on a busy machine, elapsed time includes other programs. */

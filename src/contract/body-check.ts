@@ -5,7 +5,7 @@ import { valueFault } from './fault-words.js';
 import { formTexts } from './form-body.js';
 import type { Json } from './json.js';
 import { copied, misreadParameter } from './parameter-texts.js';
-import { QueryFault } from './query-styles.js';
+import { QueryFault, readQuery } from './query-styles.js';
 import { isObject } from './references.js';
 import { formsOf, type BodyForm, type RequestBody } from './request-body.js';
 import { partsIn, type SentBody } from './sent-body.js';
@@ -56,7 +56,7 @@ export class BodyCheck {
   #read(sent: SentBody): Read {
     const { form, value } = sent;
     try {
-      if (form.kind === 'form') return this.#readForm(form, new URLSearchParams(String(value)), {});
+      if (form.kind === 'form') return this.#readForm(form, readQuery(String(value)), {});
       if (form.kind === 'multipart') return this.#readMultipart(sent);
       if (form.kind === 'binary') return this.#readBytes(form, value as Buffer);
     } catch (error) {

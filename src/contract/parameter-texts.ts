@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { QueryFault, queryTextOf, type Text } from './query-styles.js';
+import { QueryFault, queryTextOf, readQuery, type Text } from './query-styles.js';
 import type { Parameter } from './read-parameters.js';
 import { objectOf } from './references.js';
 
@@ -17,9 +17,9 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?$/;
  * question mark
  */
 export function queryTexts(parameters: readonly Parameter[], query: string): Read<Text> {
-  const sent = new URLSearchParams(query);
   const texts: Texts = {};
   try {
+    const sent = readQuery(query);
     for (const parameter of parameters) {
       const text = parameter.in === 'query' ? queryTextOf(parameter, sent) : undefined;
       if (text !== undefined) texts[parameter.name] = text;

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { Json } from './json.js';
 import { fieldsOf, isObject, objectOf, resolved } from './references.js';
 
@@ -135,6 +136,20 @@ export type Text = string | string[] | { [member: string]: string | string[] };
 
 /** A query can't be read; the message says why. */
 export class QueryFault extends Error {}
+
+const ESCAPES = /(?:%[\da-f]{2})+/gi;
+
+/**
+ * Reads a query, or a form that is written like one. URLSearchParams would replace escapes that are not UTF-8 by U+FFFD.
+ * @param text without a question mark
+ * @throws QueryFault
+ */
+export function readQuery(text: string): URLSearchParams {
+  for (const [run] of text.matchAll(ESCAPES))
+    if (!isUtf8(Buffer.from(run.replaceAll('%', ''), 'hex')))
+      throw new QueryFault(`${run.slice(0, 30)} is not UTF-8: percent-encode the UTF-8 bytes of the text`);
+  return new URLSearchParams(text);
+}
 
 /** The value of a parameter in a query; undefined if it is absent. @throws QueryFault */
 export function queryTextOf(

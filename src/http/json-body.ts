@@ -97,8 +97,10 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
 const OPEN_BRACE = 0x7b;
+const NUMBER_SIGNS = Buffer.from('+-.eE');
+const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** Counts members and levels and compares names without parsing; strings are skipped. Invalid JSON is left to the parser. */
+/** Counts members and levels, compares names and checks numbers without parsing; strings are skipped. Invalid JSON is left to the parser. */
 function checkStructure(bytes: Buffer, counted: Counted): void {
   /** The names found so far in each open object or array. */
   const open: (Set<string> | undefined)[] = [];
@@ -116,9 +118,43 @@ function checkStructure(bytes: Buffer, counted: Counted): void {
     } else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) open.push(undefined);
     // ] and } differ in one bit.
     else if (byte === 0x5d || byte === 0x7d) open.pop();
+    else if (isDigit(byte)) index = checkNumber(bytes, index);
     if (counted.members > 2 * MAX_MEMBERS) throw new BodyFault('the body has too many members');
     if (open.length > MAX_DEPTH) throw new BodyFault('the body is nested too deeply');
   }
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+/**
+ * Refuses a number (of which only what follows the sign matters) that JavaScript would round, because the work would then get another one than the buyer sent, and two different calls
+ * would count as the same.
+ * @returns the index of its last byte
+ */
+function checkNumber(bytes: Buffer, start: number): number {
+  let end = start + 1;
+  while (isDigit(bytes[end]) || NUMBER_SIGNS.includes(bytes[end] ?? 0)) end += 1;
+  const text = bytes.toString('latin1', start, end);
+  const written = decimalOf(text);
+  if (written !== undefined && written !== decimalOf(String(Number(text))))
+    throw new BodyFault(
+      `the body contains the number ${text.slice(0, SHOWN_NAME_CHARACTERS)}, which cannot be read exactly; send one with at most 15 digits`,
+    );
+  return end - 1;
+}
+
+/** The value of a number in decimal, written in one way only: `12e3` for `12000` and `1.20E4`. Undefined for other texts. */
+function decimalOf(text: string): string | undefined {
+  const [, whole, fraction = '', exponent = '0'] = NUMBER.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  if (digits === '') return '0';
+  // Not with /0+$/, which takes quadratic time.
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return `${digits.slice(0, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }
 
 function addName(open: (Set<string> | undefined)[], string: Buffer | undefined): void {
