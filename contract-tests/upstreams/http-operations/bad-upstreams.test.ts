@@ -429,6 +429,20 @@ describe('An upstream that goes wrong', () => {
     });
   });
 
+  it('costs the buyer of an order nothing if it answered a moment ago, but has refused a connection since then', async () => {
+    upstream.says(200, '{"value":7}');
+    expect((await shop.buy('authorization', '/authorization/7')).status).to.equal(200);
+    upstream.close();
+    const settles = shop.facilitator.settles;
+    expect((await shop.buy('authorization', '/authorization/8')).status).to.equal(503);
+    const order = await shop.buy('upfront', '/upfront/7');
+    expect([order.status, order.json().error]).to.deep.equal([
+      503,
+      'The service behind this operation cannot be reached; try again later. You were not charged.',
+    ]);
+    expect(shop.facilitator.settles - settles, 'settlements').to.equal(0);
+  });
+
   it('has its answers parsed only once, and not at all if they have too many members', async () => {
     const parse = JSON.parse;
     const parsed = new Map<string, number>();

@@ -125,13 +125,21 @@ export class UpstreamHost {
     }
   }
 
+  /** The next `check` opens a connection. */
+  #forgetReached(): void {
+    this.#answeredAt = -Infinity;
+    this.#probe = undefined;
+  }
+
   /** Failures that do not concern the host as a whole are returned, not thrown, so that they do not count in the circuit. */
   async #exchange(
     request: Omit<HostRequest, 'caller'>,
     pause: (seconds: number) => void,
   ): Promise<HttpAnswer | NoAnswer> {
     const answer = await this.#client.request(request).catch((error: unknown) => {
-      if (error instanceof NoAnswer && OF_ONE_REQUEST.has(error.kind)) return error;
+      if (!(error instanceof NoAnswer)) throw error;
+      if (OF_ONE_REQUEST.has(error.kind)) return error;
+      if (error.kind === 'unreachable') this.#forgetReached();
       throw error;
     });
     if (answer instanceof NoAnswer) return answer;
