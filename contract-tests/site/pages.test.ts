@@ -3,8 +3,9 @@ import { request, type IncomingMessage } from 'node:http';
 import type { Contract, PricedOperation } from '../../src/contract/contract.js';
 import { HOSTS } from '../../src/cli/mcp/hosts.js';
 import { parseContract } from '../../src/contract/parse-contract.js';
+import { toAtomic } from '../../src/price/amount.js';
 import { escapeHtml } from '../../src/pages/escape.js';
-import { examplePath } from '../../src/site/snippets.js';
+import { examplePath, snippetsFor } from '../../src/site/snippets.js';
 import { BROWSER, CONTRACTS, serveSite, TERMS } from '../support/site.js';
 
 type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer };
@@ -70,6 +71,20 @@ describe('The page at /', () => {
     const lines = [...page.matchAll(/coinslot mcp install --host (\S+) --url (\S+) --keypair/g)];
     expect(lines.map(([, host]) => host)).to.deep.equal(Object.keys(HOSTS));
     for (const [, , url] of lines) expect(url).to.equal(TERMS.publicUrl);
+  });
+
+  it('has code that may pay the price of its call, even if it is above the one dollar that x402 clients pay', () => {
+    const [operation] = CONTRACTS['any shop']!.paid;
+    const codeAt = (amount: string): string[] => {
+      const price = { ...operation!.price, amount, atomic: toAtomic(amount) };
+      const code = snippetsFor({ ...operation!, price }, TERMS);
+      return code.filter(({ id }) => ['typescript', 'python', 'mcp'].includes(id)).map(each => each.code);
+    };
+    const lines = codeAt('2.50').map(code => /^.*2\.50.*$/m.exec(code)?.[0]);
+    const script = "wallet.setSpendControls({ maxAmountPerPayment: '$2.50' });";
+    const python = 'wallet.set_spend_controls({"max_amount_per_payment": "$2.50"})';
+    expect(lines).to.deep.equal([script, python, script]);
+    for (const code of codeAt('1.00')) expect(code).not.to.match(/spend_?controls/i);
   });
 
   it('supports HEAD, If-None-Match and gzip, with a separate ETag for each form', async () => {

@@ -11,6 +11,7 @@ export type Snippet = { id: string; label: string; note: string; code: string };
 /** Code to copy that buys the operation with its example. It reads KEYPAIR (64 numbers) and RPC_URL. */
 export function snippetsFor(operation: PricedOperation, terms: Terms): Snippet[] {
   const call: Call = {
+    price: operation.price,
     url: terms.publicUrl + examplePath(operation),
     method: operation.method,
     headers: exampleHeaders(operation),
@@ -80,6 +81,7 @@ export function exampleHeaders({ parameters }: PricedOperation): Record<string, 
 }
 
 type Call = {
+  price: Price;
   url: string;
   method: string;
   headers: Record<string, string>;
@@ -118,12 +120,26 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** x402's clients pay at most one dollar a call, unless they are told otherwise. */
+const CLIENTS_LIMIT = 1_000_000n;
+
+type Price = PricedOperation['price'];
+
+/** A line that raises the client's limit to the price of the call, if that is necessary. */
+function raised({ atomic, amount }: Price, line: (limit: string) => string): string {
+  return atomic > CLIENTS_LIMIT ? `\n${line(`$${amount}`)}` : '';
+}
+
+function raisedInScript(price: Price): string {
+  return raised(price, limit => `wallet.setSpendControls({ maxAmountPerPayment: '${limit}' });`);
+}
+
 const SIGNER = `const key = Uint8Array.from(JSON.parse(readFileSync(process.env.KEYPAIR!, 'utf8')));
 const signer = await createKeyPairSignerFromBytes(key);
 const rpcUrl = process.env.RPC_URL!;
 const wallet = new x402Client().register('solana:*', new ExactSvmScheme(signer, { rpcUrl }));`;
 
-function typescript({ url, method, headers, body, type, sendsJson, isJson }: Call): string {
+function typescript({ price, url, method, headers, body, type, sendsJson, isJson }: Call): string {
   const all = Object.entries({ ...headers, ...type });
   const named = all.map(([name, value]) => `'${name}': ${scriptText(value)}`).join(', ');
   const json =
@@ -134,9 +150,9 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 
-${SIGNER}
+${SIGNER}${raisedInScript(price)}
 
-// fetch that pays a 402, at most one dollar, and repeats the call.
+// fetch that pays a 402, at most ${price.atomic > CLIENTS_LIMIT ? `${price.amount} dollars` : 'one dollar'}, and repeats the call.
 const pay = wrapFetchWithPayment(fetch, wallet);
 const answer = await pay(${JSON.stringify(url)}, {
   method: '${method}',${json}
@@ -154,10 +170,11 @@ function scriptText(text: string): string {
   return /['\\\p{Cc}]/u.test(text) ? JSON.stringify(text) : `'${text}'`;
 }
 
-function python({ url, method, headers, body, type, sendsJson, isJson }: Call): string {
+function python({ price, url, method, headers, body, type, sendsJson, isJson }: Call): string {
   const all = { ...headers, ...(sendsJson ? {} : type) };
   const named = Object.keys(all).length > 0 ? `, headers=${JSON.stringify(all)}` : '';
   const json = named + (body === undefined ? '' : `, ${pythonBody(body, sendsJson)}`);
+  const limit = raised(price, most => `wallet.set_spend_controls({"max_amount_per_payment": "${most}"})`);
   return `${typeof body === 'object' ? 'import base64\n' : ''}import json
 import os
 
@@ -168,7 +185,7 @@ from x402.mechanisms.svm.exact.register import register_exact_svm_client
 
 with open(os.environ["KEYPAIR"]) as file:
     signer = KeypairSigner.from_bytes(bytes(json.load(file)))
-wallet = register_exact_svm_client(x402ClientSync(), signer, rpc_url=os.environ["RPC_URL"])
+wallet = register_exact_svm_client(x402ClientSync(), signer, rpc_url=os.environ["RPC_URL"])${limit}
 with x402_requests(wallet) as session:
     answer = session.request("${method}", ${JSON.stringify(url)}${json}, timeout=60)
 print(answer.status_code, ${isJson ? 'answer.json()' : 'len(answer.content)'})`;
@@ -191,7 +208,7 @@ import { createKeyPairSignerFromBytes } from '@solana/kit';
 import { x402Client } from '@x402/core/client';
 import { ExactSvmScheme } from '@x402/svm/exact/client';
 
-${SIGNER}
+${SIGNER}${raisedInScript(operation.price)}
 
 const client = new Client({ name: 'buyer', version: '1.0.0' });
 await client.connect(new StreamableHTTPClientTransport(new URL(${JSON.stringify(publicUrl + MCP_PATH)})));
