@@ -9,7 +9,7 @@ import { buyCommand } from './config/command-line.js';
 import type { Contract } from './contract/contract.js';
 import { ConfigFault } from './config/setting-reader.js';
 import { resolveEndpoints, type Endpoints } from './endpoints/endpoints.js';
-import { drain, findFreePort, listen } from './http/listen.js';
+import { drain, listen, reservePort } from './http/listen.js';
 import { hostInUrl } from './net/host-names.js';
 import type { Log } from './net/log.js';
 import type { Terms } from './methods/x402/requirements.js';
@@ -63,10 +63,10 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
   const apis = createHttpOperations(shop.contract, { variable, allowPrivate });
   for (const warning of apis.warnings) log.warn({}, warning);
   await makeStateDir(config.stateDir);
-  const port = await findFreePort(config.host, config.port);
+  const { port, release } = await reservePort(config.host, config.port);
   const adminPlace = await adminPlaceOf(shop, config, log);
   const publicUrl = config.publicUrl ?? `http://${hostInUrl(config.host)}:${port}`;
-  const disposers: Disposer[] = [() => adminPlace.close(), () => apis.close()];
+  const disposers: Disposer[] = [() => adminPlace.close(), () => apis.close(), release];
   const stopping = new Stopping();
   try {
     const endpoints = await resolveEndpoints({ config, publicUrl, log, onSandboxExit });
@@ -93,6 +93,7 @@ export async function compose(config: Config, onSandboxExit: () => void = () => 
     );
     const server = createHttpServer({ ...selling, ...stopping.signals, offers: offering.offers, observer });
     await tellPrices(base, offering);
+    await release();
     await listen(server, config.host, port);
     log.info({ network: config.network.name, payTo: terms.payTo }, `ready to be paid at ${publicUrl}`);
     const links = { pages: selling.pageLinks, operator: admin.link, buy: buyCommand(config.stateDir) };

@@ -5,7 +5,7 @@ import { Doors } from '../support/doors.js';
 import { until } from '../support/faults.js';
 import { onEachEngine } from '../support/ledger-places.js';
 import { fundedKey } from '../support/own-facilitator.js';
-import { SUMMARIZE, TestChain } from '../support/test-chain.js';
+import { LONG_SLOT_MS, SUMMARIZE, TestChain } from '../support/test-chain.js';
 import { signed, signedForMpp, TestCluster, type TestServer } from '../support/test-server.js';
 import { v1Header } from '../support/craft.js';
 
@@ -62,7 +62,7 @@ onEachEngine('the promises, by method and transport', (makePlace, engine) => {
   let key: Keypair;
 
   before(async () => {
-    testChain = await TestChain.open();
+    testChain = await TestChain.open(LONG_SLOT_MS);
     key = await fundedKey(testChain);
   });
   after(() => testChain.close());

@@ -33,6 +33,8 @@ export const BRAND = operationOf('brandFeedback');
 const FEES = 10_000_000;
 /** With slots this short, a payment can be proven absent (finalized height above claim height + 450) within fifteen seconds. */
 const SLOT_MS = 30;
+/** For tests in which no payment needs to expire: the slots are so long that payments remain valid for fifteen seconds, also on a busy machine. */
+export const LONG_SLOT_MS = 100;
 
 /** A real local chain with short slots, and payers with money. Failure schedules that run in parallel share one. */
 export class TestChain {

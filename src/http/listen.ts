@@ -33,15 +33,27 @@ export function portOf(server: NetServer): number {
   return (server.address() as AddressInfo).port;
 }
 
+/** A port that is free. `release` must be called before a server listens on the port; it may be called again. */
+export type ReservedPort = { port: number; release: () => Promise<void> };
+
 /**
- * Checks early whether the port is free; 0 means any port.
+ * Checks early whether the port is free; 0 means any port, which is kept from other programs until `release`. A port with a number is not
+ * kept, because an open port would look like a server that is ready.
  * @throws ConfigFault if it is in use
  */
-export async function findFreePort(host: string, wanted: number, variable = 'PORT'): Promise<number> {
-  const probe = createNetServer();
-  await listen(probe, host, wanted, variable);
-  const port = portOf(probe);
-  await new Promise(resolve => probe.close(resolve));
+export async function reservePort(host: string, wanted: number): Promise<ReservedPort> {
+  const holder = createNetServer(socket => socket.destroy());
+  await listen(holder, host, wanted);
+  const port = portOf(holder);
+  const release = (): Promise<void> => new Promise(resolve => holder.close(() => resolve()));
+  if (wanted !== 0) await release();
+  return { port, release };
+}
+
+/** @throws ConfigFault if the port is in use; 0 means any port */
+export async function findFreePort(host: string, wanted: number): Promise<number> {
+  const { port, release } = await reservePort(host, wanted);
+  await release();
   return port;
 }
 

@@ -16,7 +16,7 @@ import {
   type MppPayment,
   type ReadChallenge,
 } from '../../support/mpp-payment.js';
-import { BRAND, SUMMARIZE, TestChain } from '../../support/test-chain.js';
+import { BRAND, LONG_SLOT_MS, SUMMARIZE, TestChain } from '../../support/test-chain.js';
 import { TestCluster, type TestServer } from '../../support/test-server.js';
 import { call, type Answer } from '../../support/world.js';
 
@@ -44,7 +44,7 @@ onEachEngine('mpp: payments that their buyers made before the request', (makePla
   };
 
   before(async () => {
-    testChain = await TestChain.open();
+    testChain = await TestChain.open(LONG_SLOT_MS);
     const place = await makePlace();
     const cluster = await TestCluster.open(testChain, place.url);
     const ordered = (request: string): string | undefined => {
