@@ -148,6 +148,7 @@ operation: command-made ## add an operation: NAME=textStats PRICE=0.01 (PRICE_BY
 	@$(MAKE) -s --no-print-directory types-made
 
 operation-remove: command-made ## remove an operation: NAME=textStats (or several: NAME='textStats quote'), and the tests of the included shop
+	@test -n "$(NAME)" || { echo "NAME is missing: make operation-remove NAME=textStats"; exit 2; }
 	@for name in $(NAME); do node dist/src/cli/main.js operation remove $$name || exit 1; \
 	  ! grep -q "operationId: $$name\$$" $(RELEASED) || rm -vf $(PROMISES); done
 	@$(MAKE) -s --no-print-directory types-made

@@ -208,6 +208,15 @@ describe('coinslot dev', function () {
     expect(await buy()).to.include({ words: 51 });
   });
 
+  it('does not rebuild when a log in the folder grows, which may be its own', async () => {
+    const said = await dev.after(() => {
+      writeFileSync(file('dev.log'), 'On sale\n');
+      return saveHandler('52');
+    }, /On sale after.*/);
+    expect(said).to.contain('textStats.ts').and.not.contain('dev.log');
+    expect(await buy()).to.include({ words: 52 });
+  });
+
   it('sells an added operation, from a file in a new folder', async () => {
     await dev.after(() => {
       mkdirSync(file('handlers', 'words'));

@@ -198,6 +198,9 @@ describe('coinslot import, and then coinslot run', function () {
     expect(await failed(...again, '--out', 'other.yaml', '--only', '/events')).to.contain(
       'Nothing in the document can be sold',
     );
+    expect(await failed(...again, '--out', 'none/other.yaml')).to.match(
+      /There is no folder .*none: create it/,
+    );
     await command(...again, '--replace');
     expect(readFileSync(join(folder, 'openapi.yaml'), 'utf8')).to.contain('title: Ferries');
   });

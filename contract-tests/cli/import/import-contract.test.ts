@@ -237,8 +237,9 @@ describe('coinslot import', () => {
 
   it('lists in the table only what --only names', async () => {
     const paths = { '/a': { get: called() }, '/b': { get: called() }, '/c/{d}': { post: called() } };
-    const { table } = await imported(documentOf(paths), { only: ['GET /a', '/c/*'] });
+    const { table, notes } = await imported(documentOf(paths), { only: ['GET /a', '/c/*', 'GET /d'] });
     expect(table.map(({ path }) => path)).to.deep.equal(['/a', '/c/{d}']);
+    expect(notes).to.deep.equal(["no operation matches --only 'GET /d'"]);
   });
 
   it('says why it leaves out an operation, and how it changes one', async () => {

@@ -1,7 +1,7 @@
 import '../../rails/solana/silence-bigint-warning.js';
 import { Keypair } from '@solana/web3.js';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -146,6 +146,7 @@ function readKeypair(file: string | undefined): Uint8Array {
   const path = file === undefined ? join(stateDir, 'buyer.json') : resolve(callersFolder, file);
   const numbers = readJson<number[]>(path);
   if (Array.isArray(numbers) && numbers.length === 64) return Uint8Array.from(numbers);
+  if (file !== undefined && !existsSync(path)) throw new BuyFault(`--keypair: there is no file ${path}.`);
   if (file !== undefined) throw new BuyFault(`${path} is not a keypair file (a JSON array of 64 numbers).`);
   throw new BuyFault(
     `There is no sandbox buyer in ${path}: start a server with ${startCommand()}, set STATE_DIR to that of the running server, or use --keypair.`,

@@ -7,8 +7,8 @@ const SETTLE_MS = 50;
 /** An editor may also empty a file before it fills it. A file that stays empty longer than this is meant to be empty. */
 const EMPTY_MS = 500;
 const MAX_FOLDERS = 2_000;
-/** Folders that are installed or generated, not written by hand. */
-const MADE = /^(node_modules|dist(-.*)?|generated|\..*)$/;
+/** Folders and files that are installed or generated, not written by hand. A log may be that of `coinslot dev` itself. */
+const MADE = /^(node_modules|dist(-.*)?|generated|\..*|.*\.log)$/;
 
 /**
  * Watches a folder and its subfolders. Each folder is watched, not each file as with Node's recursive watching on Linux, because an editor

@@ -86,7 +86,11 @@ async function run(name: string, values: Values): Promise<void> {
   writeOut(tableOf(imported.table));
   const sold = imported.table.filter(({ leftOut }) => leftOut === undefined);
   if (sold.length === 0)
-    throw new ImportFault('Nothing in the document can be sold, so nothing was written.');
+    throw new ImportFault(
+      ['Nothing in the document can be sold, so nothing was written.', ...imported.notes.map(noteOf)].join(
+        '\n',
+      ),
+    );
   const kept = keep && document !== undefined ? relative(dirname(resolve(out)), document) : undefined;
   const written =
     kept === undefined ? imported.contract : overlayOf(imported, `./${kept.replaceAll('\\', '/')}`);
@@ -118,6 +122,8 @@ function checkFiles(document: string | undefined, out: string, { replace, keep }
     throw new ImportFault(
       `${document} is the document itself: rename it, for example to api.yaml, and import that file.`,
     );
+  if (!existsSync(dirname(out)))
+    throw new ImportFault(`There is no folder ${dirname(out)}: create it, or name another file with --out.`);
   if (existsSync(out) && replace !== true)
     throw new ImportFault(`${out} already exists: name another file with --out, or add --replace.`);
   if (keep === true && document === undefined)
@@ -161,11 +167,15 @@ function summaryOf({ contract, table, asked, notes }: Imported, sold: number, ou
   const left = table.length - sold;
   return [
     `${sold} ${sold === 1 ? 'operation' : 'operations'} for sale in ${out}${left > 0 ? `, ${left} left out` : ''}.`,
-    ...[...notes, ...leftovers(resolve(out))].map(note => `Note: ${note}.`),
+    ...[...notes, ...leftovers(resolve(out))].map(noteOf),
     `Calls are sent to ${addressesOf(contract).join(', ')}.`,
     ...asked.map(({ variable, what }) => `Set ${variable} before you start the server: ${what}.`),
     `Next: ${isPrivate(contract) ? 'ALLOW_PRIVATE_UPSTREAMS=true ' : ''}npx coinslot run${out === 'openapi.yaml' ? '' : `, in a folder with ${out} as its openapi.yaml`}`,
   ].join('\n');
+}
+
+function noteOf(note: string): string {
+  return `Note: ${note}.`;
 }
 
 /** What is left from the contract that `out` replaces. No imported operation has a handler. */

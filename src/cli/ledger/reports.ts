@@ -241,17 +241,17 @@ function whyOwed({ operation }: Payment, order: Order | undefined, now: number):
   if (!order) return 'paid, not yet answered; a running server will do the work';
   const got = order.wanted > 0 ? ` (${order.done} of ${order.wanted} done)` : '';
   if (order.finishedAt !== null)
-    return `attempt ${order.attempts} ended without an answer${got}; ${nextOf(order, now)}`;
+    return `attempt ${order.attempts} ended without an answer${got}. ${nextOf(order, now)}`;
   if (order.deadline > now) return `in progress until ${time(order.deadline)}${got}`;
   return `past its deadline ${time(order.deadline)}${got}; a running server will finish it`;
 }
 
 function nextOf({ payment, nextAttemptAt, failure }: Order, now: number): string {
+  const why = failure === null ? '' : `${failure} `;
   if (nextAttemptAt === null)
-    return `${failure ?? ''} Retry it (${commandLine('ledger')} retry ${payment.slice(0, 16)}) or refund it`.trim();
-  return nextAttemptAt > now
-    ? `the buyer's next call after ${time(nextAttemptAt)} starts another attempt`
-    : "the buyer's next call starts another attempt";
+    return `${why}Retry it (${commandLine('ledger')} retry ${payment.slice(0, 16)}) or refund it`;
+  const from = nextAttemptAt > now ? ` after ${time(nextAttemptAt)}` : '';
+  return `${why}The buyer's next call${from} starts another attempt`;
 }
 
 /** All payments of a listing, oldest first, read in pages. */

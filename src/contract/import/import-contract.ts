@@ -95,11 +95,13 @@ export async function contractOf(
   const table: Row[] = [];
   const candidates: Sold[] = [];
   const unused = new Set([...rules, ...rising]);
+  const all: Named[] = [];
   for (const found of operationsOf(source)) {
     const named = namedOf(found);
     const row: Row = { method: named.method, path: found.path, id: ids.idOf(found), notes: [] };
     named.ids = [...named.ids, row.id];
     for (const rule of unused) if (matches(rule.pattern, named)) unused.delete(rule);
+    all.push(named);
     if (only && !only.some(pattern => matches(pattern, named))) continue;
     table.push(row);
     try {
@@ -121,13 +123,19 @@ export async function contractOf(
     contract: documentOf(sold),
     table,
     asked: askedBy(sold),
-    notes: [...schemas.notes, ...notesOf(unused)],
+    notes: [...schemas.notes, ...notesOf(unused), ...unmatched(only ?? [], all)],
   };
 }
 
 /** A mistyped pattern would otherwise sell its operations at the price of a more general one. */
 function notesOf(unused: Iterable<{ pattern: string }>): string[] {
   return Array.from(unused, ({ pattern }) => `no operation matches the price for '${pattern}'`);
+}
+
+function unmatched(only: readonly string[], all: readonly Named[]): string[] {
+  return only
+    .filter(pattern => !all.some(named => matches(pattern, named)))
+    .map(pattern => `no operation matches --only '${pattern}'`);
 }
 
 type Choice = {
