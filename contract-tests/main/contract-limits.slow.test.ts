@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Json } from '../../src/contract/json.js';
 import { isObject, objectOf } from '../../src/contract/references.js';
+import { until } from '../support/faults.js';
 import { call, openWorld, post, receiptOf, signFor, type Answer, type World } from '../support/world.js';
 import { SOLD } from '../support/sold.js';
 
@@ -127,6 +128,20 @@ describe('every limit is in the contract alone: a server with another contract h
     return post(world.url + path, body, { Prefer: `wait=${wait}`, ...(await signFor(world, path)) });
   }
 
+  /** Sells a call. On a busy machine, work may be refused or take too long, which costs nothing: such a call is made again. */
+  async function sell(limit: Limit): Promise<Answer> {
+    let answer: Answer;
+    await until(
+      `${limit.operation} is sold`,
+      async () => {
+        answer = await send(limit, limit.within);
+        return answer.headers.has('payment-response') || answer.status < 500;
+      },
+      60_000,
+    );
+    return answer!;
+  }
+
   const changed = ({ operation, field, keyword }: Limit): Limit => {
     const found = limits.find(
       each => each.operation === operation && each.field === field && each.keyword === keyword,
@@ -139,7 +154,7 @@ describe('every limit is in the contract alone: a server with another contract h
     const { operation, field, keyword } = each;
     it(`${operation}: ${keyword} of ${field}`, async () => {
       const limit = changed(each);
-      const sold = await send(limit, limit.within);
+      const sold = await sell(limit);
       const accepted = sold.status === 200 || (sold.status === 503 && receiptOf(sold).success);
       expect(accepted, `${sold.status} ${sold.body.subarray(0, 200).toString()}`).to.equal(true);
       if (keyword === 'default') expect(sold.json()).to.have.property(field, limit.limit);

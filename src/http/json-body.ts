@@ -137,8 +137,11 @@ function checkNumber(bytes: Buffer, start: number): number {
   let end = start + 1;
   while (isDigit(bytes[end]) || NUMBER_SIGNS.includes(bytes[end] ?? 0)) end += 1;
   const text = bytes.toString('latin1', start, end);
+  const value = Number(text);
   const written = decimalOf(text);
-  if (written !== undefined && written !== decimalOf(String(Number(text))))
+  // C and older programs write a number with 17 digits: 0.10000000000000001 for 0.1.
+  const exact = [String(value), value.toPrecision(17)].map(decimalOf);
+  if (written !== undefined && !exact.includes(written))
     throw new BodyFault(
       `the body contains the number ${text.slice(0, SHOWN_NAME_CHARACTERS)}, which cannot be read exactly; send one with at most 15 digits`,
     );
