@@ -129,8 +129,8 @@ function isDigit(byte: number | undefined): boolean {
 }
 
 /**
- * Refuses a number (of which only what follows the sign matters) that JavaScript would round, because the work would then get another one than the buyer sent, and two different calls
- * would count as the same.
+ * Refuses a number that JavaScript would round, because the work would then get another one than the buyer sent, and two different calls
+ * would count as the same. The sign does not matter.
  * @returns the index of its last byte
  */
 function checkNumber(bytes: Buffer, start: number): number {

@@ -44,6 +44,8 @@ export type ReservedPort = { port: number; release: () => Promise<void> };
 export async function reservePort(host: string, wanted: number): Promise<ReservedPort> {
   const holder = createNetServer(socket => socket.destroy());
   await listen(holder, host, wanted);
+  // A start that fails before `release` may still end the process.
+  holder.unref();
   const port = portOf(holder);
   const release = (): Promise<void> => new Promise(resolve => holder.close(() => resolve()));
   if (wanted !== 0) await release();
