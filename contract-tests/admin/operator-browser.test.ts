@@ -128,6 +128,7 @@ describeInCi(
 
     it('shows a sale and an unresolved payment without a reload, and keeps sections open and the focus in place', async () => {
       await signIn();
+      await browser.until(`document.querySelector('#came-in details')`);
       await browser.read(
         `window.sameDocument = true; document.querySelector('#came-in details').open = true; 0`,
       );

@@ -161,8 +161,12 @@ export class BuyerSide {
       ),
     );
     for (const sent of sents) await this.#note(record, attempt, sent, pending);
+    // One copy may get the failure of a run, and another one the answer of the next.
     const sent =
-      sents.find(sent => 'answer' in sent) ?? sents.find(({ kind }) => kind !== 'refused') ?? sents[0]!;
+      sents.find(({ kind }) => kind === 'sold') ??
+      sents.find(sent => 'answer' in sent) ??
+      sents.find(({ kind }) => kind !== 'refused') ??
+      sents[0]!;
     return { sent, told: sents.some(({ kind }) => kind === 'unavailable' || kind === 'refused') };
   }
 
