@@ -208,6 +208,7 @@ describe('2 MB of any JSON is read in linear time', () => {
     'an open string': size => `{"text":"${'c'.repeat(size)}`,
     'one number with zeros inside': size => `{"text":1${'0'.repeat(size)}1}`,
     'one number with zeros behind the point': size => `{"text":0.${'0'.repeat(size)}1}`,
+    'numbers without commas': size => `{"text":${'1 '.repeat(size / 2)}}`,
     spaces: size => `{"text":1${' '.repeat(size)}}`,
   };
   /** Milliseconds of processor time: on a busy machine, elapsed time includes other programs. */
