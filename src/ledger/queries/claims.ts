@@ -1,8 +1,8 @@
 import { idBytes } from '../ids.js';
 import type { IdBytes } from '../ids.js';
-import { one, raw, sql } from '../sql.js';
+import { one, sql } from '../sql.js';
 import type { PaymentRow, PaymentView } from '../schema.js';
-import { nextClaim, ours, SUM_OF_AMOUNTS, viewed } from './conditions.js';
+import { isNotAllRepaid, nextClaim, ours, SUM_OF_AMOUNTS, viewed } from './conditions.js';
 import type { At, Call, Fence, Id, IdRow } from './conditions.js';
 import { redeemable } from './equal-calls.js';
 
@@ -155,8 +155,7 @@ export const adopt = (p: Id & At & { fresh: number; owner: string; lease_ms: num
     update payments set claim = ${nextClaim(p.fresh)}, owner = ${p.owner}, lease_until = ${p.now} + ${p.lease_ms}
     where id = ${idBytes(p.id)} and state <> 'claimed' and lease_until <= ${p.now} and ${NOT_BEING_REPAID} returning ${viewed(p.now)}`;
 
-const NOT_BEING_REPAID = raw(`(repaying = '0' or state <> 'owed'
-      or cast(repaid as bigint) + cast(repaying as bigint) < cast(amount as bigint))`);
+const NOT_BEING_REPAID = sql`(repaying = '0' or state <> 'owed' or ${isNotAllRepaid()})`;
 
 /**
  * Ends all leases and removes all callers. Only the server of a SQLite file may do this, when it starts, because all earlier workers and

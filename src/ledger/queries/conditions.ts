@@ -33,3 +33,7 @@ export const SUM_OF_AMOUNTS = raw('cast(coalesce(sum(cast(amount as bigint)), 0)
 
 /** The same as `repaidOf`, in SQL. */
 export const REPAID = raw("case when state = 'refunded' and repaid = '0' then amount else repaid end");
+
+/** Whether less than the whole amount has been or is being sent back. @param row the prefix of its columns */
+export const isNotAllRepaid = (row = ''): Query =>
+  raw(`cast(${row}repaid as bigint) + cast(${row}repaying as bigint) < cast(${row}amount as bigint)`);

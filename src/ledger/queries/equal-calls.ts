@@ -2,6 +2,7 @@ import { idBytes } from '../ids.js';
 import { one, raw, sql } from '../sql.js';
 import type { Query } from '../sql.js';
 import type { PaymentRow } from '../schema.js';
+import { isNotAllRepaid } from './conditions.js';
 import type { At, Call, Id, IdRow } from './conditions.js';
 
 /*
@@ -16,7 +17,7 @@ const sameCall = ({ payer, operation, request_hash }: Call): Query =>
 
 const answerable = (now: Query): Query =>
   sql`(state <> 'delivered' or answer_expires_at > ${now}
-      and cast(repaid as bigint) + cast(repaying as bigint) < cast(amount as bigint))`;
+      and ${isNotAllRepaid()})`;
 
 /**
  * Whether an equal payment can redeem the row: it was or may have been paid, its answer was not written, and it is not a separate sale, that
@@ -64,9 +65,7 @@ const equalToOwn = raw(
           and other.identifier is null and other.alias_of is null`,
 );
 
-const otherIsKept = raw(
-  'cast(other.repaid as bigint) + cast(other.repaying as bigint) < cast(other.amount as bigint)',
-);
+const otherIsKept = isNotAllRepaid('other.');
 
 /** Whether the row called `own`, which has no identifier, has no equal payments that must be considered. */
 export const hasNoEquals = ({ now }: At): Query => sql`not (
